@@ -1,0 +1,47 @@
+"""The command `claude-mem`: what people and old hooks type. What it does is done elsewhere."""
+
+import os
+import sys
+
+import click
+
+from claude_mem import __version__
+from claude_mem.cli import demo, hooks, people, settings, worker
+from claude_mem.config import load_settings
+from claude_mem.errors import ClaudeMemError
+
+_HELP = """A memory for coding agents that outlives the session.
+
+It watches through the agent's hooks and needs no commands to work. These show what it does:
+
+\b
+  claude-mem status            is it running, is anything stuck
+  claude-mem context           what the next session here will be given
+  claude-mem sessions          what was worked on
+  claude-mem show 12 S3 P4     an observation, a summary, a prompt
+  claude-mem demo              see it work, in a temporary home
+"""
+
+
+@click.group(help=_HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="claude-mem")
+@click.pass_context
+def commands(context: click.Context) -> None:
+    if context.invoked_subcommand not in hooks.NAMES:
+        context.obj = load_settings(os.environ)
+
+
+for group in (people, worker, settings, demo, hooks):
+    for command in group.commands:
+        commands.add_command(command)
+
+
+def main() -> None:
+    """Bad input ends with one clear line and exit code 1; a closed pipe is no error."""
+    try:
+        commands()
+    except ClaudeMemError as error:
+        click.echo(f"claude-mem: {error}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -1,0 +1,43 @@
+"""How data is shown: a table on a terminal, tab-separated lines in a pipe, JSON when asked."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+import click
+
+from claude_mem.types import Json
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+def print_json(value: Json) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def print_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        for row in texts:
+            click.echo("\t".join(" ".join(cell.split()) for cell in row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    for header in headers:
+        table.add_column(header, overflow="fold")
+    for row in texts:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
+
+def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
+    width = max((len(name) for name, _ in pairs), default=0)
+    for name, value in pairs:
+        click.echo(f"{name.ljust(width)}  {value}")
+
+
+def heading(text: str) -> None:
+    click.echo(click.style(text, bold=True) if sys.stdout.isatty() else text)

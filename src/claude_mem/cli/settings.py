@@ -1,0 +1,64 @@
+"""claude-mem settings: the table of settings, and changing one."""
+
+import click
+
+from claude_mem.cli.output import as_json_option, print_json, print_table
+from claude_mem.config import SETTINGS, Settings, change_setting, find_setting
+from claude_mem.errors import SettingsError
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.argument("value", required=False)
+@click.option("--unset", is_flag=True, help="Go back to the default.")
+@as_json_option
+@click.pass_obj
+def settings(
+    current: Settings, name: str | None, value: str | None, unset: bool, as_json: bool
+) -> None:
+    """All settings; NAME alone shows one, NAME VALUE changes it in settings.json.
+
+    A variable of the same name in the environment wins over the file. A running worker takes
+    changes at its next start (claude-mem worker restart).
+    """
+    if name is None:
+        if unset:
+            raise SettingsError("say which setting to unset")
+        _list(current, as_json)
+        return
+    setting = find_setting(name)
+    if unset or value is not None:
+        change_setting(current.layout.settings, setting, None if unset else value)
+        if not as_json:
+            click.echo(f"{setting.name} {'is back to its default' if unset else f'= {value}'}")
+            return
+    shown = {"name": setting.name, "value": value or current.text(setting.name),
+             "default": setting.default, "help": setting.help}  # fmt: skip
+    if as_json:
+        print_json(shown)  # type: ignore[arg-type]
+    else:
+        click.echo(f"{setting.name}={current.text(setting.name)} "
+                   f"({current.sources[setting.name]})\n{setting.help}")  # fmt: skip
+
+
+def _list(current: Settings, as_json: bool) -> None:
+    rows = [
+        {
+            "name": setting.name,
+            "value": current.text(setting.name),
+            "source": current.sources[setting.name],
+            "default": setting.default,
+            "help": setting.help,
+        }
+        for setting in SETTINGS
+    ]
+    if as_json:
+        print_json(list(rows))  # type: ignore[arg-type]
+    else:
+        print_table(
+            ("setting", "value", "from", "what it is for"),
+            [(row["name"], row["value"], row["source"], row["help"]) for row in rows],
+        )
+
+
+commands = [settings]

@@ -1,0 +1,88 @@
+"""The hook from end to end: read stdin, strip what is private, spool it, wake the worker, print.
+
+It never parses, never opens the database, waits only for an answer that it must print, and ends
+with 0 whatever happens: an exit code of 2 would block the user's prompt.
+"""
+
+import posix
+import time
+
+from claude_mem import paths
+from claude_mem.hook import spool
+from claude_mem.hook.scanner import strip_private
+from claude_mem.hook.wake import wake
+
+LINE = b'{"continue":true,"suppressOutput":true}'
+ASKING = (b"SessionStart",)
+LARGEST_PAYLOAD = 64 * 1024 * 1024
+
+
+def run(arguments: list[str]) -> int:
+    dialect, event = (_word(argument) for argument in (*arguments[:2], "", "")[:2])
+    if posix.environ.get(b"CLAUDE_MEM_INTERNAL"):
+        _print(LINE)
+        return 0
+    try:
+        _print(_handle(paths.data_dir(posix.environ), dialect, event))
+    except Exception as error:
+        _report_failure(event, error)
+    return 0
+
+
+def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
+    payload = _read_payload()
+    if not data_dir:
+        raise FileNotFoundError("neither CLAUDE_MEM_DATA_DIR nor HOME is set")
+    project_dir = posix.environ.get(b"CLAUDE_PROJECT_DIR", b"")
+    record_header = spool.header(dialect, event, time.time_ns(), project_dir)
+    clean = strip_private(payload)
+    spool.put(data_dir, record_header, clean)
+    if event in ASKING:
+        from claude_mem.hook.context import context_line
+
+        return context_line(data_dir, project_dir or posix.getcwdb(), record_header, clean)
+    if not wake(data_dir):
+        from claude_mem.hook.launch import start_worker
+
+        start_worker(data_dir)
+    return LINE
+
+
+def _read_payload() -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := posix.read(0, 1 << 20):
+        size += len(chunk)
+        if size <= LARGEST_PAYLOAD:
+            chunks.append(chunk)
+    if size > LARGEST_PAYLOAD:
+        raise ValueError(f"a payload of {size} bytes is over the limit of {LARGEST_PAYLOAD}")
+    payload = b"".join(chunks)
+    if not payload.strip():
+        raise ValueError("the payload is empty")
+    if b"\0" in payload[:4]:
+        # UTF-16 and UTF-32: the scanner cannot see a tag in them, so they are not kept.
+        raise ValueError("the payload is not UTF-8")
+    return payload
+
+
+def _word(argument: str) -> bytes:
+    return bytes(b for b in argument.encode("ascii", "ignore")[:40] if b > 0x20)
+
+
+def _report_failure(event: bytes, error: Exception) -> None:
+    from claude_mem.hook.trouble import plain, report
+
+    reason = f"hook {event.decode() or '(no event)'}: {type(error).__name__}: {error}"
+    written = report(paths.data_dir(posix.environ), reason)
+    if event in ASKING and not written:
+        _print(LINE[:-1] + b',"systemMessage":"claude-mem: %s"}' % plain(reason))
+    else:
+        _print(LINE)
+
+
+def _print(line: bytes) -> None:
+    try:
+        spool.write_all(1, line + b"\n")
+    except OSError:
+        pass  # nobody reads it

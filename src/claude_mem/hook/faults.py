@@ -1,0 +1,26 @@
+"""Named points at which a test may kill the process, to prove that nothing is lost there.
+
+`CLAUDE_MEM_FAULT=<point>:<file>` kills at that point while <file> exists, which is removed
+first: one kill per file. Unset, a point costs one dictionary lookup.
+"""
+
+try:
+    import posix
+except ImportError:  # Windows
+    import os as posix  # type: ignore[no-redef]
+
+# The hook's bare interpreter has only posix.environ; it is a plain dict of bytes.
+_ARMED: bytes = getattr(posix, "environ", {}).get(b"CLAUDE_MEM_FAULT", b"")
+
+
+def reach(point: bytes) -> None:
+    if not _ARMED:
+        return
+    name, _, marker = _ARMED.partition(b":")
+    if name != point:
+        return
+    try:
+        posix.unlink(marker)
+    except OSError:
+        return
+    posix.kill(posix.getpid(), 9)

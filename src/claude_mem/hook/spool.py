@@ -1,0 +1,61 @@
+r"""Puts one event into the spool, whole or not at all.
+
+A record is one header line and the payload's bytes:
+`claude-mem-spool\t1\t<version>\t<dialect>\t<event>\t<arrival ns>\t<project dir>\n<payload>`.
+Its name sorts by arrival. It is written under a dotted name and renamed: a reader never sees
+half of it, and a hook that died in between never printed its line.
+"""
+
+import posix
+import time
+
+from claude_mem import __version__, paths
+from claude_mem.hook.faults import reach
+
+MAGIC = b"claude-mem-spool"
+FORMAT = b"1"
+SUFFIX = b".event"
+
+_CREATE = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC
+
+
+def header(dialect: bytes, event: bytes, arrived_ns: int, project_dir: bytes) -> bytes:
+    escaped = project_dir.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b"\t", b"\\t")
+    fields = (MAGIC, FORMAT, __version__.encode(), dialect, event, b"%d" % arrived_ns, escaped)
+    return b"\t".join(fields) + b"\n"
+
+
+def put(data_dir: bytes, record_header: bytes, payload: bytes) -> None:
+    directory = data_dir + b"/" + paths.SPOOL
+    name = b"%020d-%d" % (time.time_ns(), posix.getpid())
+    hidden, final = directory + b"/." + name, directory + b"/" + name + SUFFIX
+    try:
+        file = posix.open(hidden, _CREATE, 0o600)
+    except FileNotFoundError:
+        make_directories(data_dir)
+        file = posix.open(hidden, _CREATE, 0o600)
+    try:
+        try:
+            write_all(file, record_header + payload)
+        finally:
+            posix.close(file)
+        reach(b"hook.before_rename")
+        posix.rename(hidden, final)
+    except BaseException:
+        posix.unlink(hidden)
+        raise
+    reach(b"hook.after_rename")
+
+
+def make_directories(data_dir: bytes) -> None:
+    for directory in (data_dir, data_dir + b"/" + paths.SPOOL, data_dir + b"/" + paths.LOGS):
+        try:
+            posix.mkdir(directory, 0o700)
+        except FileExistsError:
+            pass
+
+
+def write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[posix.write(file, view) :]

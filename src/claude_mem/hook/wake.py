@@ -1,0 +1,27 @@
+"""Wakes the worker by a byte through its FIFO."""
+
+import posix
+
+from claude_mem import paths
+
+_OPEN = posix.O_WRONLY | posix.O_NONBLOCK | posix.O_CLOEXEC
+_KIND, _IS_FIFO = 0o170000, 0o010000
+
+
+def wake(data_dir: bytes) -> bool:
+    """True when a worker is listening. ENXIO means that nobody holds the other end."""
+    try:
+        fifo = posix.open(data_dir + b"/" + paths.WAKE, _OPEN)
+    except OSError:
+        return False
+    try:
+        if posix.fstat(fifo).st_mode & _KIND != _IS_FIFO:
+            return False
+        posix.write(fifo, b"\n")
+    except BlockingIOError:
+        pass  # full of wake-ups not yet read: it will look
+    except OSError:
+        return False
+    finally:
+        posix.close(fifo)
+    return True

@@ -1,0 +1,1 @@
+"""Attach: what connects an agent to the product, and takes itself out again."""

@@ -1,0 +1,50 @@
+"""Where things lie in the data directory. Names only: nothing here touches the disk.
+
+The hook uses the byte names, everything else the Path properties of `Layout`.
+"""
+
+DATA_DIR_VARIABLE = b"CLAUDE_MEM_DATA_DIR"
+DEFAULT_DATA_DIR = b".claude-mem"
+
+SPOOL = b"spool"
+REJECTED = b"spool/rejected"
+CONTEXTS = b"contexts"
+LOGS = b"logs"
+HOOK_LOG = b"logs/hook.log"
+WORKER_LOG = b"logs/worker.log"
+TROUBLE = b"trouble"
+WAKE = b"wake"
+LOCK = b"worker.lock"
+SOCKET = b"worker.sock"
+WORKER_STATE = b"worker.json"
+LAUNCHER = b"hook"
+DATABASE = b"memory.db"
+BACKUPS = b"backups"
+TOKEN = b"token"
+SETTINGS = b"settings.json"
+ACTIVITY_FLAG = b"activity.flag"
+
+
+def data_dir(environ: dict[bytes, bytes]) -> bytes:
+    """The data directory that this environment names; empty when there is no home either."""
+    chosen = environ.get(DATA_DIR_VARIABLE)
+    if chosen:
+        return chosen
+    home = environ.get(b"HOME") or environ.get(b"USERPROFILE")
+    return home + b"/" + DEFAULT_DATA_DIR if home else b""
+
+
+def context_name(project_dir: bytes) -> bytes:
+    """The file name of a project's rendered context: readable tail, then a 64-bit FNV-1a hash.
+
+    hashlib would cost the hook more than the rest of its work.
+    """
+    digest = 0xCBF29CE484222325
+    for byte in project_dir:
+        digest = ((digest ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    tail = bytes(b if _plain(b) else 0x2D for b in project_dir[-60:])
+    return b"%s-%016x" % (tail, digest)
+
+
+def _plain(byte: int) -> bool:
+    return 0x30 <= byte <= 0x39 or 0x41 <= byte <= 0x5A or 0x61 <= byte <= 0x7A or byte in b"._"

@@ -1,0 +1,1 @@
+"""Recall: what a session is given back. Never writes."""

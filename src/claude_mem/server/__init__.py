@@ -1,0 +1,1 @@
+"""Show: the HTTP API and its event stream, over the worker. No state of its own."""

@@ -1,0 +1,81 @@
+"""The application: one set of routes, bare on the Unix socket, guarded on the TCP port."""
+
+import logging
+from collections.abc import Callable
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFound
+from claude_mem.server import memories, sessions, stream
+from claude_mem.server.requests import read_body
+from claude_mem.types import Json
+from claude_mem.worker.session_start import answer_session_start
+from claude_mem.worker.spool import BadRecordError
+from claude_mem.worker.worker import Worker, as_json_line
+
+log = logging.getLogger("claude_mem.server")
+
+Describe = Callable[[], dict[str, Json]]
+
+
+async def health(request: Request) -> JSONResponse:
+    """GET /health: that it is alive, and nothing else"""
+    return JSONResponse({"status": "ok"})
+
+
+async def session_start(request: Request) -> Response:
+    """POST /hook/session-start: the hook's own question, in the spool's format"""
+    worker: Worker = request.app.state.worker
+    try:
+        line = await answer_session_start(worker, await read_body(request))
+    except BadRecordError as error:
+        raise BadInput(str(error)) from None
+    return Response(as_json_line(line), media_type="application/json")
+
+
+public_routes = [
+    Route("/health", health),
+    *sessions.routes,
+    *memories.routes,
+    *stream.routes,
+]
+socket_routes = [Route("/hook/session-start", session_start, methods=["POST"])]
+
+
+def create_app(worker: Worker, describe: Describe, *, for_socket: bool) -> Starlette:
+    app = Starlette(
+        routes=[*public_routes, *socket_routes] if for_socket else public_routes,
+        exception_handlers={
+            ClaudeMemError: _claude_mem_error,
+            HTTPException: _http_error,
+            Exception: _unexpected,
+        },
+    )
+    app.state.worker, app.state.describe = worker, describe
+    return app
+
+
+async def _claude_mem_error(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, NotFound):
+        return JSONResponse({"error": str(error)}, 404)
+    if isinstance(error, AmbiguousProject):
+        return JSONResponse({"error": str(error), "choices": error.choices}, 400)
+    if isinstance(error, BadInput):
+        field = {"field": error.field} if error.field else {}
+        return JSONResponse({"error": str(error), **field}, 400)
+    return JSONResponse({"error": str(error)}, 500)
+
+
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    text = "there is nothing at this address" if error.status_code == 404 else error.detail
+    return JSONResponse({"error": text}, error.status_code, headers=error.headers)
+
+
+async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return JSONResponse({"error": "internal error; the worker's log has the details"}, 500)

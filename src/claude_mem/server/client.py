@@ -1,0 +1,155 @@
+"""The worker from another process: asking it over its socket, starting and stopping it."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from claude_mem import __version__
+from claude_mem.config import Layout
+from claude_mem.errors import ClaudeMemError, NewerWorker, NotRunning, WorkerError
+from claude_mem.hook.launch import start_worker
+from claude_mem.types import Json
+from claude_mem.worker.lock import is_held
+
+START_SECONDS = 20.0
+STOP_SECONDS = 10.0
+_POLL = 0.02
+
+
+class _SocketConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path, timeout: float) -> None:
+        super().__init__("claude-mem", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        # A relative name always fits into a socket address, an absolute one may not.
+        with _inside(self._path.parent):
+            self.sock.connect(self._path.name)
+
+
+@contextmanager
+def _inside(directory: Path) -> Iterator[None]:
+    before = os.open(".", os.O_RDONLY)
+    os.chdir(directory)
+    try:
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)
+
+
+def ask_worker(layout: Layout, path: str, body: Json = None, timeout: float = 10.0) -> Json:
+    """GET, or POST with a body; the JSON of a good answer."""
+    connection = _SocketConnection(layout.socket, timeout)
+    try:
+        if body is None:
+            connection.request("GET", path)
+        else:
+            connection.request("POST", path, json.dumps(body).encode())
+        response = connection.getresponse()
+        data = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise NotRunning(f"no worker answers ({error}): `claude-mem worker start`") from None
+    finally:
+        connection.close()
+    answer: Json = json.loads(data)
+    if response.status != 200:
+        reason = answer.get("error") if isinstance(answer, dict) else None
+        raise WorkerError(str(reason or f"the worker answered {response.status}"))
+    return answer
+
+
+def running_worker(layout: Layout) -> dict[str, Json] | None:
+    """What the worker says of itself, or None when there is none."""
+    if not is_held(layout):
+        return None
+    try:
+        stats = ask_worker(layout, "/api/stats")
+    except ClaudeMemError:
+        return _last_state(layout)
+    return stats if isinstance(stats, dict) else None
+
+
+def _last_state(layout: Layout) -> dict[str, Json] | None:
+    """A worker that holds the lock but does not answer: starting, stopping, or stuck."""
+    try:
+        state: Json = json.loads(layout.worker_state.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return {"worker": state} if isinstance(state, dict) else None
+
+
+def start(layout: Layout) -> tuple[dict[str, Json], bool]:
+    """A worker of at least this version; and whether this call started it."""
+    current = running_worker(layout)
+    if current is not None:
+        theirs = _worker_field(current, "version")
+        if _parts(theirs) == _parts(__version__):
+            return current, False
+        refuse_newer(current)
+        stop(layout)
+    layout.create()
+    start_worker(os.fsencode(layout.root))
+    return _wait_until_answers(layout), True
+
+
+def refuse_newer(current: dict[str, Json]) -> None:
+    theirs = _worker_field(current, "version")
+    if _parts(theirs) > _parts(__version__):
+        raise NewerWorker(
+            f"a newer worker runs ({theirs}, this is {__version__}): it stays. "
+            "Upgrade this installation."
+        )
+
+
+def _wait_until_answers(layout: Layout) -> dict[str, Json]:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            answer = ask_worker(layout, "/api/stats")
+        except NotRunning:
+            if not is_held(layout):
+                break
+            time.sleep(_POLL)
+        else:
+            assert isinstance(answer, dict)
+            return answer
+    raise WorkerError(f"the worker did not start; {layout.worker_log} says why")
+
+
+def stop(layout: Layout) -> bool:
+    """Ends the worker and waits until its lock is free; False when there was none."""
+    if not is_held(layout):
+        return False
+    current = running_worker(layout) or {}
+    pid = _worker_field(current, "pid")
+    if not pid.isdigit():
+        raise WorkerError("a worker holds the lock but does not say who it is; try again")
+    os.kill(int(pid), signal.SIGTERM)
+    deadline = time.monotonic() + STOP_SECONDS
+    while is_held(layout):
+        if time.monotonic() > deadline:
+            raise WorkerError(
+                f"the worker (pid {pid}) does not end; {layout.worker_log} may say why"
+            )
+        time.sleep(_POLL)
+    return True
+
+
+def _worker_field(stats: dict[str, Json], name: str) -> str:
+    worker = stats.get("worker")
+    value = worker.get(name) if isinstance(worker, dict) else None
+    return "" if value is None else str(value)
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    """0.10.1 is newer than 0.9; what is not a number counts as nothing."""
+    return tuple(int(part) if part.isdigit() else 0 for part in version.split("+")[0].split("."))

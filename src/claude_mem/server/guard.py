@@ -1,0 +1,77 @@
+"""Who may talk to the TCP port: a bearer of the token, from this machine's own name.
+
+The Unix socket needs no guard: its file is the owner's alone. Over TCP any page in a browser can
+send requests to 127.0.0.1, and a rebound DNS name can read the answers; so Host and Origin are
+checked before the token.
+"""
+
+import hmac
+import secrets
+
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from claude_mem.config import Layout, write_private
+
+COOKIE = "claude_mem_token"
+OPEN_ROUTES = ("/health",)
+_HOSTS = ("127.0.0.1", "localhost", "[::1]")
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app, self._token = app, token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        refusal = self._refusal(scope["path"], Headers(scope=scope))
+        if refusal is None:
+            await self._app(scope, receive, send)
+        else:
+            status, reason = refusal
+            await JSONResponse({"error": reason}, status)(scope, receive, send)
+
+    def _refusal(self, path: str, headers: Headers) -> tuple[int, str] | None:
+        if not _is_own_host(headers.get("host", "")):
+            return 403, "this Host is not served here"
+        origin = headers.get("origin")
+        if origin is not None and origin != f"http://{headers['host']}":
+            return 403, "requests from other origins are not answered"
+        if path in OPEN_ROUTES or self._knows_token(headers):
+            return None
+        return 401, "send the token of this installation: Authorization: Bearer …"
+
+    def _knows_token(self, headers: Headers) -> bool:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            given = _cookie(headers.get("cookie", ""))
+        return hmac.compare_digest(given.strip().encode(), self._token.encode())
+
+
+def _is_own_host(host: str) -> bool:
+    name, separator, port = host.rpartition(":")
+    if not separator or not port.isdigit():
+        name = host
+    return name.lower() in _HOSTS
+
+
+def _cookie(header: str) -> str:
+    for part in header.split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE:
+            return value
+    return ""
+
+
+def ensure_token(layout: Layout) -> str:
+    """The per-install token; made at first use, readable by the owner alone."""
+    try:
+        token = layout.token.read_text("ascii").strip()
+    except (FileNotFoundError, ValueError):
+        token = ""
+    if len(token) < 32:
+        token = secrets.token_urlsafe(32)
+        write_private(layout.token, token.encode())
+    return token

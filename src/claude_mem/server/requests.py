@@ -1,0 +1,97 @@
+"""Requests into values, parsed once: bodies, parameters, and the errors that say what is wrong."""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from starlette.requests import Request
+
+from claude_mem.errors import BadInput
+from claude_mem.hook.scanner import strip_private
+from claude_mem.store.pages import Page
+from claude_mem.types import Json
+
+LARGEST_BODY = 32 * 1024 * 1024
+LARGEST_PAGE = 200
+LARGEST_BATCH = 500
+
+
+async def read_body(request: Request) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > LARGEST_BODY:
+            raise BadInput(f"the body is over {LARGEST_BODY} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def read_object(request: Request) -> dict[str, Json]:
+    """A JSON object without what is private in it."""
+    data = strip_private(await read_body(request))
+    if not data.strip():
+        return {}
+    try:
+        value: Json = json.loads(data.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"the body is not JSON: {error or type(error).__name__}") from None
+    if not isinstance(value, dict):
+        raise BadInput("the body is not a JSON object")
+    return value
+
+
+def text_of(body: Mapping[str, Json], *names: str) -> str | None:
+    """The first of these fields that is there; they are names of one thing."""
+    for name in names:
+        value = body.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, str):
+            raise BadInput(f"{name} is not a text", name)
+        return value
+    return None
+
+
+def required_text(body: Mapping[str, Json], *names: str) -> str:
+    value = text_of(body, *names)
+    if not value:
+        raise BadInput(f"{names[0]} is missing", names[0])
+    return value
+
+
+def known_parameters(request: Request, names: Iterable[str]) -> None:
+    unknown = sorted(set(request.query_params) - set(names))
+    if unknown:
+        raise BadInput(f"there is no parameter {unknown[0]!r}", unknown[0])
+
+
+def number(name: str, value: str, smallest: int, largest: int) -> int:
+    try:
+        found = int(value) if len(value) < 20 else None
+    except ValueError:
+        found = None
+    if found is None or not smallest <= found <= largest:
+        raise BadInput(f"{name} is not a number from {smallest} to {largest}", name)
+    return found
+
+
+def page_of(request: Request) -> Page:
+    given = request.query_params
+    largest_id = 2**62
+    return Page(
+        limit=number("limit", given.get("limit", "20"), 1, LARGEST_PAGE),
+        offset=number("offset", given.get("offset", "0"), 0, largest_id),
+        before=number("before", given["before"], 1, largest_id) if "before" in given else None,
+    )
+
+
+def ids_of(body: Mapping[str, Json]) -> list[int]:
+    ids = body.get("ids")
+    if not isinstance(ids, list) or len(ids) > LARGEST_BATCH:
+        raise BadInput(f"ids is not a list of at most {LARGEST_BATCH} numbers", "ids")
+    chosen: list[int] = []
+    for value in ids:
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
+            raise BadInput(f"{value!r} in ids is not an id", "ids")
+        chosen.append(value)
+    return chosen

@@ -1,0 +1,166 @@
+"""Sessions over HTTP: events from editors without hooks. 200 means that it is on disk."""
+
+import asyncio
+from dataclasses import replace
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from claude_mem.errors import BadInput
+from claude_mem.server.requests import number, read_object, required_text, text_of
+from claude_mem.store.turns import Recorded
+from claude_mem.types import Event, Json, Project
+from claude_mem.worker.dialect import Arrival
+from claude_mem.worker.worker import Worker
+
+_SESSION = ("contentSessionId", "claudeSessionId", "sessionId", "session_id")
+_KINDS = {
+    "init": "UserPromptSubmit",
+    "observations": "PostToolUse",
+    "summarize": "Stop",
+    "complete": "SessionEnd",
+}
+
+
+async def by_database_id(request: Request) -> JSONResponse:
+    """POST /sessions/{id}/init | observations | summarize"""
+    worker: Worker = request.app.state.worker
+    session = worker.store.session(_database_id(request))
+    body = await read_object(request)
+    body["session_id"] = session["content_session_id"]
+    body.setdefault("cwd", session["project_dir"])
+    project = Project(str(session["project_key"]), str(session["project"]))
+    return await _accept(worker, _action(request), body, project)
+
+
+async def by_content_id(request: Request) -> JSONResponse:
+    """POST /api/sessions/init | observations | summarize | complete"""
+    worker: Worker = request.app.state.worker
+    body = await read_object(request)
+    body["session_id"] = required_text(body, *_SESSION)
+    return await _accept(worker, _action(request), body, None)
+
+
+def _action(request: Request) -> str:
+    return request.url.path.rsplit("/", 1)[-1]
+
+
+async def _accept(
+    worker: Worker, action: str, body: dict[str, Json], project: Project | None
+) -> JSONResponse:
+    payload = _payload(action, body)
+    if worker.reader.skips(payload):
+        return JSONResponse({"status": "skipped", "reason": "this tool is on the skip list"})
+    payload["prompt_id"] = await _prompt_id(worker, body)
+    directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
+    arrival = Arrival(_KINDS[action], worker.clock(), directory, dialect="http")
+    event = worker.reader.event(arrival, payload)
+    event = _in_project(event, project, text_of(body, "project"), directory)
+    recorded = (await asyncio.to_thread(worker.intake.accept, [event]))[0]
+    worker.wake()
+    return JSONResponse(_reply(worker, action, event, recorded))
+
+
+def _payload(action: str, body: dict[str, Json]) -> dict[str, Json]:
+    """The body in the words of the client's own hooks."""
+    names = ("session_id", "cwd", "transcript_path", "tool_use_id", "agent_id", "reason")
+    payload = {name: body[name] for name in names if name in body}
+    if action == "init":
+        payload["prompt"] = text_of(body, "prompt", "userPrompt", "user_prompt") or ""
+    elif action == "observations":
+        payload["tool_name"] = required_text(body, "tool_name", "toolName")
+        payload["tool_input"] = body.get("tool_input", body.get("toolInput"))
+        response = ("tool_response", "tool_output", "toolResponse", "toolOutput")
+        payload["tool_response"] = next((body[name] for name in response if name in body), None)
+    elif action == "summarize":
+        payload["last_assistant_message"] = text_of(
+            body, "last_assistant_message", "lastAssistantMessage"
+        )
+    return payload
+
+
+async def _prompt_id(worker: Worker, body: dict[str, Json]) -> str | None:
+    """By its own name, or by the number that this session's prompts were given."""
+    given = text_of(body, "prompt_id", "promptId")
+    wanted = body.get("prompt_number", body.get("promptNumber"))
+    if given is not None or wanted is None:
+        return given
+    if isinstance(wanted, bool) or not isinstance(wanted, int):
+        raise BadInput("prompt_number is not a number", "prompt_number")
+    return worker.store.prompt_id(str(body["session_id"]), wanted)
+
+
+def _in_project(event: Event, project: Project | None, name: str | None, directory: str) -> Event:
+    if project is not None:
+        return replace(event, project=project)
+    if not directory and name:
+        return replace(event, project=Project(name, name))
+    return event
+
+
+def _reply(worker: Worker, action: str, event: Event, recorded: Recorded) -> dict[str, Json]:
+    waiting = worker.store.queue_state(recorded.session_db_id)
+    status = "skipped" if recorded.outcome == "private" else _DONE[action]
+    return {
+        "status": status,
+        "sessionDbId": recorded.session_db_id,
+        "contentSessionId": event.session_id,
+        "promptNumber": recorded.prompt_number,
+        "duplicate": recorded.outcome == "duplicate",
+        "queueLength": waiting["pending"] + waiting["processing"],
+    }
+
+
+_DONE = {
+    "init": "initialized",
+    "observations": "queued",
+    "summarize": "queued",
+    "complete": "completed",
+}
+
+
+async def status(request: Request) -> JSONResponse:
+    """GET /sessions/{id}/status"""
+    worker: Worker = request.app.state.worker
+    session = worker.store.session(_database_id(request))
+    waiting = worker.store.queue_state(_database_id(request))
+    return JSONResponse({
+        "sessionDbId": session["id"],
+        "contentSessionId": session["content_session_id"],
+        "memorySessionId": session["memory_session_id"],
+        "project": session["project"],
+        "status": session["status"],
+        "promptCounter": session["prompt_counter"],
+        "pendingMessages": waiting["pending"] + waiting["processing"] + waiting["held"],
+        "deadMessages": waiting["dead"],
+    })  # fmt: skip
+
+
+async def stop(request: Request) -> JSONResponse:
+    """DELETE /sessions/{id}: stops its work, waits for it, marks it failed; nothing is lost."""
+    worker: Worker = request.app.state.worker
+    session_db_id = _database_id(request)
+    worker.store.session(session_db_id)
+    seconds = worker.settings.number("CLAUDE_MEM_DELETE_TIMEOUT") / 1000
+    await worker.jobs.cancel_session(session_db_id, seconds)
+    kept = await asyncio.wrap_future(worker.store.stop_session(session_db_id))
+    return JSONResponse({"status": "failed", "sessionDbId": session_db_id, "keptMessages": kept})
+
+
+def _database_id(request: Request) -> int:
+    return number("id", request.path_params["id"], 1, 2**62)
+
+
+routes = [
+    Route("/sessions/init", by_content_id, methods=["POST"]),
+    Route("/sessions/{id}/init", by_database_id, methods=["POST"]),
+    Route("/sessions/{id}/observations", by_database_id, methods=["POST"]),
+    Route("/sessions/{id}/summarize", by_database_id, methods=["POST"]),
+    Route("/sessions/{id}/status", status, methods=["GET"]),
+    Route("/sessions/{id}", stop, methods=["DELETE"]),
+    Route("/api/sessions/init", by_content_id, methods=["POST"]),
+    Route("/api/sessions/observations", by_content_id, methods=["POST"]),
+    Route("/api/sessions/summarize", by_content_id, methods=["POST"]),
+    Route("/api/sessions/complete", by_content_id, methods=["POST"]),
+]

@@ -1,0 +1,34 @@
+"""/stream: what happens now, as server-sent events."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
+from claude_mem.worker.worker import Worker, as_json_line
+
+PING_SECONDS = 15.0
+
+
+async def stream(request: Request) -> StreamingResponse:
+    """GET /stream"""
+    worker: Worker = request.app.state.worker
+    headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+    return StreamingResponse(_news(worker), media_type="text/event-stream", headers=headers)
+
+
+async def _news(worker: Worker) -> AsyncIterator[bytes]:
+    with worker.feed.listen() as listener:
+        yield b"data: " + as_json_line(worker.processing()) + b"\n\n"
+        while True:
+            try:
+                news = await asyncio.wait_for(listener.get(), PING_SECONDS)
+            except TimeoutError:
+                yield b": still here\n\n"
+            else:
+                yield b"data: " + as_json_line(news) + b"\n\n"
+
+
+routes = [Route("/stream", stream)]

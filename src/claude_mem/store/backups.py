@@ -1,0 +1,40 @@
+"""Online copies of the database, rotated; and the way back when the file is damaged."""
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+_PATTERN = "memory-*.db"
+
+
+def back_up(connection: sqlite3.Connection, directory: Path, keep: int, label: str = "") -> Path:
+    """A consistent copy while others read and write; the oldest beyond `keep` go."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    target = directory / f"memory-{stamp}{'-' + label if label else ''}.db"
+    unfinished = target.with_suffix(".part")
+    with closing(sqlite3.connect(unfinished)) as copy:
+        unfinished.chmod(0o600)
+        connection.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")
+    unfinished.replace(target)
+    for old in newest_first(directory)[keep:]:
+        old.unlink(missing_ok=True)
+    return target
+
+
+def newest_first(directory: Path) -> list[Path]:
+    return sorted(directory.glob(_PATTERN), reverse=True)
+
+
+def set_aside(path: Path) -> Path:
+    """Moves a damaged file and its journal away; nothing of it is deleted."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
+    aside = path.with_name(f"{path.name}.damaged-{stamp}")
+    path.replace(aside)
+    for suffix in ("-wal", "-shm"):
+        journal = path.with_name(path.name + suffix)
+        if journal.exists():
+            journal.replace(aside.with_name(aside.name + suffix))
+    return aside

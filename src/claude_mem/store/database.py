@@ -1,0 +1,208 @@
+"""The file: opening it safely, one writer thread with group commit, readers of their own.
+
+Writes that wait at the same time share one transaction and so one fsync; each has a savepoint,
+so that a failing one takes nothing with it. `synchronous=FULL`: a commit that returned is on disk.
+"""
+
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from claude_mem.errors import DamagedDatabase, ForeignDatabase
+from claude_mem.store.backups import back_up
+from claude_mem.store.clock import iso, now_ms
+from claude_mem.store.migrations import applied_names, migrate, missing_migrations
+
+T = TypeVar("T")
+
+APPLICATION_ID = 0x434D454D  # "CMEM"; how we know a file as our own
+LARGEST_GROUP = 64
+
+
+def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
+    mode = "ro" if readonly else "rwc"
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=10,
+    )
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA cache_size = -4096")
+    return connection
+
+
+def prepare(path: Path, backups: Path, keep: int) -> None:
+    """Makes the file what this version needs; a backup comes before every change of schema."""
+    is_new = not path.exists() or path.stat().st_size == 0
+    connection = connect(path)
+    try:
+        path.chmod(0o600)
+        _require_own(connection, path, is_new)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        if missing_migrations(connection) and applied_names(connection):
+            back_up(connection, backups, keep, label="before-migration")
+        migrate(connection, iso(now_ms()))
+    except sqlite3.DatabaseError as error:
+        if _is_damage(error):
+            raise DamagedDatabase(f"{path} is damaged: {error}") from error
+        raise
+    finally:
+        connection.close()
+
+
+def is_current(path: Path) -> bool:
+    """Whether the file is ours and needs no migration; raises when it is foreign or newer."""
+    connection = connect(path, readonly=True)
+    try:
+        _require_own(connection, path, is_new=False)
+        return not missing_migrations(connection)
+    except sqlite3.DatabaseError as error:
+        raise DamagedDatabase(f"{path} cannot be read: {error}") from error
+    finally:
+        connection.close()
+
+
+def _require_own(connection: sqlite3.Connection, path: Path, is_new: bool) -> None:
+    mark = connection.execute("PRAGMA application_id").fetchone()[0]
+    if mark == APPLICATION_ID:
+        return
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if is_new or (mark == 0 and tables == 0):
+        return
+    raise ForeignDatabase(
+        f"{path} is a database that this claude-mem did not create. Move it away, or set "
+        "CLAUDE_MEM_DATA_DIR to another directory."
+    )
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def check_integrity(path: Path) -> str | None:
+    """What is wrong with the file, or None."""
+    try:
+        connection = connect(path, readonly=True)
+        try:
+            verdict: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as error:
+        return str(error)
+    return None if verdict == "ok" else verdict
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    work: Callable[[sqlite3.Connection], Any]
+    done: "Future[Any]"
+
+
+class Writer:
+    """The thread that owns the write connection."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = connect(path)
+        self._connection.execute("PRAGMA synchronous = FULL")
+        self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
+        """Runs `work` in the next transaction; the future is done when it is on disk."""
+        done: Future[T] = Future()
+        self._waiting.put(_Write(work, done))
+        return done
+
+    def close(self) -> None:
+        self._waiting.put(None)
+        self._thread.join()
+        self._connection.close()
+
+    def _run(self) -> None:
+        while True:
+            group, last = self._next_group()
+            if group:
+                self._commit(group)
+            if last:
+                return
+
+    def _next_group(self) -> tuple[list[_Write], bool]:
+        write = self._waiting.get()
+        group: list[_Write] = []
+        while write is not None:
+            group.append(write)
+            if len(group) >= LARGEST_GROUP:
+                return group, False
+            try:
+                write = self._waiting.get_nowait()
+            except queue.Empty:
+                return group, False
+        return group, True
+
+    def _commit(self, group: list[_Write]) -> None:
+        connection = self._connection
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            results = [(write, *_run_in_savepoint(connection, write)) for write in group]
+            connection.execute("COMMIT")
+        except BaseException as error:  # full disk, lock: nothing of the group happened
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            for write in group:
+                write.done.set_exception(error)
+            return
+        for write, value, error_of_one in results:
+            if error_of_one is None:
+                write.done.set_result(value)
+            else:
+                write.done.set_exception(error_of_one)
+
+
+def _run_in_savepoint(
+    connection: sqlite3.Connection, write: _Write
+) -> tuple[Any, BaseException | None]:
+    connection.execute("SAVEPOINT one")
+    try:
+        value = write.work(connection)
+    except Exception as error:
+        connection.execute("ROLLBACK TO one")
+        connection.execute("RELEASE one")
+        return None, error
+    connection.execute("RELEASE one")
+    return value, None
+
+
+class Readers:
+    """Read connections, one in use by one caller at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._free: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = self._free.get_nowait()
+        except queue.Empty:
+            connection = connect(self._path, readonly=True)
+        try:
+            yield connection
+        finally:
+            self._free.put(connection)
+
+    def close(self) -> None:
+        with suppress(queue.Empty):
+            while True:
+                self._free.get_nowait().close()

@@ -1,0 +1,111 @@
+"""Observations and summaries: written per turn, revised in place, tied to their events."""
+
+import json
+import sqlite3
+
+from claude_mem.hook.faults import reach
+from claude_mem.store import queue
+from claude_mem.store.clock import iso
+from claude_mem.store.sessions import register_memory_session, set_titles
+from claude_mem.types import Distillate, Job, Observation, Summary, Turn
+
+
+def save_distillate(
+    connection: sqlite3.Connection, job: Job, turn: Turn, made: Distillate, now: int
+) -> bool:
+    """Stores what an observer made of a turn and acknowledges the job; False: the lease is lost."""
+    if not queue.holds(connection, job):
+        return False
+    memory_session_id = register_memory_session(connection, turn.session_db_id)
+    row = connection.execute(
+        "SELECT project_id, updated_at_epoch FROM user_prompts WHERE id = ?", (turn.id,)
+    ).fetchone()
+    origin = {
+        "memory_session_id": memory_session_id,
+        "project_id": row["project_id"],
+        "turn_id": turn.id,
+        "prompt_number": turn.prompt_number,
+        "observer": made.observer,
+        "model": made.model,
+        "prompt_version": made.prompt_version,
+        "created_at": iso(row["updated_at_epoch"]),
+        "created_at_epoch": row["updated_at_epoch"],
+    }
+    reach(b"store.before_save")
+    _save_summary(connection, made.summary, origin)
+    _save_observations(connection, turn.id, made.observations, origin)
+    set_titles(connection, turn.session_db_id, made.title, made.subtitle)
+    reach(b"queue.before_acknowledge")
+    queue.acknowledge(connection, job, now)
+    reach(b"queue.after_acknowledge")
+    return True
+
+
+def _save_summary(
+    connection: sqlite3.Connection, summary: Summary, origin: dict[str, object]
+) -> None:
+    values = {
+        "request": summary.request,
+        "investigated": summary.investigated,
+        "learned": summary.learned,
+        "completed": summary.completed,
+        "next_steps": summary.next_steps,
+        "files_read": _json(summary.files_read),
+        "files_edited": _json(summary.files_edited),
+        "notes": summary.notes,
+        **origin,
+    }
+    summary_id = _upsert(connection, "session_summaries", "turn_id", values)
+    _link(connection, "summary", summary_id, summary.sources)
+
+
+def _save_observations(
+    connection: sqlite3.Connection,
+    turn_id: int,
+    observations: tuple[Observation, ...],
+    origin: dict[str, object],
+) -> None:
+    for ordinal, observation in enumerate(observations):
+        values = {
+            "ordinal": ordinal,
+            "type": observation.type,
+            "title": observation.title,
+            "subtitle": observation.subtitle,
+            "narrative": observation.narrative,
+            "facts": _json(observation.facts),
+            "concepts": _json(observation.concepts),
+            "files_read": _json(observation.files_read),
+            "files_modified": _json(observation.files_modified),
+            **origin,
+        }
+        observation_id = _upsert(connection, "observations", "turn_id, ordinal", values)
+        _link(connection, "observation", observation_id, observation.sources)
+    connection.execute(
+        "DELETE FROM observations WHERE turn_id = ? AND ordinal >= ?", (turn_id, len(observations))
+    )
+
+
+def _upsert(connection: sqlite3.Connection, table: str, key: str, values: dict[str, object]) -> int:
+    names = ", ".join(values)
+    places = ", ".join(f":{name}" for name in values)
+    changes = ", ".join(f"{name} = excluded.{name}" for name in values)
+    row = connection.execute(
+        f"INSERT INTO {table} ({names}) VALUES ({places})"
+        f" ON CONFLICT ({key}) DO UPDATE SET {changes} RETURNING id",
+        values,
+    ).fetchone()
+    return int(row[0])
+
+
+def _link(
+    connection: sqlite3.Connection, noun: str, memory_id: int, sources: tuple[int, ...]
+) -> None:
+    connection.execute(f"DELETE FROM {noun}_events WHERE {noun}_id = ?", (memory_id,))
+    connection.executemany(
+        f"INSERT OR IGNORE INTO {noun}_events ({noun}_id, event_id) VALUES (?, ?)",
+        [(memory_id, event_id) for event_id in sources],
+    )
+
+
+def _json(values: tuple[str, ...]) -> str:
+    return json.dumps(values, ensure_ascii=False)

@@ -1,0 +1,227 @@
+"""Named, append-only steps from an empty file to today's schema.
+
+Each is applied and recorded in one transaction. A file that knows a name we do not was made by a
+newer version and is not touched.
+"""
+
+import sqlite3
+from collections.abc import Callable
+
+from claude_mem.errors import NewerDatabase
+from claude_mem.hook.faults import reach
+
+_FIRST = """
+CREATE TABLE projects (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL
+);
+CREATE INDEX projects_by_name ON projects(name);
+
+CREATE TABLE project_dirs (
+  directory TEXT PRIMARY KEY,
+  project_id INTEGER NOT NULL REFERENCES projects(id) ON DELETE CASCADE,
+  seen_at_epoch INTEGER NOT NULL
+);
+
+CREATE TABLE sdk_sessions (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  content_session_id TEXT NOT NULL UNIQUE,
+  memory_session_id TEXT UNIQUE,
+  project_id INTEGER NOT NULL REFERENCES projects(id) ON DELETE CASCADE,
+  project_dir TEXT NOT NULL,
+  transcript_path TEXT NOT NULL DEFAULT '',
+  dialect TEXT NOT NULL,
+  title TEXT,
+  subtitle TEXT,
+  user_prompt TEXT,
+  prompt_counter INTEGER NOT NULL DEFAULT 0,
+  status TEXT NOT NULL CHECK (status IN ('active', 'completed', 'failed', 'interrupted')),
+  started_at TEXT NOT NULL,
+  started_at_epoch INTEGER NOT NULL,
+  updated_at TEXT NOT NULL,
+  updated_at_epoch INTEGER NOT NULL,
+  completed_at TEXT,
+  completed_at_epoch INTEGER,
+  start_context TEXT,
+  provider TEXT,
+  provider_session_id TEXT
+);
+CREATE INDEX sessions_by_project ON sdk_sessions(project_id, updated_at_epoch DESC);
+CREATE INDEX sessions_by_status ON sdk_sessions(status, updated_at_epoch);
+CREATE INDEX sessions_by_update ON sdk_sessions(updated_at_epoch DESC);
+
+CREATE TABLE user_prompts (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session_id INTEGER NOT NULL REFERENCES sdk_sessions(id) ON DELETE CASCADE,
+  project_id INTEGER NOT NULL REFERENCES projects(id) ON DELETE CASCADE,
+  prompt_id TEXT NOT NULL,
+  prompt_number INTEGER NOT NULL,
+  prompt_text TEXT,
+  private INTEGER NOT NULL DEFAULT 0,
+  closed INTEGER NOT NULL DEFAULT 0,
+  updated_at_epoch INTEGER NOT NULL,
+  created_at TEXT NOT NULL,
+  created_at_epoch INTEGER NOT NULL,
+  UNIQUE (session_id, prompt_id),
+  UNIQUE (session_id, prompt_number)
+);
+CREATE INDEX prompts_by_project ON user_prompts(project_id, id DESC);
+CREATE INDEX prompts_open ON user_prompts(updated_at_epoch) WHERE closed = 0;
+
+CREATE TABLE tool_events (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  event_key TEXT NOT NULL UNIQUE,
+  session_id INTEGER NOT NULL REFERENCES sdk_sessions(id) ON DELETE CASCADE,
+  turn_id INTEGER REFERENCES user_prompts(id) ON DELETE CASCADE,
+  event TEXT NOT NULL,
+  tool_name TEXT,
+  tool_use_id TEXT,
+  agent_id TEXT,
+  cwd TEXT,
+  tool_input TEXT,
+  tool_response TEXT,
+  text TEXT,
+  detail TEXT,
+  bytes INTEGER NOT NULL DEFAULT 0,
+  created_at_epoch INTEGER NOT NULL
+);
+CREATE INDEX events_by_turn ON tool_events(turn_id, id);
+CREATE INDEX events_by_session ON tool_events(session_id);
+CREATE INDEX events_raw ON tool_events(created_at_epoch) WHERE bytes > 0;
+
+CREATE TABLE observations (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  memory_session_id TEXT NOT NULL
+    REFERENCES sdk_sessions(memory_session_id) ON DELETE CASCADE ON UPDATE CASCADE,
+  project_id INTEGER NOT NULL REFERENCES projects(id) ON DELETE CASCADE,
+  turn_id INTEGER NOT NULL REFERENCES user_prompts(id) ON DELETE CASCADE,
+  ordinal INTEGER NOT NULL,
+  prompt_number INTEGER NOT NULL,
+  type TEXT NOT NULL
+    CHECK (type IN ('bugfix', 'feature', 'refactor', 'change', 'discovery', 'decision')),
+  title TEXT,
+  subtitle TEXT,
+  narrative TEXT,
+  facts TEXT NOT NULL DEFAULT '[]',
+  concepts TEXT NOT NULL DEFAULT '[]',
+  files_read TEXT NOT NULL DEFAULT '[]',
+  files_modified TEXT NOT NULL DEFAULT '[]',
+  observer TEXT NOT NULL,
+  model TEXT,
+  prompt_version TEXT,
+  created_at TEXT NOT NULL,
+  created_at_epoch INTEGER NOT NULL,
+  UNIQUE (turn_id, ordinal)
+);
+CREATE INDEX observations_by_session ON observations(memory_session_id);
+CREATE INDEX observations_by_project ON observations(project_id, id DESC);
+CREATE INDEX observations_by_time ON observations(project_id, created_at_epoch DESC, id DESC);
+
+CREATE TABLE session_summaries (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  memory_session_id TEXT NOT NULL
+    REFERENCES sdk_sessions(memory_session_id) ON DELETE CASCADE ON UPDATE CASCADE,
+  project_id INTEGER NOT NULL REFERENCES projects(id) ON DELETE CASCADE,
+  turn_id INTEGER NOT NULL UNIQUE REFERENCES user_prompts(id) ON DELETE CASCADE,
+  prompt_number INTEGER NOT NULL,
+  request TEXT,
+  investigated TEXT,
+  learned TEXT,
+  completed TEXT,
+  next_steps TEXT,
+  files_read TEXT NOT NULL DEFAULT '[]',
+  files_edited TEXT NOT NULL DEFAULT '[]',
+  notes TEXT,
+  observer TEXT NOT NULL,
+  model TEXT,
+  prompt_version TEXT,
+  created_at TEXT NOT NULL,
+  created_at_epoch INTEGER NOT NULL
+);
+CREATE INDEX summaries_by_session ON session_summaries(memory_session_id);
+CREATE INDEX summaries_by_project ON session_summaries(project_id, id DESC);
+CREATE INDEX summaries_by_time ON session_summaries(project_id, created_at_epoch DESC, id DESC);
+
+CREATE TABLE observation_events (
+  observation_id INTEGER NOT NULL REFERENCES observations(id) ON DELETE CASCADE,
+  event_id INTEGER NOT NULL REFERENCES tool_events(id) ON DELETE CASCADE,
+  PRIMARY KEY (observation_id, event_id)
+) WITHOUT ROWID;
+CREATE INDEX observations_of_event ON observation_events(event_id);
+
+CREATE TABLE summary_events (
+  summary_id INTEGER NOT NULL REFERENCES session_summaries(id) ON DELETE CASCADE,
+  event_id INTEGER NOT NULL REFERENCES tool_events(id) ON DELETE CASCADE,
+  PRIMARY KEY (summary_id, event_id)
+) WITHOUT ROWID;
+CREATE INDEX summaries_of_event ON summary_events(event_id);
+
+CREATE TABLE pending_messages (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session_id INTEGER NOT NULL REFERENCES sdk_sessions(id) ON DELETE CASCADE,
+  turn_id INTEGER NOT NULL UNIQUE REFERENCES user_prompts(id) ON DELETE CASCADE,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'processing', 'held', 'dead')),
+  revision INTEGER NOT NULL DEFAULT 1,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  available_at_epoch INTEGER NOT NULL,
+  lease TEXT,
+  lease_until_epoch INTEGER,
+  last_error TEXT,
+  created_at_epoch INTEGER NOT NULL
+);
+CREATE INDEX messages_by_status ON pending_messages(status, available_at_epoch);
+CREATE INDEX messages_by_session ON pending_messages(session_id);
+"""
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    for statement in _FIRST.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
+
+
+Migration = tuple[str, Callable[[sqlite3.Connection], None]]
+MIGRATIONS: tuple[Migration, ...] = (("0001_sessions_prompts_events_memories", _create_tables),)
+
+
+def applied_names(connection: sqlite3.Connection) -> list[str]:
+    exists = connection.execute(
+        "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_migrations'"
+    ).fetchone()
+    if not exists:
+        return []
+    rows = connection.execute("SELECT name FROM schema_migrations ORDER BY position")
+    return [name for (name,) in rows]
+
+
+def missing_migrations(connection: sqlite3.Connection) -> list[Migration]:
+    """What this version would still apply; raises when the file is newer than this version."""
+    applied = applied_names(connection)
+    unknown = sorted(set(applied) - {name for name, _ in MIGRATIONS})
+    if unknown:
+        raise NewerDatabase(
+            f"the database was made by a newer claude-mem (it has {unknown[0]!r}): "
+            "upgrade this installation; it does not downgrade"
+        )
+    return [migration for migration in MIGRATIONS if migration[0] not in applied]
+
+
+def migrate(connection: sqlite3.Connection, now: str) -> None:
+    for name, apply in missing_migrations(connection):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS schema_migrations ("
+                "position INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, applied_at TEXT NOT NULL)"
+            )
+            apply(connection)
+            reach(b"migration.before_commit")
+            connection.execute(
+                "INSERT INTO schema_migrations (name, applied_at) VALUES (?, ?)", (name, now)
+            )
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        reach(b"migration.after_commit")

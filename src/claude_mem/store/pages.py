@@ -1,0 +1,203 @@
+"""Reading what is there: pages, batches and counts. Each costs the same at any size."""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from claude_mem.types import Json
+
+Record = dict[str, Json]
+_LISTS = ("facts", "concepts", "files_read", "files_modified", "files_edited")
+
+_OBSERVATIONS = (
+    "SELECT m.id, m.memory_session_id, s.content_session_id, p.name AS project,"
+    " p.key AS project_key, m.type, m.title, m.subtitle, m.narrative, m.facts, m.concepts,"
+    " m.files_read, m.files_modified, m.prompt_number, m.observer, m.model, m.prompt_version,"
+    " m.created_at, m.created_at_epoch FROM observations m"
+    " JOIN projects p ON p.id = m.project_id"
+    " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
+)
+_SUMMARIES = (
+    "SELECT m.id, m.memory_session_id, s.content_session_id, p.name AS project,"
+    " p.key AS project_key, m.request, m.investigated, m.learned, m.completed, m.next_steps,"
+    " m.files_read, m.files_edited, m.notes, m.prompt_number, m.observer, m.model,"
+    " m.prompt_version, m.created_at, m.created_at_epoch FROM session_summaries m"
+    " JOIN projects p ON p.id = m.project_id"
+    " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
+)
+_PROMPTS = (
+    "SELECT m.id, s.id AS session_db_id, s.content_session_id, s.memory_session_id,"
+    " p.name AS project, p.key AS project_key, m.prompt_number, m.prompt_text, m.created_at,"
+    " m.created_at_epoch FROM user_prompts m JOIN projects p ON p.id = m.project_id"
+    " JOIN sdk_sessions s ON s.id = m.session_id"
+)
+_SESSIONS = (
+    "SELECT m.id, m.content_session_id, m.memory_session_id, p.name AS project,"
+    " p.key AS project_key, m.project_dir, m.title, m.subtitle, m.user_prompt, m.prompt_counter,"
+    " m.status, m.dialect, m.started_at, m.started_at_epoch, m.updated_at, m.updated_at_epoch,"
+    " m.completed_at, m.completed_at_epoch FROM sdk_sessions m"
+    " JOIN projects p ON p.id = m.project_id"
+)
+_SELECTS = {
+    "observations": _OBSERVATIONS,
+    "summaries": _SUMMARIES,
+    "prompts": f"{_PROMPTS} WHERE m.private = 0 AND m.prompt_text IS NOT NULL",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`before` is the id to go on from; `offset` counts rows, as older clients do."""
+
+    limit: int = 20
+    offset: int = 0
+    before: int | None = None
+
+
+def list_page(
+    connection: sqlite3.Connection, noun: str, page: Page, project_id: int | None = None
+) -> tuple[list[Record], bool]:
+    """Newest first, and whether there are more."""
+    select = _SELECTS[noun]
+    glue = " AND " if " WHERE " in select else " WHERE "
+    conditions, values = _conditions(page, project_id)
+    if conditions:
+        select += glue + " AND ".join(conditions)
+    rows = connection.execute(
+        f"{select} ORDER BY m.id DESC LIMIT ? OFFSET ?", (*values, page.limit + 1, page.offset)
+    ).fetchall()
+    return [record(row) for row in rows[: page.limit]], len(rows) > page.limit
+
+
+def _conditions(page: Page, project_id: int | None) -> tuple[list[str], list[int]]:
+    conditions: list[str] = []
+    values: list[int] = []
+    if project_id is not None:
+        conditions.append("m.project_id = ?")
+        values.append(project_id)
+    if page.before is not None:
+        conditions.append("m.id < ?")
+        values.append(page.before)
+    return conditions, values
+
+
+def list_sessions(
+    connection: sqlite3.Connection, page: Page, project_id: int | None = None
+) -> tuple[list[Record], bool]:
+    """By last activity; a session that never had a prompt is not shown."""
+    where, values = "WHERE m.prompt_counter > 0", []
+    if project_id is not None:
+        where += " AND m.project_id = ?"
+        values.append(project_id)
+    rows = connection.execute(
+        f"{_SESSIONS} {where} ORDER BY m.updated_at_epoch DESC, m.id DESC LIMIT ? OFFSET ?",
+        (*values, page.limit + 1, page.offset),
+    ).fetchall()
+    return [record(row) for row in rows[: page.limit]], len(rows) > page.limit
+
+
+def get_many(connection: sqlite3.Connection, noun: str, ids: list[int]) -> list[Record]:
+    """In the order asked for, each once; ids that are not there are passed over."""
+    select = _SELECTS[noun]
+    glue = " AND " if " WHERE " in select else " WHERE "
+    wanted = list(dict.fromkeys(ids))
+    rows = connection.execute(
+        f"{select}{glue}m.id IN (SELECT value FROM json_each(?))", (json.dumps(wanted),)
+    ).fetchall()
+    found = {row["id"]: record(row) for row in rows}
+    return [found[identity] for identity in wanted if identity in found]
+
+
+def get_session(connection: sqlite3.Connection, column: str, value: int | str) -> Record | None:
+    row = connection.execute(f"{_SESSIONS} WHERE m.{column} = ?", (value,)).fetchone()
+    return record(row) if row else None
+
+
+def memories_of_session(connection: sqlite3.Connection, session_db_id: int) -> dict[str, Json]:
+    session = get_session(connection, "id", session_db_id)
+    memory_session_id = session["memory_session_id"] if session else None
+    found: dict[str, Json] = {}
+    for noun in ("summaries", "observations"):
+        rows = connection.execute(
+            f"{_SELECTS[noun]} WHERE m.memory_session_id = ? ORDER BY m.prompt_number, m.id",
+            (memory_session_id,),
+        )
+        found[noun] = [record(row) for row in rows]
+    rows = connection.execute(
+        f"{_SELECTS['prompts']} AND m.session_id = ? ORDER BY m.prompt_number", (session_db_id,)
+    )
+    found["prompts"] = [record(row) for row in rows]
+    return found
+
+
+def list_projects(connection: sqlite3.Connection) -> list[Record]:
+    rows = connection.execute(
+        "SELECT p.key, p.name,"
+        " (SELECT count(*) FROM sdk_sessions s WHERE s.project_id = p.id) AS sessions,"
+        " (SELECT count(*) FROM observations o WHERE o.project_id = p.id) AS observations,"
+        " (SELECT max(updated_at_epoch) FROM sdk_sessions s WHERE s.project_id = p.id)"
+        "   AS updated_at_epoch"
+        " FROM projects p ORDER BY updated_at_epoch DESC, p.key"
+    )
+    return [record(row) for row in rows]
+
+
+def table_counts(connection: sqlite3.Connection) -> dict[str, int]:
+    tables = {
+        "sessions": "sdk_sessions",
+        "prompts": "user_prompts",
+        "events": "tool_events",
+        "observations": "observations",
+        "summaries": "session_summaries",
+        "projects": "projects",
+    }
+    return {
+        noun: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        for noun, table in tables.items()
+    }
+
+
+def dead_letters(connection: sqlite3.Connection, limit: int = 20) -> list[Record]:
+    rows = connection.execute(
+        "SELECT m.id, s.content_session_id, t.prompt_number, m.attempts, m.last_error"
+        " FROM pending_messages m JOIN sdk_sessions s ON s.id = m.session_id"
+        " JOIN user_prompts t ON t.id = m.turn_id WHERE m.status = 'dead' ORDER BY m.id LIMIT ?",
+        (limit,),
+    )
+    return [record(row) for row in rows]
+
+
+def event_sources(connection: sqlite3.Connection, noun: str, memory_id: int) -> list[Record]:
+    """The events that an `observation` or `summary` was made from."""
+    rows = connection.execute(
+        "SELECT e.id, e.event, e.tool_name, e.tool_use_id, e.agent_id, e.created_at_epoch"
+        f" FROM {noun}_events l JOIN tool_events e ON e.id = l.event_id WHERE l.{noun}_id = ?"
+        " ORDER BY e.id",
+        (memory_id,),
+    )
+    return [record(row) for row in rows]
+
+
+def record(row: sqlite3.Row) -> Record:
+    values: dict[str, Any] = dict(row)
+    for name in _LISTS:
+        if name in values:
+            values[name] = json.loads(values[name])
+    return values
+
+
+def recent(
+    connection: sqlite3.Connection,
+    noun: str,
+    project_id: int,
+    limit: int,
+    without_session: str | None = None,
+) -> list[Record]:
+    """The newest by time of one project, for the context; optionally without one session's."""
+    rows = connection.execute(
+        f"{_SELECTS[noun]} WHERE m.project_id = ? AND s.content_session_id IS NOT ?"
+        " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
+        (project_id, without_session, limit),
+    )
+    return [record(row) for row in rows]

@@ -1,0 +1,163 @@
+"""Reading canonical state. What may only read gets this half of the seam."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+
+from claude_mem.errors import NotFound, StoreError
+from claude_mem.store import pages, queue, sessions
+from claude_mem.store.database import Readers, check_integrity, is_current
+from claude_mem.store.pages import Page, Record
+from claude_mem.types import Json
+
+T = TypeVar("T")
+
+
+class StoreReader:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._readers = Readers(path)
+
+    @classmethod
+    def open_existing(cls, path: Path) -> "StoreReader":
+        """For looking only: neither creates nor migrates."""
+        if not is_current(path):
+            raise StoreError(
+                "the database is of an older version: `claude-mem worker restart` migrates it"
+            )
+        return cls(path)
+
+    def close(self) -> None:
+        self._readers.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        with self._readers.connection() as connection:
+            return work(connection)
+
+    def next_due(self) -> int | None:
+        return self._read(queue.next_due)
+
+    def queue_state(self, session_db_id: int | None = None) -> dict[str, int]:
+        return self._read(lambda c: queue.counts(c, session_db_id))
+
+    def oldest_waiting(self) -> int | None:
+        return self._read(queue.oldest_created)
+
+    def dead_letters(self) -> list[Record]:
+        return self._read(pages.dead_letters)
+
+    def provider_session_to_resume(self, session_db_id: int, provider: str) -> str | None:
+        return self._read(lambda c: sessions.provider_session_to_resume(c, session_db_id, provider))
+
+    def start_context(self, content_session_id: str) -> str | None:
+        row = self._read(
+            lambda c: c.execute(
+                "SELECT start_context FROM sdk_sessions WHERE content_session_id = ?",
+                (content_session_id,),
+            ).fetchone()
+        )
+        return row[0] if row else None
+
+    def session(self, session_db_id: int) -> Record:
+        found = self._read(lambda c: pages.get_session(c, "id", session_db_id))
+        if found is None:
+            raise NotFound(f"there is no session {session_db_id}")
+        return found
+
+    def session_by_content_id(self, content_session_id: str) -> Record | None:
+        return self._read(lambda c: pages.get_session(c, "content_session_id", content_session_id))
+
+    def prompt_id(self, content_session_id: str, prompt_number: int) -> str:
+        row = self._read(
+            lambda c: c.execute(
+                "SELECT t.prompt_id FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
+                " WHERE s.content_session_id = ? AND t.prompt_number = ?",
+                (content_session_id, prompt_number),
+            ).fetchone()
+        )
+        if row is None:
+            raise NotFound(f"session {content_session_id} has no prompt {prompt_number}")
+        return str(row[0])
+
+    def memories_of_session(self, session_db_id: int) -> dict[str, Json]:
+        return self._read(lambda c: pages.memories_of_session(c, session_db_id))
+
+    def find_project(self, name: str) -> int:
+        return self._read(lambda c: sessions.find_project(c, name))
+
+    def project_by_key(self, key: str) -> int | None:
+        row = self._read(
+            lambda c: c.execute("SELECT id FROM projects WHERE key = ?", (key,)).fetchone()
+        )
+        return row[0] if row else None
+
+    def project_name(self, project_id: int) -> str:
+        row = self._read(
+            lambda c: c.execute("SELECT name FROM projects WHERE id = ?", (project_id,)).fetchone()
+        )
+        return str(row[0])
+
+    def recent_directories(self, project_id: int, limit: int = 20) -> list[str]:
+        rows = self._read(
+            lambda c: c.execute(
+                "SELECT directory FROM project_dirs WHERE project_id = ?"
+                " ORDER BY seen_at_epoch DESC LIMIT ?",
+                (project_id, limit),
+            ).fetchall()
+        )
+        return [row[0] for row in rows]
+
+    def projects(self) -> list[Record]:
+        return self._read(pages.list_projects)
+
+    def page(
+        self, noun: str, page: Page, project_id: int | None = None
+    ) -> tuple[list[Record], bool]:
+        if noun == "sessions":
+            return self._read(lambda c: pages.list_sessions(c, page, project_id))
+        return self._read(lambda c: pages.list_page(c, noun, page, project_id))
+
+    def get_many(self, noun: str, ids: list[int]) -> list[Record]:
+        return self._read(lambda c: pages.get_many(c, noun, ids))
+
+    def sources(self, noun: str, memory_id: int) -> list[Record]:
+        return self._read(lambda c: pages.event_sources(c, noun, memory_id))
+
+    def recent_summaries(
+        self, project_id: int, limit: int, without_session: str | None = None
+    ) -> list[Record]:
+        return self._read(
+            lambda c: pages.recent(c, "summaries", project_id, limit, without_session)
+        )
+
+    def recent_observations(
+        self, project_id: int, limit: int, without_session: str | None = None
+    ) -> list[Record]:
+        return self._read(
+            lambda c: pages.recent(c, "observations", project_id, limit, without_session)
+        )
+
+    def recent_sessions(
+        self, project_id: int, limit: int, without_session: str | None = None
+    ) -> list[Record]:
+        found, _ = self.page("sessions", Page(limit=limit + 1), project_id)
+        return [s for s in found if s["content_session_id"] != without_session][:limit]
+
+    def counts(self) -> dict[str, int]:
+        return self._read(pages.table_counts)
+
+    def integrity(self) -> str | None:
+        return check_integrity(self._path)

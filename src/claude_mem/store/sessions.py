@@ -1,0 +1,190 @@
+"""Projects and sessions: identity, status, and the id under which a session's memory is kept."""
+
+import sqlite3
+import uuid
+
+from claude_mem.errors import AmbiguousProject, NotFound
+from claude_mem.store.clock import iso
+from claude_mem.types import Event, Project, SessionStatus
+
+# Only these say that someone works in the session again; a straggler of a finished one does not.
+REVIVING = ("UserPromptSubmit", "SessionStart")
+
+
+def ensure_project(connection: sqlite3.Connection, project: Project) -> int:
+    row = connection.execute("SELECT id FROM projects WHERE key = ?", (project.key,)).fetchone()
+    if row:
+        return int(row[0])
+    cursor = connection.execute(
+        "INSERT INTO projects (key, name) VALUES (?, ?)", (project.key, project.name)
+    )
+    return int(cursor.lastrowid or 0)
+
+
+def find_project(connection: sqlite3.Connection, name: str) -> int:
+    """By key, or by a name that only one project has."""
+    row = connection.execute("SELECT id FROM projects WHERE key = ?", (name,)).fetchone()
+    if row:
+        return int(row[0])
+    rows = connection.execute(
+        "SELECT id, key FROM projects WHERE name = ? ORDER BY key", (name,)
+    ).fetchall()
+    if not rows:
+        raise NotFound(f"there is no project {name!r}: `claude-mem stats` lists them")
+    if len(rows) > 1:
+        raise AmbiguousProject(name, [key for _, key in rows])
+    return int(rows[0][0])
+
+
+def ensure_session(connection: sqlite3.Connection, event: Event) -> sqlite3.Row:
+    """The session of an event, made if it is new, touched and perhaps revived if it is not."""
+    row = _session(connection, event.session_id)
+    if row is None:
+        project_id = ensure_project(connection, event.project)
+        _remember_directory(connection, event, project_id)
+        moment, ms = iso(event.arrived_ms), event.arrived_ms
+        connection.execute(
+            "INSERT INTO sdk_sessions (content_session_id, project_id, project_dir,"
+            " transcript_path, dialect, status, started_at, started_at_epoch, updated_at,"
+            " updated_at_epoch) VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?)",
+            (event.session_id, project_id, event.project_dir, event.transcript_path,
+             event.dialect, moment, ms, moment, ms),
+        )  # fmt: skip
+        row = _session(connection, event.session_id)
+        assert row is not None
+        return row
+    if event.kind in REVIVING and event.arrived_ms > (row["completed_at_epoch"] or 0):
+        _revive(connection, row, event)
+    if event.arrived_ms > row["updated_at_epoch"]:
+        connection.execute(
+            "UPDATE sdk_sessions SET updated_at = ?, updated_at_epoch = ?,"
+            " transcript_path = CASE WHEN ? = '' THEN transcript_path ELSE ? END WHERE id = ?",
+            (iso(event.arrived_ms), event.arrived_ms, event.transcript_path,
+             event.transcript_path, row["id"]),
+        )  # fmt: skip
+    return row
+
+
+def _session(connection: sqlite3.Connection, content_session_id: str) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM sdk_sessions WHERE content_session_id = ?", (content_session_id,)
+    ).fetchone()
+    return row
+
+
+def _remember_directory(connection: sqlite3.Connection, event: Event, project_id: int) -> None:
+    connection.execute(
+        "INSERT INTO project_dirs (directory, project_id, seen_at_epoch) VALUES (?, ?, ?)"
+        " ON CONFLICT (directory) DO UPDATE SET project_id = excluded.project_id,"
+        " seen_at_epoch = max(seen_at_epoch, excluded.seen_at_epoch)",
+        (event.project_dir, project_id, event.arrived_ms),
+    )
+
+
+def _revive(connection: sqlite3.Connection, row: sqlite3.Row, event: Event) -> None:
+    if event.kind == "SessionStart":
+        connection.execute(
+            "UPDATE project_dirs SET seen_at_epoch = ? WHERE directory = ?",
+            (event.arrived_ms, row["project_dir"]),
+        )
+    if row["status"] == "active":
+        return
+    connection.execute(
+        "UPDATE sdk_sessions SET status = 'active', completed_at = NULL,"
+        " completed_at_epoch = NULL WHERE id = ?",
+        (row["id"],),
+    )
+    connection.execute(
+        "UPDATE pending_messages SET status = 'pending' WHERE session_id = ? AND status = 'held'",
+        (row["id"],),
+    )
+
+
+def end_session(
+    connection: sqlite3.Connection, session_db_id: int, status: SessionStatus, ms: int
+) -> None:
+    connection.execute(
+        "UPDATE sdk_sessions SET status = ?, completed_at = ?, completed_at_epoch = ? WHERE id = ?",
+        (status, iso(ms), ms, session_db_id),
+    )
+
+
+def interrupt_stale(connection: sqlite3.Connection, before_ms: int) -> list[int]:
+    """Active sessions without an event since then count as interrupted."""
+    rows = connection.execute(
+        "UPDATE sdk_sessions SET status = 'interrupted', completed_at = updated_at,"
+        " completed_at_epoch = updated_at_epoch"
+        " WHERE status = 'active' AND updated_at_epoch < ? RETURNING id",
+        (before_ms,),
+    ).fetchall()
+    return [int(row[0]) for row in rows]
+
+
+def register_memory_session(
+    connection: sqlite3.Connection, session_db_id: int, captured: str | None = None
+) -> str:
+    """The id that this session's memories reference: captured or made up once, then stable."""
+    row = connection.execute(
+        "SELECT memory_session_id FROM sdk_sessions WHERE id = ?", (session_db_id,)
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"there is no session {session_db_id}")
+    if row[0]:
+        return str(row[0])
+    chosen = captured or f"memory-{uuid.uuid4().hex}"
+    connection.execute(
+        "UPDATE sdk_sessions SET memory_session_id = ? WHERE id = ?", (chosen, session_db_id)
+    )
+    return chosen
+
+
+def remember_provider_session(
+    connection: sqlite3.Connection, session_db_id: int, provider: str, provider_session_id: str
+) -> None:
+    """What a provider needs to go on; never the agent's own id."""
+    connection.execute(
+        "UPDATE sdk_sessions SET provider = ?, provider_session_id = ? WHERE id = ?"
+        " AND content_session_id <> ?",
+        (provider, provider_session_id, session_db_id, provider_session_id),
+    )
+
+
+def drop_provider_session(connection: sqlite3.Connection, session_db_id: int) -> None:
+    connection.execute(
+        "UPDATE sdk_sessions SET provider = NULL, provider_session_id = NULL WHERE id = ?",
+        (session_db_id,),
+    )
+
+
+def provider_session_to_resume(
+    connection: sqlite3.Connection, session_db_id: int, provider: str
+) -> str | None:
+    """Only on a continuation prompt, and only what this same provider gave."""
+    row = connection.execute(
+        "SELECT provider_session_id FROM sdk_sessions"
+        " WHERE id = ? AND provider = ? AND prompt_counter > 1",
+        (session_db_id, provider),
+    ).fetchone()
+    return row[0] if row else None
+
+
+def set_titles(
+    connection: sqlite3.Connection, session_db_id: int, title: str | None, subtitle: str | None
+) -> None:
+    """The first title stays; the subtitle follows the session."""
+    connection.execute(
+        "UPDATE sdk_sessions SET title = coalesce(title, ?), subtitle = coalesce(?, subtitle)"
+        " WHERE id = ?",
+        (title, subtitle, session_db_id),
+    )
+
+
+def set_start_context(connection: sqlite3.Connection, content_session_id: str, text: str) -> None:
+    connection.execute(
+        "UPDATE sdk_sessions SET start_context = ? WHERE content_session_id = ?",
+        (text, content_session_id),
+    )
+
+
+def delete_session(connection: sqlite3.Connection, session_db_id: int) -> None:
+    connection.execute("DELETE FROM sdk_sessions WHERE id = ?", (session_db_id,))

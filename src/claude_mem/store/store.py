@@ -1,0 +1,136 @@
+"""The seam: what the rest of the product may ask of canonical state.
+
+Writes return a future that is done when the result is on disk. Reads answer at once, each on a
+connection of its own.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import closing
+from pathlib import Path
+from typing import Self, TypeVar
+
+from claude_mem.errors import DamagedDatabase
+from claude_mem.store import backups, memories, queue, sessions, turns
+from claude_mem.store.clock import Clock, now_ms
+from claude_mem.store.database import Writer, check_integrity, connect, prepare
+from claude_mem.store.reader import StoreReader
+from claude_mem.store.turns import Recorded
+from claude_mem.types import Distillate, Event, Job, SessionStatus, Turn
+
+T = TypeVar("T")
+
+
+class Store(StoreReader):
+    def __init__(self, path: Path, clock: Clock = now_ms) -> None:
+        super().__init__(path)
+        self._clock = clock
+        self._writer = Writer(path)
+
+    @classmethod
+    def open(
+        cls, path: Path, backup_dir: Path, keep_backups: int = 3, clock: Clock = now_ms
+    ) -> Self:
+        """Creates or migrates the file as needed."""
+        prepare(path, backup_dir, keep_backups)
+        return cls(path, clock)
+
+    def close(self) -> None:
+        self._writer.close()
+        super().close()
+
+    def _write(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
+        return self._writer.submit(work)
+
+    def record(self, events: list[Event]) -> "Future[list[Recorded]]":
+        return self._write(lambda c: [turns.record_event(c, event) for event in events])
+
+    def close_idle_turns(self, before_ms: int) -> "Future[int]":
+        now = self._clock()
+        return self._write(
+            lambda c: turns.close_open_turns(c, "updated_at_epoch < ?", (before_ms,), now)
+        )
+
+    def retire_raw_events(self, before_ms: int, keep_bytes: int) -> "Future[int]":
+        return self._write(lambda c: turns.retire_raw_events(c, before_ms, keep_bytes))
+
+    def claim_job(self, project_id: int | None = None) -> "Future[tuple[Job, Turn | None] | None]":
+        def work(connection: sqlite3.Connection) -> tuple[Job, Turn | None] | None:
+            job = queue.claim(connection, self._clock(), project_id)
+            return (job, turns.load_turn(connection, job.turn_id)) if job else None
+
+        return self._write(work)
+
+    def finish_job(self, job: Job, turn: Turn, made: Distillate) -> "Future[bool]":
+        return self._write(lambda c: memories.save_distillate(c, job, turn, made, self._clock()))
+
+    def drop_job(self, job: Job) -> "Future[None]":
+        return self._write(lambda c: queue.acknowledge(c, job, self._clock()))
+
+    def retry_job(self, job: Job, error: str, delay_ms: int) -> "Future[None]":
+        return self._write(lambda c: queue.put_back(c, job, error, self._clock() + delay_ms))
+
+    def bury_job(self, job: Job, error: str) -> "Future[None]":
+        return self._write(lambda c: queue.bury(c, job, error, self._clock()))
+
+    def free_all_leases(self) -> "Future[None]":
+        return self._write(queue.free_all_leases)
+
+    def end_session(self, session_db_id: int, status: SessionStatus) -> "Future[None]":
+        return self._write(lambda c: sessions.end_session(c, session_db_id, status, self._clock()))
+
+    def stop_session(self, session_db_id: int) -> "Future[int]":
+        """Marks it failed and holds its messages; how many there are."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            sessions.end_session(connection, session_db_id, "failed", self._clock())
+            return queue.hold_session(connection, session_db_id)
+
+        return self._write(work)
+
+    def interrupt_stale(self, before_ms: int) -> "Future[list[int]]":
+        return self._write(lambda c: sessions.interrupt_stale(c, before_ms))
+
+    def register_memory_session(
+        self, session_db_id: int, captured: str | None = None
+    ) -> "Future[str]":
+        return self._write(lambda c: sessions.register_memory_session(c, session_db_id, captured))
+
+    def remember_provider_session(
+        self, session_db_id: int, provider: str, provider_session_id: str
+    ) -> "Future[None]":
+        return self._write(
+            lambda c: sessions.remember_provider_session(
+                c, session_db_id, provider, provider_session_id
+            )
+        )
+
+    def drop_provider_session(self, session_db_id: int) -> "Future[None]":
+        return self._write(lambda c: sessions.drop_provider_session(c, session_db_id))
+
+    def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
+        return self._write(lambda c: sessions.set_start_context(c, content_session_id, text))
+
+    def delete_session(self, session_db_id: int) -> "Future[None]":
+        return self._write(lambda c: sessions.delete_session(c, session_db_id))
+
+    def back_up(self, directory: Path, keep: int) -> Path:
+        with closing(connect(self._path, readonly=True)) as connection:
+            return backups.back_up(connection, directory, keep)
+
+
+def open_or_restore(path: Path, backup_dir: Path, keep_backups: int) -> tuple[Store, str | None]:
+    """The store; and, where the file was damaged, what was done about it."""
+    try:
+        return Store.open(path, backup_dir, keep_backups), None
+    except DamagedDatabase as error:
+        aside = backups.set_aside(path)
+        for candidate in backups.newest_first(backup_dir):
+            if check_integrity(candidate) is None:
+                path.write_bytes(candidate.read_bytes())
+                told = f"{error}. It was kept as {aside.name}; the backup {candidate.name} serves."
+                break
+        else:
+            told = f"{error}. It was kept as {aside.name}; no backup was good, memory starts anew."
+        return Store.open(path, backup_dir, keep_backups), told

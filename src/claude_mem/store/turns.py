@@ -1,0 +1,265 @@
+"""Turns and their events: what arrived, recorded once, in the order of arrival.
+
+A turn is (session, prompt_id). An event without a prompt_id belongs to the turn that was the
+latest when it arrived.
+A turn whose prompt was private as a whole keeps its number and nothing else.
+"""
+
+import json
+import sqlite3
+from dataclasses import dataclass
+from typing import Literal
+
+from claude_mem.store.clock import iso
+from claude_mem.store.queue import enqueue
+from claude_mem.store.sessions import end_session, ensure_session
+from claude_mem.types import Event, Project, ToolUse, Turn
+
+PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"
+CLOSING = ("Stop", "StopFailure")
+WITHIN_TURN = ("PostToolUse", "PostToolUseFailure", "SubagentStop", "PreCompact", "PostCompact")
+SAME_PROMPT_MS = 2000  # two hooks told of one prompt by a client without prompt ids
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    outcome: Literal["stored", "duplicate", "private"]
+    session_db_id: int
+    project_id: int
+    prompt_number: int | None = None
+
+
+def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
+    session = ensure_session(connection, event)
+    session_id, project_id = int(session["id"]), int(session["project_id"])
+    turn = _turn_of(connection, session, event)
+    number = int(turn["prompt_number"]) if turn else None
+    if turn is not None and turn["private"]:
+        return Recorded("private", session_id, project_id, number)
+    if not _insert_event(connection, session_id, turn, event):
+        return Recorded("duplicate", session_id, project_id, number)
+    _advance(connection, session, turn, event)
+    return Recorded("stored", session_id, project_id, number)
+
+
+def _turn_of(
+    connection: sqlite3.Connection, session: sqlite3.Row, event: Event
+) -> sqlite3.Row | None:
+    if event.kind == PROMPT:
+        return _prompt_turn(connection, session, event)
+    turn = _existing_turn(connection, session["id"], event)
+    if turn is None and event.kind in (*CLOSING, *WITHIN_TURN):
+        # Its prompt was never seen: hooks installed in the middle, or an event out of order.
+        return _create_turn(connection, session, event, event.prompt_id)
+    return turn
+
+
+def _existing_turn(
+    connection: sqlite3.Connection, session_id: int, event: Event
+) -> sqlite3.Row | None:
+    row: sqlite3.Row | None
+    if event.prompt_id is None:
+        row = connection.execute(
+            "SELECT * FROM user_prompts WHERE session_id = ? AND created_at_epoch <= ?"
+            " ORDER BY prompt_number DESC LIMIT 1",
+            (session_id, event.arrived_ms),
+        ).fetchone()
+    else:
+        row = connection.execute(
+            "SELECT * FROM user_prompts WHERE session_id = ? AND prompt_id = ?",
+            (session_id, event.prompt_id),
+        ).fetchone()
+    return row
+
+
+def _prompt_turn(connection: sqlite3.Connection, session: sqlite3.Row, event: Event) -> sqlite3.Row:
+    prompt = event.prompt or ""
+    if event.prompt_id is not None:
+        turn = _existing_turn(connection, session["id"], event)
+    else:
+        turn = connection.execute(
+            "SELECT * FROM user_prompts WHERE session_id = ? AND coalesce(prompt_text, '') = ?"
+            " AND abs(created_at_epoch - ?) < ?",
+            (session["id"], prompt.strip() and prompt, event.arrived_ms, SAME_PROMPT_MS),
+        ).fetchone()
+    if turn is None:
+        return _create_turn(connection, session, event, event.prompt_id)
+    if turn["prompt_text"] is None and not turn["private"]:
+        _fill_in_prompt(connection, turn, prompt)
+        return _turn(connection, turn["id"])
+    return turn
+
+
+def _create_turn(
+    connection: sqlite3.Connection, session: sqlite3.Row, event: Event, prompt_id: str | None
+) -> sqlite3.Row:
+    number = connection.execute(
+        "UPDATE sdk_sessions SET prompt_counter = prompt_counter + 1 WHERE id = ?"
+        " RETURNING prompt_counter",
+        (session["id"],),
+    ).fetchone()[0]
+    is_prompt = event.kind == PROMPT
+    private = is_prompt and not (event.prompt or "").strip()
+    text = event.prompt if is_prompt and not private else None
+    cursor = connection.execute(
+        "INSERT INTO user_prompts (session_id, project_id, prompt_id, prompt_number, prompt_text,"
+        " private, updated_at_epoch, created_at, created_at_epoch)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (session["id"], session["project_id"], prompt_id or f"number-{number}", number, text,
+         private, event.arrived_ms, iso(event.arrived_ms), event.arrived_ms),
+    )  # fmt: skip
+    if text:
+        connection.execute(
+            "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
+            (text, session["id"]),
+        )
+    return _turn(connection, int(cursor.lastrowid or 0))
+
+
+def _fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: str) -> None:
+    """The prompt of a turn whose events came first; if it is private, they go."""
+    if prompt.strip():
+        connection.execute(
+            "UPDATE user_prompts SET prompt_text = ? WHERE id = ?", (prompt, turn["id"])
+        )
+        return
+    connection.execute("UPDATE user_prompts SET private = 1 WHERE id = ?", (turn["id"],))
+    for table in ("tool_events", "observations", "session_summaries", "pending_messages"):
+        connection.execute(f"DELETE FROM {table} WHERE turn_id = ?", (turn["id"],))
+
+
+def _turn(connection: sqlite3.Connection, turn_id: int) -> sqlite3.Row:
+    row: sqlite3.Row = connection.execute(
+        "SELECT * FROM user_prompts WHERE id = ?", (turn_id,)
+    ).fetchone()
+    return row
+
+
+def _insert_event(
+    connection: sqlite3.Connection, session_id: int, turn: sqlite3.Row | None, event: Event
+) -> bool:
+    raw = (event.tool_input, event.tool_response, event.text)
+    key = event.key
+    if turn is not None and event.prompt_id is None and event.tool_use_id is None:
+        key += f":{turn['prompt_number']}"  # the same words in another turn are another event
+    cursor = connection.execute(
+        "INSERT INTO tool_events (event_key, session_id, turn_id, event, tool_name, tool_use_id,"
+        " agent_id, cwd, tool_input, tool_response, text, detail, bytes, created_at_epoch)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_key) DO NOTHING",
+        (key, session_id, turn["id"] if turn else None, event.kind, event.tool_name,
+         event.tool_use_id, event.agent_id, event.cwd, *raw,
+         json.dumps(event.detail, ensure_ascii=False) if event.detail else None,
+         sum(len(text) for text in raw if text), event.arrived_ms),
+    )  # fmt: skip
+    return cursor.rowcount == 1
+
+
+def _advance(
+    connection: sqlite3.Connection, session: sqlite3.Row, turn: sqlite3.Row | None, event: Event
+) -> None:
+    """What the event means for its turn, its session and the queue."""
+    session_id, ms = int(session["id"]), event.arrived_ms
+    if event.kind == PROMPT and turn is not None:
+        close_open_turns(connection, "session_id = ? AND prompt_number < ?",
+                         (session_id, turn["prompt_number"]), ms)  # fmt: skip
+    elif event.kind == SESSION_START and event.detail.get("source") != "compact":
+        # Whoever died without a word is summarised now; a live session's later events revise it.
+        close_open_turns(connection, "project_id = ?", (session["project_id"],), ms)
+    elif event.kind == SESSION_END:
+        close_open_turns(connection, "session_id = ?", (session_id,), ms)
+        end_session(connection, session_id, "completed", ms)
+    if turn is None or event.kind not in (*CLOSING, *WITHIN_TURN):
+        return
+    closes = event.kind in CLOSING
+    connection.execute(
+        "UPDATE user_prompts SET closed = max(closed, ?), updated_at_epoch ="
+        " max(updated_at_epoch, ?) WHERE id = ?",
+        (closes, ms, turn["id"]),
+    )
+    if closes or turn["closed"]:
+        enqueue(connection, session_id, int(turn["id"]), ms)
+
+
+def close_open_turns(
+    connection: sqlite3.Connection, condition: str, values: tuple[object, ...], ms: int
+) -> int:
+    rows = connection.execute(
+        f"UPDATE user_prompts SET closed = 1 WHERE closed = 0 AND {condition}"
+        " RETURNING id, session_id, private",
+        values,
+    ).fetchall()
+    for row in rows:
+        if not row["private"]:
+            enqueue(connection, row["session_id"], row["id"], ms)
+    return len(rows)
+
+
+def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
+    """A turn with its events, for the observer."""
+    row = connection.execute(
+        "SELECT t.*, s.content_session_id, s.memory_session_id, s.project_dir, s.transcript_path,"
+        " p.key, p.name FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
+        " JOIN projects p ON p.id = t.project_id WHERE t.id = ? AND t.private = 0",
+        (turn_id,),
+    ).fetchone()
+    if row is None:
+        return None
+    events = connection.execute(
+        "SELECT id, event, tool_name, tool_input, tool_response, text, agent_id FROM tool_events"
+        " WHERE turn_id = ? ORDER BY created_at_epoch, id",
+        (turn_id,),
+    )
+    return Turn(
+        id=row["id"],
+        session_db_id=row["session_id"],
+        content_session_id=row["content_session_id"],
+        memory_session_id=row["memory_session_id"] or "",
+        project=Project(row["key"], row["name"]),
+        project_dir=row["project_dir"],
+        transcript_path=row["transcript_path"],
+        prompt_id=row["prompt_id"],
+        prompt_number=row["prompt_number"],
+        prompt=row["prompt_text"],
+        started_ms=row["created_at_epoch"],
+        events=tuple(_tool_use(event) for event in events),
+    )
+
+
+def _tool_use(row: sqlite3.Row) -> ToolUse:
+    return ToolUse(
+        id=row["id"],
+        kind=row["event"],
+        tool_name=row["tool_name"],
+        tool_input=json.loads(row["tool_input"] or "null"),
+        tool_response=json.loads(row["tool_response"] or "null"),
+        text=row["text"],
+        agent_id=row["agent_id"],
+    )
+
+
+def retire_raw_events(connection: sqlite3.Connection, before_ms: int, keep_bytes: int) -> int:
+    """Empties raw events that are too old, or the oldest beyond a size; the rows stay as proof."""
+    total = connection.execute(
+        "SELECT coalesce(sum(bytes), 0) FROM tool_events WHERE bytes > 0 AND created_at_epoch >= ?",
+        (before_ms,),
+    ).fetchone()[0]
+    cut = before_ms
+    if total > keep_bytes:
+        excess = total - keep_bytes
+        for row in connection.execute(
+            "SELECT created_at_epoch, bytes FROM tool_events"
+            " WHERE bytes > 0 AND created_at_epoch >= ? ORDER BY created_at_epoch",
+            (before_ms,),
+        ):
+            if excess <= 0:
+                break
+            excess -= row["bytes"]
+            cut = row["created_at_epoch"] + 1
+    # A turn that still waits for its observer keeps what it needs.
+    cursor = connection.execute(
+        "UPDATE tool_events SET tool_input = NULL, tool_response = NULL, text = NULL, bytes = 0"
+        " WHERE bytes > 0 AND created_at_epoch < ?"
+        " AND coalesce(turn_id, 0) NOT IN (SELECT turn_id FROM pending_messages)",
+        (cut,),
+    )
+    return cursor.rowcount

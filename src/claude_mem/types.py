@@ -1,0 +1,127 @@
+"""The nouns of the flow, as frozen data: Event -> Turn -> Distillate -> memories."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+ObservationType = Literal["bugfix", "feature", "refactor", "change", "discovery", "decision"]
+OBSERVATION_TYPES: tuple[ObservationType, ...] = (
+    "bugfix", "feature", "refactor", "change", "discovery", "decision",
+)  # fmt: skip
+
+SessionStatus = Literal["active", "completed", "failed", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A key that is the same wherever the project is worked on, and a name for people."""
+
+    key: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened in an agent's session, in no client's dialect."""
+
+    kind: str
+    session_id: str
+    arrived_ms: int
+    key: str
+    project: Project
+    project_dir: str
+    dialect: str = "claude"
+    cwd: str = ""
+    transcript_path: str = ""
+    prompt_id: str | None = None
+    agent_id: str | None = None
+    prompt: str | None = None
+    tool_name: str | None = None
+    tool_use_id: str | None = None
+    tool_input: str | None = None
+    tool_response: str | None = None
+    text: str | None = None
+    detail: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """A stored event of a turn, as the observer sees it."""
+
+    id: int
+    kind: str
+    tool_name: str | None
+    tool_input: Json
+    tool_response: Json
+    text: str | None
+    agent_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A prompt and everything that followed from it: what an observer distils at once."""
+
+    id: int
+    session_db_id: int
+    content_session_id: str
+    memory_session_id: str
+    project: Project
+    project_dir: str
+    transcript_path: str
+    prompt_id: str
+    prompt_number: int
+    prompt: str | None
+    started_ms: int
+    events: tuple[ToolUse, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    type: ObservationType
+    title: str | None = None
+    subtitle: str | None = None
+    narrative: str | None = None
+    facts: tuple[str, ...] = ()
+    concepts: tuple[str, ...] = ()
+    files_read: tuple[str, ...] = ()
+    files_modified: tuple[str, ...] = ()
+    sources: tuple[int, ...] = ()  # ids of the events it was made from
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    request: str | None = None
+    investigated: str | None = None
+    learned: str | None = None
+    completed: str | None = None
+    next_steps: str | None = None
+    files_read: tuple[str, ...] = ()
+    files_edited: tuple[str, ...] = ()
+    notes: str | None = None
+    sources: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Distillate:
+    """What an observer made of a turn, and who it was."""
+
+    summary: Summary
+    observations: tuple[Observation, ...] = ()
+    title: str | None = None  # of the session, where this turn gives it one
+    subtitle: str | None = None
+    observer: str = "local"
+    model: str | None = None
+    prompt_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A claimed message: this turn is to be distilled, until the lease runs out."""
+
+    id: int
+    turn_id: int
+    revision: int
+    attempts: int
+    lease: str

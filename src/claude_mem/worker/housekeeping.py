@@ -1,0 +1,73 @@
+"""What time brings: idle turns, interrupted sessions, raw events past their day, backups.
+
+Called with the time, so that a test can make a month pass.
+"""
+
+import logging
+import os
+from pathlib import Path
+
+from claude_mem.config import Layout, Settings
+from claude_mem.hook import trouble
+from claude_mem.store import Store
+from claude_mem.worker import spool
+
+log = logging.getLogger("claude_mem.housekeeping")
+
+MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
+ABANDONED_AFTER = HOUR
+
+
+class Housekeeping:
+    def __init__(self, settings: Settings, store: Store) -> None:
+        self._settings, self._store = settings, store
+        self._warned_at = 0
+
+    @property
+    def _layout(self) -> Layout:
+        return self._settings.layout
+
+    def tick(self, now: int) -> int:
+        """How many turns it closed that now wait for the observer."""
+        number = self._settings.number
+        closed = self._store.close_idle_turns(now - number("CLAUDE_MEM_IDLE_MINUTES") * MINUTE)
+        stale = self._store.interrupt_stale(now - number("CLAUDE_MEM_INTERRUPT_HOURS") * HOUR)
+        retired = self._store.retire_raw_events(
+            now - number("CLAUDE_MEM_RAW_DAYS") * DAY,
+            number("CLAUDE_MEM_RAW_MEGABYTES") * 1024 * 1024,
+        )
+        for session in stale.result():
+            log.info("session %d had no event for a day: interrupted", session)
+        if count := retired.result():
+            log.info("%d raw events retired", count)
+        self._clear_abandoned(now)
+        self._warn_of_backlog(now)
+        self._back_up_daily(now)
+        return closed.result()
+
+    def _clear_abandoned(self, now: int) -> None:
+        for path in spool.abandoned(self._layout, (now - ABANDONED_AFTER) / 1000):
+            log.warning("removed %s: its hook died before it was complete", path.name)
+            path.unlink(missing_ok=True)
+
+    def _warn_of_backlog(self, now: int) -> None:
+        waiting = spool.waiting(self._layout)
+        if not waiting or now - self._warned_at < DAY:
+            return
+        hours = (now - _arrival(waiting[0], now)) // HOUR
+        many = len(waiting) >= self._settings.number("CLAUDE_MEM_SPOOL_WARN_FILES")
+        if many or hours >= self._settings.number("CLAUDE_MEM_SPOOL_WARN_HOURS"):
+            self._warned_at = now
+            reason = f"{len(waiting)} events wait in the spool, the oldest for {hours} hours"
+            log.warning(reason)
+            trouble.report(os.fsencode(self._layout.root), reason)
+
+    def _back_up_daily(self, now: int) -> None:
+        existing = [p.stat().st_mtime * 1000 for p in self._layout.backups.glob("memory-*.db")]
+        if now - max(existing, default=0.0) >= DAY:
+            self._store.back_up(self._layout.backups, self._settings.number("CLAUDE_MEM_BACKUPS"))
+
+
+def _arrival(path: Path, otherwise: int) -> int:
+    digits = path.name.split("-", 1)[0]
+    return int(digits) // 1_000_000 if digits.isdigit() else otherwise

@@ -1,0 +1,118 @@
+"""Jobs: claim a turn, have it distilled, store the result and acknowledge in one transaction.
+
+Three tries with backoff, then the local observer, then a dead letter. One bad turn never stops
+the others.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+
+from claude_mem.config import Layout
+from claude_mem.hook import trouble
+from claude_mem.hook.faults import reach
+from claude_mem.observer import Observer
+from claude_mem.store import Store
+from claude_mem.types import Distillate, Job, Turn
+
+log = logging.getLogger("claude_mem.jobs")
+
+TRIES = 3
+CLAIMS = 25  # a turn that was claimed so often without a result kills its worker
+
+Backoff = Callable[[int], int]
+Stored = Callable[[Turn, Distillate], None]
+
+
+def exponential_backoff(attempt: int) -> int:
+    """Milliseconds to wait after the first, second, ... failed try."""
+    return int(2_000 * 5 ** (attempt - 1))
+
+
+class JobRunner:
+    def __init__(
+        self,
+        layout: Layout,
+        store: Store,
+        observer: Observer,
+        fallback: Observer,
+        *,
+        stored: Stored | None = None,
+        backoff: Backoff = exponential_backoff,
+    ) -> None:
+        self._layout, self._store = layout, store
+        self._observer, self._fallback = observer, fallback
+        self._stored, self._backoff = stored, backoff
+        self._running: dict[int, set[asyncio.Task[None]]] = {}
+
+    async def run_due(self, project_id: int | None = None) -> int:
+        """Works off what is due now; how many turns that were."""
+        done = 0
+        while claimed := await asyncio.wrap_future(self._store.claim_job(project_id)):
+            reach(b"queue.after_claim")
+            job, turn = claimed
+            if turn is None:  # deleted, or private by now
+                await asyncio.wrap_future(self._store.drop_job(job))
+                continue
+            await self._run(job, turn)
+            done += 1
+        return done
+
+    async def cancel_session(self, session_db_id: int, seconds: float) -> None:
+        """Stops a session's running work and waits for it that long."""
+        tasks = self._running.get(session_db_id, set())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    async def _run(self, job: Job, turn: Turn) -> None:
+        task = asyncio.create_task(self._distil(job, turn))
+        tasks = self._running.setdefault(turn.session_db_id, set())
+        tasks.add(task)
+        try:
+            await asyncio.wait([task])
+        finally:
+            tasks.discard(task)
+            if not tasks:
+                self._running.pop(turn.session_db_id, None)
+        if not task.cancelled() and (error := task.exception()):
+            raise error
+
+    async def _distil(self, job: Job, turn: Turn) -> None:
+        if job.attempts > CLAIMS:
+            await self._bury(job, turn, "claimed too often without a result")
+            return
+        try:
+            made = await self._observer.distil(turn)
+        except Exception as error:
+            made_instead = await self._after_failure(job, turn, error)
+            if made_instead is None:
+                return
+            made = made_instead
+        if await asyncio.wrap_future(self._store.finish_job(job, turn, made)) and self._stored:
+            self._stored(turn, made)
+
+    async def _after_failure(self, job: Job, turn: Turn, error: Exception) -> Distillate | None:
+        reason = f"{type(error).__name__}: {error}"
+        log.warning("turn %d, try %d, %s: %s", turn.id, job.attempts, self._observer.name, reason)
+        if job.attempts < TRIES:
+            delay = self._backoff(job.attempts)
+            await asyncio.wrap_future(self._store.retry_job(job, reason, delay))
+            return None
+        if self._fallback is not self._observer:
+            try:
+                return await self._fallback.distil(turn)
+            except Exception as second:
+                reason += f"; then {type(second).__name__}: {second}"
+        await self._bury(job, turn, reason)
+        return None
+
+    async def _bury(self, job: Job, turn: Turn, reason: str) -> None:
+        log.error("turn %d cannot be distilled: %s", turn.id, reason)
+        await asyncio.wrap_future(self._store.bury_job(job, reason))
+        trouble.report(
+            os.fsencode(self._layout.root),
+            f"a turn could not be remembered and was kept aside ({reason}); see claude-mem status",
+        )

@@ -1,0 +1,143 @@
+"""The worker: wakes, drains the spool, has turns distilled, renders contexts, keeps house."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sqlite3
+from pathlib import Path
+
+from claude_mem.config import Settings
+from claude_mem.hook import trouble
+from claude_mem.observer import LocalObserver, Observer
+from claude_mem.privacy import Redactor
+from claude_mem.recall.context import build_context
+from claude_mem.store import Store
+from claude_mem.store.clock import Clock, now_ms
+from claude_mem.store.turns import Recorded
+from claude_mem.types import Distillate, Event, Json, Turn
+from claude_mem.worker.activity import Activity
+from claude_mem.worker.contexts import render_contexts
+from claude_mem.worker.dialect import Reader
+from claude_mem.worker.feed import Feed
+from claude_mem.worker.housekeeping import Housekeeping
+from claude_mem.worker.intake import Drained, Intake
+from claude_mem.worker.jobs import JobRunner
+from claude_mem.worker.projects import Projects
+
+log = logging.getLogger("claude_mem.worker")
+
+SAFETY_SCAN_SECONDS = 60.0
+CATCH_UP_SECONDS = 2.0
+
+
+class Worker:
+    def __init__(self, settings: Settings, store: Store, clock: Clock = now_ms) -> None:
+        self.settings, self.store, self.clock = settings, store, clock
+        self.feed = Feed()
+        self.activity = Activity(settings.layout)
+        self.projects = Projects(Path(home) if (home := os.environ.get("HOME")) else None)
+        self.reader = Reader(
+            redactor=Redactor(settings.names("CLAUDE_MEM_REDACT_ALLOW")),
+            projects=self.projects,
+            field_bytes=settings.number("CLAUDE_MEM_RAW_FIELD_BYTES"),
+            skip_tools=frozenset(settings.names("CLAUDE_MEM_SKIP_TOOLS")),
+        )
+        self.intake = Intake(settings.layout, store, self.reader, self._heard)
+        local = LocalObserver()
+        self.observer: Observer = local
+        self.jobs = JobRunner(settings.layout, store, local, local, stored=self._remembered)
+        self.housekeeping = Housekeeping(settings, store)
+        self._changed: set[str] = set()
+        self._wake = asyncio.Event()
+
+    @property
+    def budget(self) -> int:
+        return self.settings.number("CLAUDE_MEM_CONTEXT_TOKENS")
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until cancelled: sleeps until something comes, or something is due."""
+        await asyncio.wrap_future(self.store.free_all_leases())
+        kept_house = 0
+        while True:
+            self._wake.clear()
+            try:
+                await self.catch_up()
+                if self.clock() - kept_house >= SAFETY_SCAN_SECONDS * 1000:
+                    kept_house = self.clock()
+                    if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
+                        await self.catch_up()
+                pause = self._pause()
+            except (sqlite3.Error, OSError) as error:
+                log.exception("will try again")
+                trouble.report(os.fsencode(self.settings.layout.root), f"worker: {error}")
+                pause = 5.0
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), pause)
+
+    async def catch_up(self, project_id: int | None = None) -> Drained:
+        """Drains the spool and distils what is due, of one project or of all."""
+        drained = await asyncio.to_thread(self.intake.drain)
+        await self.jobs.run_due(project_id)
+        await self._render()
+        return drained
+
+    async def context_for(self, project_id: int, without_session: str | None = None) -> str:
+        return await asyncio.to_thread(
+            build_context, self.store, project_id, self.budget, without_session
+        )
+
+    def _pause(self) -> float:
+        due = self.store.next_due()
+        if due is None:
+            return SAFETY_SCAN_SECONDS
+        return min(SAFETY_SCAN_SECONDS, max(0.01, (due - self.clock()) / 1000))
+
+    async def _render(self) -> None:
+        changed, self._changed = self._changed, set()
+        for key in changed:
+            project_id = self.store.project_by_key(key)
+            if project_id is not None:
+                await asyncio.to_thread(
+                    render_contexts, self.settings.layout, self.store, project_id, self.budget
+                )
+
+    def _heard(self, recorded: list[tuple[Event, Recorded]]) -> None:
+        if self.activity.note(recorded):
+            self.feed.tell(self.processing())
+        for event, outcome in recorded:
+            if outcome.outcome == "stored":
+                self.feed.tell({
+                    "type": "event",
+                    "event": event.kind,
+                    "session_db_id": outcome.session_db_id,
+                    "project": event.project.name,
+                    "prompt_number": outcome.prompt_number,
+                    "tool_name": event.tool_name,
+                })  # fmt: skip
+
+    def _remembered(self, turn: Turn, made: Distillate) -> None:
+        self._changed.add(turn.project.key)
+        self.feed.tell({
+            "type": "memory",
+            "session_db_id": turn.session_db_id,
+            "project": turn.project.name,
+            "prompt_number": turn.prompt_number,
+            "observations": len(made.observations),
+        })  # fmt: skip
+
+    def processing(self) -> dict[str, Json]:
+        waiting = self.store.queue_state()
+        return {
+            "type": "processing",
+            "isProcessing": self.activity.is_processing,
+            "queueDepth": waiting["pending"] + waiting["processing"],
+        }
+
+
+def as_json_line(value: dict[str, Json]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

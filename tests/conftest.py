@@ -1,0 +1,151 @@
+"""Real processes in a home of their own; every worker that a test started is gone after it."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from claude_mem.config import Layout
+from claude_mem.install.launcher import write_launcher
+from claude_mem.server import client
+from hypothesis import HealthCheck, settings
+
+from tests.payloads import PROJECT_DIR, Payload, as_bytes
+
+settings.register_profile(
+    "here", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+settings.load_profile("here")
+
+PATIENCE = 30.0
+
+
+def wait_until(happened: Callable[[], Any], what: str = "it") -> Any:
+    """The first true answer; fails when there is none for long."""
+    deadline = time.monotonic() + PATIENCE
+    while not (answer := happened()):
+        assert time.monotonic() < deadline, f"{what} did not happen within {PATIENCE:.0f} s"
+        time.sleep(0.01)
+    return answer
+
+
+@dataclass
+class Home:
+    """A data directory with its launcher, and what a test does with it from outside."""
+
+    path: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.path / ".claude-mem")
+
+    def env(self, **more: str) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.path),
+            "CLAUDE_MEM_WORKER_PORT": "0",
+            "CLAUDE_PROJECT_DIR": PROJECT_DIR,
+            **self.environment,
+            **more,
+        }
+
+    def hook(
+        self, payload: Payload | bytes, event: str | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Runs the launcher as the client does."""
+        if event is None:
+            assert isinstance(payload, dict)
+            event = payload["hook_event_name"]
+        data = payload if isinstance(payload, bytes) else as_bytes(payload)
+        return subprocess.run(
+            [self.layout.launcher, "claude", event],
+            input=data,
+            capture_output=True,
+            env=self.env(**environment),
+            timeout=60,
+        )
+
+    def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "claude_mem", *arguments],
+            capture_output=True,
+            text=True,
+            env=self.env(**environment),
+            stdin=subprocess.DEVNULL,
+            timeout=60,
+        )
+
+    def start_worker(self) -> None:
+        done = self.command("worker", "start")
+        assert done.returncode == 0, done.stderr
+
+    def worker_pid(self) -> int | None:
+        state = client.running_worker(self.layout)
+        worker = state.get("worker") if state else None
+        return int(str(worker["pid"])) if isinstance(worker, dict) else None
+
+    def kill_worker(self) -> None:
+        pid = self.worker_pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: not client.is_held(self.layout), "the worker's death")
+
+    def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
+        if not self.layout.database.exists():
+            return []
+        with closing(sqlite3.connect(self.layout.database, timeout=10)) as connection:
+            connection.row_factory = sqlite3.Row
+            return [dict(row) for row in connection.execute(query, values)]
+
+    def settled(self) -> bool:
+        """Nothing waits in the spool or in the queue."""
+        if any(self.layout.spool.glob("*.event")):
+            return False
+        try:
+            waiting = self.rows(
+                "SELECT 1 FROM pending_messages WHERE status IN ('pending', 'processing')"
+            )
+        except sqlite3.OperationalError:
+            return False
+        return not waiting
+
+    def wait_settled(self) -> None:
+        wait_until(self.settled, "quiet")
+
+    def files(self) -> dict[Path, bytes]:
+        """Every byte under the data directory."""
+        found = {}
+        for path in self.layout.root.rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                try:
+                    found[path] = path.read_bytes()
+                except FileNotFoundError:
+                    continue  # a spool file that the worker has just taken
+        return found
+
+    def context(self, payload: Payload) -> str:
+        answer = json.loads(self.hook(payload).stdout)
+        return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    made = Home(tmp_path / "home")
+    made.path.mkdir()
+    made.layout.create()
+    write_launcher(made.layout)
+    yield made
+    if made.layout.root.is_dir():
+        pid = made.worker_pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
