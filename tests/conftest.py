@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
 from claude_mem.config import Layout
 from claude_mem.install.launcher import write_launcher
 from claude_mem.server import client
-from hypothesis import HealthCheck, settings
-
+from claude_mem.worker.lock import is_held
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
 
 settings.register_profile(
@@ -98,7 +99,7 @@ class Home:
         pid = self.worker_pid()
         if pid is not None:
             os.kill(pid, signal.SIGKILL)
-            wait_until(lambda: not client.is_held(self.layout), "the worker's death")
+            wait_until(lambda: not is_held(self.layout), "the worker's death")
 
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
         if not self.layout.database.exists():

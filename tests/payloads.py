@@ -73,7 +73,9 @@ def edit(path: str = f"{PROJECT_DIR}/light.py", old: str = "blink(1)", new: str 
     )
 
 
-def write(path: str = f"{PROJECT_DIR}/notes.md", content: str = "two blinks\n", **changes: Any) -> Payload:  # fmt: skip
+def write(
+    path: str = f"{PROJECT_DIR}/notes.md", content: str = "two blinks\n", **changes: Any
+) -> Payload:
     return tool(
         "Write",
         **{
@@ -92,7 +94,13 @@ def write(path: str = f"{PROJECT_DIR}/notes.md", content: str = "two blinks\n", 
 
 
 def read(path: str = f"{PROJECT_DIR}/light.py", **changes: Any) -> Payload:
-    file = {"filePath": path, "content": "blink(1)\n", "numLines": 2, "startLine": 1, "totalLines": 2}
+    file = {
+        "filePath": path,
+        "content": "blink(1)\n",
+        "numLines": 2,
+        "startLine": 1,
+        "totalLines": 2,
+    }
     return tool(
         "Read",
         **{
@@ -128,7 +136,9 @@ def stop(text: str = "The light blinks twice now.", **changes: Any) -> Payload:
 
 
 def stop_failure(**changes: Any) -> Payload:
-    return common("StopFailure", error="unknown", last_assistant_message="API Error: 400", **changes)
+    return common(
+        "StopFailure", error="unknown", last_assistant_message="API Error: 400", **changes
+    )
 
 
 def subagent_stop(**changes: Any) -> Payload:
@@ -165,7 +175,9 @@ def session_end(reason: str = "other", **changes: Any) -> Payload:
 def one_of_each() -> list[Payload]:
     """Every event and tool shape that the client is known to send, and some it may send one day."""
     agent = {"agent_id": "a1b2c3d4e5f60718", "agent_type": "general-purpose"}
-    batch = [{"tool_name": "Bash", "tool_input": {}, "tool_use_id": "toolu_b", "tool_response": "a"}]
+    batch = [
+        {"tool_name": "Bash", "tool_input": {}, "tool_use_id": "toolu_b", "tool_response": "a"}
+    ]
     return [
         *(session_start(s) for s in ("startup", "resume", "fork", "clear")),
         session_start("compact", prompt_id=PROMPT_ID, model="a-model"),
@@ -197,7 +209,7 @@ def one_of_each() -> list[Payload]:
         common("SubagentStart", **agent),
         common("Notification", message="Waiting", notification_type="idle_prompt"),
         common("PermissionRequest", tool_name="Bash", tool_input={"command": "rm"}),
-        common("UserPromptExpansion", expansion_type="slash_command", command_name="x", prompt="/x"),
+        common("UserPromptExpansion", expansion_type="slash_command", prompt="/x"),
         common("MessageDisplay", turn_id="t", message_id="m", index=0, final=True, delta="I will."),
         common("CwdChanged", old_cwd="/a", new_cwd="/b"),
         common("DirectoryAdded", directory="/extra", source="slash_command"),

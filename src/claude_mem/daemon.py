@@ -70,7 +70,10 @@ async def _serve(settings: Settings, lock: WorkerLock) -> None:
     layout = settings.layout
     os.chdir(layout.root)  # the socket is bound by a relative name, which always fits
     store, told = open_or_restore(
-        layout.database, layout.backups, settings.number("CLAUDE_MEM_BACKUPS")
+        layout.database,
+        layout.backups,
+        settings.number("CLAUDE_MEM_BACKUPS"),
+        suspicious=layout.worker_state.exists(),  # the last worker did not end in order
     )
     if told:
         log.error(told)
@@ -93,10 +96,10 @@ async def _serve(settings: Settings, lock: WorkerLock) -> None:
             main_loop.cancel()
             with suppress(asyncio.CancelledError):
                 await main_loop
-    finally:
         if lock.still_ours(layout):
-            for leftover in (layout.worker_state, layout.socket, layout.wake):
+            for leftover in (layout.socket, layout.wake, layout.worker_state):
                 leftover.unlink(missing_ok=True)
+    finally:
         await asyncio.to_thread(store.close)
         log.info("stopped")
 

@@ -156,7 +156,8 @@ def _decode(lowered: bytes, position: int) -> tuple[int, int]:
     if byte == 0x75:  # u
         digits = lowered[position + 1 : position + 5]
         if len(digits) == 4 and not digits.translate(None, _HEX):
-            return min(int(digits, 16), 0x7F), position + 5
+            character = min(int(digits, 16), 0x7F)
+            return character | 0x20 if 0x41 <= character <= 0x5A else character, position + 5
     if byte in _WHITESPACE_ESCAPES:
         return 0x20, position + 1
     return byte, position + 1

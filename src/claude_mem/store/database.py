@@ -9,7 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,8 +43,7 @@ def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
 def prepare(path: Path, backups: Path, keep: int) -> None:
     """Makes the file what this version needs; a backup comes before every change of schema."""
     is_new = not path.exists() or path.stat().st_size == 0
-    connection = connect(path)
-    try:
+    with _naming_damage(path), closing(connect(path)) as connection:
         path.chmod(0o600)
         _require_own(connection, path, is_new)
         connection.execute("PRAGMA journal_mode = WAL")
@@ -53,24 +52,23 @@ def prepare(path: Path, backups: Path, keep: int) -> None:
         if missing_migrations(connection) and applied_names(connection):
             back_up(connection, backups, keep, label="before-migration")
         migrate(connection, iso(now_ms()))
+
+
+@contextmanager
+def _naming_damage(path: Path) -> Iterator[None]:
+    try:
+        yield
     except sqlite3.DatabaseError as error:
-        if _is_damage(error):
+        if is_damage(error):
             raise DamagedDatabase(f"{path} is damaged: {error}") from error
         raise
-    finally:
-        connection.close()
 
 
 def is_current(path: Path) -> bool:
     """Whether the file is ours and needs no migration; raises when it is foreign or newer."""
-    connection = connect(path, readonly=True)
-    try:
+    with _naming_damage(path), closing(connect(path, readonly=True)) as connection:
         _require_own(connection, path, is_new=False)
         return not missing_migrations(connection)
-    except sqlite3.DatabaseError as error:
-        raise DamagedDatabase(f"{path} cannot be read: {error}") from error
-    finally:
-        connection.close()
 
 
 def _require_own(connection: sqlite3.Connection, path: Path, is_new: bool) -> None:
@@ -86,18 +84,17 @@ def _require_own(connection: sqlite3.Connection, path: Path, is_new: bool) -> No
     )
 
 
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+def is_damage(error: BaseException) -> bool:
+    """The file itself is broken, as opposed to busy, full or out of reach."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def check_integrity(path: Path) -> str | None:
     """What is wrong with the file, or None."""
     try:
-        connection = connect(path, readonly=True)
-        try:
+        with closing(connect(path, readonly=True)) as connection:
             verdict: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        finally:
-            connection.close()
     except sqlite3.DatabaseError as error:
         return str(error)
     return None if verdict == "ok" else verdict

@@ -37,7 +37,7 @@ def find_project(connection: sqlite3.Connection, name: str) -> int:
 
 
 def ensure_session(connection: sqlite3.Connection, event: Event) -> sqlite3.Row:
-    """The session of an event, made if it is new, touched and perhaps revived if it is not."""
+    """The session of an event, made if it is new, touched if it is not."""
     row = _session(connection, event.session_id)
     if row is None:
         project_id = ensure_project(connection, event.project)
@@ -53,8 +53,6 @@ def ensure_session(connection: sqlite3.Connection, event: Event) -> sqlite3.Row:
         row = _session(connection, event.session_id)
         assert row is not None
         return row
-    if event.kind in REVIVING and event.arrived_ms > (row["completed_at_epoch"] or 0):
-        _revive(connection, row, event)
     if event.arrived_ms > row["updated_at_epoch"]:
         connection.execute(
             "UPDATE sdk_sessions SET updated_at = ?, updated_at_epoch = ?,"
@@ -81,7 +79,10 @@ def _remember_directory(connection: sqlite3.Connection, event: Event, project_id
     )
 
 
-def _revive(connection: sqlite3.Connection, row: sqlite3.Row, event: Event) -> None:
+def revive(connection: sqlite3.Connection, row: sqlite3.Row, event: Event) -> None:
+    """Someone works in it again: a session that had ended is active, and what was held goes on."""
+    if event.kind not in REVIVING or event.arrived_ms <= (row["completed_at_epoch"] or 0):
+        return
     if event.kind == "SessionStart":
         connection.execute(
             "UPDATE project_dirs SET seen_at_epoch = ? WHERE directory = ?",

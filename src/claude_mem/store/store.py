@@ -120,9 +120,16 @@ class Store(StoreReader):
             return backups.back_up(connection, directory, keep)
 
 
-def open_or_restore(path: Path, backup_dir: Path, keep_backups: int) -> tuple[Store, str | None]:
-    """The store; and, where the file was damaged, what was done about it."""
+def open_or_restore(
+    path: Path, backup_dir: Path, keep_backups: int, *, suspicious: bool = False
+) -> tuple[Store, str | None]:
+    """The store; and, where the file was damaged, what was done about it.
+
+    After an end that was not orderly the whole file is checked first.
+    """
     try:
+        if suspicious and path.exists() and (wrong := check_integrity(path)):
+            raise DamagedDatabase(f"{path} is damaged: {wrong}")
         return Store.open(path, backup_dir, keep_backups), None
     except DamagedDatabase as error:
         aside = backups.set_aside(path)

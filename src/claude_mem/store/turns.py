@@ -12,7 +12,7 @@ from typing import Literal
 
 from claude_mem.store.clock import iso
 from claude_mem.store.queue import enqueue
-from claude_mem.store.sessions import end_session, ensure_session
+from claude_mem.store.sessions import end_session, ensure_session, revive
 from claude_mem.types import Event, Project, ToolUse, Turn
 
 PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"
@@ -47,8 +47,11 @@ def _turn_of(
 ) -> sqlite3.Row | None:
     if event.kind == PROMPT:
         return _prompt_turn(connection, session, event)
+    of_a_turn = event.kind in (*CLOSING, *WITHIN_TURN)
+    if event.prompt_id is None and not of_a_turn:
+        return None
     turn = _existing_turn(connection, session["id"], event)
-    if turn is None and event.kind in (*CLOSING, *WITHIN_TURN):
+    if turn is None and of_a_turn:
         # Its prompt was never seen: hooks installed in the middle, or an event out of order.
         return _create_turn(connection, session, event, event.prompt_id)
     return turn
@@ -159,6 +162,7 @@ def _advance(
 ) -> None:
     """What the event means for its turn, its session and the queue."""
     session_id, ms = int(session["id"]), event.arrived_ms
+    revive(connection, session, event)
     if event.kind == PROMPT and turn is not None:
         close_open_turns(connection, "session_id = ? AND prompt_number < ?",
                          (session_id, turn["prompt_number"]), ms)  # fmt: skip

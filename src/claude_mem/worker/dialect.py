@@ -15,7 +15,7 @@ from claude_mem.privacy import Redactor
 from claude_mem.types import Event, Json
 from claude_mem.worker.projects import Projects
 
-OWN_TOOLS = ("mcp__plugin_claude-mem_", "mcp__claude-mem__", "mcp__claude_mem__")
+OWN_TOOLS = ("mcp__plugin_claudemem_", "mcp__claude-mem__", "mcp__claude_mem__")
 _IDENTITY = ("session_id", "transcript_path", "cwd", "prompt_id", "hook_event_name", "agent_id")
 _TOOL = ("tool_name", "tool_use_id", "tool_input", "tool_response")
 _TEXTS = ("last_assistant_message", "compact_summary", "error", "prompt")

@@ -14,7 +14,7 @@ from claude_mem.hook import trouble
 from claude_mem.hook.faults import reach
 from claude_mem.observer import Observer
 from claude_mem.store import Store
-from claude_mem.types import Distillate, Job, Turn
+from claude_mem.types import Distillate, Job, Project, Turn
 
 log = logging.getLogger("claude_mem.jobs")
 
@@ -44,39 +44,47 @@ class JobRunner:
         self._layout, self._store = layout, store
         self._observer, self._fallback = observer, fallback
         self._stored, self._backoff = stored, backoff
-        self._running: dict[int, set[asyncio.Task[None]]] = {}
+        self._running: dict[asyncio.Task[None], Turn] = {}
+        self._claiming = asyncio.Lock()
 
     async def run_due(self, project_id: int | None = None) -> int:
         """Works off what is due now; how many turns that were."""
         done = 0
-        while claimed := await asyncio.wrap_future(self._store.claim_job(project_id)):
-            reach(b"queue.after_claim")
-            job, turn = claimed
-            if turn is None:  # deleted, or private by now
-                await asyncio.wrap_future(self._store.drop_job(job))
-                continue
-            await self._run(job, turn)
+        while task := await self._start_next(project_id):
+            await self._finish(task)
             done += 1
         return done
 
+    async def settle(self, project: Project) -> None:
+        """Waits for this project's turns that another call of run_due is just distilling."""
+        tasks = [task for task, turn in self._running.items() if turn.project == project]
+        if tasks:
+            await asyncio.wait(tasks)
+
     async def cancel_session(self, session_db_id: int, seconds: float) -> None:
         """Stops a session's running work and waits for it that long."""
-        tasks = self._running.get(session_db_id, set())
+        tasks = [t for t, turn in self._running.items() if turn.session_db_id == session_db_id]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
 
-    async def _run(self, job: Job, turn: Turn) -> None:
-        task = asyncio.create_task(self._distil(job, turn))
-        tasks = self._running.setdefault(turn.session_db_id, set())
-        tasks.add(task)
-        try:
-            await asyncio.wait([task])
-        finally:
-            tasks.discard(task)
-            if not tasks:
-                self._running.pop(turn.session_db_id, None)
+    async def _start_next(self, project_id: int | None) -> asyncio.Task[None] | None:
+        # Claimed and known to be running in one step, for whoever settles.
+        async with self._claiming:
+            while claimed := await asyncio.wrap_future(self._store.claim_job(project_id)):
+                reach(b"queue.after_claim")
+                job, turn = claimed
+                if turn is not None:
+                    task = asyncio.create_task(self._distil(job, turn))
+                    self._running[task] = turn
+                    task.add_done_callback(self._running.pop)
+                    return task
+                await asyncio.wrap_future(self._store.drop_job(job))  # deleted or private by now
+        return None
+
+    async def _finish(self, task: asyncio.Task[None]) -> None:
+        await asyncio.wait([task])
         if not task.cancelled() and (error := task.exception()):
             raise error
 

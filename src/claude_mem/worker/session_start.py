@@ -24,6 +24,7 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
     event = worker.reader.event(record.arrival, payload)
     project_id = worker.store.project_by_key(event.project.key)
     await worker.catch_up(project_id)
+    await worker.jobs.settle(event.project)
     project_id = worker.store.project_by_key(event.project.key)
     context = "" if project_id is None else await _context(worker, project_id, event.session_id,
                                                             str(payload.get("source")))  # fmt: skip

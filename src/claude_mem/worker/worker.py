@@ -15,6 +15,7 @@ from claude_mem.privacy import Redactor
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms
+from claude_mem.store.database import is_damage
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Distillate, Event, Json, Turn
 from claude_mem.worker.activity import Activity
@@ -73,6 +74,8 @@ class Worker:
                         await self.catch_up()
                 pause = self._pause()
             except (sqlite3.Error, OSError) as error:
+                if is_damage(error):
+                    raise  # the next start checks the file and restores it
                 log.exception("will try again")
                 trouble.report(os.fsencode(self.settings.layout.root), f"worker: {error}")
                 pause = 5.0

@@ -1,0 +1,228 @@
+"""The command, as people and scripts use it."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Home
+from tests.payloads import SESSION, as_bytes, edit, prompt, session_end, session_start, stop, tool
+
+
+@pytest.fixture
+def remembering(home: Home) -> Home:
+    home.start_worker()
+    for payload in (session_start(), prompt(), tool(), edit(), stop(), session_end()):
+        home.hook(payload)
+    home.wait_settled()
+    return home
+
+
+def as_json(home: Home, *arguments: str) -> Any:
+    done = home.command(*arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", ["status", "sessions", "stats", "context", "settings"])
+def test_before_there_is_memory_each_command_says_so_and_creates_nothing(
+    home: Home, name: str
+) -> None:
+    done = home.command(name)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert not home.layout.database.exists()
+
+
+def test_status(remembering: Home) -> None:
+    told = as_json(remembering, "status")
+    assert told["worker"]["pid"] == remembering.worker_pid()
+    assert told["database"]["observations"] == 1
+    assert told["spool"] == {"waiting": 0, "rejected": 0}
+    text = remembering.command("status").stdout
+    assert "running, version" in text and "1 observations, 1 summaries of 1 sessions" in text
+
+
+def test_sessions(remembering: Home) -> None:
+    (session,) = as_json(remembering, "sessions")
+    assert session["content_session_id"] == SESSION
+    assert (session["status"], session["title"]) == (
+        "completed",
+        "Make the harbour light blink twice",
+    )
+    assert session["subtitle"] == "The light blinks twice now."
+    (line,) = remembering.command("sessions").stdout.splitlines()
+    assert line.split("\t")[2:5] == ["harbor", "completed", "1"]
+    assert as_json(remembering, "sessions", "--project", "harbor") == [session]
+    missing = remembering.command("sessions", "--project", "nope")
+    assert (missing.returncode, missing.stderr) == (
+        1,
+        "claude-mem: there is no project 'nope': `claude-mem stats` lists them\n",
+    )
+
+
+def test_show(remembering: Home) -> None:
+    records = as_json(remembering, "show", "1", "S1", "P1")
+    assert [record["kind"] for record in records] == ["observations", "summaries", "prompts"]
+    assert records[0]["title"] == "Changed light.py"
+    text = remembering.command("show", "1").stdout
+    assert text.startswith("#1 change  harbor")
+    assert "+ blink(2)" in text
+    whole = as_json(remembering, "show", "session", SESSION)
+    assert [record["kind"] for record in whole] == [
+        "sessions", "summaries", "observations", "prompts",
+    ]  # fmt: skip
+    assert as_json(remembering, "show", "session", "1") == whole
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (["99"], "there is nothing with the id 99"),
+        (["x9"], "'x9' is not an id"),
+        (["S"], "'S' is not an id"),
+        (["9" * 40], "is not an id"),
+        (["session", "nope"], "there is no session 'nope'"),
+    ],
+)
+def test_show_says_what_is_wrong_with_an_id(
+    remembering: Home, wanted: list[str], message: str
+) -> None:
+    done = remembering.command("show", *wanted)
+    assert done.returncode == 1
+    assert message in done.stderr and "Traceback" not in done.stderr
+
+
+def test_stats(remembering: Home) -> None:
+    told = as_json(remembering, "stats")
+    assert told["database"]["summaries"] == 1
+    (project,) = told["projects"]
+    assert (project["name"], project["observations"]) == ("harbor", 1)
+
+
+def test_context_shows_the_person_what_the_hook_would_give(remembering: Home) -> None:
+    shown = remembering.command("context", "--project", "harbor").stdout.rstrip("\n")
+    assert shown == remembering.context(session_start(session_id="next"))
+    told = as_json(remembering, "context", "--project", "harbor")
+    assert told["context"] == shown and told["tokens"] > 20
+
+
+def test_context_with_a_payload_answers_as_the_hook_does(remembering: Home) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "claude_mem", "context"],
+        input=as_bytes(session_start(session_id="next")),
+        capture_output=True,
+        env=remembering.env(),
+    )
+    assert "Changed light.py" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+
+
+def test_the_old_names_of_the_hooks_do_what_the_launcher_does(home: Home) -> None:
+    for name, payload in (("new", prompt()), ("save", tool()), ("summary", stop()),
+                          ("cleanup", session_end())):  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "claude_mem", name],
+            input=as_bytes(payload),
+            capture_output=True,
+            env=home.env(),
+        )
+        assert (done.returncode, done.stdout) == (0, b'{"continue":true,"suppressOutput":true}\n')
+    home.wait_settled()
+    events = [row["event"] for row in home.rows("SELECT event FROM tool_events ORDER BY id")]
+    assert events == ["UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd"]
+    assert home.rows("SELECT status FROM sdk_sessions") == [{"status": "completed"}]
+
+
+def test_settings_are_shown_changed_and_unset(home: Home) -> None:
+    home.environment.pop("CLAUDE_MEM_WORKER_PORT", None)
+    assert home.command("settings", "context-tokens", "900").returncode == 0
+    told = {row["name"]: row for row in as_json(home, "settings")}
+    assert told["CLAUDE_MEM_CONTEXT_TOKENS"]["value"] == "900"
+    assert told["CLAUDE_MEM_CONTEXT_TOKENS"]["source"] == "settings.json"
+    assert told["CLAUDE_MEM_WORKER_PORT"]["source"] == "environment"
+    assert "900" in home.command("settings", "CLAUDE_MEM_CONTEXT_TOKENS").stdout
+    assert home.command("settings", "context-tokens", "--unset").returncode == 0
+    assert json.loads(home.layout.settings.read_text()) == {}
+    refused = home.command("settings", "context-tokens", "many")
+    assert refused.returncode == 1 and "is not a number" in refused.stderr
+    assert home.command("settings", "no-such-thing").returncode == 1
+
+
+def test_a_broken_settings_file_is_a_clear_error_for_people_and_no_harm_to_hooks(
+    home: Home,
+) -> None:
+    home.layout.settings.write_text("{broken")
+    done = home.command("status")
+    assert done.returncode == 1 and "cannot be read" in done.stderr
+    assert home.hook(tool()).returncode == 0
+    assert len(list(home.layout.spool.glob("*.event"))) == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["", "status", "sessions", "show", "stats", "context", "worker", "settings", "demo", "new"],
+)
+def test_help_teaches(home: Home, command: str) -> None:
+    done = home.command(*command.split(), "--help")
+    assert done.returncode == 0
+    assert "Usage:" in done.stdout and len(done.stdout) > 150
+
+
+def test_on_a_terminal_sessions_are_a_table_and_context_is_shown(remembering: Home) -> None:
+    text = on_a_terminal(remembering, "sessions")
+    assert "project" in text and "harbor" in text and "\t" not in text
+    shown = on_a_terminal(remembering, "context", "--project", "harbor")
+    assert "Changed light.py" in shown
+
+
+def on_a_terminal(home: Home, *arguments: str) -> str:
+    controller, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "claude_mem", *arguments],
+        stdin=terminal, stdout=terminal, stderr=terminal,
+        env=home.env(TERM="xterm", COLUMNS="120"),
+    )  # fmt: skip
+    os.close(terminal)
+    shown = b""
+    try:
+        while chunk := os.read(controller, 65536):
+            shown += chunk
+    except OSError:
+        pass  # Linux says EIO when the last holder of the terminal is gone
+    os.close(controller)
+    assert process.wait() == 0
+    return shown.decode()
+
+
+def test_the_demo_shows_what_the_next_session_would_get(home: Home) -> None:
+    done = home.command("demo")
+    assert done.returncode == 0, done.stderr
+    given = done.stdout.split("<claude-mem-context>")[1]
+    assert "docs/sessions.md says why the cookie is SameSite=Lax" in given
+    assert "swordfish" not in given
+    assert "Changed harbor/views.py" in given
+    assert not home.layout.database.exists()
+
+
+def test_the_demo_plays_any_transcript(home: Home, tmp_path: Path) -> None:
+    lines: list[Any] = [
+        {"type": "summary", "summary": "no session here"},
+        {"type": "user", "sessionId": "s1", "cwd": "/home/dev/quay", "uuid": "u1",
+         "message": {"role": "user", "content": "Count the boats"}},
+        {"type": "assistant", "sessionId": "s1", "uuid": "u2", "message": {"id": "m", "content": [
+            {"type": "text", "text": "There are seven boats."}]}},
+        "not an object",
+    ]  # fmt: skip
+    path = tmp_path / "transcript.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"cut": ')
+    done = home.command("demo", "--transcript", str(path))
+    assert done.returncode == 0, done.stderr
+    assert "Done: There are seven boats." in done.stdout
+    path.write_text("nothing\n")
+    refused = home.command("demo", "--transcript", str(path))
+    assert refused.returncode == 1 and "holds no session" in refused.stderr

@@ -1,0 +1,69 @@
+"""Every payload that the client sends ends in the database, once, and none is refused."""
+
+from collections import Counter
+
+from tests.conftest import Home
+from tests.payloads import PROMPT_ID, SESSION, one_of_each, prompt, stop, subagent_stop, tool
+
+
+def test_each_is_stored_once_however_often_it_is_told(home: Home) -> None:
+    payloads = one_of_each()
+    home.start_worker()
+    for payload in [*payloads, *payloads]:
+        assert home.hook(payload).returncode == 0
+    home.wait_settled()
+    assert list(home.layout.rejected.iterdir()) == []
+    stored = Counter(row["event"] for row in home.rows("SELECT event FROM tool_events"))
+    assert stored == Counter(payload["hook_event_name"] for payload in payloads)
+    assert home.rows("SELECT content_session_id AS s FROM sdk_sessions") == [{"s": SESSION}]
+    assert home.rows("SELECT prompt_id AS p FROM user_prompts") == [{"p": PROMPT_ID}]
+    assert len(home.rows("SELECT * FROM session_summaries")) == 1
+
+
+def test_tools_on_the_skip_list_and_our_own_are_not_recorded(home: Home) -> None:
+    home.start_worker()
+    names = ["TodoWrite", "AskUserQuestion", "Skill", "SlashCommand", "ListMcpResourcesTool",
+             "mcp__plugin_claudemem_memory__search", "Bash"]  # fmt: skip
+    for name in names:
+        home.hook(tool(name))
+    home.wait_settled()
+    assert [row["tool_name"] for row in home.rows("SELECT tool_name FROM tool_events")] == ["Bash"]
+
+
+def test_events_after_the_stop_revise_their_turn(home: Home) -> None:
+    home.start_worker()
+    for payload in (prompt(), tool(), stop("First answer.")):
+        home.hook(payload)
+    home.wait_settled()
+    (before,) = home.rows("SELECT id, completed FROM session_summaries")
+    home.hook(subagent_stop())
+    home.hook(stop("Second answer.", stop_hook_active=True))
+    home.wait_settled()
+    (after,) = home.rows("SELECT id, completed FROM session_summaries")
+    assert (before["completed"], after["completed"]) == ("First answer.", "Second answer.")
+    assert after["id"] == before["id"]
+
+
+def test_a_session_whose_client_died_is_finished_at_the_next_start(home: Home) -> None:
+    from tests.payloads import edit, session_start
+
+    home.start_worker()
+    for payload in (prompt("Mend the lamp", session_id="dead"), edit(session_id="dead")):
+        home.hook(payload)
+    home.wait_settled()
+    assert home.rows("SELECT * FROM session_summaries") == []
+    assert "Mend the lamp" in home.context(session_start(session_id="next", prompt_id=None))
+    assert len(home.rows("SELECT * FROM session_summaries")) == 1
+
+
+def test_the_activity_flag_follows_the_turns(home: Home) -> None:
+    import json
+
+    home.start_worker()
+    home.hook(prompt())
+    home.wait_settled()
+    flag = json.loads(home.layout.activity_flag.read_text())
+    assert (flag["active"], flag["project"]) == (True, "harbor")
+    home.hook(stop())
+    home.wait_settled()
+    assert json.loads(home.layout.activity_flag.read_text())["active"] is False

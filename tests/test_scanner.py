@@ -1,0 +1,165 @@
+"""The byte scanner: what is private goes, the rest stays, and JSON stays JSON."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claude_mem.hook.scanner import MAX_TAGS, NAMES, strip_private
+
+SECRET = "zq9-the-secret-zq9"
+TAGS = [name.decode() for name in NAMES]
+
+
+def stripped(value: object, *, ascii_only: bool = True) -> object:
+    return json.loads(strip_private(json.dumps(value, ensure_ascii=ascii_only).encode()))
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_a_tag_and_what_it_encloses_go(tag: str) -> None:
+    assert stripped({"a": f"one <{tag}>{SECRET}</{tag}> two"}) == {"a": "one  two"}
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a<PRIVATE>x</Private>b", "ab"),
+        ("a<private>x<private>y</private>z</private>b", "ab"),
+        ("a<private>unclosed", "a"),
+        ("a<private>x<system-reminder>y</private>z</system-reminder>b", "ab"),
+        ("a<private>x<system-reminder>y</private>z", "a"),
+        ("a<private class='x' >y</private >b", "ab"),
+        ("a<private\n>y</private\t>b", "ab"),
+        ("a<private/>y", "a"),
+        ("a</private>b", "ab"),
+        ("a<private", "a<private"),
+        ("a<private with no end", "a"),
+        ("one<private>x</private>two<private>y</private>three", "onetwothree"),
+        ("a < b and <b>bold</b> privateer", "a < b and <b>bold</b> privateer"),
+        ("<privates>stay</privates>", "<privates>stay</privates>"),
+        ("< private>not a tag", "< private>not a tag"),
+        ("<system_instruction>x</system_instruction>", ""),
+        ("\u00e9<private>\u4e2d\u6587</private>\U0001f600", "\u00e9\U0001f600"),
+    ],
+)
+def test_tags_in_every_form(text: str, left: str) -> None:
+    assert stripped(text) == left
+    assert stripped(text, ascii_only=False) == left
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        rb'"a\u003cprivate\u003eSECRET\u003c/private\u003eb"',
+        rb'"a\u003Cprivate>SECRET<\/private>b"',
+        rb'"a<pr\u0069vate>SECRET<\u002fprivate>b"',
+        rb'"a\u003c\u0070\u0072\u0069\u0076\u0061\u0074\u0065\u003eSECRET\u003c\u002Fprivate\u003Eb"',
+        rb'"a<\u0050RIVATE>SECRET</PRIVATE>b"',
+        rb'"a\\u003cprivate\\u003eSECRET\\u003c/private\\u003eb"',
+        rb'"a\\\\u003cprivate\\\\u003eSECRET\\\\u003c/private\\\\u003eb"',
+        rb'"a<private\u0020x=\"1\">SECRET</private>b"',
+        rb'"a<private\n>SECRET</private>b"',
+    ],
+)
+def test_tags_written_with_escapes(raw: bytes) -> None:
+    assert json.loads(strip_private(raw)) == "ab"
+
+
+def test_a_tag_ends_with_the_string_that_it_stands_in() -> None:
+    payload = {"one": f"<private>{SECRET}", "two": "stays", "three": ["<private>x", "stays too"]}
+    assert stripped(payload) == {"one": "", "two": "stays", "three": ["", "stays too"]}
+
+
+def test_an_escaped_quote_does_not_end_the_string() -> None:
+    assert stripped({"a": f'<private>"{SECRET}" \\" {SECRET}', "b": "c"}) == {"a": "", "b": "c"}
+
+
+def test_backslashes_before_a_quote_are_counted() -> None:
+    assert stripped({"a": "<private>x\\", "b": "c\\\\"}) == {"a": "", "b": "c\\\\"}
+
+
+def test_a_hundred_tags_are_followed_and_no_more() -> None:
+    pair = "<private>x</private>k"
+    pairs = MAX_TAGS // 2
+    assert stripped(pair * pairs) == "k" * pairs
+    assert stripped({"a": pair * (pairs + 1) + SECRET, "b": "c"}) == {"a": "k" * pairs, "b": "c"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        f"plain words <private>{SECRET}</private> end",
+        f'not "<private>json" {SECRET}',
+        f'{{"cut": "<private>{SECRET}',
+        f'{{"a": "<private>x", {SECRET}',
+        f"{{'single': '<private>{SECRET}'}}",
+        f'<private>"{SECRET}", "x": "</private>"',
+    ],
+)
+def test_bytes_that_are_not_json_are_cut_to_the_end_of_the_tag(data: str) -> None:
+    assert SECRET.encode() not in strip_private(data.encode())
+
+
+def test_bytes_without_tags_are_returned_untouched() -> None:
+    data = b'\xff\xfe{"a": "< \\u003c private"} \x00'
+    assert strip_private(data) is data
+
+
+_text = st.text(max_size=30)
+_hidden = st.builds(
+    lambda tag, before, inner, closed: f"{before}<{tag}>{SECRET}{inner}" + (f"</{tag}>" * closed),
+    st.sampled_from(TAGS + [tag.upper() for tag in TAGS]),
+    _text,
+    _text,
+    st.integers(1, 2),
+)
+_values = st.recursive(
+    st.one_of(_text, _hidden, st.integers(), st.none(), st.booleans()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.one_of(_text, _hidden), inner, max_size=4),
+    ),
+    max_leaves=12,
+)
+
+
+@given(_values, st.booleans())
+def test_no_secret_is_left_in_any_json_and_it_stays_json(value: object, ascii_only: bool) -> None:
+    clean = strip_private(json.dumps(value, ensure_ascii=ascii_only).encode())
+    assert SECRET.encode() not in clean
+    json.loads(clean)
+
+
+@given(_values, st.integers(0, 400), st.binary(max_size=5))
+def test_no_secret_is_left_in_json_that_was_cut_or_spoiled(
+    value: object, at: int, noise: bytes
+) -> None:
+    data = json.dumps(value).encode()
+    assert SECRET.encode() not in strip_private(data[:at])
+    # Noise may itself be the end of a tag or of a string; inside the secret it breaks it up.
+    spoiled = noise.translate(None, b'<>/"\\') + data
+    assert SECRET.encode() not in strip_private(spoiled)
+
+
+def _escaped(text: str, chosen: list[bool]) -> str:
+    return "".join(f"\\u{ord(c):04x}" if flag else c for c, flag in zip(text, chosen, strict=False))
+
+
+@given(
+    st.sampled_from(TAGS + [t.upper() for t in TAGS]),
+    st.lists(st.booleans(), min_size=80, max_size=80),
+    _text,
+)
+def test_any_character_of_a_tag_may_be_an_escape(tag: str, chosen: list[bool], after: str) -> None:
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    tail = json.dumps(after)[1:-1]
+    raw = f'"a{_escaped(opening, chosen)}{SECRET}{_escaped(closing, chosen[40:])}{tail}"'
+    clean = strip_private(raw.encode())
+    assert SECRET.encode() not in clean
+    assert json.loads(clean).startswith("a")
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_at_all_are_taken(data: bytes) -> None:
+    assert len(strip_private(data)) <= len(data)
