@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -101,6 +101,14 @@ class Home:
             os.kill(pid, signal.SIGKILL)
             wait_until(lambda: not is_held(self.layout), "the worker's death")
 
+    def end_worker(self) -> None:
+        """Also one that is only just starting."""
+        while is_held(self.layout):
+            if (pid := self.worker_pid()) is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+
     def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
         if not self.layout.database.exists():
             return []
@@ -146,7 +154,4 @@ def home(tmp_path: Path) -> Iterator[Home]:
     made.layout.create()
     write_launcher(made.layout)
     yield made
-    if made.layout.root.is_dir():
-        pid = made.worker_pid()
-        if pid is not None:
-            os.kill(pid, signal.SIGKILL)
+    made.end_worker()

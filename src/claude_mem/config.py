@@ -159,6 +159,10 @@ class Layout:
         return self.at(paths.WORKER_STATE)
 
     @property
+    def last_worker_state(self) -> Path:
+        return self.at(paths.LAST_WORKER_STATE)
+
+    @property
     def launcher(self) -> Path:
         return self.at(paths.LAUNCHER)
 

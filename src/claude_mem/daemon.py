@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -20,7 +21,8 @@ from claude_mem import __version__
 from claude_mem.config import Layout, Settings, load_settings, write_private
 from claude_mem.errors import ClaudeMemError
 from claude_mem.hook import trouble
-from claude_mem.install.launcher import write_launcher
+from claude_mem.hook.launch import set_aside_state
+from claude_mem.install.launcher import runs_newer, write_launcher
 from claude_mem.server.app import create_app
 from claude_mem.server.guard import Guard, ensure_token
 from claude_mem.store.clock import now_ms
@@ -45,8 +47,9 @@ def main(arguments: list[str]) -> int:
     lock = _take_lock(layout, arguments)
     if lock is None:
         return 0  # another worker has it: that is all that was wanted
+    set_aside_state(os.fsencode(layout.root))
     try:
-        asyncio.run(_serve(settings, lock))
+        retired = asyncio.run(_serve(settings, lock))
     except ClaudeMemError as error:
         log.error("cannot run: %s", error)
         trouble.report(os.fsencode(layout.root), f"worker: {error}")
@@ -57,7 +60,15 @@ def main(arguments: list[str]) -> int:
         return 1
     finally:
         lock.release()
+    if retired:
+        _start_successor(layout)
     return 0
+
+
+def _start_successor(layout: Layout) -> None:
+    """Through the launcher, which belongs to the newer installation."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run([layout.launcher, "claude", "Wake"], stdin=subprocess.DEVNULL, timeout=30)
 
 
 def _take_lock(layout: Layout, arguments: list[str]) -> WorkerLock | None:
@@ -66,15 +77,17 @@ def _take_lock(layout: Layout, arguments: list[str]) -> WorkerLock | None:
     return WorkerLock.acquire(layout)
 
 
-async def _serve(settings: Settings, lock: WorkerLock) -> None:
+async def _serve(settings: Settings, lock: WorkerLock) -> bool:
+    """Whether it ended to make room for a newer version."""
     layout = settings.layout
     os.chdir(layout.root)  # the socket is bound by a relative name, which always fits
     store, told = open_or_restore(
         layout.database,
         layout.backups,
         settings.number("CLAUDE_MEM_BACKUPS"),
-        suspicious=layout.worker_state.exists(),  # the last worker did not end in order
+        suspicious=layout.last_worker_state.exists(),
     )
+    layout.last_worker_state.unlink(missing_ok=True)
     if told:
         log.error(told)
         trouble.report(os.fsencode(layout.root), told)
@@ -85,7 +98,7 @@ async def _serve(settings: Settings, lock: WorkerLock) -> None:
             write_launcher(layout)
             write_private(layout.worker_state, json.dumps(state).encode())
             log.info("claude-mem %s runs, pid %d", __version__, os.getpid())
-            main_loop = asyncio.create_task(worker.run())
+            main_loop = asyncio.create_task(worker.run(outdated=lambda: runs_newer(layout)))
             watch = asyncio.create_task(_watch_lock(layout, lock, stopping))
             await asyncio.wait(
                 [main_loop, asyncio.create_task(stopping.wait())],
@@ -93,12 +106,14 @@ async def _serve(settings: Settings, lock: WorkerLock) -> None:
             )
             watch.cancel()
             worker.intake.stop()
+            retired = main_loop.done() and not stopping.is_set()
             main_loop.cancel()
             with suppress(asyncio.CancelledError):
                 await main_loop
         if lock.still_ours(layout):
             for leftover in (layout.socket, layout.wake, layout.worker_state):
                 leftover.unlink(missing_ok=True)
+        return retired
     finally:
         await asyncio.to_thread(store.close)
         log.info("stopped")

@@ -17,6 +17,7 @@ WAKE = b"wake"
 LOCK = b"worker.lock"
 SOCKET = b"worker.sock"
 WORKER_STATE = b"worker.json"
+LAST_WORKER_STATE = b"worker.json.last"  # of a worker that did not end in order
 LAUNCHER = b"hook"
 DATABASE = b"memory.db"
 BACKUPS = b"backups"

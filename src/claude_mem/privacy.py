@@ -24,6 +24,12 @@ class Detector:
     # which is thirty times faster than to search for it, ignoring case.
     at_words: bool = False
 
+    def runs_on(self, lowered: str) -> bool:
+        for word in self.words:  # noqa: SIM110  a generator would cost more than the search
+            if word in lowered:
+                return True
+        return False
+
 
 _PLACEHOLDER = re.compile(
     r"(?i)x{4,}|\*{3,}|\.{3}|<[^>]*>|\$\{|\{\{|your[_-]|example|placeholder|changeme|dummy|redacted"
@@ -182,36 +188,46 @@ class Redactor:
         self._allowed = frozenset(allowed)
 
     def redact(self, text: str) -> str:
+        return self._redact(text, DETECTORS)
+
+    def redact_json(self, value: Json) -> Json:
+        """Asks once for the whole value which words are in it, and runs only their detectors.
+
+        Of what was parsed, not of its JSON: there a word may be spelled with escapes.
+        """
+        lowered = _lower("\n".join(_texts(value)))
+        detectors = tuple(detector for detector in DETECTORS if detector.runs_on(lowered))
+        return self._redact_value(value, detectors) if detectors else value
+
+    def _redact(self, text: str, detectors: tuple[Detector, ...]) -> str:
         lowered = _lower(text)
-        for detector in DETECTORS:
-            if any(word in lowered for word in detector.words):
+        for detector in detectors:
+            if detector.runs_on(lowered):
                 redacted = self._apply(detector, text, lowered)
                 if redacted is not text:
                     text, lowered = redacted, _lower(redacted)
         return text
 
-    def finds_words(self, text: str) -> bool:
-        """Whether any detector would run at all: the cheap question to ask first."""
-        lowered = _lower(text)
-        return any(word in lowered for detector in DETECTORS for word in detector.words)
-
-    def redact_json(self, value: Json) -> Json:
+    def _redact_value(self, value: Json, detectors: tuple[Detector, ...]) -> Json:
         if isinstance(value, str):
-            return self.redact(value)
+            return self._redact(value, detectors)
         if isinstance(value, list):
-            return [self.redact_json(item) for item in value]
+            return [self._redact_value(item, detectors) for item in value]
         if isinstance(value, dict):
-            return {self.redact(name): self._redact_member(name, v) for name, v in value.items()}
+            return {
+                self._redact(name, detectors): self._redact_member(name, inner, detectors)
+                for name, inner in value.items()
+            }
         return value
 
-    def _redact_member(self, name: str, value: Json) -> Json:
+    def _redact_member(self, name: str, value: Json, detectors: tuple[Detector, ...]) -> Json:
         """A value is judged together with its name: {"password": "…"} is an assignment."""
         if not isinstance(value, str):
-            return self.redact_json(value)
-        redacted = self.redact(value)
+            return self._redact_value(value, detectors)
+        redacted = self._redact(value, detectors)
         if redacted == value and len(name) < 60 and len(value) <= 200:
             together = f'{name}="{value}"'
-            if self.redact(together) != together:
+            if self._redact(together, detectors) != together:
                 kind = "password" if "pass" in name.lower() else "secret"
                 return f"[redacted:{kind}]"
         return redacted
@@ -248,6 +264,19 @@ def _places(text: str, word: str) -> Iterator[int]:
     while place >= 0:
         yield place
         place = text.find(word, place + 1)
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """Every name and every text in it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield name
+            yield from _texts(inner)
 
 
 def _lower(text: str) -> str:

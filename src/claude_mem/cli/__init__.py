@@ -6,7 +6,7 @@ import sys
 import click
 
 from claude_mem import __version__
-from claude_mem.cli import demo, hooks, people, settings, worker
+from claude_mem.cli import demo, hooks, install, people, settings, worker
 from claude_mem.config import load_settings
 from claude_mem.errors import ClaudeMemError
 
@@ -15,6 +15,8 @@ _HELP = """A memory for coding agents that outlives the session.
 It watches through the agent's hooks and needs no commands to work. These show what it does:
 
 \b
+  claude-mem install           attach to Claude Code
+  claude-mem doctor            what is wrong, and what mends it
   claude-mem status            is it running, is anything stuck
   claude-mem context           what the next session here will be given
   claude-mem sessions          what was worked on
@@ -31,7 +33,7 @@ def commands(context: click.Context) -> None:
         context.obj = load_settings(os.environ)
 
 
-for group in (people, worker, settings, demo, hooks):
+for group in (people, install, worker, settings, demo, hooks):
     for command in group.commands:
         commands.add_command(command)
 

@@ -44,7 +44,7 @@ def demo(_: object, transcript: Path | None) -> None:
 
 def _play(launcher: Path, layout: Layout, source: Path, project_dir: str, home: str) -> None:
     hook = _Hook(launcher, layout, project_dir, home)
-    client.start(layout)
+    client.start(layout, hook.environment)
     heading(f"1. A session in {project_dir}, through the hooks as Claude Code runs them")
     for event, payload in payloads(source):
         hook.run(event, payload)
@@ -69,10 +69,11 @@ class _Hook:
 
     def __init__(self, launcher: Path, layout: Layout, project_dir: str, home: str) -> None:
         self._launcher = launcher
-        self._environment = {
+        self.environment = {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": home,
             "CLAUDE_MEM_DATA_DIR": str(layout.root),
+            "CLAUDE_MEM_WORKER_PORT": "0",
             "CLAUDE_PROJECT_DIR": project_dir,
         }
         self.count, self.seconds = 0, 0.0
@@ -83,7 +84,7 @@ class _Hook:
             [self._launcher, "claude", event],
             input=json.dumps(payload).encode(),
             stdout=subprocess.PIPE,
-            env=self._environment,
+            env=self.environment,
             check=True,
         )
         self.count += 1

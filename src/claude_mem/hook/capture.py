@@ -10,7 +10,7 @@ import time
 from claude_mem import paths
 from claude_mem.hook import spool
 from claude_mem.hook.scanner import strip_private
-from claude_mem.hook.wake import wake
+from claude_mem.hook.wake import wake_or_start
 
 LINE = b'{"continue":true,"suppressOutput":true}'
 ASKING = (b"SessionStart",)
@@ -23,6 +23,9 @@ def run(arguments: list[str]) -> int:
         _print(LINE)
         return 0
     try:
+        if event == b"Wake":
+            wake_or_start(paths.data_dir(posix.environ))
+            return 0
         _print(_handle(paths.data_dir(posix.environ), dialect, event))
     except Exception as error:
         _report_failure(event, error)
@@ -41,10 +44,7 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
         from claude_mem.hook.context import context_line
 
         return context_line(data_dir, project_dir or posix.getcwdb(), record_header, clean)
-    if not wake(data_dir):
-        from claude_mem.hook.launch import start_worker
-
-        start_worker(data_dir)
+    wake_or_start(data_dir)
     return LINE
 
 

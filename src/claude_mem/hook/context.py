@@ -9,6 +9,7 @@ import posix
 from claude_mem import paths
 from claude_mem.hook import trouble
 from claude_mem.hook.ask import ask
+from claude_mem.hook.wake import wake_or_start
 
 ROUTE = b"/hook/session-start"
 ANSWER_SECONDS = 3.0
@@ -25,9 +26,7 @@ def context_line(
     answer = ask(data_dir, ROUTE, record_header + payload, ANSWER_SECONDS)
     if answer is not None:
         return answer
-    from claude_mem.hook.launch import start_worker
-
-    start_worker(data_dir)
+    wake_or_start(data_dir)
     return _cold_line(data_dir, project_dir, payload)
 
 

@@ -21,7 +21,7 @@ _KEPT = (
 _KEPT_PREFIXES = (b"CLAUDE_MEM_", b"LC_", b"XDG_")
 
 
-def start_worker(data_dir: bytes) -> bool:
+def start_worker(data_dir: bytes, environ: dict[bytes, bytes] | None = None) -> bool:
     """True when this call started one; False when another holds or has just taken the lock."""
     lock = posix.open(
         data_dir + b"/" + paths.LOCK, posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC, 0o600
@@ -31,6 +31,7 @@ def start_worker(data_dir: bytes) -> bool:
     except OSError:
         posix.close(lock)
         return False
+    set_aside_state(data_dir)
     child = posix.fork()
     if child:
         posix.close(lock)
@@ -39,12 +40,22 @@ def start_worker(data_dir: bytes) -> bool:
     try:
         posix.setsid()
         if posix.fork() == 0:
-            _become_worker(data_dir, lock)
+            _become_worker(data_dir, lock, environ or posix.environ)
     finally:
         posix._exit(0)
 
 
-def _become_worker(data_dir: bytes, lock: int) -> None:
+def set_aside_state(data_dir: bytes) -> None:
+    """What a dead worker said of itself is true of nobody now: its pid may be anyone's."""
+    try:
+        posix.rename(
+            data_dir + b"/" + paths.WORKER_STATE, data_dir + b"/" + paths.LAST_WORKER_STATE
+        )
+    except OSError:
+        pass
+
+
+def _become_worker(data_dir: bytes, lock: int, environ: dict[bytes, bytes]) -> None:
     if lock != 3:
         posix.dup2(lock, 3)
     posix.set_inheritable(3, True)
@@ -54,7 +65,7 @@ def _become_worker(data_dir: bytes, lock: int) -> None:
     posix.closerange(4, 65536)
     posix.chdir(data_dir)
     command = [sys.executable, "-P", "-m", "claude_mem.daemon", "--lock-fd", "3"]
-    posix.execve(sys.executable, command, worker_environment(posix.environ, data_dir))
+    posix.execve(sys.executable, command, worker_environment(environ, data_dir))
 
 
 def worker_environment(environ: dict[bytes, bytes], data_dir: bytes) -> dict[bytes, bytes]:

@@ -1,4 +1,4 @@
-"""Wakes the worker by a byte through its FIFO."""
+"""Wakes the worker by a byte through its FIFO; starts one where nobody listens."""
 
 import posix
 
@@ -25,3 +25,10 @@ def wake(data_dir: bytes) -> bool:
     finally:
         posix.close(fifo)
     return True
+
+
+def wake_or_start(data_dir: bytes) -> None:
+    if not wake(data_dir):
+        from claude_mem.hook.launch import start_worker
+
+        start_worker(data_dir)

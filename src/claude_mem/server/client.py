@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from claude_mem.config import Layout
 from claude_mem.errors import ClaudeMemError, NewerWorker, NotRunning, WorkerError
 from claude_mem.hook.launch import start_worker
 from claude_mem.types import Json
+from claude_mem.versions import version_key
 from claude_mem.worker.lock import is_held
 
 START_SECONDS = 20.0
@@ -87,23 +88,24 @@ def _last_state(layout: Layout) -> dict[str, Json] | None:
     return {"worker": state} if isinstance(state, dict) else None
 
 
-def start(layout: Layout) -> tuple[dict[str, Json], bool]:
+def start(layout: Layout, environ: Mapping[str, str] = os.environ) -> tuple[dict[str, Json], bool]:
     """A worker of at least this version; and whether this call started it."""
     current = running_worker(layout)
     if current is not None:
         theirs = _worker_field(current, "version")
-        if _parts(theirs) == _parts(__version__):
+        if version_key(theirs) == version_key(__version__):
             return current, False
         refuse_newer(current)
         stop(layout)
     layout.create()
-    start_worker(os.fsencode(layout.root))
+    encoded = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
+    start_worker(os.fsencode(layout.root), encoded)
     return _wait_until_answers(layout), True
 
 
 def refuse_newer(current: dict[str, Json]) -> None:
     theirs = _worker_field(current, "version")
-    if _parts(theirs) > _parts(__version__):
+    if version_key(theirs) > version_key(__version__):
         raise NewerWorker(
             f"a newer worker runs ({theirs}, this is {__version__}): it stays. "
             "Upgrade this installation."
@@ -129,10 +131,7 @@ def stop(layout: Layout) -> bool:
     """Ends the worker and waits until its lock is free; False when there was none."""
     if not is_held(layout):
         return False
-    current = running_worker(layout) or {}
-    pid = _worker_field(current, "pid")
-    if not pid.isdigit():
-        raise WorkerError("a worker holds the lock but does not say who it is; try again")
+    pid = _worker_field(running_worker(layout) or _wait_until_answers(layout), "pid")
     os.kill(int(pid), signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
     while is_held(layout):
@@ -148,8 +147,3 @@ def _worker_field(stats: dict[str, Json], name: str) -> str:
     worker = stats.get("worker")
     value = worker.get(name) if isinstance(worker, dict) else None
     return "" if value is None else str(value)
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    """0.10.1 is newer than 0.9; what is not a number counts as nothing."""
-    return tuple(int(part) if part.isdigit() else 0 for part in version.split("+")[0].split("."))

@@ -90,6 +90,12 @@ def list_sessions(
     if project_id is not None:
         where += " AND m.project_id = ?"
         values.append(project_id)
+    if page.before is not None:
+        where += (
+            " AND (m.updated_at_epoch, m.id) <"
+            " (SELECT updated_at_epoch, id FROM sdk_sessions WHERE id = ?)"
+        )
+        values.append(page.before)
     rows = connection.execute(
         f"{_SESSIONS} {where} ORDER BY m.updated_at_epoch DESC, m.id DESC LIMIT ? OFFSET ?",
         (*values, page.limit + 1, page.offset),

@@ -77,6 +77,16 @@ class StoreReader:
             raise NotFound(f"there is no session {session_db_id}")
         return found
 
+    def is_first_session(self, content_session_id: str) -> bool:
+        """Whether no other session was ever recorded."""
+        row = self._read(
+            lambda c: c.execute(
+                "SELECT 1 FROM sdk_sessions WHERE content_session_id <> ? LIMIT 1",
+                (content_session_id,),
+            ).fetchone()
+        )
+        return row is None
+
     def session_by_content_id(self, content_session_id: str) -> Record | None:
         return self._read(lambda c: pages.get_session(c, "content_session_id", content_session_id))
 

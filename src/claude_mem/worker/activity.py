@@ -15,13 +15,15 @@ class Activity:
         self.is_processing = False
 
     def note(self, recorded: list[tuple[Event, Recorded]]) -> bool:
-        """Whether the state changed with these events."""
+        """Whether the state changed with these events; only the last of them is written down."""
         before = self.is_processing
-        for event, _ in recorded:
+        for event, _ in reversed(recorded):
             if event.kind == PROMPT:
                 self.set(True, event.arrived_ms, event.project.name)
-            elif event.kind in ENDING:
+                break
+            if event.kind in ENDING:
                 self.set(False, event.arrived_ms)
+                break
         return self.is_processing != before
 
     def set(self, active: bool, ms: int, project: str | None = None) -> None:

@@ -46,9 +46,7 @@ class Reader:
         name = payload.get("tool_name")
         return isinstance(name, str) and (name in self.skip_tools or name.startswith(OWN_TOOLS))
 
-    def event(
-        self, arrival: Arrival, payload: Mapping[str, Json], *, might_hold_secret: bool = True
-    ) -> Event:
+    def event(self, arrival: Arrival, payload: Mapping[str, Json]) -> Event:
         session_id = _identifier(payload, "session_id")
         if session_id is None:
             raise BadInput("the payload has no session_id", "session_id")
@@ -59,7 +57,7 @@ class Reader:
         project_dir = arrival.project_dir or cwd
         if kind == "SessionStart":
             self.projects.forget(project_dir)
-        clean = self._redacted(payload) if might_hold_secret else payload
+        clean = self._redacted(payload)
         return Event(
             kind=kind,
             session_id=session_id,

@@ -22,6 +22,7 @@ from claude_mem.privacy import Redactor
 from claude_mem.store import Store
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json
+from claude_mem.versions import version_key
 from claude_mem.worker import spool
 from claude_mem.worker.dialect import Reader
 
@@ -48,6 +49,7 @@ class Intake:
         self._listener = listener
         self._lock = threading.Lock()
         self._stopping = False
+        self.newest_hook = ""  # the version of the newest hook that was heard
 
     def stop(self) -> None:
         """Ends a drain after the batch it is in; the rest stays in the spool."""
@@ -104,6 +106,8 @@ class Intake:
 
     def _read(self, path: Path, drained: Drained) -> Event | None:
         record = spool.parse(path.read_bytes())
+        if version_key(record.version) > version_key(self.newest_hook):
+            self.newest_hook = record.version
         text = record.payload.decode("utf-8")
         payload: Json = json.loads(text)
         if "\\ud" in text or "\\uD" in text:
@@ -113,9 +117,7 @@ class Intake:
         if self._reader.skips(payload):
             drained.skipped += 1
             return None
-        return self._reader.event(
-            record.arrival, payload, might_hold_secret=self._redactor.finds_words(text)
-        )
+        return self._reader.event(record.arrival, payload)
 
     def _record(
         self, batch: list[tuple[Path, Event]], drained: Drained

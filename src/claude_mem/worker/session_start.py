@@ -6,11 +6,13 @@ import os
 
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
-from claude_mem.types import Json
+from claude_mem.types import Event, Json
 from claude_mem.worker import spool
 from claude_mem.worker.worker import Worker
 
 CARRY_THEIR_CONTEXT = ("resume", "fork")
+ANNOUNCED = ("startup", "clear")
+SESSIONS_NAMED = 8
 
 
 async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
@@ -22,13 +24,17 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
     if not isinstance(payload, dict):
         raise BadInput("the payload is not an object")
     event = worker.reader.event(record.arrival, payload)
-    project_id = worker.store.project_by_key(event.project.key)
-    await worker.catch_up(project_id)
+    await worker.catch_up(worker.store.project_by_key(event.project.key))
     await worker.jobs.settle(event.project)
+    source = str(payload.get("source"))
     project_id = worker.store.project_by_key(event.project.key)
-    context = "" if project_id is None else await _context(worker, project_id, event.session_id,
-                                                            str(payload.get("source")))  # fmt: skip
-    return _line(context, _message(worker, context))
+    if project_id is None:
+        return _line("", _trouble(worker))
+    context = await _context(worker, project_id, event.session_id, source)
+    message = _trouble(worker)
+    if not message and source in ANNOUNCED:
+        message = _greeting(worker, project_id, event, context)
+    return _line(context, message)
 
 
 async def _context(worker: Worker, project_id: int, session_id: str, source: str) -> str:
@@ -42,12 +48,27 @@ async def _context(worker: Worker, project_id: int, session_id: str, source: str
     return context
 
 
-def _message(worker: Worker, context: str) -> str:
+def _trouble(worker: Worker) -> str:
+    """What went wrong since it was last said; once."""
     told = trouble.take(os.fsencode(worker.settings.layout.root)).decode("ascii", "replace")
-    if told:
-        return f"claude-mem: {told}"
-    if context:
-        return "claude-mem: this session was given the memory of earlier ones"
+    return f"claude-mem: {told}" if told else ""
+
+
+def _greeting(worker: Worker, project_id: int, event: Event, context: str) -> str:
+    earlier = worker.store.recent_sessions(project_id, SESSIONS_NAMED, event.session_id)
+    titled = [session for session in earlier if session["title"]]
+    if context and titled:
+        count = f"the last {SESSIONS_NAMED}" if len(titled) == SESSIONS_NAMED else str(len(titled))
+        sessions = "session" if len(titled) == 1 else "sessions"
+        return (
+            f"claude-mem: remembers {count} {sessions} in {event.project.name}, "
+            f"most recently: {titled[0]['title']}"
+        )
+    if worker.store.is_first_session(event.session_id):
+        return (
+            "claude-mem: memory is on. The next session will know what this one did; "
+            "claude-mem status shows more."
+        )
     return ""
 
 

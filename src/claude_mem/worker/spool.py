@@ -56,6 +56,8 @@ def parse(data: bytes) -> SpoolRecord:
 
 
 def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
     result: list[str] = []
     characters = iter(text)
     for character in characters:

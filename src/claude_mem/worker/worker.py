@@ -6,8 +6,10 @@ import json
 import logging
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
+from claude_mem import __version__
 from claude_mem.config import Settings
 from claude_mem.hook import trouble
 from claude_mem.observer import LocalObserver, Observer
@@ -18,6 +20,7 @@ from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import is_damage
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Distillate, Event, Json, Turn
+from claude_mem.versions import version_key
 from claude_mem.worker.activity import Activity
 from claude_mem.worker.contexts import render_contexts
 from claude_mem.worker.dialect import Reader
@@ -60,8 +63,8 @@ class Worker:
     def wake(self) -> None:
         self._wake.set()
 
-    async def run(self) -> None:
-        """Until cancelled: sleeps until something comes, or something is due."""
+    async def run(self, outdated: Callable[[], bool]) -> None:
+        """Until cancelled or outdated: sleeps until something comes, or something is due."""
         await asyncio.wrap_future(self.store.free_all_leases())
         kept_house = 0
         while True:
@@ -73,6 +76,9 @@ class Worker:
                     if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
                         await self.catch_up()
                 pause = self._pause()
+                if version_key(self.intake.newest_hook) > version_key(__version__) and outdated():
+                    log.info("a newer version is installed: making room for it")
+                    return
             except (sqlite3.Error, OSError) as error:
                 if is_damage(error):
                     raise  # the next start checks the file and restores it

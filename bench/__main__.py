@@ -1,0 +1,26 @@
+"""`python -m bench [NAME …]`: all benchmarks, or those."""
+
+import sys
+
+from bench import footprint, hooks, ingest, redaction, scale
+from bench.measure import run
+
+BENCHMARKS = {
+    "hooks": hooks.measure,
+    "ingest": ingest.measure,
+    "scale": scale.measure,
+    "footprint": footprint.measure,
+    "redaction": redaction.measure,
+}
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        print(f"there is no benchmark {unknown[0]!r}, only: {', '.join(BENCHMARKS)}")
+        return 2
+    return run({name: BENCHMARKS[name] for name in names or BENCHMARKS})
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,115 @@
+"""What a hook costs the agent, beside the smallest process that this Python can be.
+
+Every command is started the same way; a tool's payload has 12 KB.
+"""
+
+import shlex
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from tests.payloads import Payload, as_bytes, session_start
+
+from bench.home import Ended, Home, spawn, temporary_home
+from bench.material import code, reading
+from bench.measure import Figure, in_turns, median, p90, run, table
+from bench.memories import fill
+from claude_mem.store import Store
+from claude_mem.worker.contexts import render_contexts
+from claude_mem.worker.lock import is_held
+
+ROUNDS = 100
+OBSERVATIONS = 400
+BASELINE, IN_SHELL = "python -I -S -c pass", "the same, run by sh"
+TOOL_WARM, TOOL_COLD = "PostToolUse, worker up", "PostToolUse, no worker"
+START_WARM, START_COLD = "SessionStart, worker up", "SessionStart, no worker"
+TARGETS = {TOOL_WARM: 1.6, TOOL_COLD: 3.0, START_WARM: 3.0, START_COLD: 3.0}
+
+_PYTHON = [sys.executable, "-I", "-S", "-c", "pass"]
+_SHELL = ["/bin/sh", "-c", f"{shlex.join(_PYTHON)} 2>/dev/null && exit 0"]
+
+
+def measure() -> list[Figure]:
+    with _cases() as cases:
+        taken = in_turns(cases, ROUNDS)
+    base = taken[BASELINE]
+    ratios = {name: median(seconds) / median(base) for name, seconds in taken.items()}
+    print(f"  {ROUNDS} rounds in turns; ratios to the first line")
+    table(
+        ("command", "median ms", "median ratio", "p90 ratio"),
+        [
+            (
+                name,
+                f"{median(seconds) * 1000:.2f}",
+                f"{ratios[name]:.2f}x",
+                f"{p90(seconds) / p90(base):.2f}x",
+            )
+            for name, seconds in taken.items()
+        ],
+    )
+    return [Figure(name, ratios[name], target=target) for name, target in TARGETS.items()]
+
+
+@contextmanager
+def _cases() -> Iterator[dict[str, Callable[[], float]]]:
+    """Each hook in a home of its own, so that none finds another's work to do."""
+    with ExitStack() as homes:
+        home = {name: homes.enter_context(temporary_home()) for name in TARGETS}
+        for name in (START_WARM, START_COLD):
+            _remember_much(home[name])
+        for name in (TOOL_WARM, START_WARM):
+            home[name].hook(_tool())
+            home[name].worker_pid()
+        environment = home[TOOL_WARM].environment
+        yield {
+            BASELINE: lambda: spawn(_PYTHON, as_bytes(_tool()), environment).seconds,
+            IN_SHELL: lambda: spawn(_SHELL, as_bytes(_tool()), environment).seconds,
+            TOOL_WARM: lambda: _with_worker(home[TOOL_WARM], _tool()).seconds,
+            TOOL_COLD: lambda: _without_worker(home[TOOL_COLD], _tool()).seconds,
+            START_WARM: lambda: _given_context(_with_worker(home[START_WARM], _start())),
+            START_COLD: lambda: _given_context(_without_worker(home[START_COLD], _start())),
+        }
+
+
+def _with_worker(home: Home, payload: Payload) -> Ended:
+    ended = home.hook(payload)
+    home.wait_until_quiet()
+    return ended
+
+
+def _without_worker(home: Home, payload: Payload) -> Ended:
+    """The worker that the hook starts does its work and is killed after."""
+    assert not is_held(home.layout)
+    ended = home.hook(payload)
+    home.worker_pid()
+    home.wait_until_quiet()
+    home.kill_worker()
+    return ended
+
+
+def _given_context(ended: Ended) -> float:
+    if b'"additionalContext"' not in ended.output:
+        raise RuntimeError(f"SessionStart gave no context: {ended.output[:200]!r}")
+    return ended.seconds
+
+
+def _tool() -> Payload:
+    content = code(12_000)
+    assert "<" in content
+    return reading(content)
+
+
+def _start() -> Payload:
+    return session_start(session_id=str(uuid.uuid4()))
+
+
+def _remember_much(home: Home) -> None:
+    layout, settings = home.layout, home.settings
+    with Store.open(layout.database, layout.backups) as store:
+        project = fill(layout.database, home.project_dir, home.project_dir, OBSERVATIONS)
+        render_contexts(layout, store, project, settings.number("CLAUDE_MEM_CONTEXT_TOKENS"))
+
+
+if __name__ == "__main__":
+    sys.exit(run({"hooks": measure}))

@@ -1,0 +1,137 @@
+"""How fast a full spool becomes rows, on one core; beside the least that any intake must do.
+
+That least is: read each file, parse its JSON, insert it as it is, one transaction per batch,
+with the same durability. No redaction, no turns, no keys, and the files stay.
+"""
+
+import json
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from tests.payloads import as_bytes
+
+from bench.home import Home, temporary_home
+from bench.material import TOOLS, TURN, traffic
+from bench.measure import Figure, amount, in_turns, median, run, seconds_of, table
+from claude_mem.config import Layout
+from claude_mem.store import Store
+from claude_mem.store.database import connect
+from claude_mem.worker.intake import BATCH, Drained
+from claude_mem.worker.spool import waiting
+from claude_mem.worker.worker import Worker
+
+ROUNDS = 5
+SESSIONS, TURNS = 50, 5
+EVENTS = SESSIONS * TURNS * TURN
+TARGET = 1_500
+INTAKE, BARE = "intake", "read, parse, insert"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    seconds: float
+    processor: float  # of all threads; what others do on this core does not count
+
+
+def measure() -> list[Figure]:
+    _describe_mix()
+    with _one_core():
+        taken = in_turns({INTAKE: _intake, BARE: _bare}, ROUNDS, warm_up=1)
+    seconds = {name: median([spent.seconds for spent in every]) for name, every in taken.items()}
+    processor = {
+        name: median([spent.processor for spent in every]) for name, every in taken.items()
+    }
+    table(
+        ("on one core", "events/s", "per processor second", "ratio of time", "of processor"),
+        [
+            (
+                name,
+                amount(EVENTS / seconds[name]),
+                amount(EVENTS / processor[name]),
+                f"{seconds[name] / seconds[BARE]:.2f}x",
+                f"{processor[name] / processor[BARE]:.2f}x",
+            )
+            for name in taken
+        ],
+    )
+    return [
+        Figure("ingest on one core", EVENTS / seconds[INTAKE], "/s", TARGET, at_least=True),
+        Figure(
+            "ingest, processor time only", EVENTS / processor[INTAKE], "/s", TARGET, at_least=True
+        ),
+        Figure(f"ingest to {BARE}", seconds[INTAKE] / seconds[BARE]),
+    ]
+
+
+def _intake() -> Spent:
+    """As the worker does it, its listener included."""
+    with _full_spool() as home:
+        with Store.open(home.layout.database, home.layout.backups) as store:
+            intake = Worker(home.settings, store).intake
+            drained: list[Drained] = []
+            spent = _spent_on(lambda: drained.append(intake.drain()))
+        if drained[0].stored != EVENTS:
+            raise RuntimeError(f"of {EVENTS} events: {drained[0]}")
+        return spent
+
+
+def _bare() -> Spent:
+    with _full_spool() as home, closing(connect(home.path / "bare.db")) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("CREATE TABLE events (id INTEGER PRIMARY KEY, kind TEXT, body TEXT)")
+        return _spent_on(lambda: _insert_all(connection, home.layout))
+
+
+def _spent_on(work: Callable[[], object]) -> Spent:
+    before = time.process_time()
+    seconds = seconds_of(work)
+    return Spent(seconds, time.process_time() - before)
+
+
+def _insert_all(connection: sqlite3.Connection, layout: Layout) -> None:
+    paths = waiting(layout)
+    for start in range(0, len(paths), BATCH):
+        connection.execute("BEGIN IMMEDIATE")
+        for path in paths[start : start + BATCH]:
+            body = path.read_bytes().partition(b"\n")[2].decode()
+            row = (json.loads(body)["hook_event_name"], body)
+            connection.execute("INSERT INTO events (kind, body) VALUES (?, ?)", row)
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def _full_spool() -> Iterator[Home]:
+    with temporary_home() as home:
+        for payload in traffic(SESSIONS, TURNS):
+            home.spool(payload)
+        yield home
+
+
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """For this thread and those that it starts."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def _describe_mix() -> None:
+    sizes = sorted(len(as_bytes(payload)) for payload in traffic(SESSIONS, TURNS))
+    tools = ", ".join(f"{share}% {name}" for name, share in TOOLS.items())
+    print(f"  {EVENTS:,} events of {SESSIONS} sessions side by side; each turn is a prompt,")
+    print(f"  {TURN - 2} tools ({tools}) and a Stop; {sum(sizes) / 1e6:.1f} MB in all:")
+    print(f"  half under {sizes[EVENTS // 2]:,} bytes, 90% under {sizes[EVENTS * 9 // 10]:,},"
+          f" the rest up to {sizes[-1]:,}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(run({"ingest": measure}))

@@ -1,0 +1,66 @@
+"""Claude Code itself: where it is, which version, and its plugin commands."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from claude_mem.config import Settings
+from claude_mem.errors import ClaudeMemError
+
+SECONDS = 120
+_PLACES = (".local/bin/claude", ".claude/local/claude", ".npm-global/bin/claude")
+
+
+@dataclass(frozen=True, slots=True)
+class Claude:
+    path: Path
+
+    def version(self) -> str:
+        """As it says itself, or an empty text when it cannot be run."""
+        try:
+            done = self._run("--version", seconds=30)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return done.stdout.split(" ")[0].strip() if done.returncode == 0 else ""
+
+    def plugin(self, *arguments: str) -> str:
+        """`claude plugin …`; raises with its own words when it fails."""
+        try:
+            done = self._run("plugin", *arguments, seconds=SECONDS)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ClaudeMemError(f"{self.path} could not be run: {error}") from None
+        if done.returncode != 0:
+            said = (done.stderr.strip() or done.stdout.strip())[-500:]
+            raise ClaudeMemError(f"`claude plugin {' '.join(arguments)}` failed: {said}")
+        return done.stdout
+
+    def _run(self, *arguments: str, seconds: int) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [self.path, *arguments],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=seconds,
+            env={**os.environ, "CLAUDE_MEM_INTERNAL": "1"},
+        )
+
+
+def find_claude(settings: Settings, environ: Mapping[str, str]) -> Claude | None:
+    chosen = settings.text("CLAUDE_CODE_PATH")
+    if chosen:
+        return Claude(Path(chosen)) if os.access(chosen, os.X_OK) else None
+    found = shutil.which("claude", path=environ.get("PATH"))
+    if found:
+        return Claude(Path(found))
+    home = Path(environ.get("HOME", "/"))
+    places = (home / place for place in _PLACES)
+    return next((Claude(place) for place in places if os.access(place, os.X_OK)), None)
+
+
+def config_dir(environ: Mapping[str, str]) -> Path:
+    """Where Claude Code keeps the person's settings."""
+    chosen = environ.get("CLAUDE_CONFIG_DIR")
+    return Path(chosen) if chosen else Path(environ.get("HOME", "/")) / ".claude"

@@ -1,0 +1,246 @@
+"""Each thing that can be wrong: one line, and the command that mends it."""
+
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from claude_mem import __version__
+from claude_mem.config import Settings
+from claude_mem.errors import ClaudeMemError
+from claude_mem.install import claude_settings, plugin
+from claude_mem.install.claude import Claude, config_dir, find_claude
+from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
+from claude_mem.server import client
+from claude_mem.store import StoreReader
+from claude_mem.store.clock import now_ms
+from claude_mem.types import Json
+from claude_mem.worker import spool
+
+Verdict = Literal["ok", "warning", "wrong"]
+HOUR = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    verdict: Verdict
+    found: str
+    mend: str = ""  # what to type
+    fix: Callable[[], None] | None = None  # where it is safe to do at once
+
+
+@dataclass(frozen=True, slots=True)
+class Doctor:
+    settings: Settings
+    environ: Mapping[str, str]
+
+    def examine(self) -> list[Check]:
+        parts: list[Callable[[], Iterator[Check]]] = [
+            self._claude_code, self._launcher, self._data_directory, self._worker,
+            self._database, self._backlog, self._observer, self._another,
+        ]  # fmt: skip
+        found: list[Check] = []
+        for part in parts:
+            try:
+                found += part()
+            except (ClaudeMemError, OSError) as error:
+                found.append(Check(part.__name__.strip("_"), "wrong", str(error)))
+        return found
+
+    # the agent
+
+    def _claude_code(self) -> Iterator[Check]:
+        claude = find_claude(self.settings, self.environ)
+        if claude is None:
+            mend = "install Claude Code, or claude-mem settings CLAUDE_CODE_PATH /path/to/claude"
+            yield Check("Claude Code", "warning", "not found", mend)
+        else:
+            version = claude.version()
+            verdict: Verdict = "ok" if version else "wrong"
+            yield Check("Claude Code", verdict, f"{claude.path} {version or 'cannot be run'}")
+        yield self._hooks(claude)
+
+    def _hooks(self, claude: Claude | None) -> Check:
+        ways = []
+        if claude is not None and claude.version() and plugin.is_installed(claude):
+            ways.append("the plugin")
+        launcher = self.settings.layout.launcher
+        for path in settings_files(self.environ):
+            events = claude_settings.has_hooks(path, launcher)
+            if events:
+                ways.append(f"{len(events)} hooks in {path}")
+        if ways:
+            return Check("hooks", "ok", " and ".join(ways))
+        return Check("hooks", "wrong", "no hook of ours is installed", "claude-mem install")
+
+    def _launcher(self) -> Iterator[Check]:
+        layout = self.settings.layout
+        parts = launcher_parts(layout)
+        renew = "claude-mem doctor --fix"
+
+        def fix() -> None:
+            layout.create()
+            write_launcher(layout)
+
+        if parts is None:
+            yield Check("launcher", "wrong", f"{layout.launcher} is missing or odd", renew, fix)
+            return
+        python, script = parts
+        version = launcher_version(layout)
+        if not python.exists() or not script.exists():
+            gone = python if not python.exists() else script
+            yield Check("interpreter", "wrong", f"{gone} is gone", renew, fix)
+            return
+        yield Check("interpreter", "ok", str(python))
+        if version != __version__:
+            yield Check(
+                "launcher", "warning", f"is of {version}, this is {__version__}", renew, fix
+            )
+            return
+        yield self._runs(layout.launcher, renew, fix)
+
+    def _runs(self, launcher: Path, renew: str, fix: Callable[[], None]) -> Check:
+        environment = {**self.environ, "CLAUDE_MEM_INTERNAL": "1"}
+        done = subprocess.run([launcher, "claude", "Stop"], input=b"{}", capture_output=True,
+                              env=environment, timeout=30)  # fmt: skip
+        if done.returncode == 0 and b'"continue":true' in done.stdout:
+            return Check("launcher", "ok", f"{launcher} runs")
+        return Check("launcher", "wrong", f"{launcher} does not run", renew, fix)
+
+    # the worker
+
+    def _data_directory(self) -> Iterator[Check]:
+        layout = self.settings.layout
+        if not layout.root.is_dir():
+            yield Check(
+                "data directory", "wrong", f"{layout.root} is missing", "claude-mem install"
+            )
+            return
+        open_paths = [path for path in _own_files(layout.root) if _open_to_others(path)]
+
+        def fix() -> None:
+            for path in open_paths:
+                path.chmod(path.stat().st_mode & 0o700)
+
+        if open_paths:
+            text = f"{len(open_paths)} files can be read by others, {open_paths[0].name} for one"
+            yield Check("data directory", "wrong", text, "claude-mem doctor --fix", fix)
+        elif not os.access(layout.root, os.W_OK):
+            text = f"{layout.root} cannot be written"
+            yield Check("data directory", "wrong", text, f"chmod u+w {layout.root}")
+        else:
+            yield Check("data directory", "ok", f"{layout.root}, yours alone")
+
+    def _worker(self) -> Iterator[Check]:
+        layout = self.settings.layout
+        start = "claude-mem worker start"
+
+        def fix() -> None:
+            client.start(layout)
+
+        running = client.running_worker(layout)
+        if running is None:
+            yield Check("worker", "warning", "not running; the next hook starts it", start, fix)
+            return
+        worker = running["worker"]
+        assert isinstance(worker, dict)
+        if "queue" not in running:
+            yield Check("socket", "wrong", "the worker holds the lock but does not answer",
+                        "claude-mem worker restart")  # fmt: skip
+            return
+        if worker["version"] != __version__:
+            text = f"version {worker['version']}, this is {__version__}"
+            yield Check("worker", "warning", text, "claude-mem worker restart")
+        else:
+            yield Check("worker", "ok", f"pid {worker['pid']}, version {worker['version']}")
+        yield Check("socket", "ok", str(worker["socket"]))
+        yield self._fifo()
+        yield self._port(worker)
+
+    def _fifo(self) -> Check:
+        wake = self.settings.layout.wake
+        if wake.exists() and stat.S_ISFIFO(wake.stat().st_mode):
+            return Check("FIFO", "ok", str(wake))
+        text = f"{wake} is missing: hooks cannot wake the worker"
+        return Check("FIFO", "wrong", text, "claude-mem worker restart")
+
+    def _port(self, worker: dict[str, Json]) -> Check:
+        wanted = self.settings.number("CLAUDE_MEM_WORKER_PORT")
+        if worker["port"] == wanted or (worker["port"] is None and wanted == 0):
+            return Check("port", "ok", f"127.0.0.1:{wanted}" if wanted else "none wanted")
+        text = f"{wanted} was taken; it serves {worker['port'] or 'the socket alone'}"
+        return Check("port", "warning", text)
+
+    # the memory
+
+    def _database(self) -> Iterator[Check]:
+        path = self.settings.layout.database
+        if not path.exists():
+            yield Check("database", "ok", "none yet: nothing was remembered so far")
+            return
+        with StoreReader.open_existing(path) as store:
+            wrong = store.integrity()
+        if wrong:
+            text = f"{path} is damaged: {wrong}"
+            yield Check("database", "wrong", text, "claude-mem worker restart")
+        else:
+            yield Check("database", "ok", f"{path}, {path.stat().st_size // 1024} KB, sound")
+
+    def _backlog(self) -> Iterator[Check]:
+        layout = self.settings.layout
+        waiting, rejected = spool.waiting(layout), spool.rejected(layout)
+        many = len(waiting) >= self.settings.number("CLAUDE_MEM_SPOOL_WARN_FILES")
+        verdict: Verdict = "warning" if many else "ok"
+        yield Check("spool", verdict, f"{len(waiting)} events waiting",
+                    "claude-mem worker start" if many else "")  # fmt: skip
+        if rejected:
+            text = f"{len(rejected)} payloads could not be read; they are kept"
+            yield Check("rejected", "warning", text, f"look into {layout.rejected}")
+        if layout.database.exists():
+            yield from self._queue()
+
+    def _queue(self) -> Iterator[Check]:
+        with StoreReader.open_existing(self.settings.layout.database) as store:
+            dead, oldest = store.queue_state()["dead"], store.oldest_waiting()
+        hours = (now_ms() - oldest) // HOUR if oldest is not None else 0
+        if hours >= 1:
+            text = f"the oldest turn waits for {hours} hours"
+            yield Check("queue", "warning", text, "claude-mem worker restart")
+        else:
+            yield Check("queue", "ok", "nothing waits for long")
+        if dead:
+            text = f"{dead} turns could not be distilled; they are kept"
+            yield Check("dead letters", "warning", text, "claude-mem status")
+
+    def _observer(self) -> Iterator[Check]:
+        name = self.settings.text("CLAUDE_MEM_OBSERVER")
+        yield Check("observer", "ok", f"{name}: needs no model and no login")
+
+    def _another(self) -> Iterator[Check]:
+        """The TypeScript claude-mem may share our directory and our port; not our database."""
+        theirs = self.settings.layout.root / "claude-mem.db"
+        if theirs.exists():
+            text = f"{theirs.name} of another claude-mem lies beside ours; it is not touched"
+            yield Check("another claude-mem", "warning", text)
+
+
+def settings_files(environ: Mapping[str, str]) -> list[Path]:
+    """Where our hooks may stand: the person's settings, and this directory's project."""
+    here = Path.cwd() / ".claude"
+    return [config_dir(environ) / "settings.json", here / "settings.json",
+            here / "settings.local.json"]  # fmt: skip
+
+
+def _own_files(root: Path) -> list[Path]:
+    return [root, *root.rglob("*")]
+
+
+def _open_to_others(path: Path) -> bool:
+    try:
+        return bool(path.lstat().st_mode & 0o077) and not path.is_symlink()
+    except FileNotFoundError:
+        return False

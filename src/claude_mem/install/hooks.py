@@ -1,0 +1,64 @@
+"""Which hooks there are and how Claude Code is told to run them.
+
+All are synchronous: the client kills asynchronous hooks when a `-p` session ends, and what they
+had to say is lost. A timeout is given to each, since SessionEnd has 1.5 s by default.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from claude_mem.types import Json
+
+DIALECT = "claude"
+
+
+@dataclass(frozen=True, slots=True)
+class HookEvent:
+    name: str
+    timeout: int  # seconds; far beyond need, for machines that are asleep or swapping
+    matcher: str | None = None
+
+
+EVENTS: tuple[HookEvent, ...] = (
+    HookEvent("SessionStart", 30),
+    HookEvent("UserPromptSubmit", 30),
+    HookEvent("PostToolUse", 30, "*"),
+    HookEvent("PostToolUseFailure", 30, "*"),
+    HookEvent("SubagentStop", 30),
+    HookEvent("PreCompact", 30),
+    HookEvent("PostCompact", 30),
+    HookEvent("Stop", 30),
+    HookEvent("StopFailure", 30),
+    HookEvent("SessionEnd", 30),
+)
+
+
+def hook_entry(event: HookEvent, *command_line: str) -> dict[str, Json]:
+    """One element of `hooks.<Event>`, in the exec form: no shell in between."""
+    program, *arguments = command_line
+    command: dict[str, Json] = {
+        "type": "command",
+        "command": program,
+        "args": [*arguments, DIALECT, event.name],
+        "timeout": event.timeout,
+    }
+    matcher: dict[str, Json] = {"matcher": event.matcher} if event.matcher else {}
+    return {**matcher, "hooks": [command]}
+
+
+def all_entries(*command_line: str) -> dict[str, Json]:
+    """The content of a hooks.json."""
+    return {"hooks": {event.name: [hook_entry(event, *command_line)] for event in EVENTS}}
+
+
+def is_our_entry(entry: object, launcher: Path) -> bool:
+    """Whether an element of `hooks.<Event>` is ours, whatever else was changed around it."""
+    commands = entry.get("hooks") if isinstance(entry, dict) else None
+    return isinstance(commands, list) and any(
+        is_our_command(command, launcher) for command in commands
+    )
+
+
+def is_our_command(command: object, launcher: Path) -> bool:
+    text = command.get("command") if isinstance(command, dict) else None
+    return isinstance(text, str) and (text == str(launcher) or text.startswith(f"{launcher} "))

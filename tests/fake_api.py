@@ -1,0 +1,183 @@
+"""A Messages API on loopback that says what a test wrote down, streamed as the real one does.
+
+Replies are taken in order by the conversation's own requests; those that do not offer a named tool
+(titles, summaries, probes) get a plain "OK" and use none up.
+"""
+
+import itertools
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Body = dict[str, Any]
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Reply:
+    text: str = ""
+    tools: tuple[tuple[str, dict[str, Any]], ...] = ()
+    status: int = 200
+    when: Callable[[Body], bool] | None = None
+    hold: threading.Event | None = None  # answers only once this is set
+
+    def fits(self, body: Body) -> bool:
+        if self.when is not None:
+            return self.when(body)
+        offered = {tool.get("name") for tool in body.get("tools") or []}
+        return all(name in offered for name, _ in self.tools) if self.tools else "Bash" in offered
+
+
+def tool_call(name: str, **arguments: Any) -> Reply:
+    return Reply(tools=((name, arguments),))
+
+
+def mentions(text: str) -> Callable[[Body], bool]:
+    return lambda body: text in json.dumps(body)
+
+
+@dataclass
+class FakeApi:
+    url: str = ""
+    requests: list[Body] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def say(self, *replies: Reply) -> None:
+        with self.lock:
+            self.replies += replies
+
+    def pick(self, body: Body) -> Reply:
+        with self.lock:
+            self.requests.append(body)
+            for reply in self.replies:
+                if reply.fits(body):
+                    self.replies.remove(reply)
+                    return reply
+        return Reply("OK")
+
+    def sent(self) -> str:
+        """Everything the client has sent so far."""
+        with self.lock:
+            return json.dumps(self.requests, ensure_ascii=False)
+
+    def forget(self) -> None:
+        with self.lock:
+            self.requests.clear()
+            self.replies.clear()
+
+
+@contextmanager
+def running_api() -> Iterator[FakeApi]:
+    api = FakeApi()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(api))
+    server.daemon_threads = True
+    api.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield api
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+        def handle(self) -> None:
+            with suppress(ConnectionError):  # the client was killed: the test wanted that
+                super().handle()
+
+        def do_GET(self) -> None:
+            self._json({"data": [], "has_more": False})
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def do_POST(self) -> None:
+            body: Body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if self.path.split("?")[0] != "/v1/messages":
+                self._json({"input_tokens": 10})
+                return
+            reply = api.pick(body)
+            if reply.hold is not None:
+                reply.hold.wait(60)
+            if reply.status != 200:
+                error = {"type": "invalid_request_error", "message": reply.text or "scripted"}
+                self._json({"type": "error", "error": error}, reply.status)
+            elif body.get("stream"):
+                self._stream(_message(body, reply))
+            else:
+                self._json(_message(body, reply))
+
+        def _json(self, value: Any, status: int = 200) -> None:
+            data = json.dumps(value).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(data)
+
+        def _stream(self, message: Body) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("connection", "close")
+            self.end_headers()
+            for event in _events(message):
+                line = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
+                self.wfile.write(line.encode())
+            self.wfile.flush()
+            self.close_connection = True
+
+    return Handler
+
+
+def _message(body: Body, reply: Reply) -> Body:
+    content: list[Body] = [{"type": "text", "text": reply.text}] if reply.text else []
+    content += [
+        {"type": "tool_use", "id": f"toolu_{next(_numbers):020d}", "name": name, "input": given}
+        for name, given in reply.tools
+    ]
+    return {
+        "id": f"msg_{next(_numbers):020d}",
+        "type": "message",
+        "role": "assistant",
+        "model": body.get("model", "fake"),
+        "content": content,
+        "stop_reason": "tool_use" if reply.tools else "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 50, "output_tokens": 10, "cache_creation_input_tokens": 0,
+                  "cache_read_input_tokens": 0},
+    }  # fmt: skip
+
+
+def _events(message: Body) -> Iterator[Body]:
+    yield {"type": "message_start",
+           "message": {**message, "content": [], "stop_reason": None}}  # fmt: skip
+    start: Body
+    delta: Body
+    for index, block in enumerate(message["content"]):
+        if block["type"] == "text":
+            start, delta = (
+                {"type": "text", "text": ""},
+                {"type": "text_delta", "text": block["text"]},
+            )
+        else:
+            start = {**block, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        yield {"type": "content_block_start", "index": index, "content_block": start}
+        yield {"type": "content_block_delta", "index": index, "delta": delta}
+        yield {"type": "content_block_stop", "index": index}
+    yield {"type": "message_delta", "usage": message["usage"],
+           "delta": {"stop_reason": message["stop_reason"], "stop_sequence": None}}  # fmt: skip
+    yield {"type": "message_stop"}

@@ -1,0 +1,82 @@
+"""The real Claude Code client, which the Agent SDK's wheel carries, in a home of its own."""
+
+import importlib.util
+import json
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.conftest import Home
+from tests.fake_api import FakeApi
+
+
+def bundled_client() -> Path | None:
+    """None only where the SDK has no wheel for the platform."""
+    spec = importlib.util.find_spec("claude_agent_sdk")
+    if spec is None or spec.origin is None:
+        return None
+    path = Path(spec.origin).parent / "_bundled" / "claude"
+    return path if path.exists() else None
+
+
+@dataclass
+class Client:
+    home: Home
+    api: FakeApi
+    path: Path
+    project: Path
+    more: dict[str, str] = field(default_factory=dict)
+
+    def env(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home.path),
+            "ANTHROPIC_API_KEY": "test-key",
+            "ANTHROPIC_BASE_URL": self.api.url,
+            "IS_SANDBOX": "1",
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_ERROR_REPORTING": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_MAX_RETRIES": "0",
+            "CLAUDE_CODE_PATH": str(self.path),
+            "CLAUDE_MEM_WORKER_PORT": "0",
+            **self.more,
+        }
+
+    def command(self, *arguments: str) -> list[str]:
+        return [str(self.path), *arguments, "--permission-mode", "bypassPermissions"]
+
+    def ask(
+        self, prompt: str, *arguments: str, project: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """`claude -p`, to its end."""
+        return subprocess.run(
+            self.command("-p", prompt, *arguments),
+            cwd=project or self.project,
+            env=self.env(),
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+        )
+
+    def ask_for_id(self, prompt: str, *arguments: str) -> str:
+        """The same; returns the session's id."""
+        done = self.ask(prompt, "--output-format", "json", *arguments)
+        assert done.returncode == 0, done.stderr + done.stdout
+        return str(json.loads(done.stdout)["session_id"])
+
+    def plugin(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [self.path, "plugin", *arguments],
+            env=self.env(),
+            text=True,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+        )
+
+    def claude_mem(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return self.home.command(*arguments, **self.env())

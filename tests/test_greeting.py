@@ -1,0 +1,64 @@
+"""The person's view: one line at the start of a session, and trouble told once."""
+
+import json
+
+import pytest
+
+from tests.conftest import Home
+from tests.payloads import prompt, session_end, session_start, stop, tool
+
+
+def message(home: Home, source: str = "startup", session: str = "now") -> str:
+    answer = json.loads(home.hook(session_start(source, session_id=session)).stdout)
+    return str(answer.get("systemMessage", ""))
+
+
+@pytest.fixture
+def running(home: Home) -> Home:
+    home.start_worker()
+    return home
+
+
+def live(home: Home, session: str, text: str) -> None:
+    identity = {"session_id": session, "prompt_id": f"{session}-1"}
+    for payload in (prompt(text, **identity), stop(**identity), session_end(**identity)):
+        home.hook(payload)
+    home.wait_settled()
+
+
+def test_the_first_session_is_told_that_memory_is_on(running: Home) -> None:
+    assert message(running).startswith("claude-mem: memory is on.")
+    assert "claude-mem status" in message(running)
+
+
+def test_later_ones_are_told_what_is_remembered(running: Home) -> None:
+    live(running, "one", "Light the lamp")
+    assert message(running) == (
+        "claude-mem: remembers 1 session in harbor, most recently: Light the lamp"
+    )
+    live(running, "two", "Ring the bell")
+    assert message(running).endswith("2 sessions in harbor, most recently: Ring the bell")
+    for number in range(8):
+        live(running, f"more-{number}", f"Row lap {number}")
+    assert "the last 8 sessions" in message(running)
+
+
+@pytest.mark.parametrize("source", ["resume", "compact", "fork"])
+def test_a_session_that_goes_on_is_told_nothing(running: Home, source: str) -> None:
+    live(running, "one", "Light the lamp")
+    assert message(running, source) == ""
+
+
+def test_trouble_is_told_once_and_not_at_every_prompt(running: Home) -> None:
+    running.hook(b"", "PostToolUse")
+    assert b"systemMessage" not in running.hook(prompt()).stdout
+    assert b"systemMessage" not in running.hook(tool()).stdout
+    assert "the payload is empty" in message(running)
+    assert "the payload is empty" not in message(running)
+
+
+def test_an_unrelated_project_is_not_told_of_others(running: Home) -> None:
+    live(running, "one", "Light the lamp")
+    other = session_start(session_id="x", cwd="/home/dev/other")
+    done = running.hook(other, CLAUDE_PROJECT_DIR="/home/dev/other")
+    assert b"systemMessage" not in done.stdout

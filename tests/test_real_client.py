@@ -1,0 +1,305 @@
+"""End to end with the real client, through the installed plugin, against an API on loopback."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Home, wait_until
+from tests.fake_api import FakeApi, Reply, mentions, running_api, tool_call
+from tests.real_client import Client, bundled_client
+
+CLIENT = bundled_client()
+pytestmark = pytest.mark.skipif(
+    CLIENT is None, reason="claude-agent-sdk has no wheel with the client for this platform"
+)
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with running_api() as made:
+        yield made
+
+
+@pytest.fixture
+def client(home: Home, api: FakeApi) -> Client:
+    assert CLIENT is not None
+    project = home.path / "lighthouse"
+    project.mkdir()
+    (project / "light.py").write_text("blink(1)\nwait()\n")
+    return Client(home, api, CLIENT, project)
+
+
+@pytest.fixture
+def attached(client: Client) -> Client:
+    """With the plugin installed by the command that the README names."""
+    done = client.claude_mem("install", "--yes")
+    assert done.returncode == 0, done.stderr + done.stdout
+    return client
+
+
+def working_session(client: Client) -> list[Reply]:
+    path = str(client.project / "light.py")
+    return [
+        tool_call("Read", file_path=path),
+        tool_call("Edit", file_path=path, old_string="blink(1)", new_string="blink(2)"),
+        tool_call("Bash", command="echo the lamp is broken >&2; exit 3"),
+        tool_call("Bash", command="echo the lamp is mended"),
+        Reply("The light blinks twice now; the lamp needed a new fuse."),
+    ]
+
+
+def events(home: Home) -> list[str]:
+    return [row["event"] for row in home.rows("SELECT event FROM tool_events ORDER BY id")]
+
+
+def test_what_one_session_did_the_next_one_is_told(attached: Client) -> None:
+    home, api = attached.home, attached.api
+    api.say(*working_session(attached))
+    assert "needed a new fuse" in attached.ask("Make the light blink twice").stdout
+    home.wait_settled()
+    assert events(home) == [
+        "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUse", "PostToolUseFailure",
+        "PostToolUse", "Stop", "SessionEnd",
+    ]  # fmt: skip
+    tools = home.rows("SELECT tool_name FROM tool_events WHERE tool_name IS NOT NULL ORDER BY id")
+    assert [row["tool_name"] for row in tools] == ["Read", "Edit", "Bash", "Bash"]
+
+    api.forget()
+    attached.ask("What did we do?")
+    assert "the lamp needed a new fuse" in api.sent()
+    assert "Changed light.py" in api.sent()
+
+    home.wait_settled()
+    home.kill_worker()
+    api.forget()
+    attached.ask("And once more?")
+    assert "the lamp needed a new fuse" in api.sent()
+
+    api.forget()
+    elsewhere = home.path / "unrelated"
+    elsewhere.mkdir()
+    attached.ask("Hello", project=elsewhere)
+    assert "Hello" in api.sent()
+    assert "lamp needed" not in api.sent() and "Changed light.py" not in api.sent()
+
+
+def test_twenty_runs_in_a_row_lose_nothing(attached: Client) -> None:
+    home, api = attached.home, attached.api
+    for number in range(20):
+        api.say(*(tool_call("Bash", command=f"echo {number}-{n}") for n in range(3)),
+                Reply(f"Run {number} is over."))  # fmt: skip
+        assert f"Run {number} is over." in attached.ask(f"Run {number}").stdout
+    home.wait_settled()
+    tools = home.rows("SELECT tool_use_id FROM tool_events WHERE event = 'PostToolUse'")
+    assert len({row["tool_use_id"] for row in tools}) == len(tools) == 60
+    summaries = home.rows("SELECT completed FROM session_summaries ORDER BY id")
+    assert [row["completed"] for row in summaries] == [f"Run {n} is over." for n in range(20)]
+
+
+def test_resume_keeps_the_session_and_repeats_no_context(attached: Client) -> None:
+    home, api = attached.home, attached.api
+    api.say(*working_session(attached))
+    attached.ask("Make the light blink twice")
+    home.wait_settled()
+    session = attached.ask_for_id("What is next?")
+    home.wait_settled()
+    api.forget()
+    assert attached.ask_for_id("Go on", "--resume", session) == session
+    home.wait_settled()
+    conversation = [r for r in api.requests if "Go on" in json.dumps(r)][-1]
+    assert json.dumps(conversation).count("<claude-mem-context>") == 1
+    (row,) = home.rows(
+        "SELECT prompt_counter, status FROM sdk_sessions WHERE content_session_id = ?", session
+    )
+    assert row == {"prompt_counter": 2, "status": "completed"}
+
+
+def test_a_forked_session_is_a_session_of_its_own(attached: Client) -> None:
+    home = attached.home
+    first = attached.ask_for_id("Count the boats")
+    second = attached.ask_for_id("Count again", "--resume", first, "--fork-session")
+    home.wait_settled()
+    assert first != second
+    sessions = home.rows("SELECT content_session_id AS id FROM sdk_sessions ORDER BY id")
+    assert {row["id"] for row in sessions} == {first, second}
+    assert len(home.rows("SELECT * FROM session_summaries")) == 2
+
+
+def test_subagents_and_parallel_tools_belong_to_the_turn(attached: Client) -> None:
+    home, api = attached.home, attached.api
+    api.say(
+        Reply(tools=(("Bash", {"command": "echo one"}), ("Bash", {"command": "echo two"}))),
+        tool_call("Agent", description="look", prompt="SUBTASK look at the fuse",
+                  subagent_type="general-purpose", run_in_background=False),
+        Reply(tools=(("Bash", {"command": "echo inside"}),), when=_in_subagent),
+        Reply("The fuse is blown.", when=_in_subagent),
+        Reply("The subagent says that the fuse is blown."),
+    )  # fmt: skip
+    attached.ask("Find out about the fuse")
+    home.wait_settled()
+    assert len(home.rows("SELECT * FROM user_prompts")) == 1
+    stored = home.rows("SELECT event, tool_name, agent_id, text FROM tool_events")
+    commands = [row for row in stored if row["tool_name"] == "Bash"]
+    assert len(commands) == 3
+    assert sum(row["agent_id"] is not None for row in commands) == 1
+    (ended,) = (row for row in stored if row["event"] == "SubagentStop")
+    assert ended["text"] == "The fuse is blown."
+    assert len(home.rows("SELECT * FROM session_summaries")) == 1
+
+
+def _in_subagent(body: dict[str, object]) -> bool:
+    first = json.dumps(body.get("messages", [])[:1])  # type: ignore[index]
+    return "SUBTASK" in first and "tools" in body
+
+
+def test_a_turn_that_an_api_error_ended_is_summarised(attached: Client) -> None:
+    home, api = attached.home, attached.api
+    api.say(tool_call("Bash", command="echo begun"))
+    refused = Reply("the lamp oil is out", status=400, when=mentions("Light the lamp"))
+    api.say(*[refused] * 8)  # the client may try again, with and without its tools
+    attached.ask("Light the lamp")
+    home.wait_settled()
+    (summary,) = home.rows("SELECT request, notes FROM session_summaries")
+    assert summary["request"] == "Light the lamp"
+    # With -p the client often exits before its own StopFailure hook has run.
+    if "StopFailure" in events(home):
+        assert "400" in summary["notes"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_client_that_dies_is_summarised_at_the_next_start(
+    attached: Client, number: signal.Signals
+) -> None:
+    home, api = attached.home, attached.api
+    held = threading.Event()
+    api.say(tool_call("Bash", command="echo half-way there"), Reply("never said", hold=held))
+    process = subprocess.Popen(attached.command("-p", "Row across the bay"), cwd=attached.project,
+                               env=attached.env(), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    wait_until(lambda: "PostToolUse" in events_now(home), "the first tool")
+    process.send_signal(number)
+    process.wait(30)
+    held.set()
+    api.forget()
+    attached.ask("Where were we?")
+    assert "Row across the bay" in api.sent().replace("Where were we?", "")
+    home.wait_settled()
+    requests = home.rows("SELECT request FROM session_summaries ORDER BY id")
+    assert [row["request"] for row in requests] == ["Row across the bay", "Where were we?"]
+
+
+def events_now(home: Home) -> list[str]:
+    import sqlite3
+
+    try:
+        return events(home)
+    except sqlite3.OperationalError:
+        return []
+
+
+def test_a_denied_tool_is_not_recorded_and_harms_nothing(attached: Client) -> None:
+    home, api = attached.home, attached.api
+    api.say(tool_call("Bash", command="touch denied"), Reply("I may not do that."))
+    done = subprocess.run([attached.path, "-p", "Touch it", "--disallowedTools", "Bash(touch:*)",
+                           "--permission-mode", "default"], cwd=attached.project,
+                          env=attached.env(), capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=120)  # fmt: skip
+    assert "I may not do that." in done.stdout
+    home.wait_settled()
+    assert "PostToolUse" not in events(home)
+    assert len(home.rows("SELECT * FROM session_summaries")) == 1
+
+
+def test_plugin_and_settings_hooks_at_once_are_one_event_each(attached: Client) -> None:
+    home, api = attached.home, attached.api
+    done = attached.claude_mem("install", "--scope", "user", "--yes")
+    assert done.returncode == 0, done.stderr
+    api.say(*working_session(attached))
+    attached.ask("Make the light blink twice")
+    home.wait_settled()
+    assert events(home).count("PostToolUse") == 3
+    assert events(home).count("Stop") == 1
+    assert len(home.rows("SELECT * FROM session_summaries")) == 1
+
+
+@pytest.mark.parametrize("gone", ["package", "interpreter", "data directory"])
+def test_prompts_and_tools_go_on_whatever_is_taken_away(
+    attached: Client, tmp_path: Path, gone: str
+) -> None:
+    home, api = attached.home, attached.api
+    launcher = home.layout.launcher
+    text = launcher.read_text()
+    if gone == "package":
+        launcher.write_text(text.replace("/hook/__main__.py", "/hook/gone.py"))
+    elif gone == "interpreter":
+        launcher.write_text(text.replace(sys.executable, str(tmp_path / "moved")))
+    else:
+        pid = home.worker_pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        for entry in home.layout.root.iterdir():
+            if entry != launcher:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        home.layout.spool.write_text("in the way")
+    api.say(*working_session(attached))
+    done = attached.ask("Make the light blink twice")
+    assert done.returncode == 0, done.stderr
+    assert "needed a new fuse" in done.stdout
+    assert (attached.project / "light.py").read_text() == "blink(2)\nwait()\n"
+
+
+def test_the_plugin_of_the_wheel_passes_the_clients_own_check(client: Client) -> None:
+    from claude_mem.install.plugin import NAME, SHIPPED
+
+    for directory in (SHIPPED, SHIPPED / NAME):
+        done = client.plugin("validate", str(directory))
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_plugin_of_the_wheel_works_as_it_is(client: Client) -> None:
+    from claude_mem.install.plugin import MARKETPLACE, NAME, SHIPPED
+
+    assert client.plugin("marketplace", "add", str(SHIPPED)).returncode == 0
+    assert client.plugin("install", f"{NAME}@{MARKETPLACE}").returncode == 0
+    client.api.say(tool_call("Bash", command="echo hi"), Reply("Hello to you."))
+    client.ask("Say hello")
+    client.home.wait_settled()
+    assert events(client.home) == [
+        "SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd",
+    ]  # fmt: skip
+
+
+def test_uninstall_takes_the_plugin_out_again(attached: Client) -> None:
+    assert "claudemem@claudemem" in attached.plugin("list").stdout
+    done = attached.claude_mem("uninstall")
+    assert done.returncode == 0, done.stderr
+    assert "claudemem" not in attached.plugin("list").stdout
+    assert "claudemem" not in attached.plugin("marketplace", "list").stdout
+    attached.api.say(Reply("Nothing to see."))
+    assert "Nothing to see." in attached.ask("Hello").stdout
+    assert attached.home.worker_pid() is None
+
+
+def test_install_twice_is_install_once(attached: Client) -> None:
+    done = attached.claude_mem("install", "--yes")
+    assert done.returncode == 0, done.stderr + done.stdout
+    assert attached.plugin("list").stdout.count("claudemem@claudemem") == 1
+    attached.api.say(tool_call("Bash", command="echo hi"), Reply("Done."))
+    attached.ask("Go")
+    attached.home.wait_settled()
+    assert events(attached.home).count("PostToolUse") == 1
+
+
+def test_the_observers_own_session_is_never_captured(attached: Client) -> None:
+    attached.more["CLAUDE_MEM_INTERNAL"] = "1"
+    attached.api.say(Reply("I observe.", when=mentions("Observe this")))
+    assert "I observe." in attached.ask("Observe this").stdout
+    assert not attached.home.layout.database.exists() or events_now(attached.home) == []
