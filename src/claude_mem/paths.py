@@ -29,9 +29,9 @@ ACTIVITY_FLAG = b"activity.flag"
 def data_dir(environ: dict[bytes, bytes]) -> bytes:
     """The data directory that this environment names; empty when there is no home either."""
     chosen = environ.get(DATA_DIR_VARIABLE)
-    if chosen:
-        return chosen
     home = environ.get(b"HOME") or environ.get(b"USERPROFILE")
+    if chosen:
+        return home + chosen[1:] if home and chosen[:2] == b"~/" else chosen
     return home + b"/" + DEFAULT_DATA_DIR if home else b""
 
 

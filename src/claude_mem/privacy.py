@@ -52,9 +52,8 @@ def _entropy(value: str) -> float:
 
 
 def _real_password(value: str) -> bool:
-    return (
-        len(value) > 3 and not _PLACEHOLDER.search(value) and not value.startswith(("$", "%", "{"))
-    )
+    is_reference = value.startswith(("$", "%", "{", "/", "~", "./"))
+    return len(value) > 3 and not is_reference and not _PLACEHOLDER.search(value)
 
 
 def _detector(
@@ -149,7 +148,11 @@ DETECTORS: tuple[Detector, ...] = (
         "accountkey= sharedaccesskey=",
         r"(?i)\b(?:AccountKey|SharedAccessKey)=(?P<value>[A-Za-z0-9+/]{40,}={0,2})",
     ),
-    _detector("jwt", "eyj", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    _detector(
+        "jwt",
+        "eyj",
+        r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    ),
     _detector(
         "url-password",
         "://",
@@ -166,8 +169,8 @@ DETECTORS: tuple[Detector, ...] = (
     _detector(
         "password",
         "password passwd pwd passphrase",
-        r"(?:password|passwd|pwd|passphrase)[\"']?\s*(?:=>|:=|=|:)\s*"
-        r"(?:\"(?P<value>[^\"\s]{6,120})\"|'(?P<value2>[^'\s]{6,120})')",
+        r"(?:password|passwd|pwd|passphrase)\\*[\"']?\s*(?:=>|:=|=|:)\s*\\*"
+        r"(?:\"(?P<value>[^\"\s\\]{6,120})\\*\"|'(?P<value2>[^'\s\\]{6,120})\\*')",
         _real_password,
         at_words=True,
     ),
@@ -175,12 +178,16 @@ DETECTORS: tuple[Detector, ...] = (
         "secret",
         "key secret token password passwd credential",
         rf"(?:(?:{_OF_KEYS})key|secret(?:[_-]?key)?|token|passw(?:or)?d|credentials?)"
-        r"(?:_base|_value)?[\"']?\s*(?:=>|:=|=|:)\s*"
-        r"[\"']?(?P<value>[a-z0-9+/_=.~!@#%^&*-]{16,200})",
+        r"(?:_base|_value)?\\*[\"']?\s*(?:=>|:=|=|:)\s*\\*[\"']?"
+        # What is called or indexed is code that gets a secret, not one.
+        r"(?P<value>[a-z0-9+/_=.~!@#%^&*-]{16,4000}+)(?![(\[])",
         _looks_random,
         at_words=True,
     ),
 )
+
+
+PASSES = 4
 
 
 class Redactor:
@@ -200,6 +207,15 @@ class Redactor:
         return self._redact_value(value, detectors) if detectors else value
 
     def _redact(self, text: str, detectors: tuple[Detector, ...]) -> str:
+        """Again until nothing changes: what one detector removes may uncover another's."""
+        for _ in range(PASSES):
+            redacted = self._pass(text, detectors)
+            if redacted is text:
+                break
+            text = redacted
+        return text
+
+    def _pass(self, text: str, detectors: tuple[Detector, ...]) -> str:
         lowered = _lower(text)
         for detector in detectors:
             if detector.runs_on(lowered):
@@ -225,9 +241,9 @@ class Redactor:
         if not isinstance(value, str):
             return self._redact_value(value, detectors)
         redacted = self._redact(value, detectors)
-        if redacted == value and len(name) < 60 and len(value) <= 200:
-            together = f'{name}="{value}"'
-            if self._redact(together, detectors) != together:
+        if redacted == value and len(name) < 60 and len(value) <= 4000:
+            assigned = f'="{value}"'
+            if not self._redact(name + assigned, detectors).endswith(assigned):
                 kind = "password" if "pass" in name.lower() else "secret"
                 return f"[redacted:{kind}]"
         return redacted

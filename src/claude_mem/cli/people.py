@@ -145,9 +145,9 @@ _KINDS = {"": "observations", "#": "observations", "S": "summaries", "P": "promp
 
 
 def _find(store: StoreReader, text: str) -> tuple[str, Record]:
-    mark = text[:1].upper() if not text[:1].isdigit() else ""
+    mark = "" if text[:1].isdecimal() else text[:1].upper()
     digits = text[1:] if mark else text
-    if mark not in _KINDS or not digits.isdigit() or len(digits) > 18:
+    if mark not in _KINDS or not _is_number(digits):
         raise BadInput(f"{text!r} is not an id: 12, S3, P4, or `session 5`")
     found = store.get_many(_KINDS[mark], [int(digits)])
     if not found:
@@ -155,9 +155,13 @@ def _find(store: StoreReader, text: str) -> tuple[str, Record]:
     return _KINDS[mark], found[0]
 
 
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 19
+
+
 def _whole_session(store: StoreReader, text: str) -> list[tuple[str, Record]]:
     session = store.session_by_content_id(text)
-    if session is None and text.isdigit() and len(text) < 19:
+    if session is None and _is_number(text):
         session = store.session(int(text))
     if session is None:
         raise NotFound(f"there is no session {text!r}: `claude-mem sessions` lists them")

@@ -39,7 +39,7 @@ def build_context(
     sessions = store.recent_sessions(project_id, SESSIONS, without_session)
     page.add_all(_session_lines(sessions))
     page.add_all(_observation_lines(observations))
-    return page.text()
+    return page.text() if page.says_something else ""
 
 
 class _Page:
@@ -59,6 +59,10 @@ class _Page:
     def _fits(self, line: str) -> bool:
         text = self._fenced([*self._lines, line])
         return estimate_tokens(text) <= self._budget and utf16_units(text) <= LARGEST_UNITS
+
+    @property
+    def says_something(self) -> bool:
+        return len(self._lines) > 1
 
     def text(self) -> str:
         return self._fenced(self._lines)

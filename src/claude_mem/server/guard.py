@@ -47,7 +47,10 @@ class Guard:
         scheme, _, given = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             given = _cookie(headers.get("cookie", ""))
-        return hmac.compare_digest(given.strip().encode(), self._token.encode())
+        # An empty token would be known to everyone.
+        return bool(self._token) and hmac.compare_digest(
+            given.strip().encode(), self._token.encode()
+        )
 
 
 def _is_own_host(host: str) -> bool:

@@ -45,11 +45,11 @@ async def inject(request: Request) -> Response:
     directory = request.query_params.get("project_dir")
     if bool(name) == bool(directory):
         raise BadInput("say which project: project=<name or key>, or project_dir=<path>", "project")
+    await worker.catch_up()
     if name:
         project_id: int | None = worker.store.find_project(name)
     else:
         project_id = worker.store.project_by_key(worker.projects.of(directory or "").key)
-    await worker.catch_up(project_id)
     text = await worker.context_for(project_id) if project_id is not None else ""
     return PlainTextResponse(text)
 
@@ -115,7 +115,7 @@ async def one(request: Request) -> JSONResponse:
     """GET /api/observation/{id}: with the events that it was made from"""
     worker: Worker = request.app.state.worker
     text = request.path_params["id"]
-    identity = int(text) if text.isdigit() and len(text) < 19 else 0
+    identity = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
     found = worker.store.get_many("observations", [identity])
     if not found:
         raise NotFound(f"there is no observation {text}")

@@ -1,6 +1,5 @@
 """Requests into values, parsed once: bodies, parameters, and the errors that say what is wrong."""
 
-import json
 from collections.abc import Iterable, Mapping
 
 from starlette.requests import Request
@@ -9,6 +8,7 @@ from claude_mem.errors import BadInput
 from claude_mem.hook.scanner import strip_private
 from claude_mem.store.pages import Page
 from claude_mem.types import Json
+from claude_mem.worker.dialect import parse_payload
 
 LARGEST_BODY = 32 * 1024 * 1024
 LARGEST_PAGE = 200
@@ -32,12 +32,9 @@ async def read_object(request: Request) -> dict[str, Json]:
     if not data.strip():
         return {}
     try:
-        value: Json = json.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"the body is not JSON: {error or type(error).__name__}") from None
-    if not isinstance(value, dict):
-        raise BadInput("the body is not a JSON object")
-    return value
+        return parse_payload(data)
+    except BadInput as error:
+        raise BadInput(f"the body: {error}") from None
 
 
 def text_of(body: Mapping[str, Json], *names: str) -> str | None:
@@ -66,10 +63,8 @@ def known_parameters(request: Request, names: Iterable[str]) -> None:
 
 
 def number(name: str, value: str, smallest: int, largest: int) -> int:
-    try:
-        found = int(value) if len(value) < 20 else None
-    except ValueError:
-        found = None
+    digits = value.removeprefix("-")
+    found = int(value) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else None
     if found is None or not smallest <= found <= largest:
         raise BadInput(f"{name} is not a number from {smallest} to {largest}", name)
     return found
@@ -92,6 +87,6 @@ def ids_of(body: Mapping[str, Json]) -> list[int]:
     chosen: list[int] = []
     for value in ids:
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
-            raise BadInput(f"{value!r} in ids is not an id", "ids")
+            raise BadInput(f"{str(value)[:40]!r} in ids is not an id", "ids")
         chosen.append(value)
     return chosen

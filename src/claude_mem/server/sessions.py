@@ -70,9 +70,10 @@ def _payload(action: str, body: dict[str, Json]) -> dict[str, Json]:
         payload["prompt"] = text_of(body, "prompt", "userPrompt", "user_prompt") or ""
     elif action == "observations":
         payload["tool_name"] = required_text(body, "tool_name", "toolName")
-        payload["tool_input"] = body.get("tool_input", body.get("toolInput"))
-        response = ("tool_response", "tool_output", "toolResponse", "toolOutput")
-        payload["tool_response"] = next((body[name] for name in response if name in body), None)
+        payload["tool_input"] = _first(body, "tool_input", "toolInput")
+        payload["tool_response"] = _first(
+            body, "tool_response", "tool_output", "toolResponse", "toolOutput"
+        )
     elif action == "summarize":
         payload["last_assistant_message"] = text_of(
             body, "last_assistant_message", "lastAssistantMessage"
@@ -80,14 +81,19 @@ def _payload(action: str, body: dict[str, Json]) -> dict[str, Json]:
     return payload
 
 
+def _first(body: dict[str, Json], *names: str) -> Json:
+    """The first of these names of one thing that has a value."""
+    return next((body[name] for name in names if body.get(name) is not None), None)
+
+
 async def _prompt_id(worker: Worker, body: dict[str, Json]) -> str | None:
     """By its own name, or by the number that this session's prompts were given."""
     given = text_of(body, "prompt_id", "promptId")
-    wanted = body.get("prompt_number", body.get("promptNumber"))
+    wanted = _first(body, "prompt_number", "promptNumber")
     if given is not None or wanted is None:
         return given
-    if isinstance(wanted, bool) or not isinstance(wanted, int):
-        raise BadInput("prompt_number is not a number", "prompt_number")
+    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 0 < wanted < 2**62:
+        raise BadInput("prompt_number is not the number of a prompt", "prompt_number")
     return worker.store.prompt_id(str(body["session_id"]), wanted)
 
 
@@ -143,8 +149,9 @@ async def stop(request: Request) -> JSONResponse:
     session_db_id = _database_id(request)
     worker.store.session(session_db_id)
     seconds = worker.settings.number("CLAUDE_MEM_DELETE_TIMEOUT") / 1000
-    await worker.jobs.cancel_session(session_db_id, seconds)
+    # Held first, so that no other turn of it is begun while the running one is being stopped.
     kept = await asyncio.wrap_future(worker.store.stop_session(session_db_id))
+    await worker.jobs.cancel_session(session_db_id, seconds)
     return JSONResponse({"status": "failed", "sessionDbId": session_db_id, "keptMessages": kept})
 
 

@@ -5,6 +5,8 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
+from claude_mem.errors import DamagedDatabase
+
 _PATTERN = "memory-*.db"
 
 
@@ -18,6 +20,10 @@ def back_up(connection: sqlite3.Connection, directory: Path, keep: int, label: s
         unfinished.chmod(0o600)
         connection.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")
+        verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if verdict != "ok":
+        unfinished.unlink()  # or in a few days every good copy would have made room for it
+        raise DamagedDatabase(f"the database is damaged, the backup showed: {verdict}")
     unfinished.replace(target)
     for old in newest_first(directory)[keep:]:
         old.unlink(missing_ok=True)

@@ -24,6 +24,9 @@ T = TypeVar("T")
 APPLICATION_ID = 0x434D454D  # "CMEM"; how we know a file as our own
 LARGEST_GROUP = 64
 
+_SQLITE = b"SQLite format 3\0"
+_MARK = slice(68, 72)  # where a database's header has its application id
+
 
 def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
     mode = "ro" if readonly else "rwc"
@@ -42,14 +45,16 @@ def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
 
 def prepare(path: Path, backups: Path, keep: int) -> None:
     """Makes the file what this version needs; a backup comes before every change of schema."""
-    is_new = not path.exists() or path.stat().st_size == 0
+    is_new = require_own(path)
     with _naming_damage(path), closing(connect(path)) as connection:
+        missing = missing_migrations(connection)  # refuses a newer file before anything is written
         path.chmod(0o600)
-        _require_own(connection, path, is_new)
+        if is_new:
+            # Before the journal takes over: what lies in it is not in the file's own header.
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        if missing_migrations(connection) and applied_names(connection):
+        if missing and applied_names(connection):
             back_up(connection, backups, keep, label="before-migration")
         migrate(connection, iso(now_ms()))
 
@@ -66,18 +71,25 @@ def _naming_damage(path: Path) -> Iterator[None]:
 
 def is_current(path: Path) -> bool:
     """Whether the file is ours and needs no migration; raises when it is foreign or newer."""
+    require_own(path)
     with _naming_damage(path), closing(connect(path, readonly=True)) as connection:
-        _require_own(connection, path, is_new=False)
         return not missing_migrations(connection)
 
 
-def _require_own(connection: sqlite3.Connection, path: Path, is_new: bool) -> None:
-    mark = connection.execute("PRAGMA application_id").fetchone()[0]
-    if mark == APPLICATION_ID:
-        return
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if is_new or (mark == 0 and tables == 0):
-        return
+def require_own(path: Path) -> bool:
+    """Whether there is nothing yet. Looks at the header alone: opening another's database could
+    already work in its journal."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_MARK.stop)
+    except FileNotFoundError:
+        return True
+    if not head:
+        return True
+    if not head.startswith(_SQLITE):
+        raise DamagedDatabase(f"{path} is damaged: file is not a database")
+    if int.from_bytes(head[_MARK]) == APPLICATION_ID:
+        return False
     raise ForeignDatabase(
         f"{path} is a database that this claude-mem did not create. Move it away, or set "
         "CLAUDE_MEM_DATA_DIR to another directory."
@@ -112,6 +124,7 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
         self._connection.execute("PRAGMA synchronous = FULL")
+        self._closed = False
         self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -119,10 +132,14 @@ class Writer:
     def submit(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
         """Runs `work` in the next transaction; the future is done when it is on disk."""
         done: Future[T] = Future()
-        self._waiting.put(_Write(work, done))
+        if self._closed:
+            done.set_exception(sqlite3.OperationalError("the store is closed"))
+        else:
+            self._waiting.put(_Write(work, done))
         return done
 
     def close(self) -> None:
+        self._closed = True
         self._waiting.put(None)
         self._thread.join()
         self._connection.close()
@@ -148,7 +165,9 @@ class Writer:
                 return group, False
         return group, True
 
-    def _commit(self, group: list[_Write]) -> None:
+    def _commit(self, waiting: list[_Write]) -> None:
+        # Whoever gave up in time is passed over; from here on nobody can cancel any more.
+        group = [write for write in waiting if write.done.set_running_or_notify_cancel()]
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")

@@ -60,6 +60,7 @@ CREATE TABLE user_prompts (
   prompt_text TEXT,
   private INTEGER NOT NULL DEFAULT 0,
   closed INTEGER NOT NULL DEFAULT 0,
+  retired INTEGER NOT NULL DEFAULT 0,
   updated_at_epoch INTEGER NOT NULL,
   created_at TEXT NOT NULL,
   created_at_epoch INTEGER NOT NULL,

@@ -207,3 +207,21 @@ def recent(
         (project_id, without_session, limit),
     )
     return [record(row) for row in rows]
+
+
+def recent_sessions(
+    connection: sqlite3.Connection,
+    project_id: int,
+    limit: int,
+    without_session: str | None = None,
+) -> list[Record]:
+    """By their newest memory, so that what brings none changes nothing."""
+    rows = connection.execute(
+        f"{_SESSIONS} JOIN (SELECT memory_session_id, max(created_at_epoch) AS at FROM"
+        " (SELECT memory_session_id, created_at_epoch FROM session_summaries WHERE project_id = ?"
+        "  ORDER BY created_at_epoch DESC, id DESC LIMIT 200) GROUP BY memory_session_id) newest"
+        " ON newest.memory_session_id = m.memory_session_id"
+        " WHERE m.content_session_id IS NOT ? ORDER BY newest.at DESC, m.id DESC LIMIT ?",
+        (project_id, without_session, limit),
+    )
+    return [record(row) for row in rows]

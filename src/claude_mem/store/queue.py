@@ -69,9 +69,16 @@ def put_back(connection: sqlite3.Connection, job: Job, error: str, available_ms:
     _release(connection, job, "pending", error, available_ms)
 
 
-def bury(connection: sqlite3.Connection, job: Job, error: str, ms: int) -> None:
-    """A dead letter: kept and reported, never tried again unless its turn changes."""
+def bury(connection: sqlite3.Connection, job: Job, error: str, ms: int) -> bool:
+    """A dead letter: kept and reported, never tried again unless its turn changes; if it changed
+    meanwhile, it begins anew instead. Whether it was buried."""
     _release(connection, job, "dead", error, ms)
+    changed = connection.execute(
+        "UPDATE pending_messages SET status = 'pending', attempts = 0"
+        " WHERE id = ? AND status = 'dead' AND revision > ?",
+        (job.id, job.revision),
+    )
+    return changed.rowcount == 0
 
 
 def _release(

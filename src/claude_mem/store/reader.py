@@ -163,8 +163,7 @@ class StoreReader:
     def recent_sessions(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
-        found, _ = self.page("sessions", Page(limit=limit + 1), project_id)
-        return [s for s in found if s["content_session_id"] != without_session][:limit]
+        return self._read(lambda c: pages.recent_sessions(c, project_id, limit, without_session))
 
     def counts(self) -> dict[str, int]:
         return self._read(pages.table_counts)

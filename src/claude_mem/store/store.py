@@ -11,10 +11,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Self, TypeVar
 
-from claude_mem.errors import DamagedDatabase
+from claude_mem.errors import DamagedDatabase, StoreError
 from claude_mem.store import backups, memories, queue, sessions, turns
 from claude_mem.store.clock import Clock, now_ms
-from claude_mem.store.database import Writer, check_integrity, connect, prepare
+from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Distillate, Event, Job, SessionStatus, Turn
@@ -37,8 +37,8 @@ class Store(StoreReader):
         return cls(path, clock)
 
     def close(self) -> None:
+        super().close()  # a reader that closed last could not fold the journal into the file
         self._writer.close()
-        super().close()
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
         return self._writer.submit(work)
@@ -71,7 +71,7 @@ class Store(StoreReader):
     def retry_job(self, job: Job, error: str, delay_ms: int) -> "Future[None]":
         return self._write(lambda c: queue.put_back(c, job, error, self._clock() + delay_ms))
 
-    def bury_job(self, job: Job, error: str) -> "Future[None]":
+    def bury_job(self, job: Job, error: str) -> "Future[bool]":
         return self._write(lambda c: queue.bury(c, job, error, self._clock()))
 
     def free_all_leases(self) -> "Future[None]":
@@ -134,10 +134,17 @@ def open_or_restore(
     except DamagedDatabase as error:
         aside = backups.set_aside(path)
         for candidate in backups.newest_first(backup_dir):
-            if check_integrity(candidate) is None:
+            if _is_good_backup(candidate):
                 path.write_bytes(candidate.read_bytes())
                 told = f"{error}. It was kept as {aside.name}; the backup {candidate.name} serves."
                 break
         else:
             told = f"{error}. It was kept as {aside.name}; no backup was good, memory starts anew."
         return Store.open(path, backup_dir, keep_backups), told
+
+
+def _is_good_backup(path: Path) -> bool:
+    try:
+        return not require_own(path) and check_integrity(path) is None
+    except StoreError:
+        return False

@@ -18,7 +18,7 @@ from claude_mem.types import Event, Project, ToolUse, Turn
 PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"
 CLOSING = ("Stop", "StopFailure")
 WITHIN_TURN = ("PostToolUse", "PostToolUseFailure", "SubagentStop", "PreCompact", "PostCompact")
-SAME_PROMPT_MS = 2000  # two hooks told of one prompt by a client without prompt ids
+SAME_MOMENT_MS = 2000  # two hooks that are told of one thing, where it has no id of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,12 @@ def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
     session = ensure_session(connection, event)
     session_id, project_id = int(session["id"]), int(session["project_id"])
     turn = _turn_of(connection, session, event)
+    if turn is not None and turn["private"] and event.kind in (SESSION_START, SESSION_END):
+        turn = None  # the session goes on or ends, whatever its last prompt was
     number = int(turn["prompt_number"]) if turn else None
     if turn is not None and turn["private"]:
+        if event.kind == PROMPT:
+            _go_on(connection, session, turn, event)
         return Recorded("private", session_id, project_id, number)
     if not _insert_event(connection, session_id, turn, event):
         return Recorded("duplicate", session_id, project_id, number)
@@ -83,7 +87,7 @@ def _prompt_turn(connection: sqlite3.Connection, session: sqlite3.Row, event: Ev
         turn = connection.execute(
             "SELECT * FROM user_prompts WHERE session_id = ? AND coalesce(prompt_text, '') = ?"
             " AND abs(created_at_epoch - ?) < ?",
-            (session["id"], prompt.strip() and prompt, event.arrived_ms, SAME_PROMPT_MS),
+            (session["id"], prompt.strip() and prompt, event.arrived_ms, SAME_MOMENT_MS),
         ).fetchone()
     if turn is None:
         return _create_turn(connection, session, event, event.prompt_id)
@@ -112,11 +116,15 @@ def _create_turn(
          private, event.arrived_ms, iso(event.arrived_ms), event.arrived_ms),
     )  # fmt: skip
     if text:
-        connection.execute(
-            "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
-            (text, session["id"]),
-        )
+        _note_first_prompt(connection, int(session["id"]), text)
     return _turn(connection, int(cursor.lastrowid or 0))
+
+
+def _note_first_prompt(connection: sqlite3.Connection, session_id: int, text: str) -> None:
+    connection.execute(
+        "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
+        (text, session_id),
+    )
 
 
 def _fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: str) -> None:
@@ -125,6 +133,7 @@ def _fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: s
         connection.execute(
             "UPDATE user_prompts SET prompt_text = ? WHERE id = ?", (prompt, turn["id"])
         )
+        _note_first_prompt(connection, turn["session_id"], prompt)
         return
     connection.execute("UPDATE user_prompts SET private = 1 WHERE id = ?", (turn["id"],))
     for table in ("tool_events", "observations", "session_summaries", "pending_messages"):
@@ -141,20 +150,42 @@ def _turn(connection: sqlite3.Connection, turn_id: int) -> sqlite3.Row:
 def _insert_event(
     connection: sqlite3.Connection, session_id: int, turn: sqlite3.Row | None, event: Event
 ) -> bool:
-    raw = (event.tool_input, event.tool_response, event.text)
-    key = event.key
-    if turn is not None and event.prompt_id is None and event.tool_use_id is None:
-        key += f":{turn['prompt_number']}"  # the same words in another turn are another event
+    detail = json.dumps(event.detail, ensure_ascii=False) if event.detail else None
+    raw = (event.tool_input, event.tool_response, event.text, detail)
+    key = _key_within(connection, turn, event)
     cursor = connection.execute(
         "INSERT INTO tool_events (event_key, session_id, turn_id, event, tool_name, tool_use_id,"
         " agent_id, cwd, tool_input, tool_response, text, detail, bytes, created_at_epoch)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_key) DO NOTHING",
         (key, session_id, turn["id"] if turn else None, event.kind, event.tool_name,
          event.tool_use_id, event.agent_id, event.cwd, *raw,
-         json.dumps(event.detail, ensure_ascii=False) if event.detail else None,
          sum(len(text) for text in raw if text), event.arrived_ms),
     )  # fmt: skip
     return cursor.rowcount == 1
+
+
+def _key_within(connection: sqlite3.Connection, turn: sqlite3.Row | None, event: Event) -> str:
+    """The event's key, told apart from the same words at another time."""
+    if event.kind in (SESSION_START, SESSION_END):
+        # A session may be resumed and left again in the same words; two hooks are told at once.
+        near = connection.execute(
+            "SELECT event_key FROM tool_events WHERE event_key GLOB ? AND"
+            " abs(created_at_epoch - ?) < ?",
+            (f"{event.key}*", event.arrived_ms, SAME_MOMENT_MS),
+        ).fetchone()
+        return str(near[0]) if near else f"{event.key}:{event.arrived_ms}"
+    if turn is not None and event.prompt_id is None and event.tool_use_id is None:
+        return f"{event.key}:{turn['prompt_number']}"
+    return event.key
+
+
+def _go_on(
+    connection: sqlite3.Connection, session: sqlite3.Row, turn: sqlite3.Row, event: Event
+) -> None:
+    """A new prompt: the session is at work, and the turn before it is over."""
+    revive(connection, session, event)
+    close_open_turns(connection, "session_id = ? AND prompt_number < ?",
+                     (session["id"], turn["prompt_number"]), event.arrived_ms)  # fmt: skip
 
 
 def _advance(
@@ -162,12 +193,13 @@ def _advance(
 ) -> None:
     """What the event means for its turn, its session and the queue."""
     session_id, ms = int(session["id"]), event.arrived_ms
-    revive(connection, session, event)
     if event.kind == PROMPT and turn is not None:
-        close_open_turns(connection, "session_id = ? AND prompt_number < ?",
-                         (session_id, turn["prompt_number"]), ms)  # fmt: skip
+        _go_on(connection, session, turn, event)
+        if turn["closed"]:  # its events came first
+            enqueue(connection, session_id, int(turn["id"]), ms)
     elif event.kind == SESSION_START and event.detail.get("source") != "compact":
         # Whoever died without a word is summarised now; a live session's later events revise it.
+        revive(connection, session, event)
         close_open_turns(connection, "project_id = ?", (session["project_id"],), ms)
     elif event.kind == SESSION_END:
         close_open_turns(connection, "session_id = ?", (session_id,), ms)
@@ -180,7 +212,7 @@ def _advance(
         " max(updated_at_epoch, ?) WHERE id = ?",
         (closes, ms, turn["id"]),
     )
-    if closes or turn["closed"]:
+    if (closes or turn["closed"]) and not turn["retired"]:
         enqueue(connection, session_id, int(turn["id"]), ms)
 
 
@@ -259,11 +291,16 @@ def retire_raw_events(connection: sqlite3.Connection, before_ms: int, keep_bytes
                 break
             excess -= row["bytes"]
             cut = row["created_at_epoch"] + 1
-    # A turn that still waits for its observer keeps what it needs.
-    cursor = connection.execute(
-        "UPDATE tool_events SET tool_input = NULL, tool_response = NULL, text = NULL, bytes = 0"
-        " WHERE bytes > 0 AND created_at_epoch < ?"
-        " AND coalesce(turn_id, 0) NOT IN (SELECT turn_id FROM pending_messages)",
+    # A turn that is open or waits for its observer keeps what it needs; one that has lost its
+    # events is not distilled again, or a late event would undo its memories.
+    rows = connection.execute(
+        "UPDATE tool_events SET tool_input = NULL, tool_response = NULL, text = NULL,"
+        " detail = NULL, bytes = 0 WHERE bytes > 0 AND created_at_epoch < ?"
+        " AND coalesce(turn_id, 0) NOT IN (SELECT turn_id FROM pending_messages)"
+        " AND coalesce(turn_id, 0) NOT IN (SELECT id FROM user_prompts WHERE closed = 0)"
+        " RETURNING turn_id",
         (cut,),
-    )
-    return cursor.rowcount
+    ).fetchall()
+    turns = {(row["turn_id"],) for row in rows if row["turn_id"] is not None}
+    connection.executemany("UPDATE user_prompts SET retired = 1 WHERE id = ?", turns)
+    return len(rows)

@@ -47,6 +47,12 @@ class Reader:
         return isinstance(name, str) and (name in self.skip_tools or name.startswith(OWN_TOOLS))
 
     def event(self, arrival: Arrival, payload: Mapping[str, Json]) -> Event:
+        try:
+            return self._event(arrival, payload)
+        except RecursionError:
+            raise BadInput("the payload is nested too deeply") from None
+
+    def _event(self, arrival: Arrival, payload: Mapping[str, Json]) -> Event:
         session_id = _identifier(payload, "session_id")
         if session_id is None:
             raise BadInput("the payload has no session_id", "session_id")
@@ -109,6 +115,34 @@ class Reader:
         if len(json.dumps(rest, ensure_ascii=False)) > self.field_bytes:
             return {"cut": shrink(rest, self.field_bytes)}
         return rest
+
+
+def parse_payload(data: bytes) -> dict[str, Json]:
+    """A JSON object in which every text can be stored; anything else is BadInput."""
+    try:
+        text = data.decode("utf-8")
+        payload: Json = json.loads(text)
+        if "\\ud" in text or "\\uD" in text:
+            payload = _whole_characters(payload)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"it is not JSON: {error or type(error).__name__}") from None
+    if not isinstance(payload, dict):
+        raise BadInput("it is not a JSON object")
+    return payload
+
+
+def _whole_characters(value: Json) -> Json:
+    """JSON can spell half a character; no text in the database can."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, list):
+        return [_whole_characters(item) for item in value]
+    if isinstance(value, dict):
+        return {
+            name.encode("utf-8", "replace").decode("utf-8"): _whole_characters(inner)
+            for name, inner in value.items()
+        }
+    return value
 
 
 def content_key(kind: str, session_id: str, payload: Mapping[str, Json]) -> str:

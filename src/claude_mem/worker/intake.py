@@ -4,7 +4,6 @@ A batch is one transaction. A record that cannot be read is set aside with its r
 nobody; a batch that the store refuses as a whole stays in the spool and is tried again.
 """
 
-import json
 import logging
 import os
 import sqlite3
@@ -12,7 +11,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeGuard
 
 from claude_mem.config import Layout
 from claude_mem.errors import BadInput
@@ -21,10 +19,10 @@ from claude_mem.hook.faults import reach
 from claude_mem.privacy import Redactor
 from claude_mem.store import Store
 from claude_mem.store.turns import Recorded
-from claude_mem.types import Event, Json
+from claude_mem.types import Event
 from claude_mem.versions import version_key
 from claude_mem.worker import spool
-from claude_mem.worker.dialect import Reader
+from claude_mem.worker.dialect import Reader, parse_payload
 
 log = logging.getLogger("claude_mem.intake")
 BATCH = 200
@@ -108,12 +106,7 @@ class Intake:
         record = spool.parse(path.read_bytes())
         if version_key(record.version) > version_key(self.newest_hook):
             self.newest_hook = record.version
-        text = record.payload.decode("utf-8")
-        payload: Json = json.loads(text)
-        if "\\ud" in text or "\\uD" in text:
-            payload = _without_lone_surrogates(payload)
-        if not _is_object(payload):
-            raise BadInput("the payload is not an object")
+        payload = parse_payload(record.payload)
         if self._reader.skips(payload):
             drained.skipped += 1
             return None
@@ -150,21 +143,3 @@ class Intake:
     def _tell(self, recorded: list[tuple[Event, Recorded]]) -> None:
         if self._listener is not None and recorded:
             self._listener(recorded)
-
-
-def _is_object(value: Json) -> TypeGuard[dict[str, Json]]:
-    return isinstance(value, dict)
-
-
-def _without_lone_surrogates(value: Json) -> Json:
-    """JSON can spell half a character; no text in the database can."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, list):
-        return [_without_lone_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {
-            name.encode("utf-8", "replace").decode("utf-8"): _without_lone_surrogates(inner)
-            for name, inner in value.items()
-        }
-    return value

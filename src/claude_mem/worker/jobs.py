@@ -7,6 +7,7 @@ the others.
 import asyncio
 import logging
 import os
+import sqlite3
 from collections.abc import Callable
 
 from claude_mem.config import Layout
@@ -93,33 +94,37 @@ class JobRunner:
             await self._bury(job, turn, "claimed too often without a result")
             return
         try:
-            made = await self._observer.distil(turn)
+            await self._store_result(job, turn, await self._observer.distil(turn))
+        except sqlite3.OperationalError:
+            raise  # the disk or the file, not the turn
         except Exception as error:
-            made_instead = await self._after_failure(job, turn, error)
-            if made_instead is None:
-                return
-            made = made_instead
+            await self._after_failure(job, turn, error)
+
+    async def _store_result(self, job: Job, turn: Turn, made: Distillate) -> None:
         if await asyncio.wrap_future(self._store.finish_job(job, turn, made)) and self._stored:
             self._stored(turn, made)
 
-    async def _after_failure(self, job: Job, turn: Turn, error: Exception) -> Distillate | None:
+    async def _after_failure(self, job: Job, turn: Turn, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
         log.warning("turn %d, try %d, %s: %s", turn.id, job.attempts, self._observer.name, reason)
         if job.attempts < TRIES:
             delay = self._backoff(job.attempts)
             await asyncio.wrap_future(self._store.retry_job(job, reason, delay))
-            return None
+            return
         if self._fallback is not self._observer:
             try:
-                return await self._fallback.distil(turn)
+                await self._store_result(job, turn, await self._fallback.distil(turn))
+                return
+            except sqlite3.OperationalError:
+                raise
             except Exception as second:
                 reason += f"; then {type(second).__name__}: {second}"
         await self._bury(job, turn, reason)
-        return None
 
     async def _bury(self, job: Job, turn: Turn, reason: str) -> None:
+        if not await asyncio.wrap_future(self._store.bury_job(job, reason)):
+            return
         log.error("turn %d cannot be distilled: %s", turn.id, reason)
-        await asyncio.wrap_future(self._store.bury_job(job, reason))
         trouble.report(
             os.fsencode(self._layout.root),
             f"a turn could not be remembered and was kept aside ({reason}); see claude-mem status",

@@ -12,7 +12,7 @@ from claude_mem.types import Project
 
 _SECTION = re.compile(r'^\s*\[\s*remote\s+"origin"\s*\]', re.IGNORECASE)
 _SCP_LIKE = re.compile(r"^(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)$")
-_URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^@/\s]*@)?([^/\s]+?)(?::\d+)?/(.+)$")
+_URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/\s]*@)?([^/\s]+?)(?::\d+)?/(.+)$")
 LARGEST_CONFIG = 1024 * 1024
 
 
@@ -38,6 +38,8 @@ class Projects:
 def identify(directory: str, home: Path | None) -> Project:
     if not directory:
         return Project("unknown", "unknown")
+    if not Path(directory).is_absolute():  # of another machine, or of nobody's knowledge
+        return Project(directory, _last_part(directory))
     try:
         path = Path(directory).resolve()
         root, git_dir = _repository(path, home)
@@ -101,11 +103,8 @@ def _origin(git_dir: Path) -> str | None:
 def normalise(url: str) -> str | None:
     """host/path without user, port, scheme, `.git` and case of the host."""
     match = _URL.match(url) or _SCP_LIKE.match(url)
-    if match:
-        host, path = match[1].lower(), match[2]
-    elif url.startswith(("/", ".", "~", "file://")):
-        return None  # a local path names a place, not a project
-    else:
-        return None
+    if match is None or len(match[1]) == 1:
+        return None  # a local path, perhaps with a drive: it names a place, not a project
+    host, path = match[1].lower(), match[2]
     path = path.strip("/").removesuffix(".git").strip("/")
     return f"{host}/{path}" if path else None

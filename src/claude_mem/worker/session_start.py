@@ -1,13 +1,12 @@
 """The answer to SessionStart: context for the agent, one line for the person."""
 
 import asyncio
-import json
 import os
 
-from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
 from claude_mem.types import Event, Json
 from claude_mem.worker import spool
+from claude_mem.worker.dialect import parse_payload
 from claude_mem.worker.worker import Worker
 
 CARRY_THEIR_CONTEXT = ("resume", "fork")
@@ -17,12 +16,7 @@ SESSIONS_NAMED = 8
 
 async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
     record = spool.parse(record_bytes)
-    try:
-        payload: Json = json.loads(record.payload)
-    except (ValueError, RecursionError):
-        payload = None
-    if not isinstance(payload, dict):
-        raise BadInput("the payload is not an object")
+    payload = parse_payload(record.payload)
     event = worker.reader.event(record.arrival, payload)
     await worker.catch_up(worker.store.project_by_key(event.project.key))
     await worker.jobs.settle(event.project)

@@ -36,23 +36,26 @@ def waiting(layout: Layout) -> list[Path]:
 
 def parse(data: bytes) -> SpoolRecord:
     head, separator, payload = data.partition(b"\n")
-    fields = head.split(b"\t")
-    if not separator or len(fields) != 7 or fields[0] != MAGIC:
+    if not separator or not head.startswith(MAGIC + b"\t") or head.count(b"\t") != 6:
         raise BadRecordError("it has no spool header")
-    if fields[1] != FORMAT:
-        raise BadRecordError(f"its spool format is {os.fsdecode(fields[1])}, not {FORMAT.decode()}")
+    # Texts for the database: bytes that are no UTF-8 (a directory may be named so) are replaced.
+    _, spool_format, version, dialect, kind, arrived, directory = (
+        field.decode("utf-8", "replace") for field in head.split(b"\t")
+    )
+    if spool_format != FORMAT.decode():
+        raise BadRecordError(f"its spool format is {spool_format}, not {FORMAT.decode()}")
     try:
-        arrived_ns = int(fields[5])
+        arrived_ns = int(arrived)
     except ValueError:
         raise BadRecordError("its arrival time is not a number") from None
     arrival = Arrival(
-        kind=os.fsdecode(fields[4]),
+        kind=kind,
         arrived_ms=arrived_ns // 1_000_000,
-        project_dir=_unescape(os.fsdecode(fields[6])),
-        dialect=os.fsdecode(fields[3]) or "claude",
+        project_dir=_unescape(directory),
+        dialect=dialect or "claude",
     )
     # The hook has stripped it already; whatever wrote this file, nothing private goes on.
-    return SpoolRecord(arrival, os.fsdecode(fields[2]), strip_private(payload))
+    return SpoolRecord(arrival, version, strip_private(payload))
 
 
 def _unescape(text: str) -> str:

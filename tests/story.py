@@ -1,0 +1,95 @@
+"""A store with a clock of its own, and sessions told to it in the client's words."""
+
+import asyncio
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from claude_mem.config import Layout
+from claude_mem.hook import trouble
+from claude_mem.observer import LocalObserver
+from claude_mem.privacy import Redactor
+from claude_mem.store import Store
+from claude_mem.store.pages import Record
+from claude_mem.store.turns import Recorded
+from claude_mem.types import Event, Job, Turn
+from claude_mem.worker.dialect import Arrival, Reader
+from claude_mem.worker.jobs import JobRunner
+from claude_mem.worker.projects import Projects
+from tests.payloads import PROJECT_DIR, SESSION, Payload
+
+START = 1_760_000_000_000
+SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+
+
+class Story:
+    def __init__(self, directory: Path) -> None:
+        self.now = START
+        self.layout = Layout(directory / "data")
+        self.layout.create()
+        self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
+        self.reader = Reader(Redactor(), Projects(home=None), 8192, frozenset())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.store.close()
+
+    def event(self, payload: Payload, project_dir: str = PROJECT_DIR) -> Event:
+        """As it arrives now."""
+        arrival = Arrival(payload["hook_event_name"], self.now, project_dir)
+        return self.reader.event(arrival, payload)
+
+    def tell(
+        self, *payloads: Payload, after: int = SECOND, project_dir: str = PROJECT_DIR
+    ) -> Recorded:
+        """Lets each arrive so much later than the one before; what became of the last."""
+        for payload in payloads:
+            self.now += after
+            recorded = self.store.record([self.event(payload, project_dir)]).result()[0]
+        return recorded
+
+    def distil(self) -> int:
+        local = LocalObserver()
+        return asyncio.run(JobRunner(self.layout, self.store, local, local).run_due())
+
+    def claim(self) -> tuple[Job, Turn]:
+        claimed = self.store.claim_job().result()
+        assert claimed is not None
+        job, turn = claimed
+        assert turn is not None
+        return job, turn
+
+    def session(self, content_session_id: str = SESSION) -> Record:
+        found = self.store.session_by_content_id(content_session_id)
+        assert found is not None
+        return found
+
+    def session_db_id(self, content_session_id: str = SESSION) -> int:
+        return int(str(self.session(content_session_id)["id"]))
+
+    def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
+        """What another connection sees."""
+        with closing(sqlite3.connect(self.layout.database)) as connection:
+            connection.row_factory = sqlite3.Row
+            return [dict(row) for row in connection.execute(query, values)]
+
+    def column(self, query: str, *values: object) -> list[Any]:
+        return [next(iter(row.values())) for row in self.rows(query, *values)]
+
+    def queue(self) -> dict[str, int]:
+        """The states that messages are in now."""
+        return {state: count for state, count in self.store.queue_state().items() if count}
+
+    def trouble(self) -> str:
+        """What the person would be told next."""
+        return trouble.take(os.fsencode(self.layout.root)).decode()

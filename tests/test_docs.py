@@ -1,0 +1,132 @@
+"""The documents say what the code does, and their links lead somewhere."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claude_mem.config import SETTINGS
+from claude_mem.server.app import public_routes
+from tests.api import open_api
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+LINK = re.compile(r"\[[^\]]*\]\(<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*(\S+)", re.M)
+CODE_BLOCK = re.compile(r"^```.*?^```", re.M | re.S)
+OUTSIDE = ("https://", "http://", "mailto:")
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
+
+
+def rows_under(name: str, *heads: str) -> list[list[str]]:
+    """The rows of all tables of a document whose heads begin with these, without marks of code."""
+    found: list[list[str]] = []
+    inside = False
+    for line in text_of(name).splitlines():
+        cells = [cell.strip().replace("`", "") for cell in line.strip("|").split("|")]
+        if not line.startswith("|"):
+            inside = False
+        elif tuple(cells[: len(heads)]) == heads:
+            inside = True
+        elif inside and not line.startswith("|--"):
+            found.append(cells)
+    return found
+
+
+def anchors(text: str) -> set[str]:
+    """The places in a document that a link can name."""
+    headings = re.findall(r"^#+\s+(.+?)\s*$", CODE_BLOCK.sub("", text), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings}
+
+
+def test_the_settings_page_is_the_table_of_settings() -> None:
+    rows = rows_under("docs/settings.md", "setting", "default", "meaning")
+    assert rows == [[s.name, s.default or "empty", s.help] for s in SETTINGS]
+
+
+def test_the_settings_page_says_which_value_wins_and_the_command() -> None:
+    text = text_of("docs/settings.md")
+    assert text.index("environment") < text.index("settings.json") < text.index("this table")
+    assert "`claude-mem settings`" in text
+
+
+def test_the_api_page_names_every_route_and_no_other() -> None:
+    routes = sorted(
+        (method, route.path)
+        for route in public_routes
+        for method in (route.methods or set()) - {"HEAD"}
+    )
+    rows = rows_under("docs/api.md", "method", "path")
+    assert sorted((row[0], row[1]) for row in rows) == routes
+
+
+def kept(directory: Path, action: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the database holds after this one body, but for the time."""
+    with open_api(directory) as api:
+        for prompt in ("first", "second"):
+            api.said("/api/sessions/init", contentSessionId="numbered", prompt=prompt)
+        api.said(f"/api/sessions/{action}", **body)
+        return api.rows(
+            "SELECT s.content_session_id, s.project_dir, p.name, t.prompt_id, t.prompt_text,"
+            " e.tool_name, e.tool_input, e.tool_response, e.text FROM tool_events e"
+            " JOIN sdk_sessions s ON s.id = e.session_id JOIN projects p ON p.id = s.project_id"
+            " LEFT JOIN user_prompts t ON t.id = e.turn_id ORDER BY e.id"
+        )
+
+
+FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "contentSessionId": ("init", {"contentSessionId": "s", "prompt": "x"}),
+    "prompt": ("init", {"contentSessionId": "s", "prompt": "x"}),
+    "tool_name": ("observations", {"contentSessionId": "s", "tool_name": "Bash"}),
+    "tool_input": ("observations", {"contentSessionId": "s", "tool_name": "B", "tool_input": 1}),
+    "tool_response": (
+        "observations",
+        {"contentSessionId": "s", "tool_name": "Bash", "tool_response": 1},
+    ),
+    "last_assistant_message": (
+        "summarize",
+        {"contentSessionId": "s", "last_assistant_message": "x"},
+    ),
+    "project_dir": ("init", {"contentSessionId": "s", "prompt": "x", "project_dir": "/harbor"}),
+    "prompt_id": ("init", {"contentSessionId": "s", "prompt": "x", "prompt_id": "p"}),
+    "prompt_number": ("summarize", {"contentSessionId": "numbered", "prompt_number": 1}),
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        (row[0], name)
+        for row in rows_under("docs/api.md", "field", "other names")
+        for name in row[1].split(", ")
+        if name
+    ],
+)
+def test_the_other_names_of_a_field_on_the_api_page_mean_the_same(
+    tmp_path: Path, field: str, name: str
+) -> None:
+    action, body = FIELDS[field]
+    renamed = {name if key == field else key: value for key, value in body.items()}
+    assert kept(tmp_path / "one", action, body) == kept(tmp_path / "other", action, renamed)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(document: Path) -> None:
+    text = re.sub(r"`[^`\n]*`", "", CODE_BLOCK.sub("", document.read_text("utf-8")))
+    for inline, reference in LINK.findall(text):
+        link = inline or reference
+        if link.startswith(OUTSIDE):
+            continue
+        name, _, place = link.partition("#")
+        target = document.parent / name if name else document
+        assert target.exists(), link
+        assert not place or place in anchors(target.read_text("utf-8")), link
+
+
+def test_the_readme_names_the_commands_to_try_it_and_to_test_it() -> None:
+    text = text_of("README.md")
+    assert "make demo" in text
+    assert "make test" in text

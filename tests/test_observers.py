@@ -1,0 +1,320 @@
+"""What every observer must do, whoever distils; then what the local one says."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claude_mem.observer import LocalObserver, Observer
+from claude_mem.types import (
+    OBSERVATION_TYPES,
+    Distillate,
+    Json,
+    Observation,
+    Project,
+    Summary,
+    ToolUse,
+    Turn,
+)
+from tests.payloads import PROJECT_DIR, SESSION, Payload, edit, one_of_each, read, write
+
+TURN = Turn(
+    id=7,
+    session_db_id=3,
+    content_session_id=SESSION,
+    memory_session_id="",
+    project=Project(PROJECT_DIR, "harbor"),
+    project_dir=PROJECT_DIR,
+    transcript_path="",
+    prompt_id="p1",
+    prompt_number=1,
+    prompt="Make the harbour light blink twice",
+    started_ms=1_760_000_000_000,
+    events=(),
+)
+
+
+def use(number: int, kind: str = "PostToolUse", **fields: Any) -> ToolUse:
+    empty = {"tool_name": None, "tool_input": None, "tool_response": None, "text": None}
+    return ToolUse(number, kind, **{**empty, "agent_id": None, **fields})
+
+
+def of_payload(number: int, payload: Payload) -> ToolUse:
+    return use(
+        number,
+        payload["hook_event_name"],
+        tool_name=payload.get("tool_name"),
+        tool_input=payload.get("tool_input"),
+        tool_response=payload.get("tool_response"),
+        text=payload.get("last_assistant_message") or payload.get("error"),
+    )
+
+
+def turn(*events: ToolUse, **changes: Any) -> Turn:
+    return replace(TURN, events=events, **changes)
+
+
+def told(*payloads: Payload, **changes: Any) -> Turn:
+    return turn(*(of_payload(n, one) for n, one in enumerate(payloads, start=100)), **changes)
+
+
+def stopped(text: str | None, number: int = 900) -> ToolUse:
+    return use(number, "Stop", text=text)
+
+
+# Every observer
+
+
+@pytest.fixture(params=[LocalObserver], ids=lambda made: made.name)
+def observer(request: pytest.FixtureRequest) -> Observer:
+    made: Observer = request.param()
+    return made
+
+
+def distil(observer: Observer, of: Turn) -> Distillate:
+    return asyncio.run(observer.distil(of))
+
+
+def texts(made: Distillate) -> list[str | None]:
+    """Every single text of a distillate."""
+    summary = made.summary
+    found = [made.title, made.subtitle, summary.request, summary.investigated, summary.learned,
+             summary.completed, summary.next_steps, summary.notes, *summary.files_read,
+             *summary.files_edited]  # fmt: skip
+    for one in made.observations:
+        found += [one.title, one.subtitle, one.narrative, *one.facts, *one.concepts,
+                  *one.files_read, *one.files_modified]  # fmt: skip
+    return found
+
+
+def check(made: Distillate, of: Turn) -> None:
+    """What the store relies on."""
+    known = {event.id for event in of.events}
+    assert isinstance(made, Distillate) and isinstance(made.summary, Summary)
+    assert set(made.summary.sources) <= known
+    for observation in made.observations:
+        assert isinstance(observation, Observation)
+        assert observation.type in OBSERVATION_TYPES
+        assert set(observation.sources) <= known
+    for text in texts(made):
+        assert text is None or (isinstance(text, str) and len(text) < 100_000)
+    assert made.observer
+
+
+WHOLE = told(*one_of_each())
+NOTHING = turn(prompt=None)
+
+
+@pytest.mark.parametrize("of", [WHOLE, TURN, NOTHING], ids=["whole", "prompt only", "nothing"])
+def test_every_turn_gets_a_summary(observer: Observer, of: Turn) -> None:
+    check(distil(observer, of), of)
+
+
+def test_an_observer_names_itself(observer: Observer) -> None:
+    assert distil(observer, WHOLE).observer == observer.name
+
+
+def test_a_turn_is_not_changed_by_being_distilled(observer: Observer) -> None:
+    before = repr(WHOLE)
+    distil(observer, WHOLE)
+    assert repr(WHOLE) == before
+
+
+HOSTILE: list[Json] = [
+    None,
+    True,
+    0,
+    -1.5,
+    float("nan"),
+    "",
+    "a text",
+    [],
+    [None, 1, ["deep"]],
+    {},
+    {"file_path": None},
+    {"file_path": ""},
+    {"file_path": 7},
+    {"file_path": ["/a"]},
+    {"file_path": {"a": 1}},
+    {"file_path": "/"},
+    {"file_path": PROJECT_DIR},
+    {"file_path": "x\0y\n\u2028"},
+    {"file_path": "x" * 50_000},
+    {"structuredPatch": None},
+    {"structuredPatch": {"lines": "+a"}},
+    {"structuredPatch": [None, 1, "+a", {}, {"lines": None}, {"lines": [None, 1, {}]}]},
+    {"file_path": "/a", "structuredPatch": [{"lines": ["", "+", "-", " ", "+" + "y" * 50_000]}]},
+    {"file_path": "/a", "old_string": 7, "new_string": ["x"], "content": {"a": 1}},
+    {"type": ["create"], "filePath": "/a"},
+    {"file": None},
+    {"stdout": {"not": "text"}, "stderr": 5},
+]
+TOOLS = ["Edit", "Write", "MultiEdit", "NotebookEdit", "Read", "Bash", "Agent", "", None]
+
+
+@pytest.mark.parametrize("tool_name", TOOLS)
+def test_hostile_inputs_and_responses_are_distilled_without_failing(
+    observer: Observer, tool_name: str | None
+) -> None:
+    pairs = [(given, answered) for given in HOSTILE for answered in HOSTILE]
+    events = [
+        use(n, tool_name=tool_name, tool_input=given, tool_response=answered)
+        for n, (given, answered) in enumerate(pairs)
+    ]
+    of = turn(*events)
+    check(distil(observer, of), of)
+    for event in events[:: len(HOSTILE) + 1]:
+        check(distil(observer, turn(event)), turn(event))
+
+
+NAMES = ["file_path", "filePath", "notebook_path", "structuredPatch", "lines", "content",
+         "new_string", "old_string", "type"]  # fmt: skip
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+events = st.builds(
+    use,
+    st.integers(1, 10**6),
+    st.sampled_from(["PostToolUse", "PostToolUseFailure", "Stop", "StopFailure", "SubagentStop"]),
+    tool_name=st.sampled_from(TOOLS),
+    tool_input=json_values,
+    tool_response=json_values,
+    text=st.none() | st.text(max_size=50),
+)
+turns = st.builds(
+    replace,
+    st.just(TURN),
+    events=st.lists(events, max_size=5, unique_by=lambda event: event.id).map(tuple),
+    prompt=st.none() | st.text(max_size=50),
+    project_dir=st.sampled_from(["", "/", PROJECT_DIR, PROJECT_DIR + "/"]),
+)
+
+
+@given(of=turns)
+def test_whatever_happened_in_a_turn_it_is_distilled_the_same_each_time(
+    observer: Observer, of: Turn
+) -> None:
+    made = distil(observer, of)
+    check(made, of)
+    assert distil(observer, of) == made
+
+
+def test_a_huge_turn_is_distilled_to_something_small(observer: Observer) -> None:
+    long = "x" * 200_000
+    of = told(edit(new=long, old=long), write(content=f"{long}\n" * 3), prompt=long)
+    of = replace(of, events=(*of.events, stopped(long)))
+    made = distil(observer, of)
+    check(made, of)
+    assert sum(len(text or "") for text in texts(made)) < 20_000
+
+
+# The local observer
+
+
+def local(of: Turn) -> Distillate:
+    made = asyncio.run(LocalObserver().distil(of))
+    check(made, of)
+    return made
+
+
+def test_a_summary_is_what_was_asked_and_what_was_said_last() -> None:
+    made = local(turn(stopped("First thoughts.", 1), stopped("It blinks twice. Done.", 2)))
+    assert made.summary.request == "Make the harbour light blink twice"
+    assert made.summary.completed == "It blinks twice. Done."
+    assert made.summary.sources == (2,)
+    assert (made.title, made.subtitle) == ("Make the harbour light blink twice", "It blinks twice.")
+
+
+def test_a_stop_without_words_takes_none_away() -> None:
+    made = local(turn(stopped("It blinks twice.", 1), stopped(None, 2), stopped("", 3)))
+    assert made.summary.completed == "It blinks twice."
+    assert made.summary.sources == (1,)
+
+
+def test_an_error_that_ended_the_turn_is_a_note() -> None:
+    made = local(turn(use(1, "StopFailure", text="API Error: 400 bad")))
+    assert (made.summary.notes, made.summary.completed) == ("API Error: 400 bad", None)
+
+
+def test_each_edited_file_is_one_observation_of_all_its_edits() -> None:
+    of = told(
+        edit(f"{PROJECT_DIR}/a.py", old="one", new="uno"),
+        edit(f"{PROJECT_DIR}/b.py"),
+        edit(f"{PROJECT_DIR}/a.py", old="two", new="due"),
+    )
+    first, second = local(of).observations
+    assert (first.title, first.files_modified) == ("Changed a.py", ("a.py",))
+    assert first.facts == ("+ uno", "+ due", "- one", "- two")
+    assert first.subtitle == "2 lines added, 2 removed"
+    assert first.sources == (100, 102)
+    assert (second.title, second.sources) == ("Changed b.py", (101,))
+
+
+def test_a_new_file_is_said_to_be_created() -> None:
+    (made,) = local(told(write(content="two blinks\nor three\n"))).observations
+    assert made.title == "Created notes.md"
+    assert made.facts == ("+ two blinks", "+ or three")
+
+
+def test_a_file_that_was_created_and_then_changed_was_created() -> None:
+    path = f"{PROJECT_DIR}/notes.md"
+    (made,) = local(told(write(path), edit(path))).observations
+    assert made.title == "Created notes.md"
+
+
+def test_an_edit_that_failed_is_no_change() -> None:
+    failed = use(1, "PostToolUseFailure", tool_name="Edit", tool_input={"file_path": "/a"})
+    assert local(turn(failed)).observations == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "project_dir", "shown"),
+    [
+        (f"{PROJECT_DIR}/src/light.py", PROJECT_DIR, "src/light.py"),
+        (f"{PROJECT_DIR}/src/light.py", PROJECT_DIR + "/", "src/light.py"),
+        (f"{PROJECT_DIR}-old/light.py", PROJECT_DIR, f"{PROJECT_DIR}-old/light.py"),
+        ("/etc/hosts", PROJECT_DIR, "/etc/hosts"),
+        ("light.py", PROJECT_DIR, "light.py"),
+        ("/etc/hosts", "/", "/etc/hosts"),
+        ("/etc/hosts", "", "/etc/hosts"),
+    ],
+)
+def test_paths_are_shown_relative_to_the_project(path: str, project_dir: str, shown: str) -> None:
+    made = local(told(edit(path), project_dir=project_dir))
+    assert made.observations[0].files_modified == (shown,)
+    assert made.summary.files_edited == (shown,)
+
+
+def test_files_that_were_read_are_named_once_and_not_if_they_were_edited() -> None:
+    a, b = f"{PROJECT_DIR}/a.py", f"{PROJECT_DIR}/b.py"
+    made = local(told(read(a), read(b), read(b), edit(a)))
+    assert made.summary.files_read == ("b.py",)
+    assert made.summary.files_edited == ("a.py",)
+
+
+def test_long_texts_end_at_a_word() -> None:
+    made = local(turn(stopped("word " * 1000), prompt="ask " * 1000))
+    assert made.summary.completed is not None and made.summary.request is not None
+    assert made.summary.completed.endswith("word…") and len(made.summary.completed) <= 1500
+    assert made.summary.request.endswith("ask…") and len(made.summary.request) <= 500
+    assert made.title is not None and made.title.endswith("ask…") and len(made.title) <= 80
+
+
+@pytest.mark.parametrize(
+    ("said", "first"),
+    [
+        ("It blinks. It waits.", "It blinks."),
+        ("\n\n  It blinks!  Really?  ", "It blinks!"),
+        ("See light.py for more", "See light.py for more"),
+        ("One line\nand another", "One line"),
+    ],
+)
+def test_a_title_is_the_first_sentence(said: str, first: str) -> None:
+    assert local(turn(stopped(said))).subtitle == first
