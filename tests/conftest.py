@@ -21,6 +21,7 @@ from claude_mem.install.launcher import write_launcher
 from claude_mem.server import client
 from claude_mem.worker.lock import is_held
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
+from tests.story import Story
 
 settings.register_profile(
     "here", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -155,3 +156,9 @@ def home(tmp_path: Path) -> Iterator[Home]:
     write_launcher(made.layout)
     yield made
     made.end_worker()
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    with Story(tmp_path) as told:
+        yield told

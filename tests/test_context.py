@@ -1,8 +1,6 @@
 """The context of a new session: what was, within its limits, and never more than data."""
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -20,12 +18,6 @@ OTHER = "b7e1a9c0-1111-4222-8333-444455556666"
 LARGEST = 10_000
 PLENTY = 100_000
 TEXTS = ["plain words ", "🗼⚓️🚢", "港の灯台が二度点滅する", "é", "mixed 灯 🗼 and words "]
-
-
-@pytest.fixture
-def story(tmp_path: Path) -> Iterator[Story]:
-    with Story(tmp_path) as told:
-        yield told
 
 
 def remember(

@@ -1,8 +1,7 @@
 """Jobs: leased, tried again, never lost, and one bad turn stops nobody."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from pathlib import Path
+from collections.abc import Coroutine
 from typing import Any
 
 import pytest
@@ -106,12 +105,6 @@ class Interrupted:
             if self.fails:
                 raise RuntimeError("too late")
         return Distillate(Summary(completed=f"of {len(turn.events)} events"), observer=self.name)
-
-
-@pytest.fixture
-def story(tmp_path: Path) -> Iterator[Story]:
-    with Story(tmp_path) as told:
-        yield told
 
 
 @pytest.fixture

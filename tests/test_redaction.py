@@ -73,11 +73,18 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
     "digitalocean-token": [("dop" + "_v1_" + HEX, HEX)],
     "shopify-token": [("shpat" + "_" + HEX[:32], HEX[:32])],
     "telegram-token": [("123456789" + ":AA" + MIXED[:33], MIXED[:33])],
+    "env-password": [
+        ("DB_" + "PASSWORD=" + "hunter22", "hunter22"),
+        ("docker run -e POSTGRES_" + "PASSWORD=" + "swordfish db", "swordfish"),
+    ],
     "age-key": [("AGE-SECRET-" + "KEY-1" + UPPER[:58], UPPER[:58])],
     "vault-token": [("hvs" + "." + MIXED[:24], MIXED[:24])],
     "databricks-token": [("dapi" + HEX[:32], HEX[:32])],
     "azure-key": [("AccountName=x;Account" + "Key=" + MIXED[:64] + "==", MIXED[:64])],
-    "jwt": [("eyJ" + MIXED[:20] + ".eyJ" + MIXED[:30] + "." + MIXED[:43], MIXED[:20])],
+    "jwt": [
+        ("eyJ" + MIXED[:20] + ".eyJ" + MIXED[:30] + "." + MIXED[:43], MIXED[:20]),
+        ("id-eyJ" + MIXED[:20] + ".eyJ" + MIXED[:30] + "." + MIXED[:43], MIXED[:20]),
+    ],
     "url-password": [
         ("postgres://app:" + "hunter22" + "@db.local/harbor", "hunter22"),
         ("redis://:" + "hunter22" + "@cache:6379/0", "hunter22"),
@@ -92,6 +99,7 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
         ('pass' + 'word = "hunter22"', "hunter22"),
         ("PASS" + "WORD: 'Hunter-22'", "Hunter-22"),
         ('db_pass' + 'wd="correct-horse"', "correct-horse"),
+        ("pass" + 'word = "back\\slash-22"', "back\\slash-22"),
         ('{"pass' + 'phrase": "open-sesame"}', "open-sesame"),
         ("'pass" + "word' => 'hunter22'", "hunter22"),
         ('curl -d "{\\"pass' + 'word\\": \\"hunter22\\"}"', "hunter22"),

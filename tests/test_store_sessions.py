@@ -1,10 +1,8 @@
 """Sessions: two ids that never mix, a status that follows the person, and nothing left behind."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -27,12 +25,6 @@ from tests.story import DAY, HOUR, START, Story
 
 OTHER = "b7e1a9c0-1111-4222-8333-444455556666"
 ENDED: list[SessionStatus] = ["completed", "failed", "interrupted"]
-
-
-@pytest.fixture
-def story(tmp_path: Path) -> Iterator[Story]:
-    with Story(tmp_path) as told:
-        yield told
 
 
 def tell_a_turn(story: Story, session_id: str = SESSION, word: str = "light") -> int:

@@ -1,8 +1,5 @@
 """Turns: what arrived is recorded once, in its turn, and a turn that changes is distilled again."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from claude_mem.types import Event
@@ -27,12 +24,6 @@ from tests.payloads import (
 from tests.story import DAY, HOUR, MINUTE, Story
 
 OTHER = "b7e1a9c0-1111-4222-8333-444455556666"
-
-
-@pytest.fixture
-def story(tmp_path: Path) -> Iterator[Story]:
-    with Story(tmp_path) as told:
-        yield told
 
 
 def events_of(story: Story, prompt_number: int) -> list[str]:

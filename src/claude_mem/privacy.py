@@ -23,6 +23,7 @@ class Detector:
     # The pattern is in lower case and begins with one of the words: matched where these stand,
     # which is thirty times faster than to search for it, ignoring case.
     at_words: bool = False
+    rest: re.Pattern[str] | None = None  # of a longer value: judged by its head, removed whole
 
     def runs_on(self, lowered: str) -> bool:
         for word in self.words:  # noqa: SIM110  a generator would cost more than the search
@@ -63,8 +64,10 @@ def _detector(
     accept: Callable[[str], bool] | None = None,
     *,
     at_words: bool = False,
+    rest: str | None = None,
 ) -> Detector:
-    return Detector(kind, tuple(words.split()), re.compile(pattern), accept, at_words)
+    behind = re.compile(rest) if rest else None
+    return Detector(kind, tuple(words.split()), re.compile(pattern), accept, at_words, behind)
 
 
 _KEYS = (
@@ -151,7 +154,7 @@ DETECTORS: tuple[Detector, ...] = (
     _detector(
         "jwt",
         "eyj",
-        r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+        r"\beyJ[A-Za-z0-9_-]{8,1000}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
     ),
     _detector(
         "url-password",
@@ -170,9 +173,16 @@ DETECTORS: tuple[Detector, ...] = (
         "password",
         "password passwd pwd passphrase",
         r"(?:password|passwd|pwd|passphrase)\\*[\"']?\s*(?:=>|:=|=|:)\s*\\*"
-        r"(?:\"(?P<value>[^\"\s\\]{6,120})\\*\"|'(?P<value2>[^'\s\\]{6,120})\\*')",
+        r"(?:\"(?P<value>[^\"\s]{6,120}?)\\*\"|'(?P<value2>[^'\s]{6,120}?)\\*')",
         _real_password,
         at_words=True,
+    ),
+    _detector(  # as in a .env file or on a command line, where nothing is quoted
+        "env-password",
+        "password= passwd= passphrase=",
+        r"(?<![A-Za-z0-9])[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD|PASSPHRASE)="
+        r"(?P<value>[^\s\"'#$(){}\[\],;\\]{4,120})",
+        _real_password,
     ),
     _detector(
         "secret",
@@ -180,9 +190,10 @@ DETECTORS: tuple[Detector, ...] = (
         rf"(?:(?:{_OF_KEYS})key|secret(?:[_-]?key)?|token|passw(?:or)?d|credentials?)"
         r"(?:_base|_value)?\\*[\"']?\s*(?:=>|:=|=|:)\s*\\*[\"']?"
         # What is called or indexed is code that gets a secret, not one.
-        r"(?P<value>[a-z0-9+/_=.~!@#%^&*-]{16,4000}+)(?![(\[])",
+        r"(?P<value>[a-z0-9+/_=.~!@#%^&*-]{16,200}+)(?![(\[])",
         _looks_random,
         at_words=True,
+        rest=r"(?i)[a-z0-9+/_=.~!@#%^&*-]*",
     ),
 )
 
@@ -241,8 +252,8 @@ class Redactor:
         if not isinstance(value, str):
             return self._redact_value(value, detectors)
         redacted = self._redact(value, detectors)
-        if redacted == value and len(name) < 60 and len(value) <= 4000:
-            assigned = f'="{value}"'
+        if redacted == value and len(name) < 60 and " " not in value:
+            assigned = f'="{value[:200]}"'
             if not self._redact(name + assigned, detectors).endswith(assigned):
                 kind = "password" if "pass" in name.lower() else "secret"
                 return f"[redacted:{kind}]"
@@ -256,6 +267,8 @@ class Redactor:
             start, end = match.span(name)
             value = text[start:end]
             if start >= done and self._is_secret(detector, value):
+                if detector.rest and (rest := detector.rest.match(text, end)):
+                    end = rest.end()
                 parts += (text[done:start], f"[redacted:{detector.kind}]")
                 done = end
         return "".join((*parts, text[done:])) if parts else text

@@ -124,6 +124,7 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
         self._connection.execute("PRAGMA synchronous = FULL")
+        self._submitting = threading.Lock()  # nothing is put behind the end
         self._closed = False
         self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -132,15 +133,18 @@ class Writer:
     def submit(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
         """Runs `work` in the next transaction; the future is done when it is on disk."""
         done: Future[T] = Future()
-        if self._closed:
+        with self._submitting:
+            closed = self._closed
+            if not closed:
+                self._waiting.put(_Write(work, done))
+        if closed:
             done.set_exception(sqlite3.OperationalError("the store is closed"))
-        else:
-            self._waiting.put(_Write(work, done))
         return done
 
     def close(self) -> None:
-        self._closed = True
-        self._waiting.put(None)
+        with self._submitting:
+            self._closed = True
+            self._waiting.put(None)
         self._thread.join()
         self._connection.close()
 
