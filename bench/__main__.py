@@ -2,11 +2,12 @@
 
 import sys
 
-from bench import footprint, hooks, ingest, redaction, scale
+from bench import client, footprint, hooks, ingest, redaction, scale
 from bench.measure import run
 
 BENCHMARKS = {
     "hooks": hooks.measure,
+    "client": client.measure,
     "ingest": ingest.measure,
     "scale": scale.measure,
     "footprint": footprint.measure,
