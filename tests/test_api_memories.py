@@ -484,7 +484,7 @@ def test_the_first_session_of_a_project_is_given_nothing(api: Api) -> None:
     assert answer == {"continue": True, "suppressOutput": True}
 
 
-@pytest.mark.parametrize("source", ["resume", "fork"])
+@pytest.mark.parametrize("source", ["resume"])
 def test_a_resumed_session_is_given_the_bytes_it_was_given_before(api: Api, source: str) -> None:
     have_sessions(api, 2)
     before = context_of(api, payloads.session_start())
@@ -500,7 +500,12 @@ def test_a_session_that_was_given_nothing_is_given_nothing_when_resumed(api: Api
     assert context_of(api, payloads.session_start("resume")) == ""
 
 
-@pytest.mark.parametrize("source", ["resume", "fork", "startup", "clear", "compact"])
+def test_a_forked_session_carries_what_its_origin_was_given(api: Api) -> None:
+    api.have_turn("another", "Mend the horn", "The horn sounds.")
+    assert context_of(api, payloads.session_start("fork", session_id="forked")) == ""
+
+
+@pytest.mark.parametrize("source", ["resume", "startup", "clear", "compact"])
 def test_a_session_is_never_given_its_own_memories(api: Api, source: str) -> None:
     api.have_turn("another", "Mend the horn", "The horn sounds.", edited=f"{PROJECT_DIR}/horn.py")
     api.have_turn(SESSION, "Blink", "It blinks.", edited=f"{PROJECT_DIR}/light.py")

@@ -45,7 +45,9 @@ def test_status(remembering: Home) -> None:
     assert told["database"]["observations"] == 1
     assert told["spool"] == {"waiting": 0, "rejected": 0}
     text = remembering.command("status").stdout
-    assert "running, version" in text and "1 observations, 1 summaries of 1 sessions" in text
+    assert (
+        "running, version" in text and "1 observation, 1 summary of 1 session in 1 project" in text
+    )
 
 
 def test_sessions(remembering: Home) -> None:
@@ -160,7 +162,8 @@ def test_a_broken_settings_file_is_a_clear_error_for_people_and_no_harm_to_hooks
     done = home.command("status")
     assert done.returncode == 1 and "cannot be read" in done.stderr
     assert home.hook(tool()).returncode == 0
-    assert len(list(home.layout.spool.glob("*.event"))) == 1
+    home.wait_settled()
+    assert len(home.rows("SELECT * FROM tool_events")) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Every payload that the client sends ends in the database, once, and none is refused."""
 
+import json
 from collections import Counter
 
-from tests.conftest import Home
+from tests.conftest import Home, wait_until
 from tests.payloads import PROMPT_ID, SESSION, one_of_each, prompt, stop, subagent_stop, tool
 
 
@@ -57,13 +58,31 @@ def test_a_session_whose_client_died_is_finished_at_the_next_start(home: Home) -
 
 
 def test_the_activity_flag_follows_the_turns(home: Home) -> None:
-    import json
-
     home.start_worker()
     home.hook(prompt())
+    wait_until(lambda: flag(home).get("active"), "activity")
+    assert flag(home)["project"] == "harbor"
+    home.hook(prompt(session_id="another", prompt_id="p"))
     home.wait_settled()
-    flag = json.loads(home.layout.activity_flag.read_text())
-    assert (flag["active"], flag["project"]) == (True, "harbor")
     home.hook(stop())
     home.wait_settled()
-    assert json.loads(home.layout.activity_flag.read_text())["active"] is False
+    assert flag(home)["active"] is True  # the other one is still at work
+    home.hook(stop(session_id="another", prompt_id="p"))
+    wait_until(lambda: not flag(home)["active"], "rest")
+
+
+def test_a_flag_that_a_killed_worker_left_is_taken_down(home: Home) -> None:
+    home.start_worker()
+    home.hook(prompt())
+    wait_until(lambda: flag(home).get("active"), "activity")
+    home.kill_worker()
+    home.start_worker()
+    wait_until(lambda: not flag(home)["active"], "rest")
+
+
+def flag(home: Home) -> dict[str, object]:
+    try:
+        content: dict[str, object] = json.loads(home.layout.activity_flag.read_text())
+    except FileNotFoundError:
+        return {}
+    return content

@@ -290,7 +290,7 @@ def test_a_session_start_without_a_worker_gets_the_rendered_context(home: Home) 
     for payload in (session_start(), prompt(), write(), stop(), session_end()):
         home.hook(payload)
     home.wait_settled()
-    wait_until(lambda: list(home.layout.contexts.iterdir()), "the rendered context")
+    wait_until(lambda: list(home.layout.contexts.glob("*harbor*")), "the rendered context")
     warm = home.context(session_start(session_id="another"))
     home.kill_worker()
     cold = home.context(session_start(session_id="a-third"))
@@ -298,12 +298,40 @@ def test_a_session_start_without_a_worker_gets_the_rendered_context(home: Home) 
     assert "Created notes.md" in cold
 
 
+def test_a_session_that_began_cold_is_given_the_same_when_it_is_resumed(home: Home) -> None:
+    for payload in (prompt(session_id="old"), write(session_id="old"), stop(session_id="old")):
+        home.hook(payload)
+    home.wait_settled()
+    wait_until(lambda: list(home.layout.contexts.glob("*harbor*")), "the rendered context")
+    home.kill_worker()
+    cold = home.context(session_start())
+    assert "Created notes.md" in cold
+    for payload in (prompt("Paint it red", session_id="x", prompt_id="x"),
+                    stop("It is red.", session_id="x", prompt_id="x")):  # fmt: skip
+        home.hook(payload)
+    home.wait_settled()
+    assert home.context(session_start("resume")) == cold
+
+
+def test_no_context_is_given_when_the_budget_is_none(home: Home) -> None:
+    for payload in (prompt(), write(), stop()):
+        home.hook(payload)
+    home.wait_settled()
+    wait_until(lambda: list(home.layout.contexts.glob("*harbor*")), "the rendered context")
+    home.environment["CLAUDE_MEM_CONTEXT_TOKENS"] = "0"
+    home.command("worker", "restart")
+    wait_until(lambda: not list(home.layout.contexts.glob("*harbor*")), "the clearing")
+    home.kill_worker()
+    assert home.context(session_start(session_id="next")) == ""
+    assert "CLAUDE_MEM_CONTEXT_TOKENS is 0" in home.command("context", "--project", "harbor").stdout
+
+
 @pytest.mark.parametrize("source", ["resume", "fork"])
 def test_a_cold_resume_is_not_given_its_own_memories_again(home: Home, source: str) -> None:
     for payload in (session_start(), prompt(), write(), stop()):
         home.hook(payload)
     home.wait_settled()
-    wait_until(lambda: list(home.layout.contexts.iterdir()), "the rendered context")
+    wait_until(lambda: list(home.layout.contexts.glob("*harbor*")), "the rendered context")
     home.kill_worker()
     assert home.hook(session_start(source)).stdout == LINE
 

@@ -56,9 +56,15 @@ def test_raw_events_are_kept_for_thirty_days(story: Story, keeper: Housekeeping)
     assert len(rows(story, "SELECT id FROM session_summaries")) == 1
 
 
-def test_a_backup_is_made_once_a_day(keeper: Housekeeping) -> None:
+def test_a_backup_is_made_once_a_day_and_never_of_nothing(
+    story: Story, keeper: Housekeeping
+) -> None:
     backups = keeper._layout.backups
     now = 1_800_000_000_000
+    keeper.tick(now)
+    assert list(backups.glob("memory-*.db")) == []
+    story.tell(prompt(), stop())
+    story.distil()
     keeper.tick(now)
     (first,) = backups.glob("memory-*.db")
     os.utime(first, (now / 1000, now / 1000))

@@ -129,6 +129,19 @@ def test_a_command_that_the_person_put_beside_ours_stays(settings_file: Path) ->
     }
 
 
+def test_what_the_person_changed_between_two_installs_outlives_the_uninstall(home: Home) -> None:
+    path = written(home.path / ".claude" / "settings.json", '{"model": "old"}')
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    home.command("install", "--scope", "user", "--yes")
+    content = json.loads(read(path))
+    content["model"] = "new"
+    del content["hooks"]["PreCompact"]
+    path.write_text(json.dumps(content))
+    assert home.command("install", "--scope", "user", "--yes").returncode == 0
+    home.command("uninstall")
+    assert json.loads(read(path)) == {"model": "new"}
+
+
 def test_an_older_form_of_our_entry_is_replaced(settings_file: Path) -> None:
     old = {"hooks": [{"type": "command", "command": f"{LAUNCHER} claude Stop"}]}
     path = written(settings_file, json.dumps({"hooks": {"Stop": [old, OTHER]}}))
@@ -237,6 +250,28 @@ def test_uninstall_keeps_the_memory_and_purge_deletes_it(home: Home) -> None:
     assert home.hook(tool()).returncode == 0
 
 
+def test_purge_leaves_what_is_not_ours(home: Home) -> None:
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    home.start_worker()
+    (home.layout.root / "claude-mem.db").write_text("of another claude-mem")
+    (home.layout.root / "vector-db").mkdir()
+    done = home.command("uninstall", "--purge", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "claude-mem.db, vector-db" in done.stdout
+    assert sorted(p.name for p in home.layout.root.iterdir()) == ["claude-mem.db", "vector-db"]
+
+
+def test_uninstall_works_whatever_state_things_are_in(home: Home) -> None:
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    home.layout.database.write_bytes(b"rubbish" * 1000)
+    home.layout.settings.write_text("{broken")
+    assert home.command("uninstall").returncode == 0
+    assert home.command("uninstall", "--purge", "--yes").returncode == 0
+    home.layout.launcher.unlink(missing_ok=True)
+    home.layout.root.rmdir()
+    assert home.command("uninstall", "--purge", "--yes").returncode == 0
+
+
 def test_purge_without_open_sessions_leaves_nothing(home: Home) -> None:
     from tests.payloads import session_end
 
@@ -342,6 +377,29 @@ def test_rejected_payloads_and_a_missing_fifo_are_found(sound: Home) -> None:
     found = verdicts(sound)[1]
     assert found["rejected"][0] == "warning"
     assert found["FIFO"] == ("wrong", "claude-mem worker restart")
+
+
+def test_a_damaged_database_is_mended_from_a_backup(sound: Home) -> None:
+    for payload in (prompt(), stop()):
+        sound.hook(payload)
+    sound.wait_settled()
+    sound.command("worker", "restart")  # it keeps house when it starts
+    wait_until(lambda: list(sound.layout.backups.glob("memory-*.db")), "a backup")
+    sound.command("worker", "stop")
+    size = sound.layout.database.stat().st_size
+    with sound.layout.database.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (size - 8192))
+    assert verdicts(sound)[1]["database"] == ("wrong", "claude-mem doctor --fix")
+    assert verdicts(sound, "--fix")[1]["database"][0] == "ok"
+
+
+def test_a_missing_hook_is_found(sound: Home) -> None:
+    path = sound.path / ".claude" / "settings.json"
+    content = json.loads(path.read_text())
+    del content["hooks"]["Stop"]
+    path.write_text(json.dumps(content))
+    assert verdicts(sound)[1]["hooks"][0] == "wrong"
 
 
 def test_a_damaged_database_and_another_claude_mem_are_found(sound: Home) -> None:

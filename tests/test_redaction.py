@@ -77,6 +77,10 @@ EXAMPLES: dict[str, list[tuple[str, str]]] = {
         ("DB_" + "PASSWORD=" + "hunter22", "hunter22"),
         ("docker run -e POSTGRES_" + "PASSWORD=" + "swordfish db", "swordfish"),
     ],
+    "plain-password": [
+        ("the pass" + "word: hunter2xyz9", "hunter2xyz9"),
+        ("pass" + "word=swordfish42 is it", "swordfish42"),
+    ],
     "age-key": [("AGE-SECRET-" + "KEY-1" + UPPER[:58], UPPER[:58])],
     "vault-token": [("hvs" + "." + MIXED[:24], MIXED[:24])],
     "databricks-token": [("dapi" + HEX[:32], HEX[:32])],

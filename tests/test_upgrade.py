@@ -38,7 +38,7 @@ class Installation:
         venv.create(root, with_pip=False, symlinks=True)
         made = cls(root)
         (made.site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        shutil.copytree(PACKAGE, made.package)
+        made.put()
         return made
 
     @property
@@ -56,16 +56,19 @@ class Installation:
 
     def upgrade(self) -> None:
         """As pip does: the old files go, the new ones come."""
-        shutil.rmtree(self.package)
-        shutil.copytree(PACKAGE, self.package)
+        self.downgrade()
         entry = self.package / "__init__.py"
         entry.write_text(entry.read_text().replace(claude_mem.__version__, NEWER))
         migrations = self.package / "store" / "migrations.py"
         migrations.write_text(migrations.read_text() + _NEW_MIGRATION)
 
     def downgrade(self) -> None:
-        shutil.rmtree(self.package)
-        shutil.copytree(PACKAGE, self.package)
+        shutil.rmtree(self.package, ignore_errors=True)  # a hook may write its cache meanwhile
+        self.put()
+
+    def put(self) -> None:
+        shutil.copytree(PACKAGE, self.package, dirs_exist_ok=True,
+                        ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
 
     def command(self, home: Home, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run([self.python, "-m", "claude_mem", *arguments], text=True,

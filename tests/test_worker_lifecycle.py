@@ -77,7 +77,7 @@ def test_everything_it_makes_is_the_owners_alone(home: Home) -> None:
     home.hook(prompt())
     home.hook(stop())
     home.wait_settled()
-    wait_until(lambda: list(home.layout.contexts.iterdir()), "the rendered context")
+    wait_until(lambda: list(home.layout.contexts.glob("*harbor*")), "the rendered context")
     for path in [home.layout.root, *home.layout.root.rglob("*")]:
         mode = stat.S_IMODE(path.lstat().st_mode)
         allowed = 0o700 if path.is_dir() or path == home.layout.launcher else 0o600
@@ -265,6 +265,16 @@ def test_logs_shows_both_logs(home: Home) -> None:
     text = home.command("worker", "logs").stdout
     assert "hooks:" in text and "the payload is empty" in text
     assert "worker:" in text and "runs, pid" in text
+
+
+def test_a_wrong_setting_is_told_and_stops_neither_hooks_nor_worker(home: Home) -> None:
+    home.layout.settings.write_text('{"CLAUDE_MEM_LOG_LEVEL": "loud"}')
+    home.hook(tool())
+    home.wait_settled()
+    assert len(home.rows("SELECT * FROM tool_events")) == 1
+    told = json.loads(home.hook(session_start()).stdout)["systemMessage"]
+    assert "CLAUDE_MEM_LOG_LEVEL" in told and "the default is used" in told
+    assert "loud" in home.command("doctor").stdout
 
 
 def test_a_worker_that_cannot_start_says_where_to_look(home: Home) -> None:

@@ -34,11 +34,15 @@ SETTINGS: tuple[Setting, ...] = (
         "what distils a turn into memory; local needs no model and no account",
         choices=("local",),
     ),
-    Setting("CLAUDE_MEM_MODEL", "claude-sonnet-4-5", "the model of observers that use one"),
+    Setting(
+        "CLAUDE_MEM_MODEL",
+        "claude-sonnet-4-5",
+        "the model of observers that use one; none in this version",
+    ),
     Setting(
         "CLAUDE_MEM_VERBOSITY",
         "normal",
-        "how much observers that use a model write down",
+        "how much observers that use a model write down; none in this version",
         choices=("minimal", "normal", "verbose"),
     ),
     Setting("CLAUDE_CODE_PATH", "", "the Claude Code command; empty: found on the PATH"),
@@ -114,6 +118,17 @@ SETTINGS: tuple[Setting, ...] = (
 )
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 
+_OWN_NAMES = frozenset(
+    os.fsdecode(name)
+    for name in (
+        paths.SPOOL, paths.CONTEXTS, paths.LOGS, paths.TROUBLE, paths.WAKE, paths.LOCK,
+        paths.SOCKET, paths.WORKER_STATE, paths.LAST_WORKER_STATE, paths.LAUNCHER, paths.DATABASE,
+        paths.BACKUPS, paths.TOKEN, paths.SETTINGS, paths.ACTIVITY_FLAG, b"plugin",
+        b"installed.json", b".trouble.told", b".launcher-told",
+    )
+)  # fmt: skip
+_OWN_PREFIXES = (f"{os.fsdecode(paths.DATABASE)}-", f"{os.fsdecode(paths.DATABASE)}.damaged-")
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -188,6 +203,10 @@ class Layout:
     def activity_flag(self) -> Path:
         return self.at(paths.ACTIVITY_FLAG)
 
+    def is_ours(self, name: str) -> bool:
+        """Whether a name in the data directory is one that we make; it may not be ours alone."""
+        return name in _OWN_NAMES or name.startswith(_OWN_PREFIXES)
+
     def create(self) -> None:
         """Makes the directories, for the owner alone."""
         for directory in (self.root, self.spool, self.rejected, self.contexts, self.backups,
@@ -214,8 +233,25 @@ class Settings:
 
 
 def load_settings(environ: Mapping[str, str]) -> Settings:
+    """Raises at the first setting that cannot be used."""
+    settings, wrong = load_usable_settings(environ)
+    if wrong:
+        raise SettingsError(wrong[0])
+    return settings
+
+
+def load_usable_settings(environ: Mapping[str, str]) -> tuple[Settings, list[str]]:
+    """The default wherever a setting cannot be used, and what was wrong.
+
+    For whoever must go on: a typing error must not stop the memory.
+    """
     layout = find_layout(environ)
-    stored = read_settings_file(layout.settings)
+    wrong: list[str] = []
+    try:
+        stored = read_settings_file(layout.settings)
+    except SettingsError as error:
+        stored = {}
+        wrong.append(str(error))
     values: dict[str, str] = {}
     sources: dict[str, str] = {}
     for setting in SETTINGS:
@@ -226,9 +262,13 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
             value, source = stored[name], "settings.json"
         else:
             value, source = setting.default, "default"
-        values[name], sources[name] = check_value(setting, value, source), source
+        try:
+            values[name], sources[name] = check_value(setting, value, source), source
+        except SettingsError as error:
+            values[name], sources[name] = setting.default, "default"
+            wrong.append(str(error))
     values["CLAUDE_MEM_DATA_DIR"] = str(layout.root)
-    return Settings(layout, values, sources)
+    return Settings(layout, values, sources), wrong
 
 
 def find_layout(environ: Mapping[str, str]) -> Layout:
@@ -236,7 +276,11 @@ def find_layout(environ: Mapping[str, str]) -> Layout:
     root = paths.data_dir(encoded)
     if not root:
         raise SettingsError("neither CLAUDE_MEM_DATA_DIR nor HOME is set: where should I remember?")
-    return Layout(Path(os.fsdecode(root)).absolute())
+    path = Path(os.fsdecode(root))
+    if not path.is_absolute():
+        # A hook runs in the project's directory, the worker elsewhere: they would part ways.
+        raise SettingsError(f"CLAUDE_MEM_DATA_DIR={path} is not an absolute path")
+    return Layout(path)
 
 
 def find_setting(name: str) -> Setting:

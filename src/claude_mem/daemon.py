@@ -18,7 +18,7 @@ from logging.handlers import RotatingFileHandler
 import uvicorn
 
 from claude_mem import __version__
-from claude_mem.config import Layout, Settings, load_settings, write_private
+from claude_mem.config import Layout, Settings, load_usable_settings, write_private
 from claude_mem.errors import ClaudeMemError
 from claude_mem.hook import trouble
 from claude_mem.hook.launch import set_aside_state
@@ -39,11 +39,14 @@ SHUTDOWN_SECONDS = 4.0
 
 
 def main(arguments: list[str]) -> int:
-    settings = load_settings(os.environ)
+    settings, wrong = load_usable_settings(os.environ)
     layout = settings.layout
     os.umask(0o077)
     layout.create()
     _log_to_file(settings)
+    for complaint in wrong:
+        log.error("%s; the default is used", complaint)
+        trouble.report(os.fsencode(layout.root), f"{complaint}; the default is used")
     lock = _take_lock(layout, arguments)
     if lock is None:
         return 0  # another worker has it: that is all that was wanted

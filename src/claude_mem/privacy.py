@@ -57,6 +57,12 @@ def _real_password(value: str) -> bool:
     return len(value) > 3 and not is_reference and not _PLACEHOLDER.search(value)
 
 
+def _odd_password(value: str) -> bool:
+    """Letters and digits in one word, as people's passwords have them and code rarely has."""
+    has_both = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+    return has_both and "." not in value and "_" not in value and _real_password(value)
+
+
 def _detector(
     kind: str,
     words: str,
@@ -183,6 +189,13 @@ DETECTORS: tuple[Detector, ...] = (
         r"(?<![A-Za-z0-9])[A-Z0-9_]{0,60}(?:PASSWORD|PASSWD|PASSPHRASE)="
         r"(?P<value>[^\s\"'#$(){}\[\],;\\]{4,120})",
         _real_password,
+    ),
+    _detector(  # the same in a sentence or in YAML: there only what no word would look like
+        "plain-password",
+        "password passwd passphrase",
+        r"(?:password|passwd|passphrase)(?:=|: {0,2})(?P<value>[^\s\"'`#$(){}<>\[\],;\\]{6,120})",
+        _odd_password,
+        at_words=True,
     ),
     _detector(
         "secret",

@@ -1,13 +1,14 @@
 """The command `claude-mem`: what people and old hooks type. What it does is done elsewhere."""
 
 import os
+import sqlite3
 import sys
 
 import click
 
 from claude_mem import __version__
 from claude_mem.cli import demo, hooks, install, people, settings, worker
-from claude_mem.config import load_settings
+from claude_mem.config import load_settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError
 
 _HELP = """A memory for coding agents that outlives the session.
@@ -29,7 +30,9 @@ It watches through the agent's hooks and needs no commands to work. These show w
 @click.version_option(__version__, prog_name="claude-mem")
 @click.pass_context
 def commands(context: click.Context) -> None:
-    if context.invoked_subcommand not in hooks.NAMES:
+    if context.invoked_subcommand in install.NEVER_REFUSED:
+        context.obj, _ = load_usable_settings(os.environ)
+    elif context.invoked_subcommand not in hooks.NAMES:
         context.obj = load_settings(os.environ)
 
 
@@ -44,6 +47,9 @@ def main() -> None:
         commands()
     except ClaudeMemError as error:
         click.echo(f"claude-mem: {error}", err=True)
+        sys.exit(1)
+    except sqlite3.DatabaseError as error:
+        click.echo(f"claude-mem: the database: {error}. See claude-mem doctor.", err=True)
         sys.exit(1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -2,10 +2,12 @@
 
 import os
 import sys
+import tempfile
 
 import click
 
 from claude_mem.config import load_settings
+from claude_mem.hook.scanner import strip_private
 
 _EVENTS = {
     "new": ("UserPromptSubmit", "A prompt was submitted."),
@@ -18,6 +20,8 @@ NAMES = (*_EVENTS, "context")
 
 def _command(name: str, event: str, text: str) -> click.Command:
     def run() -> None:
+        if sys.stdin.isatty():
+            raise click.UsageError(f"a hook payload is expected on stdin ({event})")
         run_hook(event)
 
     help_text = f"{text} Hook payload as JSON on stdin ({event})."
@@ -40,11 +44,22 @@ def context(project: str | None, as_json: bool) -> None:
     With a hook payload on stdin (SessionStart) it answers as the hook does.
     """
     if project is None and not as_json and _has_payload():
-        run_hook("SessionStart")
-        return
+        payload = sys.stdin.buffer.read()
+        if payload.strip():
+            _run_hook_on(payload)
+            return
     from claude_mem.cli.people import show_context
 
     show_context(load_settings(os.environ), project, as_json)
+
+
+def _run_hook_on(payload: bytes) -> None:
+    """The hook reads its descriptor 0: what was read is laid ready there again."""
+    with tempfile.TemporaryFile() as again:
+        again.write(strip_private(payload))
+        again.seek(0)
+        os.dup2(again.fileno(), 0)
+        run_hook("SessionStart")
 
 
 def _has_payload() -> bool:

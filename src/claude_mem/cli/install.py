@@ -3,6 +3,7 @@
 import difflib
 import os
 import shutil
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.pages import Page
 
 SCOPES = ("user", "project")
+NEVER_REFUSED = ("doctor", "uninstall")  # they must work where settings do not
 
 
 @click.command()
@@ -44,6 +46,7 @@ def install(settings: Settings, scope: str | None, dry_run: bool, yes: bool) -> 
     else:
         done = _install_hooks(layout, _settings_path(scope), dry_run, yes)
     if dry_run:
+        click.echo(done or "Nothing was changed.")
         return
     layout.create()
     write_launcher(layout)
@@ -85,8 +88,12 @@ def _install_hooks(layout: Layout, path: Path, dry_run: bool, yes: bool) -> str:
         click.confirm(f"Change {path}?", default=True, abort=True)
     layout.create()
     write_launcher(layout)
-    claude_settings.apply(change)
     backup = record.remember(layout, change)
+    try:
+        claude_settings.apply(change)
+    except SettingsError:
+        record.forget(layout, path)
+        raise
     kept = f" What it was before is kept in {backup}." if backup else ""
     return f"Wrote our hooks into {path}.{kept}"
 
@@ -119,8 +126,10 @@ def uninstall(settings: Settings, purge: bool, yes: bool) -> None:
     client.stop(layout)
     disarm_launcher(layout)
     if purge:
-        _purge(layout, sessions_open)
+        stayed = _purge(layout, sessions_open)
         click.echo(f"Deleted the memory in {layout.root}.")
+        if stayed:
+            click.echo(f"Not ours, or still called, and left there: {', '.join(stayed)}")
     elif layout.database.exists():
         click.echo(f"The memory stays in {layout.root}; claude-mem uninstall --purge deletes it.")
 
@@ -132,6 +141,11 @@ def _detach(settings: Settings) -> list[str]:
     claude = find_claude(settings, os.environ)
     if claude is not None and plugin.remove_plugin(claude, layout):
         said.append(f"Removed the plugin {plugin.NAME}.")
+    if claude is None and plugin.installed_dir(layout).exists():
+        said.append(
+            "Claude Code was not found, so its plugin may still be there: "
+            f"claude plugin uninstall {plugin.NAME}@{plugin.MARKETPLACE}"
+        )
     recorded = record.installed_files(layout)
     taken = [f.path for f in recorded if not record.take_back(layout, f, layout.launcher).is_empty]
     said += [f"Took our hooks out of {path}." for path in taken]
@@ -149,20 +163,32 @@ def _detach(settings: Settings) -> list[str]:
 def _open_sessions(layout: Layout) -> bool:
     if not layout.database.exists():
         return False
-    with StoreReader.open_existing(layout.database) as store:
-        latest, _ = store.page("sessions", Page(limit=20))
+    try:
+        with StoreReader.open_existing(layout.database) as store:
+            latest, _ = store.page("sessions", Page(limit=20))
+    except (ClaudeMemError, sqlite3.Error):
+        return True  # nobody can say
     return any(session["status"] == "active" for session in latest)
 
 
-def _purge(layout: Layout, sessions_open: bool) -> None:
-    """Everything goes; while sessions are open, all but the launcher that they call."""
+def _purge(layout: Layout, sessions_open: bool) -> list[str]:
+    """All that we made goes, but the launcher that open sessions call; the names of what stayed.
+
+    Another claude-mem may live in the same directory: what is not ours is not touched.
+    """
+    if not layout.root.is_dir():
+        return []
     for path in layout.root.iterdir():
+        if not layout.is_ours(path.name) or (path == layout.launcher and sessions_open):
+            continue
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
-        elif path != layout.launcher or not sessions_open:
+        else:
             path.unlink()
-    if not sessions_open:
+    stayed = sorted(path.name for path in layout.root.iterdir())
+    if not stayed:
         layout.root.rmdir()
+    return stayed
 
 
 @click.command()

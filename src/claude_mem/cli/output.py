@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
@@ -31,6 +31,16 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     for row in texts:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
+
+
+def in_words(counts: Mapping[str, Json]) -> str:
+    """{"pending": 2, "dead": 0} as "2 pending"."""
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "empty"
+
+
+def counted(count: Json, noun: str) -> str:
+    plural = noun if count == 1 else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count} {plural}"
 
 
 def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import click
 
-from claude_mem.cli.output import as_json_option, heading, print_json, print_pairs, print_table
+from claude_mem.cli.output import (
+    as_json_option,
+    counted,
+    heading,
+    in_words,
+    print_json,
+    print_pairs,
+    print_table,
+)
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.recall.context import build_context
@@ -68,12 +76,12 @@ def _print_status(report: dict[str, Json]) -> None:
         running = f"running, version {worker['version']}, pid {worker['pid']}{port}"
     pairs: list[tuple[str, object]] = [("worker", running), ("data", report["data_dir"])]
     if counts:
-        pairs.append(("memory", f"{counts['observations']} observations, {counts['summaries']} "
-                                f"summaries of {counts['sessions']} sessions in "
-                                f"{counts['projects']} projects"))  # fmt: skip
-        pairs.append(
-            ("queue", ", ".join(f"{n} {name}" for name, n in queue.items() if n) or "empty")
-        )
+        observations = counted(counts["observations"], "observation")
+        summaries = counted(counts["summaries"], "summary")
+        sessions = counted(counts["sessions"], "session")
+        projects = counted(counts["projects"], "project")
+        pairs.append(("memory", f"{observations}, {summaries} of {sessions} in {projects}"))
+        pairs.append(("queue", in_words(queue)))
     else:
         pairs.append(("memory", NOTHING_YET))
     pairs.append(("spool", f"{waiting['waiting']} events waiting, {waiting['rejected']} rejected"))
@@ -128,6 +136,8 @@ def show(settings: Settings, ids: tuple[str, ...], as_json: bool) -> None:
     with reading(settings) as store:
         if store is None:
             raise NotFound(NOTHING_YET)
+        if ids == ("session",):
+            raise BadInput("say which session: `claude-mem sessions` lists them")
         if ids[0] == "session":
             records = [record for text in ids[1:] for record in _whole_session(store, text)]
         else:
@@ -193,7 +203,8 @@ def _print_record(kind: str, record: Record) -> None:
     for name in _LABELS[kind]:
         value = record[name]
         if isinstance(value, list):
-            value = "\n".join(f"- {item}" for item in value)
+            single = len(value) == 1
+            value = str(value[0]) if single else "\n".join(f"- {item}" for item in value)
         if value is None or value == "":
             continue
         text = str(value)
@@ -234,6 +245,8 @@ def show_context(settings: Settings, project: str | None, as_json: bool) -> None
         print_json({"context": text, "tokens": estimate_tokens(text)})
     elif text:
         click.echo(text)
+    elif budget == 0:
+        click.echo("Sessions are given nothing: CLAUDE_MEM_CONTEXT_TOKENS is 0.")
     else:
         click.echo("Nothing is remembered of this project yet.")
 

@@ -1,15 +1,15 @@
 """claude-mem worker start | stop | restart | status | run | logs"""
 
-import json
 from collections import deque
 from pathlib import Path
 
 import click
 
-from claude_mem.cli.output import as_json_option, print_json
+from claude_mem.cli.output import as_json_option, in_words, print_json
 from claude_mem.config import Settings
 from claude_mem.server import client
 from claude_mem.types import Json
+from claude_mem.worker.lock import is_held
 
 
 @click.group(short_help="The background process: start, stop, status, logs.")
@@ -62,11 +62,19 @@ def status(settings: Settings, as_json: bool) -> None:
 
 
 @worker.command()
-def run() -> None:
+@click.pass_obj
+def run(settings: Settings) -> None:
     """Run it here, in the foreground, until Ctrl-C."""
     from claude_mem.daemon import main
 
-    raise SystemExit(main([]))
+    if is_held(settings.layout):
+        click.echo("a worker runs already: claude-mem worker status")
+        return
+    click.echo(f"running until Ctrl-C; the log is {settings.layout.worker_log}")
+    status = main([])
+    if status:
+        click.echo(f"it ended; {settings.layout.worker_log} says why", err=True)
+    raise SystemExit(status)
 
 
 @worker.command()
@@ -75,9 +83,9 @@ def run() -> None:
 def logs(settings: Settings, lines: int) -> None:
     """The end of its log and of the hooks'."""
     layout = settings.layout
-    for name, path in (("hooks", layout.hook_log), ("worker", layout.worker_log)):
-        for line in _tail(path, lines):
-            click.echo(f"{name}: {line}")
+    logs = (("hooks", layout.hook_log), ("worker", layout.worker_log))
+    found = [f"{name}: {line}" for name, path in logs for line in _tail(path, lines)]
+    click.echo("\n".join(found) or "nothing was logged yet")
 
 
 def _tail(path: Path, lines: int) -> list[str]:
@@ -96,7 +104,7 @@ def _say(stats: dict[str, Json], as_json: bool, state: str) -> None:
         print_json({"running": True, "state": state, **described, **rest})
         return
     queue = stats.get("queue")
-    waiting = json.dumps(queue) if queue else "not answering yet"
+    waiting = in_words(queue) if isinstance(queue, dict) else "not answering yet"
     port = described["port"] or "none"
     click.echo(f"{state}: pid {described['pid']}, version {described['version']}, port {port}")
     click.echo(f"socket {described['socket']}")

@@ -1,6 +1,7 @@
 """Each thing that can be wrong: one line, and the command that mends it."""
 
 import os
+import sqlite3
 import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
@@ -9,16 +10,18 @@ from pathlib import Path
 from typing import Literal
 
 from claude_mem import __version__
-from claude_mem.config import Settings
+from claude_mem.config import Settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError
 from claude_mem.install import claude_settings, plugin
 from claude_mem.install.claude import Claude, config_dir, find_claude
+from claude_mem.install.hooks import EVENTS
 from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import now_ms
 from claude_mem.types import Json
 from claude_mem.worker import spool
+from claude_mem.worker.lock import is_held
 
 Verdict = Literal["ok", "warning", "wrong"]
 HOUR = 3_600_000
@@ -40,16 +43,23 @@ class Doctor:
 
     def examine(self) -> list[Check]:
         parts: list[Callable[[], Iterator[Check]]] = [
-            self._claude_code, self._launcher, self._data_directory, self._worker,
+            self._settings, self._claude_code, self._launcher, self._data_directory, self._worker,
             self._database, self._backlog, self._observer, self._another,
         ]  # fmt: skip
         found: list[Check] = []
         for part in parts:
             try:
                 found += part()
-            except (ClaudeMemError, OSError) as error:
+            except (ClaudeMemError, OSError, sqlite3.Error, subprocess.TimeoutExpired) as error:
                 found.append(Check(part.__name__.strip("_"), "wrong", str(error)))
         return found
+
+    def _settings(self) -> Iterator[Check]:
+        _, wrong = load_usable_settings(self.environ)
+        for complaint in wrong:
+            yield Check("settings", "wrong", complaint, "claude-mem settings NAME --unset")
+        if not wrong:
+            yield Check("settings", "ok", "all can be used")
 
     # the agent
 
@@ -66,11 +76,15 @@ class Doctor:
 
     def _hooks(self, claude: Claude | None) -> Check:
         ways = []
-        if claude is not None and claude.version() and plugin.is_installed(claude):
+        if claude is not None and claude.version() and plugin.is_enabled(claude):
             ways.append("the plugin")
         launcher = self.settings.layout.launcher
         for path in settings_files(self.environ):
             events = claude_settings.has_hooks(path, launcher)
+            missing = [event.name for event in EVENTS if event.name not in events]
+            if events and missing:
+                text = f"{path} lacks {', '.join(missing)}"
+                return Check("hooks", "wrong", text, "claude-mem install --scope user")
             if events:
                 ways.append(f"{len(events)} hooks in {path}")
         if ways:
@@ -143,6 +157,11 @@ class Doctor:
             client.start(layout)
 
         running = client.running_worker(layout)
+        if running is None and is_held(layout):
+            yield Check("lock", "warning", "held by a worker that is starting or stuck",
+                        "claude-mem worker status")  # fmt: skip
+            return
+        yield Check("lock", "ok", "free" if running is None else "held by the worker")
         if running is None:
             yield Check("worker", "warning", "not running; the next hook starts it", start, fix)
             return
@@ -186,9 +205,16 @@ class Doctor:
             wrong = store.integrity()
         if wrong:
             text = f"{path} is damaged: {wrong}"
-            yield Check("database", "wrong", text, "claude-mem worker restart")
+            yield Check("database", "wrong", text, "claude-mem doctor --fix", self._restore)
         else:
             yield Check("database", "ok", f"{path}, {path.stat().st_size // 1024} KB, sound")
+
+    def _restore(self) -> None:
+        """The mark of an end that was not orderly makes the next start check the whole file."""
+        layout = self.settings.layout
+        client.stop(layout)
+        layout.last_worker_state.touch(mode=0o600)
+        client.start(layout)
 
     def _backlog(self) -> Iterator[Check]:
         layout = self.settings.layout
@@ -231,8 +257,9 @@ class Doctor:
 def settings_files(environ: Mapping[str, str]) -> list[Path]:
     """Where our hooks may stand: the person's settings, and this directory's project."""
     here = Path.cwd() / ".claude"
-    return [config_dir(environ) / "settings.json", here / "settings.json",
-            here / "settings.local.json"]  # fmt: skip
+    places = (config_dir(environ), "settings.json"), (here, "settings.json"), (
+        here, "settings.local.json")  # fmt: skip
+    return list(dict.fromkeys(directory / name for directory, name in places))
 
 
 def _own_files(root: Path) -> list[Path]:

@@ -20,7 +20,8 @@ _TEMPLATE = """\
 #!/bin/sh
 # claude-mem: what the agent's hooks run. Always ends with 0, since 2 would block the prompt.
 # Written by claude-mem; made anew by every install and upgrade.
-export CLAUDE_MEM_DATA_DIR="${{CLAUDE_MEM_DATA_DIR:-{data_dir}}}"
+case "$CLAUDE_MEM_DATA_DIR" in /* | "~/"*) ;; *) CLAUDE_MEM_DATA_DIR="{data_dir}" ;; esac
+export CLAUDE_MEM_DATA_DIR
 {python} -I -S {script} "$@" 2>/dev/null && exit 0
 status=$?
 told="$CLAUDE_MEM_DATA_DIR/.launcher-told"

@@ -61,6 +61,12 @@ def is_installed(claude: Claude) -> bool:
     return f"{NAME}@{MARKETPLACE}" in claude.plugin("list")
 
 
+def is_enabled(claude: Claude) -> bool:
+    _, found, rest = claude.plugin("list").partition(f"{NAME}@{MARKETPLACE}")
+    own_lines = rest.split("❯")[0]
+    return bool(found) and "disabled" not in own_lines
+
+
 def manifest() -> dict[str, Json]:
     return {
         "name": NAME,

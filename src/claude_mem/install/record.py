@@ -27,19 +27,28 @@ class InstalledFile:
 
 
 def remember(layout: Layout, change: Change) -> Path | None:
-    """Keeps the first state of a file and the last that we gave it; a copy of it as a backup."""
+    """Keeps what the file is without us and what we give it; a copy of it as a backup."""
     assert change.after is not None
     known = {file.path: file for file in installed_files(layout)}
-    first = known[change.path].before if change.path in known else change.before
-    known[change.path] = InstalledFile(change.path, first, change.after)
+    without_us = _without_us(known.get(change.path), change, layout.launcher)
+    known[change.path] = InstalledFile(change.path, without_us, change.after)
     _write(layout, list(known.values()))
     if change.before is None:
         return None
     layout.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     backup = layout.backups / f"claude-settings-{stamp}.json"
     write_private(backup, change.before)
     return backup
+
+
+def _without_us(known: InstalledFile | None, change: Change, launcher: Path) -> bytes | None:
+    """What the person has there, with every change that they made since the last install."""
+    if known is None:
+        return change.before
+    if change.before == known.after:
+        return known.before
+    return without_hooks(change.path, launcher, containers(known.before)).after
 
 
 def installed_files(layout: Layout) -> list[InstalledFile]:

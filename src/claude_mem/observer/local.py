@@ -13,6 +13,7 @@ LONGEST_COMPLETED = 1500
 LONGEST_TITLE = 80
 FACTS_PER_FILE = 6
 LONGEST_FACT = 160
+CUT_MARK = "characters cut …]"
 EDITING = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 
 
@@ -29,6 +30,7 @@ class _FileWork:
 
     path: str
     created: bool = False
+    was_cut: bool = False  # what is stored of it is not all there was
     added: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     sources: list[int] = field(default_factory=list)
@@ -92,7 +94,10 @@ def _note_change(work: _FileWork, event: ToolUse) -> None:
     lines = list(_patch_lines(response.get("structuredPatch")))
     if not lines:
         lines += [f"-{line}" for line in _lines(given.get("old_string"))]
-        lines += [f"+{line}" for line in _lines(given.get("new_string") or given.get("content"))]
+        new = given.get("new_string") or given.get("content") or given.get("new_source")
+        lines += [f"+{line}" for line in _lines(new)]
+    is_whole = isinstance(event.tool_input, dict) and not any(CUT_MARK in line for line in lines)
+    work.was_cut = work.was_cut or not is_whole
     work.added += [line[1:].strip() for line in lines if line.startswith("+")]
     work.removed += [line[1:].strip() for line in lines if line.startswith("-")]
 
@@ -120,12 +125,17 @@ def _observation(work: _FileWork) -> Observation:
     return Observation(
         type="change",
         title=f"{verb} {work.path}",
-        subtitle=f"{len(added)} lines added, {len(removed)} removed",
+        subtitle=None if work.was_cut else _line_counts(len(added), len(removed)),
         facts=tuple(shorten(fact, LONGEST_FACT) for fact in facts),
         concepts=("what-changed",),
         files_modified=(work.path,),
         sources=tuple(work.sources),
     )
+
+
+def _line_counts(added: int, removed: int) -> str:
+    plural = "line" if added == 1 else "lines"
+    return f"{added} {plural} added, {removed} removed"
 
 
 def _files_read(turn: Turn, edits: dict[str, _FileWork]) -> list[str]:

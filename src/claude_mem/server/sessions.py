@@ -15,11 +15,12 @@ from claude_mem.worker.dialect import Arrival
 from claude_mem.worker.worker import Worker
 
 _SESSION = ("contentSessionId", "claudeSessionId", "sessionId", "session_id")
-_KINDS = {
-    "init": "UserPromptSubmit",
-    "observations": "PostToolUse",
-    "summarize": "Stop",
-    "complete": "SessionEnd",
+# What an action is as an event, and what its answer calls it.
+_ACTIONS = {
+    "init": ("UserPromptSubmit", "initialized"),
+    "observations": ("PostToolUse", "queued"),
+    "summarize": ("Stop", "queued"),
+    "complete": ("SessionEnd", "completed"),
 }
 
 
@@ -54,7 +55,7 @@ async def _accept(
         return JSONResponse({"status": "skipped", "reason": "this tool is on the skip list"})
     payload["prompt_id"] = await _prompt_id(worker, body)
     directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
-    arrival = Arrival(_KINDS[action], worker.clock(), directory, dialect="http")
+    arrival = Arrival(_ACTIONS[action][0], worker.clock(), directory, dialect="http")
     event = worker.reader.event(arrival, payload)
     event = _in_project(event, project, text_of(body, "project"), directory)
     recorded = (await asyncio.to_thread(worker.intake.accept, [event]))[0]
@@ -107,7 +108,7 @@ def _in_project(event: Event, project: Project | None, name: str | None, directo
 
 def _reply(worker: Worker, action: str, event: Event, recorded: Recorded) -> dict[str, Json]:
     waiting = worker.store.queue_state(recorded.session_db_id)
-    status = "skipped" if recorded.outcome == "private" else _DONE[action]
+    status = "skipped" if recorded.outcome == "private" else _ACTIONS[action][1]
     return {
         "status": status,
         "sessionDbId": recorded.session_db_id,
@@ -116,14 +117,6 @@ def _reply(worker: Worker, action: str, event: Event, recorded: Recorded) -> dic
         "duplicate": recorded.outcome == "duplicate",
         "queueLength": waiting["pending"] + waiting["processing"],
     }
-
-
-_DONE = {
-    "init": "initialized",
-    "observations": "queued",
-    "summarize": "queued",
-    "complete": "completed",
-}
 
 
 async def status(request: Request) -> JSONResponse:

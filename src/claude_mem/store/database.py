@@ -38,8 +38,12 @@ def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
         timeout=10,
     )
     connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA cache_size = -4096")
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA cache_size = -4096")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 

@@ -140,7 +140,8 @@ def memories_of_session(connection: sqlite3.Connection, session_db_id: int) -> d
 def list_projects(connection: sqlite3.Connection) -> list[Record]:
     rows = connection.execute(
         "SELECT p.key, p.name,"
-        " (SELECT count(*) FROM sdk_sessions s WHERE s.project_id = p.id) AS sessions,"
+        " (SELECT count(*) FROM sdk_sessions s WHERE s.project_id = p.id AND prompt_counter > 0)"
+        "   AS sessions,"
         " (SELECT count(*) FROM observations o WHERE o.project_id = p.id) AS observations,"
         " (SELECT max(updated_at_epoch) FROM sdk_sessions s WHERE s.project_id = p.id)"
         "   AS updated_at_epoch"
@@ -158,10 +159,13 @@ def table_counts(connection: sqlite3.Connection) -> dict[str, int]:
         "summaries": "session_summaries",
         "projects": "projects",
     }
-    return {
+    counts = {
         noun: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         for noun, table in tables.items()
     }
+    silent = "SELECT count(*) FROM sdk_sessions WHERE prompt_counter = 0"
+    counts["sessions"] -= connection.execute(silent).fetchone()[0]  # as the list of them does
+    return counts
 
 
 def dead_letters(connection: sqlite3.Connection, limit: int = 20) -> list[Record]:

@@ -50,6 +50,12 @@ class StoreReader:
     def next_due(self) -> int | None:
         return self._read(queue.next_due)
 
+    def has_open_turn(self) -> bool:
+        row = self._read(
+            lambda c: c.execute("SELECT 1 FROM user_prompts WHERE closed = 0 LIMIT 1").fetchone()
+        )
+        return row is not None
+
     def queue_state(self, session_db_id: int | None = None) -> dict[str, int]:
         return self._read(lambda c: queue.counts(c, session_db_id))
 
@@ -164,6 +170,10 @@ class StoreReader:
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
         return self._read(lambda c: pages.recent_sessions(c, project_id, limit, without_session))
+
+    def holds_memories(self) -> bool:
+        row = self._read(lambda c: c.execute("SELECT 1 FROM session_summaries LIMIT 1").fetchone())
+        return row is not None
 
     def counts(self) -> dict[str, int]:
         return self._read(pages.table_counts)

@@ -112,6 +112,10 @@ class Store(StoreReader):
     def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
         return self._write(lambda c: sessions.set_start_context(c, content_session_id, text))
 
+    def note_start_context(self, content_session_id: str, text: str) -> "Future[None]":
+        """Unless it is known already what the session was given."""
+        return self._write(lambda c: sessions.note_start_context(c, content_session_id, text))
+
     def delete_session(self, session_db_id: int) -> "Future[None]":
         return self._write(lambda c: sessions.delete_session(c, session_db_id))
 

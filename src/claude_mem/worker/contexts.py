@@ -10,6 +10,7 @@ from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 
 KEPT = 500
+_BUDGET = ".budget"
 
 
 def render_contexts(layout: Layout, store: Store, project_id: int, budget: int) -> None:
@@ -22,12 +23,31 @@ def render_contexts(layout: Layout, store: Store, project_id: int, budget: int) 
     _prune(layout)
 
 
+def clear_contexts_of_another_budget(layout: Layout, budget: int) -> None:
+    """The setting has changed since they were rendered: a cold start shall not give them."""
+    mark = layout.contexts / _BUDGET
+    if mark.exists() and mark.read_text("ascii") == str(budget):
+        return
+    for file in layout.contexts.iterdir():
+        file.unlink()
+    write_private(mark, str(budget).encode())
+
+
 def rendered_path(layout: Layout, directory: str) -> Path:
     return layout.contexts / os.fsdecode(paths.context_name(os.fsencode(directory)))
 
 
+def rendered_context(layout: Layout, directory: str) -> str:
+    """What a hook without a worker gives in this directory."""
+    try:
+        text = json.loads(rendered_path(layout, directory).read_bytes())
+    except (OSError, ValueError):
+        return ""
+    return text if isinstance(text, str) else ""
+
+
 def _prune(layout: Layout) -> None:
-    files = list(layout.contexts.iterdir())
+    files = [file for file in layout.contexts.iterdir() if file.name != _BUDGET]
     if len(files) > KEPT:
         files.sort(key=lambda file: file.stat().st_mtime)
         for file in files[: len(files) - KEPT]:

@@ -64,7 +64,7 @@ class Housekeeping:
 
     def _back_up_daily(self, now: int) -> None:
         existing = [p.stat().st_mtime * 1000 for p in self._layout.backups.glob("memory-*.db")]
-        if now - max(existing, default=0.0) >= DAY:
+        if now - max(existing, default=0.0) >= DAY and self._store.holds_memories():
             self._store.back_up(self._layout.backups, self._settings.number("CLAUDE_MEM_BACKUPS"))
 
 

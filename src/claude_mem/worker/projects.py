@@ -1,8 +1,8 @@
 """Which project a directory belongs to, read from the files git keeps; git itself is not run.
 
-The key is the normalised `origin` URL, else the main repository's root, else the real path. So
-worktrees, subdirectories and clones of one repository are one project, submodules their own, and
-a repository at $HOME (dotfiles) does not swallow everything below it.
+Where the repository came from tells best; failing that, where its main work tree lies; failing
+that, the directory itself. So worktrees, subdirectories and clones are one project, a submodule
+is its own, and a repository at $HOME (dotfiles) does not swallow everything below it.
 """
 
 import re

@@ -4,22 +4,21 @@ import asyncio
 import os
 
 from claude_mem.hook import trouble
-from claude_mem.types import Event, Json
+from claude_mem.types import Event, Json, Project
 from claude_mem.worker import spool
 from claude_mem.worker.dialect import parse_payload
 from claude_mem.worker.worker import Worker
 
-CARRY_THEIR_CONTEXT = ("resume", "fork")
 ANNOUNCED = ("startup", "clear")
 SESSIONS_NAMED = 8
+CATCH_UP_SECONDS = 2.0  # under what the hook waits
 
 
 async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
     record = spool.parse(record_bytes)
     payload = parse_payload(record.payload)
     event = worker.reader.event(record.arrival, payload)
-    await worker.catch_up(worker.store.project_by_key(event.project.key))
-    await worker.jobs.settle(event.project)
+    await _catch_up(worker, event.project)
     source = str(payload.get("source"))
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None:
@@ -31,12 +30,25 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
     return _line(context, message)
 
 
+async def _catch_up(worker: Worker, project: Project) -> None:
+    """What is behind is worked off first, but nobody waits long for an old backlog."""
+    work = asyncio.ensure_future(_work_off(worker, project))
+    await asyncio.wait([work], timeout=CATCH_UP_SECONDS)
+    if work.done():
+        work.result()
+
+
+async def _work_off(worker: Worker, project: Project) -> None:
+    await worker.catch_up(worker.store.project_by_key(project.key))
+    await worker.jobs.settle(project)
+
+
 async def _context(worker: Worker, project_id: int, session_id: str, source: str) -> str:
     """A resumed session gets the bytes it got before, and never its own memories."""
-    if source in CARRY_THEIR_CONTEXT:
-        given = worker.store.start_context(session_id)
-        if given is not None:
-            return given
+    if source == "fork":
+        return ""  # it carries what the session that it was forked from was given
+    if source == "resume" and (given := worker.store.start_context(session_id)) is not None:
+        return given
     context = await worker.context_for(project_id, without_session=session_id)
     await asyncio.wrap_future(worker.store.remember_start_context(session_id, context))
     return context

@@ -18,11 +18,15 @@ from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import is_damage
-from claude_mem.store.turns import Recorded
+from claude_mem.store.turns import SESSION_START, Recorded
 from claude_mem.types import Distillate, Event, Json, Turn
 from claude_mem.versions import version_key
 from claude_mem.worker.activity import Activity
-from claude_mem.worker.contexts import render_contexts
+from claude_mem.worker.contexts import (
+    clear_contexts_of_another_budget,
+    render_contexts,
+    rendered_context,
+)
 from claude_mem.worker.dialect import Reader
 from claude_mem.worker.feed import Feed
 from claude_mem.worker.housekeeping import Housekeeping
@@ -33,7 +37,7 @@ from claude_mem.worker.projects import Projects
 log = logging.getLogger("claude_mem.worker")
 
 SAFETY_SCAN_SECONDS = 60.0
-CATCH_UP_SECONDS = 2.0
+GIVEN_CONTEXT = ("startup", "clear", "compact")
 
 
 class Worker:
@@ -67,6 +71,8 @@ class Worker:
         """Until cancelled or outdated: sleeps until something comes, or something is due."""
         await asyncio.wrap_future(self.store.free_all_leases())
         kept_house = 0
+        self.activity.rest(self.clock())  # what a worker that was killed left may be long over
+        clear_contexts_of_another_budget(self.settings.layout, self.budget)
         while True:
             self._wake.clear()
             try:
@@ -75,6 +81,8 @@ class Worker:
                     kept_house = self.clock()
                     if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
                         await self.catch_up()
+                    if self.activity.is_processing and not self.store.has_open_turn():
+                        self.activity.rest(self.clock())
                 pause = self._pause()
                 if version_key(self.intake.newest_hook) > version_key(__version__) and outdated():
                     log.info("a newer version is installed: making room for it")
@@ -119,6 +127,8 @@ class Worker:
         if self.activity.note(recorded):
             self.feed.tell(self.processing())
         for event, outcome in recorded:
+            if event.kind == SESSION_START:
+                self._note_cold_context(event)
             if outcome.outcome == "stored":
                 self.feed.tell({
                     "type": "event",
@@ -128,6 +138,12 @@ class Worker:
                     "prompt_number": outcome.prompt_number,
                     "tool_name": event.tool_name,
                 })  # fmt: skip
+
+    def _note_cold_context(self, event: Event) -> None:
+        """A hook that found no worker gave the rendered context: what a resume is given again."""
+        if event.detail.get("source") in GIVEN_CONTEXT:
+            rendered = rendered_context(self.settings.layout, event.project_dir)
+            self.store.note_start_context(event.session_id, rendered)
 
     def _remembered(self, turn: Turn, made: Distillate) -> None:
         self._changed.add(turn.project.key)
