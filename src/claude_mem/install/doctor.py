@@ -11,7 +11,7 @@ from typing import Literal
 
 from claude_mem import __version__
 from claude_mem.config import Settings, load_usable_settings
-from claude_mem.errors import ClaudeMemError
+from claude_mem.errors import ClaudeMemError, DamagedDatabase
 from claude_mem.install import claude_settings, plugin
 from claude_mem.install.claude import Claude, config_dir, find_claude
 from claude_mem.install.hooks import EVENTS
@@ -201,10 +201,13 @@ class Doctor:
         if not path.exists():
             yield Check("database", "ok", "none yet: nothing was remembered so far")
             return
-        with StoreReader.open_existing(path) as store:
-            wrong = store.integrity()
+        try:
+            with StoreReader.open_existing(path) as store:
+                wrong = store.integrity()
+        except (DamagedDatabase, sqlite3.DatabaseError) as error:
+            wrong = str(error)
         if wrong:
-            text = f"{path} is damaged: {wrong}"
+            text = f"{path.name} is damaged ({wrong})"
             yield Check("database", "wrong", text, "claude-mem doctor --fix", self._restore)
         else:
             yield Check("database", "ok", f"{path}, {path.stat().st_size // 1024} KB, sound")
