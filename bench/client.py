@@ -8,10 +8,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 from tests.conftest import Home
-from tests.fake_api import FakeApi, Reply, running_api, tool_call
+from tests.fake_api import Reply, running_api, tool_call
 from tests.real_client import Client, bundled_client
 
 from bench.home import spawn, temporary_home
@@ -47,7 +46,7 @@ def _cases() -> Iterator[dict[str, Callable[[], float]]]:
         clients = {}
         for name in (BARE, WITH_HOOKS):
             made = stack.enter_context(temporary_home())
-            clients[name] = _client(made.path, api)
+            clients[name] = Client.in_new_project(Home(made.path), api, "project")
         done = clients[WITH_HOOKS].claude_mem("install", "--yes")
         if done.returncode:
             raise RuntimeError(done.stderr)
@@ -59,14 +58,6 @@ def _cases() -> Iterator[dict[str, Callable[[], float]]]:
             WITH_HOOKS: lambda: _run(clients[WITH_HOOKS]),
         }
         _require_all(clients[WITH_HOOKS])
-
-
-def _client(home: Path, api: FakeApi) -> Client:
-    path = bundled_client()
-    assert path is not None
-    project = home / "project"
-    project.mkdir()
-    return Client(Home(home), api, path, project)
 
 
 def _run(client: Client) -> float:

@@ -20,6 +20,7 @@ from claude_mem.config import Layout
 from claude_mem.install.launcher import write_launcher
 from claude_mem.server import client
 from claude_mem.worker.lock import is_held
+from tests.fake_api import FakeApi, running_api
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.story import Story
 
@@ -156,6 +157,12 @@ def home(tmp_path: Path) -> Iterator[Home]:
     write_launcher(made.layout)
     yield made
     made.end_worker()
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with running_api() as made:
+        yield made
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Home
 from tests.fake_api import FakeApi
 
@@ -20,6 +22,12 @@ def bundled_client() -> Path | None:
     return path if path.exists() else None
 
 
+needs_client = pytest.mark.skipif(
+    bundled_client() is None,
+    reason="claude-agent-sdk has no wheel with the client for this platform",
+)
+
+
 @dataclass
 class Client:
     home: Home
@@ -27,6 +35,14 @@ class Client:
     path: Path
     project: Path
     more: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def in_new_project(cls, home: Home, api: FakeApi, name: str) -> "Client":
+        path = bundled_client()
+        assert path is not None
+        project = home.path / name
+        project.mkdir()
+        return cls(home, api, path, project)
 
     def env(self) -> dict[str, str]:
         return {

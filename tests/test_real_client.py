@@ -7,34 +7,22 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import Home, wait_until
-from tests.fake_api import FakeApi, Reply, mentions, running_api, tool_call
-from tests.real_client import Client, bundled_client
+from tests.fake_api import FakeApi, Reply, mentions, tool_call
+from tests.real_client import Client, needs_client
 
-CLIENT = bundled_client()
-pytestmark = pytest.mark.skipif(
-    CLIENT is None, reason="claude-agent-sdk has no wheel with the client for this platform"
-)
-
-
-@pytest.fixture
-def api() -> Iterator[FakeApi]:
-    with running_api() as made:
-        yield made
+pytestmark = needs_client
 
 
 @pytest.fixture
 def client(home: Home, api: FakeApi) -> Client:
-    assert CLIENT is not None
-    project = home.path / "lighthouse"
-    project.mkdir()
-    (project / "light.py").write_text("blink(1)\nwait()\n")
-    return Client(home, api, CLIENT, project)
+    made = Client.in_new_project(home, api, "lighthouse")
+    (made.project / "light.py").write_text("blink(1)\nwait()\n")
+    return made
 
 
 @pytest.fixture

@@ -8,28 +8,16 @@ from typing import Any
 import pytest
 
 from tests.conftest import Home, wait_until
-from tests.fake_api import FakeApi, Reply, running_api, tool_call
-from tests.real_client import Client, bundled_client
+from tests.fake_api import FakeApi, Reply, tool_call
+from tests.real_client import Client, needs_client
 from tests.terminal import Terminal
 
-CLIENT = bundled_client()
-pytestmark = pytest.mark.skipif(
-    CLIENT is None, reason="claude-agent-sdk has no wheel with the client for this platform"
-)
-
-
-@pytest.fixture
-def api() -> Iterator[FakeApi]:
-    with running_api() as made:
-        yield made
+pytestmark = needs_client
 
 
 @pytest.fixture
 def client(home: Home, api: FakeApi) -> Client:
-    assert CLIENT is not None
-    project = home.path / "lighthouse"
-    project.mkdir()
-    made = Client(home, api, CLIENT, project)
+    made = Client.in_new_project(home, api, "lighthouse")
     assert made.claude_mem("install", "--scope", "user", "--yes").returncode == 0
     config = home.path / ".claude.json"
     known = json.loads(config.read_text()) if config.exists() else {}
@@ -37,7 +25,7 @@ def client(home: Home, api: FakeApi) -> Client:
         "hasCompletedOnboarding": True,
         "theme": "dark",
         "customApiKeyResponses": {"approved": ["test-key"], "rejected": []},
-        "projects": {str(project): {"hasTrustDialogAccepted": True}},
+        "projects": {str(made.project): {"hasTrustDialogAccepted": True}},
     }
     config.write_text(json.dumps({**known, **seen}))
     return made
