@@ -291,7 +291,9 @@ def test_the_plugin_in_the_wheel_is_what_the_code_says() -> None:
 def test_the_installed_plugin_names_the_launcher_itself(tmp_path: Path) -> None:
     layout = Layout(tmp_path / "data")
     layout.create()
-    hooks = json.loads((write_plugin(layout) / "claudemem/hooks/hooks.json").read_text())["hooks"]
+    directory = write_plugin(layout)
+    assert not [path for path in (directory, *directory.rglob("*")) if path.stat().st_mode & 0o077]
+    hooks = json.loads((directory / "claudemem/hooks/hooks.json").read_text())["hooks"]
     assert set(hooks) == {event.name for event in EVENTS}
     for name, (entry,) in hooks.items():
         (command,) = entry["hooks"]

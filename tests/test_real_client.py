@@ -276,6 +276,12 @@ def test_uninstall_takes_the_plugin_out_again(attached: Client) -> None:
     assert attached.home.worker_pid() is None
 
 
+def test_doctor_finds_nothing_wrong_after_an_install(attached: Client) -> None:
+    done = attached.claude_mem("doctor", "--json")
+    verdicts = {row["check"]: row["verdict"] for row in json.loads(done.stdout)}
+    assert set(verdicts.values()) == {"ok"}, verdicts
+
+
 def test_install_twice_is_install_once(attached: Client) -> None:
     done = attached.claude_mem("install", "--yes")
     assert done.returncode == 0, done.stderr + done.stdout

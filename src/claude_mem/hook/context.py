@@ -39,7 +39,7 @@ def _cold_line(data_dir: bytes, project_dir: bytes, payload: bytes) -> bytes:
             line = _START + rendered + b"}"
     message = trouble.take(data_dir)
     if message:
-        line += b',"systemMessage":"claude-mem: %s"' % message
+        line += b',"systemMessage":"claude-mem: %s (claude-mem doctor says more)"' % message
     return line + b"}"
 
 

@@ -222,10 +222,13 @@ class Doctor:
     def _backlog(self) -> Iterator[Check]:
         layout = self.settings.layout
         waiting, rejected = spool.waiting(layout), spool.rejected(layout)
+        hours = (now_ms() - spool.arrival_ms(waiting[0])) // HOUR if waiting else 0
         many = len(waiting) >= self.settings.number("CLAUDE_MEM_SPOOL_WARN_FILES")
-        verdict: Verdict = "warning" if many else "ok"
-        yield Check("spool", verdict, f"{len(waiting)} events waiting",
-                    "claude-mem worker start" if many else "")  # fmt: skip
+        long = hours >= self.settings.number("CLAUDE_MEM_SPOOL_WARN_HOURS")
+        verdict: Verdict = "warning" if many or long else "ok"
+        since = f", the oldest for {hours} hours" if long else ""
+        yield Check("spool", verdict, f"{len(waiting)} events waiting{since}",
+                    "claude-mem worker start" if many or long else "")  # fmt: skip
         if rejected:
             text = f"{len(rejected)} payloads could not be read; they are kept"
             yield Check("rejected", "warning", text, f"look into {layout.rejected}")

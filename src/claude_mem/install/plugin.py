@@ -33,6 +33,8 @@ def write_plugin(layout: Layout) -> Path:
     _write(target / NAME / "hooks" / "hooks.json", all_entries(str(layout.launcher)))
     _write(target / NAME / ".claude-plugin" / "plugin.json", manifest())
     (target / NAME / "hooks" / "run.sh").unlink()
+    for path in (target, *target.rglob("*")):
+        path.chmod(0o700 if path.is_dir() else 0o600)
     return target
 
 

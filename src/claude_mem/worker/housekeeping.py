@@ -5,7 +5,6 @@ Called with the time, so that a test can make a month pass.
 
 import logging
 import os
-from pathlib import Path
 
 from claude_mem.config import Layout, Settings
 from claude_mem.hook import trouble
@@ -54,7 +53,7 @@ class Housekeeping:
         waiting = spool.waiting(self._layout)
         if not waiting or now - self._warned_at < DAY:
             return
-        hours = (now - _arrival(waiting[0], now)) // HOUR
+        hours = (now - spool.arrival_ms(waiting[0])) // HOUR
         many = len(waiting) >= self._settings.number("CLAUDE_MEM_SPOOL_WARN_FILES")
         if many or hours >= self._settings.number("CLAUDE_MEM_SPOOL_WARN_HOURS"):
             self._warned_at = now
@@ -66,8 +65,3 @@ class Housekeeping:
         existing = [p.stat().st_mtime * 1000 for p in self._layout.backups.glob("memory-*.db")]
         if now - max(existing, default=0.0) >= DAY and self._store.holds_memories():
             self._store.back_up(self._layout.backups, self._settings.number("CLAUDE_MEM_BACKUPS"))
-
-
-def _arrival(path: Path, otherwise: int) -> int:
-    digits = path.name.split("-", 1)[0]
-    return int(digits) // 1_000_000 if digits.isdigit() else otherwise

@@ -57,7 +57,7 @@ async def _context(worker: Worker, project_id: int, session_id: str, source: str
 def _trouble(worker: Worker) -> str:
     """What went wrong since it was last said; once."""
     told = trouble.take(os.fsencode(worker.settings.layout.root)).decode("ascii", "replace")
-    return f"claude-mem: {told}" if told else ""
+    return f"claude-mem: {told} (claude-mem doctor says more)" if told else ""
 
 
 def _greeting(worker: Worker, project_id: int, event: Event, context: str) -> str:

@@ -34,6 +34,14 @@ def waiting(layout: Layout) -> list[Path]:
     return [layout.spool / name for name in sorted(names)]
 
 
+def arrival_ms(path: Path) -> int:
+    """When a record came, by its name; by its file where somebody else named it."""
+    digits = path.name.split("-", 1)[0]
+    if digits.isascii() and digits.isdecimal() and len(digits) == 20:
+        return int(digits) // 1_000_000
+    return int(path.stat().st_mtime * 1000)
+
+
 def parse(data: bytes) -> SpoolRecord:
     head, separator, payload = data.partition(b"\n")
     if not separator or not head.startswith(MAGIC + b"\t") or head.count(b"\t") != 6:
