@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import claude_mem
+from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until
 from tests.payloads import Payload, prompt, session_start, stop, tool
 
@@ -134,6 +135,9 @@ def test_a_downgrade_is_refused_clearly_and_the_events_wait(
     assert shown.returncode == 1 and "it does not downgrade" in shown.stderr
     answer = json.loads(home.hook(session_start()).stdout)
     assert "newer claude-mem" in answer["systemMessage"]
+    # The worker that this hook started may be in the middle of its imports when they are swapped,
+    # and die of it; what is spooled waits for whoever starts the next one.
+    wait_until(lambda: not is_held(home.layout), "the end of the refused worker")
     installation.upgrade()
     home.hook(stop())
     home.wait_settled()
