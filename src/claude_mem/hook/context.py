@@ -35,7 +35,7 @@ def _cold_line(data_dir: bytes, project_dir: bytes, payload: bytes) -> bytes:
     squeezed = payload.replace(b'": "', b'":"')
     if not any(mark in squeezed for mark in _CARRY_THEIR_CONTEXT):
         rendered = _read(data_dir + b"/" + paths.CONTEXTS + b"/" + paths.context_name(project_dir))
-        if rendered[:1] == rendered[-1:] == b'"':
+        if rendered[:1] == rendered[-1:] == b'"' and len(rendered) > 2:
             line = _START + rendered + b"}"
     message = trouble.take(data_dir)
     if message:

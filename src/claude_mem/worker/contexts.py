@@ -23,14 +23,15 @@ def render_contexts(layout: Layout, store: Store, project_id: int, budget: int) 
     _prune(layout)
 
 
-def clear_contexts_of_another_budget(layout: Layout, budget: int) -> None:
-    """The setting has changed since they were rendered: a cold start shall not give them."""
+def clear_contexts_of_another_budget(layout: Layout, budget: int) -> bool:
+    """Whether the setting has changed since: then a cold start shall not give them."""
     mark = layout.contexts / _BUDGET
-    if mark.exists() and mark.read_text("ascii") == str(budget):
-        return
-    for file in layout.contexts.iterdir():
-        file.unlink()
+    changed = mark.exists() and mark.read_text("ascii") != str(budget)
+    if changed:
+        for file in layout.contexts.iterdir():
+            file.unlink()
     write_private(mark, str(budget).encode())
+    return changed
 
 
 def rendered_path(layout: Layout, directory: str) -> Path:

@@ -72,7 +72,8 @@ class Worker:
         await asyncio.wrap_future(self.store.free_all_leases())
         kept_house = 0
         self.activity.rest(self.clock())  # what a worker that was killed left may be long over
-        clear_contexts_of_another_budget(self.settings.layout, self.budget)
+        if clear_contexts_of_another_budget(self.settings.layout, self.budget):
+            self._changed |= {str(project["key"]) for project in self.store.projects()}
         while True:
             self._wake.clear()
             try:
