@@ -196,18 +196,21 @@ def test_a_read_only_data_directory_harms_nobody_and_is_told_at_the_next_start(
 def test_without_write_permission_the_hook_still_ends_well(home: Home) -> None:
     home.layout.spool.chmod(0o500)
     home.layout.root.chmod(0o500)
-    drop = ["setpriv", "--reuid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    # Root is held to the modes like everyone else once it has lost this capability.
+    bound = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
+    command = [*bound, sys.executable, "-I", "-S", str(hook_script()), "claude"]
+    environment = home.env(CLAUDE_MEM_DATA_DIR=str(home.layout.root))
     try:
-        done = subprocess.run(
-            [*drop, sys.executable, "-I", "-S", str(hook_script()), "claude", "PostToolUse"],
-            input=as_bytes(tool()),
-            capture_output=True,
-            env=home.env(CLAUDE_MEM_DATA_DIR=str(home.layout.root)),
-        )
+        done, start = (
+            subprocess.run([*command, payload["hook_event_name"]], input=as_bytes(payload),
+                           capture_output=True, env=environment)
+            for payload in (tool(), session_start())
+        )  # fmt: skip
     finally:
         home.layout.root.chmod(0o700)
         home.layout.spool.chmod(0o700)
-    assert done.stdout in (LINE, b"")  # the interpreter itself may be out of nobody's reach
+    assert (done.returncode, done.stdout) == (0, LINE)
+    assert "Permission denied" in json.loads(start.stdout)["systemMessage"]
     assert spooled(home) == []
 
 
