@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
+from claude_mem.index import full_text
 from claude_mem.observer import LocalObserver
 from claude_mem.privacy import Redactor
 from claude_mem.store import Store
@@ -31,6 +32,7 @@ class Story:
         self.layout = Layout(directory / "data")
         self.layout.create()
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
+        full_text.keep(self.store)
         self.reader = Reader(Redactor(), Projects(home=None), 8192, frozenset())
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ import sys
 import click
 
 from claude_mem import __version__
-from claude_mem.cli import demo, hooks, install, people, settings, worker
+from claude_mem.cli import demo, hooks, install, people, search, settings, worker
 from claude_mem.config import load_settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError
 
@@ -36,7 +36,7 @@ def commands(context: click.Context) -> None:
         context.obj = load_settings(os.environ)
 
 
-for group in (people, install, worker, settings, demo, hooks):
+for group in (people, search, install, worker, settings, demo, hooks):
     for command in group.commands:
         commands.add_command(command)
 

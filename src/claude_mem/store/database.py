@@ -4,6 +4,7 @@ Writes that wait at the same time share one transaction and so one fsync; each h
 so that a failing one takes nothing with it. `synchronous=FULL`: a commit that returned is on disk.
 """
 
+import logging
 import queue
 import sqlite3
 import threading
@@ -20,6 +21,8 @@ from claude_mem.store.clock import iso, now_ms
 from claude_mem.store.migrations import applied_names, migrate, missing_migrations
 
 T = TypeVar("T")
+
+log = logging.getLogger("claude_mem.store")
 
 APPLICATION_ID = 0x434D454D  # "CMEM"; how we know a file as our own
 LARGEST_GROUP = 64
@@ -128,6 +131,8 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
         self._connection.execute("PRAGMA synchronous = FULL")
+        self._derive: Callable[[sqlite3.Connection], object] | None = None
+        self._trouble = repr(None)
         self._submitting = threading.Lock()  # nothing is put behind the end
         self._closed = False
         self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
@@ -144,6 +149,10 @@ class Writer:
         if closed:
             done.set_exception(sqlite3.OperationalError("the store is closed"))
         return done
+
+    def derive(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        """Runs `work` at the end of every transaction, for what is made of what was written."""
+        self._derive = work
 
     def close(self) -> None:
         with self._submitting:
@@ -179,7 +188,8 @@ class Writer:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")
-            results = [(write, *_run_in_savepoint(connection, write)) for write in group]
+            results = [(write, *_run_in_savepoint(connection, write.work)) for write in group]
+            self._run_derive()
             connection.execute("COMMIT")
         except BaseException as error:  # full disk, lock: nothing of the group happened
             with suppress(sqlite3.Error):
@@ -193,13 +203,22 @@ class Writer:
             else:
                 write.done.set_exception(error_of_one)
 
+    def _run_derive(self) -> None:
+        """A failure takes nothing of what was written with it, and is told once."""
+        if self._derive is None:
+            return
+        _, error = _run_in_savepoint(self._connection, self._derive)
+        if error is not None and repr(error) != self._trouble:
+            log.error("the index lags behind: `claude-mem reindex`", exc_info=error)
+        self._trouble = repr(error)
+
 
 def _run_in_savepoint(
-    connection: sqlite3.Connection, write: _Write
+    connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], Any]
 ) -> tuple[Any, BaseException | None]:
     connection.execute("SAVEPOINT one")
     try:
-        value = write.work(connection)
+        value = work(connection)
     except Exception as error:
         connection.execute("ROLLBACK TO one")
         connection.execute("RELEASE one")

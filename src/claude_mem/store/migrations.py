@@ -182,8 +182,46 @@ def _create_tables(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
 
 
+# The index is derived: of it the schema holds only the marks that say what it has to read anew.
+# They need no function of ours, so that any program may write to these tables.
+_MARKS = """
+CREATE TABLE unindexed (id INTEGER PRIMARY KEY, document INTEGER NOT NULL);
+CREATE INDEX unindexed_documents ON unindexed(document);
+"""
+_INDEXED = (
+    ("observations", 0, "title, subtitle, narrative, facts, concepts, files_read, files_modified,"
+     " type, project_id, turn_id, ordinal, prompt_number, created_at_epoch"),
+    ("session_summaries", 1, "request, investigated, learned, completed, next_steps, notes,"
+     " files_read, files_edited, project_id, turn_id, prompt_number, created_at_epoch"),
+    ("user_prompts", 2, "prompt_text, private, session_id, project_id, prompt_number,"
+     " created_at_epoch"),
+)  # fmt: skip
+
+
+def _mark_for_index(connection: sqlite3.Connection) -> None:
+    for statement in _MARKS.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
+    for table, kind, columns in _INDEXED:
+        for name, event, row in (
+            ("come", "INSERT", "NEW"),
+            ("change", f"UPDATE OF {columns}", "NEW"),
+            ("go", "DELETE", "OLD"),
+        ):
+            connection.execute(
+                f"CREATE TRIGGER {table}_{name} AFTER {event} ON {table} BEGIN"
+                f" INSERT INTO unindexed (document) VALUES ({row}.id * 4 + {kind}); END"
+            )
+        connection.execute(
+            f"INSERT INTO unindexed (document) SELECT id * 4 + {kind} FROM {table} ORDER BY id"
+        )
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
-MIGRATIONS: tuple[Migration, ...] = (("0001_sessions_prompts_events_memories", _create_tables),)
+MIGRATIONS: tuple[Migration, ...] = (
+    ("0001_sessions_prompts_events_memories", _create_tables),
+    ("0003_full_text", _mark_for_index),
+)
 
 
 def applied_names(connection: sqlite3.Connection) -> list[str]:

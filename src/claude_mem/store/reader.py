@@ -47,6 +47,10 @@ class StoreReader:
         with self._readers.connection() as connection:
             return work(connection)
 
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """For what is derived, which has questions of its own."""
+        return self._read(work)
+
     def next_due(self) -> int | None:
         return self._read(queue.next_due)
 

@@ -43,6 +43,14 @@ class Store(StoreReader):
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
         return self._writer.submit(work)
 
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
+        """For what is derived, which has tables of its own."""
+        return self._write(work)
+
+    def derive(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        """Has `work` done at the end of every transaction."""
+        self._writer.derive(work)
+
     def record(self, events: list[Event]) -> "Future[list[Recorded]]":
         return self._write(lambda c: [turns.record_event(c, event) for event in events])
 

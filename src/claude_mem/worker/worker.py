@@ -12,6 +12,7 @@ from pathlib import Path
 from claude_mem import __version__
 from claude_mem.config import Settings
 from claude_mem.hook import trouble
+from claude_mem.index import full_text
 from claude_mem.observer import LocalObserver, Observer
 from claude_mem.privacy import Redactor
 from claude_mem.recall.context import build_context
@@ -43,6 +44,7 @@ GIVEN_CONTEXT = ("startup", "clear", "compact")
 class Worker:
     def __init__(self, settings: Settings, store: Store, clock: Clock = now_ms) -> None:
         self.settings, self.store, self.clock = settings, store, clock
+        full_text.keep(store)
         self.feed = Feed()
         self.activity = Activity(settings.layout)
         self.projects = Projects(Path(home) if (home := os.environ.get("HOME")) else None)
@@ -78,6 +80,7 @@ class Worker:
             self._wake.clear()
             try:
                 await self.catch_up()
+                await self._index_rest()
                 if self.clock() - kept_house >= SAFETY_SCAN_SECONDS * 1000:
                     kept_house = self.clock()
                     if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
@@ -103,6 +106,15 @@ class Worker:
         await self.jobs.run_due(project_id)
         await self._render()
         return drained
+
+    async def _index_rest(self) -> None:
+        """What was there before the index was, a piece at a time: hooks write in between."""
+        left = self.store.read(full_text.waiting)
+        while left:
+            before = left
+            left = await asyncio.wrap_future(self.store.write(full_text.refresh))
+            if left >= before:
+                return  # the log says why
 
     async def context_for(self, project_id: int, without_session: str | None = None) -> str:
         return await asyncio.to_thread(

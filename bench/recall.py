@@ -1,0 +1,156 @@
+"""How often the memory that answers a question is found: LoCoMo through the product itself.
+
+`python -m bench.recall --locomo FILE`. Each conversation is a project, each of its sessions a
+session with its date, each thing said an observation (title: who said it). Questions of the
+categories 1 to 4; a hit is something said that is evidence, among the first 5 or 10.
+`--tune` tries other weights, each conversation held out in turn.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from bench.home import temporary_home
+from claude_mem.index import full_text
+from claude_mem.index.matches import Filters
+from claude_mem.recall.ranking import WEIGHTS, Weights
+from claude_mem.recall.search import search
+from claude_mem.store import Store
+from claude_mem.types import Distillate, Event, Observation, Project, Summary
+
+CATEGORIES = (1, 2, 3, 4)
+_EVIDENCE = re.compile(r"D\d+:\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    question: str
+    evidence: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One project of the store, and what is asked of it."""
+
+    project_id: int
+    now: datetime
+    said: dict[int, str]  # observation id -> LoCoMo's id
+    asked: tuple[Asked, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    questions: int = 0
+    at_5: int = 0
+    at_10: int = 0
+
+    def __add__(self, other: "Score") -> "Score":
+        return Score(self.questions + other.questions, self.at_5 + other.at_5,
+                     self.at_10 + other.at_10)  # fmt: skip
+
+    def __str__(self) -> str:
+        of = max(self.questions, 1)
+        return f"any@5 {100 * self.at_5 / of:.1f} any@10 {100 * self.at_10 / of:.1f}"
+
+
+@contextmanager
+def locomo(path: Path) -> Iterator[tuple[Store, list[Conversation]]]:
+    with temporary_home() as home:
+        layout = home.layout
+        layout.create()
+        with Store.open(layout.database, layout.backups) as store:
+            full_text.keep(store)
+            yield store, [_remember(store, told) for told in json.loads(path.read_bytes())]
+
+
+def _remember(store: Store, told: dict[str, Any]) -> Conversation:
+    talk, name = told["conversation"], str(told["sample_id"])
+    project = Project(name, name)
+    said: dict[int, str] = {}
+    moments = [datetime(2000, 1, 1, tzinfo=UTC)]
+    for number in _sessions(talk):
+        moment = _moment(talk[f"session_{number}_date_time"])
+        moments.append(moment)
+        lines = talk[f"session_{number}"]
+        ids = _remember_session(store, project, f"{name}-{number}", moment, lines)
+        said |= dict(zip(ids, (line["dia_id"] for line in lines), strict=True))
+    asked = tuple(
+        Asked(qa["question"], frozenset(_EVIDENCE.findall(" ".join(qa["evidence"]))))
+        for qa in told["qa"]
+        if qa["category"] in CATEGORIES
+    )
+    now = max(moments) + timedelta(days=1)
+    return Conversation(store.find_project(name), now, said, asked)
+
+
+def _sessions(talk: dict[str, Any]) -> list[int]:
+    numbers = (re.fullmatch(r"session_(\d+)", key) for key in talk)
+    return sorted(int(number[1]) for number in numbers if number)
+
+
+def _moment(text: str) -> datetime:
+    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
+
+
+def _remember_session(
+    store: Store, project: Project, session: str, moment: datetime, lines: list[dict[str, str]]
+) -> list[int]:
+    """As the worker does: an event ends the turn, its job is claimed, its memories are stored."""
+    ms = int(moment.timestamp() * 1000)
+    stop = Event("Stop", session, ms, f"{session}:stop", project, f"/{project.key}", text="-")
+    recorded = store.record([stop]).result()[0]
+    claimed = _done(store.claim_job())
+    assert claimed is not None and claimed[1] is not None
+    job, turn = claimed
+    made = Distillate(
+        Summary(),
+        tuple(
+            Observation("discovery", title=line["speaker"], narrative=line["text"])
+            for line in lines
+        ),
+        observer="bench",
+    )
+    assert _done(store.finish_job(job, turn, made))
+    memories = store.memories_of_session(recorded.session_db_id)["observations"]
+    assert isinstance(memories, list)
+    return [int(memory["id"]) for memory in memories if isinstance(memory, dict)]  # type: ignore[arg-type]
+
+
+def _done(future: "Future[Any]") -> Any:
+    return future.result()
+
+
+def ask(store: Store, conversation: Conversation, weights: Weights = WEIGHTS) -> Score:
+    total = Score()
+    filters = Filters(project_id=conversation.project_id)
+    for asked in conversation.asked:
+        found = search(store, asked.question, conversation.now, filters, limit=10, weights=weights)
+        hits = [conversation.said.get(row.memory_id) in asked.evidence for row in found.rows]
+        total += Score(1, any(hits[:5]), any(hits))
+    return total
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser("python -m bench.recall", description=__doc__)
+    parser.add_argument("--locomo", type=Path, required=True, metavar="FILE")
+    given = parser.parse_args(arguments)
+    with locomo(given.locomo) as (store, conversations):
+        total = Score()
+        for number, conversation in enumerate(conversations, 1):
+            score = ask(store, conversation)
+            print(f"  conversation {number}: {score.questions} questions, {score}", flush=True)
+            total += score
+        print(total)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,5 @@
+"""Index: what finds a memory again. Derived from the store, and may be deleted at any time.
+
+`words` makes text searchable, `documents` reads memories as documents, `full_text` keeps the
+tables, `matches` asks them.
+"""

@@ -1,0 +1,270 @@
+"""Asking the full-text tables: which documents hold these words, and what stands beside them.
+
+An expression is in FTS5's language and comes from `Expression` alone, never from a person's text.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from claude_mem.index.documents import KINDS, kind_of, memory_id_of
+from claude_mem.index.words import grams, is_unspaced, pieces
+
+Weights = tuple[float, float, float, float, float, float]  # by column of `full_text.COLUMNS`
+
+_FIELDS = (
+    "d.id, d.project_id, d.session_id, d.place, d.created_at_epoch, d.type, d.title,"
+    " d.title_stems, d.files, d.words, d.size, d.tells_time"
+)
+# What waits for the index may be gone or say something else by now.
+_UNMARKED = "d.id NOT IN (SELECT document FROM unindexed)"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    document: int
+    project_id: int
+    session_id: int
+    place: int
+    created_at_epoch: int
+    type: str
+    title: str
+    title_stems: str
+    files: str  # as JSON: read for those that are shown
+    words: int
+    size: int
+    tells_time: int
+    score: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        return kind_of(self.document)
+
+    @property
+    def memory_id(self) -> int:
+        return memory_id_of(self.document)
+
+    @property
+    def file(self) -> str | None:
+        """The first that was changed, or read."""
+        files: list[str] = json.loads(self.files)
+        return files[0] if files else None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a memory must be, whatever it says. Empty means any."""
+
+    project_id: int | None = None
+    kinds: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    concepts: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    since: int | None = None
+    until: int | None = None  # the first moment that is too late
+    session: int | None = None
+    statuses: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return self != Filters()
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    sql: str
+    values: list[object] = field(default_factory=list)
+
+
+def phrase(text: str) -> str:
+    """These words one after the other, as an FTS5 string; empty when there are none."""
+    words: list[str] = []
+    for piece in pieces(text):
+        # A lone character of an unspaced script begins a pair, or stands last: see `grams`.
+        words += grams(piece)[:-1] or [piece] if is_unspaced(piece) else [piece]
+    if not words:
+        return ""
+    lone = len(words) == 1 and len(words[0]) == 1 and is_unspaced(words[0])
+    return f'"{" ".join(words)}"' + ("*" if lone else "")
+
+
+def any_of(expressions: Iterable[str]) -> str:
+    return f"({' OR '.join(expressions)})"
+
+
+def all_of(expressions: Iterable[str]) -> str:
+    return f"({' AND '.join(expressions)})"
+
+
+def within(column: str, expression: str) -> str:
+    return f"{column} : {expression}"
+
+
+def frequency(connection: sqlite3.Connection, expression: str) -> int:
+    """In how many documents it is found."""
+    row = connection.execute(
+        "SELECT count(*) FROM memory_text WHERE memory_text MATCH ?", (expression,)
+    ).fetchone()
+    return int(row[0])
+
+
+def holding(connection: sqlite3.Connection, expression: str, limit: int) -> list[int]:
+    """The documents in which it is found, up to a limit."""
+    rows = connection.execute(
+        "SELECT rowid FROM memory_text WHERE memory_text MATCH ? LIMIT ?", (expression, limit)
+    )
+    return [row[0] for row in rows]
+
+
+def best(
+    connection: sqlite3.Connection,
+    expression: str,
+    weights: Weights,
+    filters: Filters,
+    limit: int,
+) -> list[Match]:
+    """The best by bm25 among those that pass the filters."""
+    rank = f"bm25(memory_text, {', '.join(map(repr, weights))})"
+    condition = where(filters)
+    if filters:
+        rows = connection.execute(
+            f"SELECT {_FIELDS}, -{rank} AS score FROM memory_text"
+            " CROSS JOIN documents d ON d.id = memory_text.rowid"
+            f" WHERE memory_text MATCH ? AND {condition.sql} ORDER BY score DESC, d.id LIMIT ?",
+            (expression, *condition.values, limit),
+        )
+    else:
+        rows = connection.execute(
+            f"SELECT {_FIELDS}, f.score FROM (SELECT rowid, -{rank} AS score FROM memory_text"
+            " WHERE memory_text MATCH ? ORDER BY score DESC, rowid LIMIT ?) f"
+            f" CROSS JOIN documents d ON d.id = f.rowid WHERE {condition.sql}",
+            (expression, limit),
+        )
+    return [Match(*row) for row in rows]
+
+
+def newest(
+    connection: sqlite3.Connection,
+    filters: Filters,
+    limit: int,
+    offset: int,
+    *,
+    oldest: bool = False,
+) -> list[Match]:
+    """By time alone."""
+    condition = where(filters)
+    down = "" if oldest else " DESC"
+    expression = required(filters)
+    source, values = "documents d", condition.values
+    if expression:
+        source = "memory_text CROSS JOIN documents d ON d.id = memory_text.rowid"
+        condition = Condition(f"memory_text MATCH ? AND {condition.sql}", [expression, *values])
+    rows = connection.execute(
+        f"SELECT {_FIELDS} FROM {source} WHERE {condition.sql}"
+        f" ORDER BY d.created_at_epoch{down}, d.id{down} LIMIT ? OFFSET ?",
+        (*condition.values, limit, offset),
+    )
+    return [Match(*row) for row in rows]
+
+
+def beside(
+    connection: sqlite3.Connection, documents: list[int], reach: int, filters: Filters
+) -> tuple[dict[int, list[tuple[int, int]]], dict[int, Match]]:
+    """Who stands within reach of these in their sessions, by distance; and those that pass."""
+    steps = [
+        f"SELECT c.value, {sign}{distance}, (SELECT n.id FROM documents n"
+        f" WHERE n.session_id = d.session_id AND n.place {compare} d.place"
+        f" ORDER BY n.place {order} LIMIT 1 OFFSET {distance - 1})"
+        " FROM json_each(:chosen) c JOIN documents d ON d.id = c.value"
+        for distance in range(1, reach + 1)
+        for sign, compare, order in (("", ">", "ASC"), ("-", "<", "DESC"))
+    ]
+    neighbours: dict[int, list[tuple[int, int]]] = {}
+    for document, distance, other in connection.execute(
+        " UNION ALL ".join(steps), {"chosen": json.dumps(documents)}
+    ):
+        if other is not None:
+            neighbours.setdefault(document, []).append((distance, other))
+    others = {other for near in neighbours.values() for _, other in near} - set(documents)
+    return neighbours, get(connection, sorted(others), filters)
+
+
+def get(
+    connection: sqlite3.Connection, documents: list[int], filters: Filters | None = None
+) -> dict[int, Match]:
+    condition = where(filters or Filters())
+    rows = connection.execute(
+        f"SELECT {_FIELDS} FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
+        f" AND {condition.sql}",
+        (json.dumps(documents), *condition.values),
+    )
+    return {row[0]: Match(*row) for row in rows}
+
+
+def required(filters: Filters) -> str:
+    """What the text itself must hold to pass; it finds a file or concept without reading all."""
+    expressions = [
+        within(column, any_of(known))
+        for column, values in (("files", filters.files), ("concepts", filters.concepts))
+        if (known := [text for value in values if (text := phrase(value))])
+    ]
+    return all_of(expressions) if expressions else ""
+
+
+def where(filters: Filters) -> Condition:
+    conditions, values = [_UNMARKED], []
+    for column, operator, value in (
+        ("d.project_id", "=", filters.project_id),
+        ("d.session_id", "=", filters.session),
+        ("d.created_at_epoch", ">=", filters.since),
+        ("d.created_at_epoch", "<", filters.until),
+    ):
+        if value is not None:
+            conditions.append(f"{column} {operator} ?")
+            values.append(value)
+    found: list[Condition] = []
+    if filters.kinds or filters.types:
+        found.append(_of_type(filters))
+    if filters.statuses:
+        found.append(_among(
+            "d.session_id IN (SELECT s.id FROM sdk_sessions s WHERE s.status IN", filters.statuses
+        ))  # fmt: skip
+    if filters.concepts:
+        found.append(_with_concept(filters.concepts))
+    if filters.files:
+        found.append(_with_file(filters.files))
+    conditions += [condition.sql for condition in found]
+    everything = [*values, *(value for condition in found for value in condition.values)]
+    return Condition(" AND ".join(conditions), everything)
+
+
+def _of_type(filters: Filters) -> Condition:
+    """A kind means all of it; types are those of observations."""
+    codes = [KINDS.index(kind) for kind in filters.kinds]
+    return Condition(
+        "(d.id % 4 IN (SELECT value FROM json_each(?))"
+        " OR d.type IN (SELECT value FROM json_each(?)))",
+        [json.dumps(codes), json.dumps(filters.types)],
+    )
+
+
+def _among(start: str, values: tuple[str, ...]) -> Condition:
+    return Condition(f"{start} (SELECT value FROM json_each(?)))", [json.dumps(values)])
+
+
+def _with_concept(concepts: tuple[str, ...]) -> Condition:
+    return Condition(
+        "EXISTS (SELECT 1 FROM json_each(d.concepts) c"
+        " WHERE c.value IN (SELECT value FROM json_each(?)))",
+        [json.dumps(concepts)],
+    )
+
+
+def _with_file(files: tuple[str, ...]) -> Condition:
+    """The file itself, its last names, or a folder above it."""
+    names = [name.replace("\\", "/").strip("/") for name in files]
+    return Condition(
+        "EXISTS (SELECT 1 FROM json_each(d.files) f, json_each(?) w WHERE"
+        " instr('/' || replace(f.value, '\\', '/') || '/', '/' || w.value || '/') > 0)",
+        [json.dumps(names)],
+    )

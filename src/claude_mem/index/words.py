@@ -1,0 +1,126 @@
+"""Under which words a text is found. Memories and questions are split by the same rules.
+
+FTS5 itself splits at everything but letters and digits (`snake_case`, paths, versions, flags) and
+stems English. What it cannot do is added here as more words: the parts of `useEvaluationApi` and
+`TS2345`, and pairs of characters for scripts that are written without spaces.
+"""
+
+import re
+import sqlite3
+import threading
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+
+# Marks are parts of words in many scripts; without them FTS5 would break Hindi at every vowel.
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+LONGEST_TEXT = 100_000
+MOST_EXTRAS = 5_000
+LONGEST_STEMMED = 64  # porter leaves longer ones alone
+
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+# Marks of Hebrew, Arabic and the scripts of India belong to the letter before.
+_WORD = re.compile(
+    "[^\\W_](?:[^\\W_]|[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0dff])*"
+)
+_HASH = re.compile(r"[0-9a-fA-F]{7,}")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+_SYMBOLS = re.compile(r"(?i)(?<![^\W_])([cf])(\+\+|#)(?![^\W_])")
+_SPOKEN = {"++": "plusplus", "#": "sharp"}
+_UNSAFE = re.compile("[\x00-\x1f\ud800-\udfff]")  # SQLite ends a text at NUL, and has no surrogates
+
+
+def searchable(text: str | None) -> str:
+    """The text as it is indexed."""
+    if not text:
+        return ""
+    plain = plain_text(text[:LONGEST_TEXT])
+    extras = dict.fromkeys(
+        extra for word in _WORD.findall(plain) for extra in _extras(word)
+    ) | dict.fromkeys(spoken_symbols(plain))
+    spaced = _UNSPACED.sub(lambda run: f" {' '.join(grams(run[0]))} ", plain)
+    return " ".join((spaced, *list(extras)[:MOST_EXTRAS])) if extras else spaced
+
+
+def plain_text(text: str) -> str:
+    """One form of what looks the same, and nothing that SQLite cannot hold."""
+    return unicodedata.normalize("NFKC", _UNSAFE.sub(" ", text))
+
+
+def parts_of(word: str) -> list[str]:
+    """The words within an identifier; nothing where it is one word, or a hash."""
+    if not word.isascii() or _HASH.fullmatch(word):
+        return []
+    parts = _PART.findall(word)
+    single = sum(len(part) == 1 for part in parts)
+    if len(parts) < 2 or single * 2 > len(parts):
+        return []
+    return parts
+
+
+def _extras(word: str) -> list[str]:
+    parts = parts_of(word)
+    if not parts:
+        return []
+    joined = [a + b for a, b in pairwise(parts) if len(a) == 1]  # OAuth, iPhone
+    return [" ".join(parts), *joined]
+
+
+def spoken_symbols(text: str) -> list[str]:
+    """C++ and C# would be found as c alone."""
+    return [letter + _SPOKEN[symbol] for letter, symbol in _SYMBOLS.findall(text)]
+
+
+def grams(run: str) -> list[str]:
+    """Pairs, and the last character alone: so every character begins a word."""
+    return [*(run[at : at + 2] for at in range(len(run) - 1)), run[-1]]
+
+
+def pieces(text: str) -> list[str]:
+    """The words of a plain text, with runs of unspaced script apart."""
+    found: list[str] = []
+    at = 0
+    for run in _UNSPACED.finditer(text):
+        found += _WORD.findall(text[at : run.start()])
+        found.append(run[0])
+        at = run.end()
+    return found + _WORD.findall(text[at:])
+
+
+def is_unspaced(piece: str) -> bool:
+    return _UNSPACED.fullmatch(piece) is not None
+
+
+class _Stemmer:
+    """FTS5's own tokenizer, so that its stems are the ones that the index has."""
+
+    def __init__(self) -> None:
+        self._asking = threading.Lock()
+        self._connection = sqlite3.connect(":memory:", check_same_thread=False)
+        self._connection.execute(
+            f'CREATE VIRTUAL TABLE said USING fts5(word, tokenize="{TOKENIZER}")'
+        )
+        self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(said, instance)")
+
+    def stem(self, word: str) -> str:
+        with self._asking:
+            self._connection.execute("DELETE FROM said")
+            self._connection.execute("INSERT INTO said VALUES (?)", (word,))
+            row = self._connection.execute("SELECT term FROM stems LIMIT 1").fetchone()
+        return str(row[0]) if row else word
+
+
+_stemmer: _Stemmer | None = None
+
+
+@lru_cache(maxsize=50_000)
+def stem(word: str) -> str:
+    global _stemmer
+    if len(word) > LONGEST_STEMMED:
+        return word
+    if _stemmer is None:
+        _stemmer = _Stemmer()
+    return _stemmer.stem(word)

@@ -1,0 +1,128 @@
+"""Search, the first of the three steps: which memories there are, in few words and by id."""
+
+import sqlite3
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from claude_mem.index import full_text, matches
+from claude_mem.index.matches import Filters, Match
+from claude_mem.recall.question import Question, read_question
+from claude_mem.recall.ranking import WEIGHTS, Weights, rank
+from claude_mem.recall.tokens import tokens_of_bytes
+from claude_mem.store import StoreReader
+from claude_mem.store.clock import iso
+from claude_mem.types import Json
+
+Order = Literal["relevance", "date_desc", "date_asc"]
+ORDERS: tuple[Order, ...] = ("relevance", "date_desc", "date_asc")
+ROWS = 40
+MARKS = {"observation": "", "summary": "S", "prompt": "P"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A memory in the index that is shown: enough to choose by."""
+
+    kind: str
+    memory_id: int
+    created_at_epoch: int
+    type: str
+    title: str
+    file: str | None
+    tokens: int
+    project: str
+    session_db_id: int
+    score: float
+
+    @property
+    def id(self) -> str:
+        """12, S3 or P4."""
+        return f"{MARKS[self.kind]}{self.memory_id}"
+
+    def record(self) -> dict[str, Json]:
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "memory_id": self.memory_id,
+            "created_at": iso(self.created_at_epoch),
+            "created_at_epoch": self.created_at_epoch,
+            "type": self.type,
+            "title": self.title,
+            "file": self.file,
+            "tokens": self.tokens,
+            "project": self.project,
+            "session_db_id": self.session_db_id,
+            "score": round(self.score, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    query: str
+    rows: tuple[Row, ...]
+    has_more: bool
+    waiting: int  # memories that the index has yet to read
+
+
+def search(
+    store: StoreReader,
+    query: str,
+    now: datetime,
+    filters: Filters = Filters(),  # noqa: B008 - frozen
+    limit: int = ROWS,
+    offset: int = 0,
+    order: Order = "relevance",
+    weights: Weights = WEIGHTS,
+) -> Found:
+    """Without a question, the newest that pass the filters."""
+    question = read_question(query, now)
+
+    def work(connection: sqlite3.Connection) -> Found:
+        if not full_text.is_current(connection):
+            return Found(query, (), False, full_text.waiting(connection))
+        if query and question.is_empty and not filters:
+            return Found(query, (), False, 0)  # no memory can hold it; that is not asking for all
+        found = _find(connection, question, filters, limit, offset, order, weights)
+        rows = as_rows(connection, found[:limit])
+        return Found(query, rows, len(found) > limit, full_text.waiting(connection))
+
+    return store.read(work)
+
+
+def _find(
+    connection: sqlite3.Connection,
+    question: Question,
+    filters: Filters,
+    limit: int,
+    offset: int,
+    order: Order,
+    weights: Weights,
+) -> list[Match]:
+    """One more than asked for, where there are more."""
+    if question.is_empty:
+        oldest = order == "date_asc"
+        return matches.newest(connection, filters, limit + 1, offset, oldest=oldest)
+    ranked = rank(connection, question, filters, offset + limit + 1, weights)
+    if order != "relevance":
+        ranked.sort(key=lambda m: (m.created_at_epoch, m.document), reverse=order == "date_desc")
+    return ranked[offset : offset + limit + 1]
+
+
+def as_rows(connection: sqlite3.Connection, found: list[Match]) -> tuple[Row, ...]:
+    names = dict(connection.execute("SELECT id, name FROM projects").fetchall())
+    return tuple(
+        Row(
+            kind=match.kind,
+            memory_id=match.memory_id,
+            created_at_epoch=match.created_at_epoch,
+            type=match.type,
+            title=match.title,
+            file=match.file,
+            tokens=tokens_of_bytes(match.size),
+            project=names.get(match.project_id, ""),
+            session_db_id=match.session_id,
+            score=match.score,
+        )
+        for match in found
+    )

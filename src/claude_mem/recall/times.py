@@ -1,0 +1,199 @@
+"""The time that a question speaks of: "last week", "in May", "before 7 June 2023".
+
+Spans are [since, until) in Unix milliseconds, in the zone of the moment at which it is asked.
+A month or a day without a year means that of any recent year.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+)  # fmt: skip
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
+            "seven": 7, "eight": 8, "nine": 9, "ten": 10, "few": 3, "couple of": 2}  # fmt: skip
+YEARS_BACK = 10
+FOREVER = 2**62
+
+_MONTH = r"(?P<month>" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + r")\.?"
+_YEAR = r"(?P<year>(?:19|20)\d\d)"
+_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
+_AMOUNT = r"(?P<amount>\d{1,3}|" + "|".join(_NUMBERS) + r")"
+_UNIT = r"(?P<unit>day|week|month|year)s?"
+_RELATION = r"(?:(?P<relation>before|after|since|until|till|by)\s+(?:the\s+)?)?"
+
+# In the order in which they are tried; the first that fits at a place is taken.
+_PATTERNS = tuple(
+    (name, re.compile(rf"(?i)(?<![\w-]){_RELATION}{pattern}(?![\w-])"))
+    for name, pattern in (
+        ("date", r"(?P<year>(?:19|20)\d\d)-(?P<month>[01]\d)(?:-(?P<day>[0-3]\d))?"),
+        ("date", rf"{_DAY}\s+(?:of\s+)?{_MONTH}(?:,?\s+{_YEAR})?"),
+        ("date", rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?"),
+        ("date", rf"{_MONTH},?\s+(?:of\s+)?{_YEAR}"),
+        ("month", _MONTH),
+        ("year", rf"(?:in\s+)?{_YEAR}"),
+        ("ago", rf"{_AMOUNT}\s+{_UNIT}\s+ago"),
+        ("past", rf"(?:last|past)\s+{_AMOUNT}\s+{_UNIT}"),
+        ("this", r"(?P<which>this|last|past|previous)\s+(?P<unit>week|month|year)"),
+        ("weekday", rf"(?:(?:on|last|this)\s+)?(?P<weekday>{'|'.join(_DAYS)})"),
+        ("near", r"(?P<near>the day before yesterday|yesterday|last night|today|tonight|"
+                 r"this morning|recently|lately)"),
+    )
+)  # fmt: skip
+_MONTH_MUST_FOLLOW = re.compile(
+    r"(?i)\b(?:in|during|of|last|this|since|before|after|until|till|by|early|late|mid|next)[\s-]+$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    since: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The spans that are meant, any of them; and the words that say so."""
+
+    spans: tuple[Span, ...]
+    texts: tuple[str, ...]
+
+
+def read_times(text: str, now: datetime) -> Times:
+    found: list[Span] = []
+    taken: list[tuple[int, int]] = []
+    for name, pattern in _PATTERNS:
+        for match in pattern.finditer(text[:2_000]):
+            if any(match.start() < end and start < match.end() for start, end in taken):
+                continue
+            spans = [_related(match, span) for span in _spans(name, match, text, now)]
+            if spans:
+                taken.append(match.span())
+                found += spans
+    return Times(tuple(found), tuple(text[start:end] for start, end in taken))
+
+
+def _spans(name: str, match: re.Match[str], text: str, now: datetime) -> list[Span]:
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    try:
+        return _READERS[name](match, text, today)
+    except (ValueError, OverflowError):
+        return []  # the 31st of June, a thousand years ago
+
+
+def _related(match: re.Match[str], span: Span) -> Span:
+    relation = (match["relation"] or "").lower()
+    if relation in ("before", "until", "till", "by"):
+        return Span(0, span.since if relation == "before" else span.until)
+    if relation in ("after", "since"):
+        return Span(span.until if relation == "after" else span.since, FOREVER)
+    return span
+
+
+def _date(match: re.Match[str], text: str, today: datetime) -> list[Span]:
+    month = _month_number(match["month"])
+    given = match.groupdict()
+    day = int(given["day"]) if given.get("day") else None
+    years = [int(given["year"])] if given.get("year") else _recent_years(today)
+    return [span for year in years if (span := _span_of(today, year, month, day))]
+
+
+def _month(match: re.Match[str], text: str, today: datetime) -> list[Span]:
+    """May and march are also other words: they must follow a word that says it is a month."""
+    word = match["month"].lower()
+    plain = word in ("may", "march", "mar", "jun", "dec", "sep", "oct", "jan")
+    before = text[: match.start("month")]
+    if plain and not (match["relation"] or _MONTH_MUST_FOLLOW.search(before)):
+        return []
+    months = [_span_of(today, year, _month_number(word), None) for year in _recent_years(today)]
+    return [span for span in months if span]
+
+
+def _year(match: re.Match[str], text: str, today: datetime) -> list[Span]:
+    start = today.replace(year=int(match["year"]), month=1, day=1)
+    return [_span(start, start.replace(year=start.year + 1))]
+
+
+def _ago(match: re.Match[str], text: str, today: datetime) -> list[Span]:
+    """As exactly as it was said: three weeks ago is a week, give or take a few days."""
+    unit = match["unit"].lower()
+    days = _amount(match) * {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
+    spread = {"day": 0, "week": 4, "month": 15, "year": 183}[unit]
+    middle = today - timedelta(days=days)
+    return [_span(middle - timedelta(days=spread), middle + timedelta(days=spread + 1))]
+
+
+def _past(match: re.Match[str], text: str, today: datetime) -> list[Span]:
+    days = _amount(match) * {"day": 1, "week": 7, "month": 31, "year": 366}[match["unit"].lower()]
+    return [_span(today - timedelta(days=days), today + timedelta(days=1))]
+
+
+def _this(match: re.Match[str], text: str, today: datetime) -> list[Span]:
+    start = _start_of(match["unit"].lower(), today)
+    if match["which"].lower() == "this":
+        return [_span(start, today + timedelta(days=1))]
+    return [_span(_start_of(match["unit"].lower(), start - timedelta(days=1)), start)]
+
+
+def _weekday(match: re.Match[str], text: str, today: datetime) -> list[Span]:
+    """The latest that is over."""
+    back = (today.weekday() - _DAYS.index(match["weekday"].lower()) - 1) % 7 + 1
+    start = today - timedelta(days=back)
+    return [_span(start, start + timedelta(days=1))]
+
+
+def _near(match: re.Match[str], text: str, today: datetime) -> list[Span]:
+    word = match["near"].lower()
+    back, length = {
+        "the day before yesterday": (2, 1),
+        "yesterday": (1, 1),
+        "last night": (1, 1),
+        "recently": (14, 15),
+        "lately": (14, 15),
+    }.get(word, (0, 1))
+    start = today - timedelta(days=back)
+    return [_span(start, start + timedelta(days=length))]
+
+
+_READERS = {
+    "date": _date, "month": _month, "year": _year, "ago": _ago, "past": _past, "this": _this,
+    "weekday": _weekday, "near": _near,
+}  # fmt: skip
+
+
+def _amount(match: re.Match[str]) -> int:
+    word = match["amount"].lower()
+    return _NUMBERS.get(word) or int(word)
+
+
+def _month_number(word: str) -> int:
+    if word.isdecimal():
+        return int(word)
+    return next(at for at, name in enumerate(_MONTHS, 1) if name[:3] == word[:3].lower())
+
+
+def _recent_years(today: datetime) -> list[int]:
+    return list(range(today.year - YEARS_BACK, today.year + 1))
+
+
+def _span_of(today: datetime, year: int, month: int, day: int | None) -> Span | None:
+    try:
+        start = today.replace(year=year, month=month, day=day or 1)
+    except ValueError:
+        return None  # 29 February
+    if day is not None:
+        return _span(start, start + timedelta(days=1))
+    return _span(start, _start_of("month", start + timedelta(days=32)))
+
+
+def _start_of(unit: str, day: datetime) -> datetime:
+    if unit == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if unit == "month" else day.replace(month=1, day=1)
+
+
+def _span(since: datetime, until: datetime) -> Span:
+    return Span(int(since.timestamp() * 1000), int(until.timestamp() * 1000))

@@ -1,0 +1,63 @@
+"""Memories put into a story as an observer would make them, without its events."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from claude_mem.index.matches import Filters
+from claude_mem.recall.search import Found, search
+from claude_mem.types import Distillate, Event, Observation, Project, Summary
+from tests.story import Story
+
+HARBOR = Project("harbor", "harbor")
+
+
+def remember(
+    story: Story,
+    *observations: Observation | str,
+    session: str = "s",
+    prompt: str | None = None,
+    summary: Summary | None = None,
+    project: Project = HARBOR,
+    at: datetime | None = None,
+) -> list[int]:
+    """One more turn of a session, distilled; a text is an observation of that title. Their ids."""
+    story.now = int(at.timestamp() * 1000) if at else story.now + 60_000
+    turn = f"{session}-{story.now}"
+    about = (session, story.now, turn, project, f"/{project.key}")
+    if prompt:
+        story.store.record([Event("UserPromptSubmit", *about, prompt_id=turn, prompt=prompt)])
+    stop = Event("Stop", about[0], about[1], f"{turn}-stop", *about[3:], prompt_id=turn, text="-")
+    story.store.record([stop]).result()
+    return distil_as(story, observations, summary)
+
+
+def distil_as(
+    story: Story, observations: Sequence[Observation | str], summary: Summary | None = None
+) -> list[int]:
+    """What is due, as this."""
+    job, turn = story.claim()
+    made = Distillate(
+        summary or Summary(),
+        tuple(Observation("change", title=o) if isinstance(o, str) else o for o in observations),
+    )
+    assert story.store.finish_job(job, turn, made).result()
+    return [
+        int(identity)
+        for identity in story.column(
+            "SELECT id FROM observations WHERE turn_id = ? ORDER BY ordinal", turn.id
+        )
+    ]
+
+
+def look(story: Story, query: str, filters: Filters | None = None, limit: int = 40) -> Found:
+    now = datetime.fromtimestamp(story.now / 1000, UTC)
+    return search(story.store, query, now, filters or Filters(), limit)
+
+
+def titles(story: Story, query: str, filters: Filters | None = None) -> list[str]:
+    """Of what is found, the best first."""
+    return [row.title for row in look(story, query, filters).rows]
+
+
+def ids(story: Story, query: str, filters: Filters | None = None) -> list[str]:
+    return [row.id for row in look(story, query, filters).rows]

@@ -1,0 +1,216 @@
+"""The index follows the memories, whoever writes them, and can be made again from them."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claude_mem.index import full_text
+from claude_mem.index.words import grams, parts_of, searchable
+from claude_mem.store.migrations import MIGRATIONS
+from claude_mem.types import Observation, Summary
+from tests.conftest import Home
+from tests.payloads import edit, prompt, stop
+from tests.remembering import distil_as, ids, remember, titles
+from tests.story import Story
+
+
+def contents(story: Story) -> list[list[dict[str, Any]]]:
+    """All that the index holds."""
+    return [
+        story.rows(f"SELECT {key} AS id, * FROM {table} ORDER BY {key}")
+        for table, key in (("documents", "id"), ("memory_text", "rowid"), ("unindexed", "id"))
+    ]
+
+
+def outside(story: Story, *statements: str) -> None:
+    """As another program would write, which knows nothing of ours."""
+    with closing(sqlite3.connect(story.layout.database, timeout=10)) as connection, connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        for statement in statements:
+            connection.execute(statement)
+
+
+def test_an_observation_a_summary_and_a_prompt_are_found_as_soon_as_they_are_stored(
+    story: Story,
+) -> None:
+    remember(
+        story,
+        "The beacon flickers",
+        prompt="Look at the beacon please",
+        summary=Summary(request="Beacon duty", learned="Salt in the lamp"),
+    )
+    assert set(ids(story, "beacon")) == {"1", "S1", "P1"}
+    assert "S1" in ids(story, "salt")
+
+
+def test_a_revised_turn_is_found_by_its_new_words_alone(story: Story) -> None:
+    remember(story, "The relay clicks", "The fuse is bent", session="s")
+    story.tell(stop("again", session_id="s", prompt_id=f"s-{story.now}"))
+    distil_as(story, ["The anchor drags"])
+    assert titles(story, "anchor") == ["The anchor drags"]
+    assert not titles(story, "relay")
+    assert not titles(story, "fuse")
+
+
+def test_what_goes_with_its_session_is_not_found_any_more(story: Story) -> None:
+    remember(story, "The relay clicks", session="gone", prompt="Mend the relay")
+    remember(story, "The relay hums", session="stays")
+    story.store.delete_session(story.session_db_id("gone")).result()
+    assert titles(story, "relay") == ["The relay hums"]
+    assert len(story.rows("SELECT rowid FROM memory_text")) == 1
+
+
+def test_a_prompt_that_turns_out_to_be_private_takes_its_memories_out_of_the_index(
+    story: Story,
+) -> None:
+    story.tell(edit(), stop())
+    story.distil()
+    assert story.rows("SELECT 1 FROM documents")
+    story.tell(prompt(" "))
+    assert not story.rows("SELECT 1 FROM documents")
+
+
+def test_what_another_program_deletes_or_changes_is_not_found_before_it_is_indexed_anew(
+    story: Story,
+) -> None:
+    first, second = remember(story, "The relay clicks", "The relay hums")
+    outside(
+        story,
+        f"DELETE FROM observations WHERE id = {first}",
+        f"UPDATE observations SET title = 'The rope' WHERE id = {second}",
+    )
+    assert not titles(story, "relay")
+    story.store.write(full_text.refresh).result()
+    assert titles(story, "rope") == ["The rope"]
+    assert not titles(story, "relay")
+
+
+def test_memories_from_before_the_index_are_found_after_the_migration(tmp_path: Path) -> None:
+    with Story(tmp_path) as story:
+        remember(story, "The relay clicks")
+        outside(
+            story,
+            *(f"DROP TABLE {table}" for table in ("memory_text", "documents", "index_version")),
+            *(f"DROP TRIGGER {name}" for name in story.column(
+                "SELECT name FROM sqlite_master WHERE type = 'trigger'")),
+            "DROP TABLE unindexed",
+            f"DELETE FROM schema_migrations WHERE name = '{full_text_migration()}'",
+        )  # fmt: skip
+    with Story(tmp_path) as story:
+        assert not titles(story, "relay")
+        story.store.write(full_text.refresh).result()
+        assert titles(story, "relay") == ["The relay clicks"]
+
+
+def full_text_migration() -> str:
+    (name,) = (name for name, _ in MIGRATIONS if name.endswith("full_text"))
+    return name
+
+
+@pytest.mark.parametrize("table", ["memory_text", "documents", "index_version"])
+def test_a_dropped_index_costs_no_memory_and_comes_back_with_the_next_write(
+    story: Story, table: str
+) -> None:
+    remember(story, "The relay clicks")
+    outside(story, f"DROP TABLE {table}")
+    assert not titles(story, "relay")
+    remember(story, "The fuse is bent")
+    assert titles(story, "relay") == ["The relay clicks"]
+    assert titles(story, "fuse") == ["The fuse is bent"]
+
+
+def test_an_index_that_cannot_be_written_costs_no_memory(
+    story: Story, caplog: pytest.LogCaptureFixture
+) -> None:
+    remember(story, "The relay clicks")
+    outside(story, "DROP TABLE memory_text", "CREATE TABLE memory_text (x)")
+    remember(story, "The fuse is bent")
+    assert story.column("SELECT count(*) FROM observations") == [2]
+    assert "claude-mem reindex" in caplog.text
+    full_text.rebuild(story.store)
+    assert titles(story, "fuse") == ["The fuse is bent"]
+
+
+def test_a_rebuilt_index_is_the_one_that_grew(story: Story) -> None:
+    remember(story, "One", Observation("bugfix", narrative="Two", facts=("three",)), prompt="Four")
+    remember(story, "Five", session="t", summary=Summary(request="Six", files_read=("a.py",)))
+    story.tell(stop("again", session_id="t", prompt_id=f"t-{story.now}"))
+    distil_as(story, ["Seven", "Eight"], Summary(completed="Nine"))
+    grown = contents(story)
+    assert full_text.rebuild(story.store) == len(grown[0]) == 6
+    assert contents(story) == grown
+
+
+def test_a_rebuild_takes_more_than_one_piece_when_there_is_more(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(story, *(f"Pier {number}" for number in range(12)))
+    grown = contents(story)
+    monkeypatch.setattr(full_text, "CHUNK", 5)
+    assert full_text.rebuild(story.store) == 12
+    assert contents(story) == grown
+
+
+def test_other_rules_for_words_rebuild_the_index(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(story, "The relay clicks")
+    monkeypatch.setattr(full_text, "VERSION", full_text.VERSION + 1)
+    assert not titles(story, "relay")  # rather nothing than what other rules made
+
+
+def test_an_empty_summary_is_no_document(story: Story) -> None:
+    remember(story, "The relay clicks")
+    assert story.column("SELECT type FROM documents") == ["change"]
+
+
+@pytest.mark.parametrize(
+    ("word", "parts"),
+    [
+        ("useEvaluationApi", ["use", "Evaluation", "Api"]),
+        ("HTTPServer", ["HTTP", "Server"]),
+        ("TS2345", ["TS", "2345"]),
+        ("sha256", ["sha", "256"]),
+        ("harbor", []),
+        ("ENOENT", []),
+        ("9f86d081884c7d65", []),
+        ("2024", []),
+    ],
+)
+def test_identifiers_are_taken_apart_and_hashes_are_not(word: str, parts: list[str]) -> None:
+    assert parts_of(word) == parts
+
+
+def test_every_character_of_an_unspaced_script_begins_a_word() -> None:
+    assert grams("数据库") == ["数据", "据库", "库"]
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_indexed(text: str) -> None:
+    made = searchable(text)
+    assert "\0" not in made
+    made.encode()
+
+
+def test_reindex_mends_the_index_while_the_worker_runs(home: Home) -> None:
+    home.start_worker()
+    home.hook(prompt("Mend the northern lantern"))
+    home.hook(stop("It glows"))
+    home.wait_settled()
+    with closing(sqlite3.connect(home.layout.database, timeout=10)) as connection, connection:
+        connection.execute("DELETE FROM documents")
+    done = home.command("reindex")
+    assert done.stdout == "indexed 2 memories\n"
+    assert len(home.rows("SELECT 1 FROM documents")) == 2
+
+
+def test_reindex_without_a_memory_says_so_and_creates_nothing(home: Home) -> None:
+    done = home.command("reindex")
+    assert done.returncode == 1
+    assert "Nothing is remembered yet" in done.stderr
+    assert not home.layout.database.exists()

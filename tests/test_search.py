@@ -1,0 +1,280 @@
+"""What is found for a question, what is not, and in which order."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from claude_mem.index.matches import Filters
+from claude_mem.recall.search import search
+from claude_mem.types import Observation, Project, Summary
+from tests.remembering import ids, look, remember, titles
+from tests.story import Story
+
+MONDAY = datetime(2026, 3, 9, 12, tzinfo=UTC)
+
+
+def narrative(text: str, title: str = "A thing") -> Observation:
+    return Observation("discovery", title=title, narrative=text)
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("useEvaluationApi returns a new object", "evaluation api"),
+        ("useEvaluationApi returns a new object", "useEvaluationApi"),
+        ("useEvaluationApi returns a new object", "useevaluationapi"),
+        ("the evaluation api is slow", "evaluationApi"),
+        ("parse_config_file is pure", "config file"),
+        ("parse_config_file is pure", "parse_config_file"),
+        ("readConfigFile is pure", "read_config_file"),
+        ("the flag is long-running", "long-running"),
+        ("mended src/store/queue.py", "queue.py"),
+        ("mended src/store/queue.py", "src/store/queue.py"),
+        ("mended C:\\work\\queue.py", "work queue"),
+        ("asyncio.wait_for was missing", "asyncio.wait_for"),
+        ("asyncio.wait_for was missing", "wait for asyncio"),
+        ("needs version 2.14.1 or later", "2.14.1"),
+        ("pass --force to overwrite", "--force"),
+        ("pass --force to overwrite", "force overwriting"),
+        ("fails with TS2345 again", "ts2345"),
+        ("fails with TS2345 again", "2345"),
+        ("fails with E1234 again", "E1234"),
+        ("open: ENOENT", "enoent"),
+        ("OAuth2Client expired", "oauth client"),
+        ("HTTPServer expired", "http server"),
+        ("the lamps were blinking", "blink lamp"),
+        ("written in C++ and C#", "c++"),
+        ("written in C++ and C#", "C#"),
+        ("a naïve café", "naive cafe"),
+        ("数据库连接失败", "连接"),
+        ("数据库连接失败", "失"),
+        ("数据库连接失败", "败"),
+        ("数据库连接失败", "为什么数据库会失败"),
+        ("使用SQLite数据库", "sqlite"),
+        ("港の灯台が二度点滅する", "灯台"),
+        ("港の灯台が二度点滅する", "する"),
+        ("데이터베이스를 고쳤다", "데이터"),
+        ("प्रकाश स्तंभ ठीक है", "स्तंभ"),
+        ("маяки мигают", "МАЯКИ"),
+        ("ฐานข้อมูลเสีย", "ข้อมูล"),
+        ("ＦＵＬＬ ｗｉｄｔｈ", "full width"),
+    ],
+)
+def test_a_memory_is_found_by_what_it_says(story: Story, text: str, query: str) -> None:
+    remember(story, narrative(text), session="a")
+    remember(story, narrative("something else entirely"), session="b")
+    assert ids(story, query) == ["1"]
+
+
+def test_every_part_of_a_memory_is_searched(story: Story) -> None:
+    remember(
+        story,
+        Observation(
+            "bugfix", "alpha", "bravo", "charlie", ("delta",), ("echo",), ("foxtrot.py",),
+            ("golf.py",),
+        ),
+        prompt="hotel",
+        summary=Summary("india", "juliett", "kilo", "lima", "mike", ("november.py",), ("oscar",),
+                        "papa"),
+    )  # fmt: skip
+    for word in "alpha bravo charlie delta echo foxtrot golf".split():  # noqa: SIM905
+        assert ids(story, word) == ["1"], word
+    for word in "india juliett kilo lima mike november oscar papa".split():  # noqa: SIM905
+        assert ids(story, word) == ["S1"], word
+    assert ids(story, "hotel") == ["P1"]
+
+
+def test_any_word_may_match_and_more_words_match_better(story: Story) -> None:
+    remember(story, "The relay clicks", session="a")
+    remember(story, "The relay fuse clicks", session="b")
+    remember(story, "An unrelated rope", session="c")
+    assert titles(story, "relay fuse") == ["The relay fuse clicks", "The relay clicks"]
+
+
+def test_a_phrase_in_quotes_must_match(story: Story) -> None:
+    remember(story, "The light is red", session="a")
+    remember(story, "Red is the light", session="b")
+    assert titles(story, '"light is red"') == ["The light is red"]
+    assert titles(story, 'harbour "red is"') == ["Red is the light"]
+    assert not titles(story, '"light red"')
+
+
+def test_a_word_with_a_dash_before_it_must_not_match(story: Story) -> None:
+    remember(story, "The relay clicks", session="a")
+    remember(story, "The relay hums", session="b")
+    assert titles(story, "relay -hums") == ["The relay clicks"]
+    assert titles(story, 'relay -"the relay clicks"') == ["The relay hums"]
+
+
+def test_stop_words_find_nothing_beside_a_word_that_tells_something(story: Story) -> None:
+    remember(story, "What is in the box", session="a")
+    remember(story, "The relay clicks", session="b")
+    assert titles(story, "what is in the relay") == ["The relay clicks"]
+    assert titles(story, "what is in the") == ["What is in the box"]
+
+
+# Honesty
+
+
+@pytest.mark.parametrize(
+    "query", ["kubernetes", "  ", "🗼", "-relay", '""', "*", "AND", "NEAR(", "\0", "\ud800"]
+)
+def test_nothing_is_found_where_there_is_nothing(story: Story, query: str) -> None:
+    remember(story, "The relay clicks")
+    assert not look(story, query).rows
+
+
+def test_a_row_that_shares_one_common_word_with_a_long_question_is_noise(story: Story) -> None:
+    for number in range(30):
+        remember(story, f"Mended the deploy of pier {number}", session=f"s{number}")
+    question = "why did the kubernetes ingress controller reject websocket upgrades after deploy"
+    assert not titles(story, question)
+    assert titles(story, "deploy")
+
+
+# Order
+
+
+def test_a_memory_beside_a_hit_answers_a_question(story: Story) -> None:
+    for number in range(6):
+        remember(story, f"Ropes of pier {number} were counted", session=f"other {number}")
+    remember(
+        story,
+        "Which bulb suits the northern lighthouse lantern?",
+        "Sodium, forty watts",
+        "The gulls were loud",
+        "Paint dried",
+        session="talk",
+    )
+    found = titles(story, "Which bulb does the northern lighthouse lantern need?")
+    assert found[:2] == ["Which bulb suits the northern lighthouse lantern?", "Sodium, forty watts"]
+
+
+def test_a_neighbour_comes_in_neither_for_a_keyword_nor_for_a_phrase(story: Story) -> None:
+    remember(story, "The lantern needs a bulb for the northern pier", "Sodium, forty watts")
+    assert len(titles(story, "lantern")) == 1
+    assert len(titles(story, '"lantern needs a bulb" northern pier')) == 1
+
+
+def test_neighbours_lend_nothing_across_sessions(story: Story) -> None:
+    remember(story, "The lantern needs a bulb for the northern pier", session="a")
+    remember(story, "Sodium, forty watts", session="b")
+    assert len(titles(story, "which bulb does the lantern of the northern pier need")) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "when"),
+    [
+        ("relay yesterday", "yesterday"),
+        ("relay last week", "yesterday"),
+        ("the relay on Thursday", "thursday"),
+        ("what about the relay 3 weeks ago", "february"),
+        ("relay in January", "january"),
+        ("relay on 8 January", "january"),
+        ("relay 2026-01-08", "january"),
+        ("relay before February", "january"),
+        ("relay in August 2025", "august"),
+        ("relay in 2025", "august"),
+    ],
+)
+def test_the_time_in_a_question_lifts_the_memories_of_that_time(
+    story: Story, query: str, when: str
+) -> None:
+    days = {"august": 200, "january": 60, "february": 21, "thursday": 4, "yesterday": 1, "now": 0}
+    rows = {
+        remember(story, "The relay clicked", session=name, at=MONDAY - timedelta(days=ago))[0]: name
+        for name, ago in days.items()
+    }
+    story.now = int(MONDAY.timestamp() * 1000)
+    names = [rows[row.memory_id] for row in look(story, query).rows]
+    assert names[0] == when
+    assert len(names) == len(days)
+
+
+# Filters
+
+
+@pytest.fixture
+def library(story: Story) -> Story:
+    """Three projects' worth of relays."""
+    remember(
+        story,
+        Observation("bugfix", "Relay bug", concepts=("gotcha",), files_modified=("src/relay.py",)),
+        Observation("decision", "Relay choice", files_read=("docs/relay.md",)),
+        session="one",
+        prompt="Mend the relay",
+        at=MONDAY - timedelta(days=10),
+    )
+    remember(story, "Relay elsewhere", session="two", project=Project("dock", "dock"), at=MONDAY)
+    return story
+
+
+def test_a_filter_leaves_only_what_passes_it(library: Story) -> None:
+    day = int((MONDAY - timedelta(days=1)).timestamp() * 1000)
+    session = library.session_db_id("one")
+    expected = {
+        Filters(project_id=library.store.find_project("dock")): {"Relay elsewhere"},
+        Filters(types=("bugfix", "decision")): {"Relay bug", "Relay choice"},
+        Filters(kinds=("prompt",)): {"Mend the relay"},
+        Filters(kinds=("prompt",), types=("bugfix",)): {"Mend the relay", "Relay bug"},
+        Filters(concepts=("gotcha",)): {"Relay bug"},
+        Filters(files=("src/relay.py",)): {"Relay bug"},
+        Filters(files=("relay.md", "relay.py")): {"Relay bug", "Relay choice"},
+        Filters(files=("src",)): {"Relay bug"},
+        Filters(files=("elay.py",)): set(),
+        Filters(since=day): {"Relay elsewhere"},
+        Filters(until=day): {"Relay bug", "Relay choice", "Mend the relay"},
+        Filters(session=session): {"Relay bug", "Relay choice", "Mend the relay"},
+        Filters(statuses=("completed",)): set(),
+        Filters(statuses=("active",), types=("change",)): {"Relay elsewhere"},
+    }
+    for filters, names in expected.items():
+        assert set(titles(library, "relay", filters)) == names, filters
+        assert set(titles(library, "", filters)) == names, filters
+
+
+def test_without_a_question_the_newest_comes_first(library: Story) -> None:
+    assert titles(library, "")[0] == "Relay elsewhere"
+
+
+def test_a_filter_also_holds_back_neighbours(library: Story) -> None:
+    question = "which relay bug was it in the morning"
+    assert titles(library, question, Filters(types=("bugfix",))) == ["Relay bug"]
+
+
+def test_pages_are_parts_of_one_list(story: Story) -> None:
+    for number in range(9):
+        remember(story, f"Relay {number}", session=f"s{number}")
+    now = datetime.fromtimestamp(story.now / 1000, UTC)
+    whole = search(story.store, "relay", now, limit=9)
+    pages = [search(story.store, "relay", now, limit=4, offset=offset) for offset in (0, 4, 8)]
+    assert [row for page in pages for row in page.rows] == list(whole.rows)
+    assert [page.has_more for page in pages] == [True, True, False]
+    assert not whole.has_more
+
+
+@pytest.mark.parametrize(("order", "first"), [("date_desc", "Relay 2"), ("date_asc", "Relay 0")])
+def test_hits_can_be_ordered_by_time(story: Story, order: str, first: str) -> None:
+    for number in range(3):
+        remember(story, f"Relay {number}", session=f"s{number}")
+    now = datetime.fromtimestamp(story.now / 1000, UTC)
+    found = search(story.store, "relay", now, order=order)  # type: ignore[arg-type]
+    assert found.rows[0].title == first
+
+
+@settings(max_examples=200)
+@given(query=st.text(max_size=120) | st.sampled_from(["'; DROP TABLE documents; --", "a" * 200]))
+def test_any_text_is_a_valid_question(library: Story, query: str) -> None:
+    look(library, query)
+
+
+def test_a_question_of_a_hundred_kilobytes_is_answered(library: Story) -> None:
+    assert ids(library, "relay " + "relay-" * 16_000)
+    look(library, " ".join(map(str, range(20_000))))
+    look(library, '"' * 100_000)
+    look(library, "港" * 40_000)
