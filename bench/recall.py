@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,11 @@ class Score:
     def __add__(self, other: "Score") -> "Score":
         return Score(self.questions + other.questions, self.at_5 + other.at_5,
                      self.at_10 + other.at_10)  # fmt: skip
+
+    @property
+    def value(self) -> int:
+        """What tuning wants more of."""
+        return self.at_5 + self.at_10
 
     def __str__(self) -> str:
         of = max(self.questions, 1)
@@ -138,11 +143,74 @@ def ask(store: Store, conversation: Conversation, weights: Weights = WEIGHTS) ->
     return total
 
 
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "forward": ((0.3, 0.0), (0.3, 0.1), (0.4, 0.1), (0.5, 0.1), (0.5, 0.2)),
+    "backward": ((0.2, 0.0), (0.2, 0.1), (0.25, 0.1), (0.3, 0.1), (0.3, 0.2)),
+    "length": (0.1, 0.15, 0.2, 0.25, 0.3),
+    "title": (0.4, 0.6, 0.8, 1.0, 1.5),
+    "time": (0.5, 1.0, 1.5, 2.0),
+    "told_later": (0.0, 0.25, 0.5, 1.0),
+    "when": (0.0, 0.15, 0.3, 0.5),
+}
+
+
+class Tuning:
+    """Weights changed one at a time, as long as that helps on the conversations given."""
+
+    def __init__(self, store: Store, conversations: list[Conversation]) -> None:
+        self._store, self._conversations = store, conversations
+        self._known: dict[tuple[Weights, int], Score] = {}
+
+    def score(self, weights: Weights, chosen: list[int]) -> Score:
+        total = Score()
+        for number in chosen:
+            if (weights, number) not in self._known:
+                found = ask(self._store, self._conversations[number], weights)
+                self._known[weights, number] = found
+            total += self._known[weights, number]
+        return total
+
+    def best(self, chosen: list[int], rounds: int = 2) -> Weights:
+        weights = WEIGHTS
+        for _ in range(rounds):
+            before = weights
+            for name, values in CHOICES.items():
+                tried = [weights, *(replace(weights, **{name: value}) for value in values)]
+                weights = max(tried, key=lambda w: self.score(w, chosen).value)
+            if weights == before:
+                break
+        return weights
+
+    def report(self) -> None:
+        everyone = list(range(len(self._conversations)))
+        held_out = Score()
+        for number in everyone:
+            weights = self.best([other for other in everyone if other != number])
+            score = self.score(weights, [number])
+            held_out += score
+            print(f"  without {number + 1}: {_differences(weights)}; on it {score}", flush=True)
+        print(f"  held out: {held_out}")
+        weights = self.best(everyone)
+        print(f"  tuned on all: {_differences(weights)}; {self.score(weights, everyone)}")
+
+
+def _differences(weights: Weights) -> str:
+    changed = [
+        f"{name} {getattr(weights, name)}"
+        for name in CHOICES
+        if getattr(weights, name) != getattr(WEIGHTS, name)
+    ]
+    return ", ".join(changed) or "as they are"
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m bench.recall", description=__doc__)
     parser.add_argument("--locomo", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--tune", action="store_true", help="also try other weights; minutes")
     given = parser.parse_args(arguments)
     with locomo(given.locomo) as (store, conversations):
+        if given.tune:
+            Tuning(store, conversations).report()
         total = Score()
         for number, conversation in enumerate(conversations, 1):
             score = ask(store, conversation)

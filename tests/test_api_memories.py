@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from claude_mem.config import SETTINGS
 from claude_mem.hook import spool
+from claude_mem.recall.parameters import LARGEST_BATCH
 from claude_mem.server.app import public_routes
-from claude_mem.server.requests import LARGEST_BATCH, LARGEST_PAGE
+from claude_mem.server.requests import LARGEST_PAGE
 from tests import payloads
 from tests.api import SESSION_START, Api, open_api, record_header
 from tests.payloads import PROJECT_DIR, SESSION, Payload, as_bytes
@@ -205,7 +206,7 @@ def test_a_batch_of_nothing_is_empty(api: Api) -> None:
 
 @pytest.mark.parametrize(
     "ids",
-    [None, 1, "1", {"1": 1}, ["1"], [1.0], [True], [None], [[1]], [-1], [2**63],
+    [None, 1, "1", {"1": 1}, ["X1"], [1.0], [True], [None], [[1]], [-1], [2**63],
      [1] * (LARGEST_BATCH + 1), ["x" * 100_000]],
 )  # fmt: skip
 def test_a_batch_of_what_are_no_ids_is_refused(api: Api, ids: Any) -> None:

@@ -29,7 +29,7 @@ def as_json(home: Home, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", ["status", "sessions", "stats", "context", "settings"])
+@pytest.mark.parametrize("name", ["status", "sessions", "stats", "context", "settings", "search"])
 def test_before_there_is_memory_each_command_says_so_and_creates_nothing(
     home: Home, name: str
 ) -> None:
@@ -229,3 +229,50 @@ def test_the_demo_plays_any_transcript(home: Home, tmp_path: Path) -> None:
     path.write_text("nothing\n")
     refused = home.command("demo", "--transcript", str(path))
     assert refused.returncode == 1 and "holds no session" in refused.stderr
+
+
+def test_search_lists_what_is_found_with_its_id(remembering: Home) -> None:
+    rows = as_json(remembering, "search", "blinks", "twice")["results"]
+    assert {row["id"] for row in rows} == {"1", "S1", "P1"}
+    text = remembering.command("search", "blinks", "--type", "change").stdout
+    assert "light.py\n#1 " in text
+    assert "\x1b" not in text
+
+
+def test_search_marks_the_words_of_the_question_on_a_terminal_alone(remembering: Home) -> None:
+    shown = on_a_terminal(remembering, "search", "blinking", "--type", "prompts")
+    assert "\x1b[1mblink\x1b[0m" in shown
+
+
+def test_search_takes_a_word_to_leave_out_and_refuses_an_unknown_option(
+    remembering: Home,
+) -> None:
+    rows = as_json(remembering, "search", "light", "-twice")["results"]
+    assert [row["id"] for row in rows] == ["1"]
+    refused = remembering.command("search", "blink", "--projct=harbor")
+    assert refused.returncode == 1
+    assert "there is no option --projct=harbor" in refused.stderr
+
+
+def test_search_says_plainly_that_nothing_was_found(remembering: Home) -> None:
+    assert remembering.command("search", "zeppelin").stdout == "Nothing found.\n"
+    assert remembering.command("timeline", "zeppelin").stdout == "Nothing found.\n"
+
+
+@pytest.mark.parametrize("arguments", [("--limit", "many"), ("--since", "then"), ("--type", "x")])
+def test_a_search_that_makes_no_sense_ends_with_one_clear_line(
+    remembering: Home, arguments: tuple[str, ...]
+) -> None:
+    refused = remembering.command("search", "blink", *arguments)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("claude-mem: ")
+    assert refused.stderr.count("\n") == 1
+
+
+def test_timeline_shows_what_stood_around_an_id_or_an_answer(remembering: Home) -> None:
+    assert [row["id"] for row in as_json(remembering, "timeline", "1")["results"]] == [
+        "P1", "1", "S1",
+    ]  # fmt: skip
+    assert "<-- anchor" in remembering.command("timeline", "S1", "--before", "1").stdout
+    asked = as_json(remembering, "timeline", "blinks", "twice", "--before=0", "--after=0")
+    assert [row["id"] for row in asked["results"]] == [asked["anchor"]]

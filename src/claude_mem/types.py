@@ -12,6 +12,7 @@ OBSERVATION_TYPES: tuple[ObservationType, ...] = (
 )  # fmt: skip
 
 SessionStatus = Literal["active", "completed", "failed", "interrupted"]
+SESSION_STATUSES: tuple[SessionStatus, ...] = ("active", "completed", "failed", "interrupted")
 
 
 @dataclass(frozen=True, slots=True)

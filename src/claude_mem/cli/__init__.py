@@ -21,6 +21,8 @@ It watches through the agent's hooks and needs no commands to work. These show w
   claude-mem status            is it running, is anything stuck
   claude-mem context           what the next session here will be given
   claude-mem sessions          what was worked on
+  claude-mem search QUESTION   find a memory by what it says
+  claude-mem timeline 12       what happened around it
   claude-mem show 12 S3 P4     an observation, a summary, a prompt
   claude-mem demo              see it work, in a temporary home
 """

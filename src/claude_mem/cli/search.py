@@ -1,13 +1,116 @@
 """search, timeline and reindex: finding a memory again, and mending what finds it."""
 
+import re
+import sys
+from datetime import datetime
+
 import click
 
-from claude_mem.cli.output import counted
-from claude_mem.cli.people import NOTHING_YET
+from claude_mem.cli.output import as_json_option, counted, print_json
+from claude_mem.cli.people import NOTHING_YET, reading
 from claude_mem.config import Settings
-from claude_mem.errors import NotFound
+from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import full_text
+from claude_mem.index.words import pieces, plain_text, stem
+from claude_mem.recall.compact import Show, search_text, timeline_text
+from claude_mem.recall.parameters import asked_search, asked_timeline
+from claude_mem.recall.question import read_question
+from claude_mem.recall.timeline import read_anchor
+from claude_mem.server.search import found_record, timeline_record
 from claude_mem.store import Store
+from claude_mem.types import OBSERVATION_TYPES, Json
+
+# `-word` is part of the question: no option here has a short name.
+_QUERY = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+_OPTION = re.compile(r"--[\w-]+(=.*)?", re.DOTALL)
+_WORD = re.compile(r"\w+")
+
+
+@click.command(context_settings=_QUERY)
+@click.argument("query", nargs=-1, type=click.UNPROCESSED)
+@click.option("--project", help="Only this project, by name or key.")
+@click.option("--type", "type_", help=f"{', '.join(OBSERVATION_TYPES)}, summaries or prompts.")
+@click.option("--concept", "concepts", help="Only with this concept; several with commas.")
+@click.option("--file", "files", help="Only about this file or folder; several with commas.")
+@click.option("--since", "date_start", help="From this day on, like 2026-03-09.")
+@click.option("--until", "date_end", help="To this day.")
+@click.option("--session", help="Only this session, by the id that `claude-mem sessions` shows.")
+@click.option("--status", help="Only sessions that are active, completed, failed, interrupted.")
+@click.option("--order", help="relevance, date_desc or date_asc.")
+@click.option("--limit", help="How many rows; 40 unless told.")
+@click.option("--offset", help="How many rows to pass over.")
+@as_json_option
+@click.pass_obj
+def search(
+    settings: Settings, /, query: tuple[str, ...], as_json: bool, **options: str | None
+) -> None:
+    """Find memories by what they say.
+
+    \b
+    claude-mem search why does the light flicker
+    claude-mem search '"exact phrase" relay -fuse'
+    claude-mem search --file src/light.py --since 2026-03-01
+
+    Any word may match, a phrase in quotes must, -word must not. "last week" or "in May" prefers
+    memories of that time. `claude-mem show 12 S3 P4` shows them in full.
+    """
+    names = {"type_": "type", "date_start": "dateStart", "date_end": "dateEnd", "order": "orderBy"}
+    given: dict[str, Json] = {"query": _joined(query)}
+    given |= {names.get(name, name): value for name, value in options.items() if value is not None}
+    now = datetime.now().astimezone()
+    with reading(settings) as store:
+        found = asked_search(store, given, now) if store else None
+    if as_json:
+        print_json(found_record(found) if found else {"results": []})
+    elif found is None:
+        click.echo(NOTHING_YET)
+    else:
+        click.echo(search_text(found, now.tzinfo, _marker(_joined(query), now)))
+
+
+@click.command(context_settings=_QUERY)
+@click.argument("anchor", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--before", "depth_before", help="How many memories before it; 10 unless told.")
+@click.option("--after", "depth_after", help="How many after it.")
+@click.option("--project", help="Only this project, by name or key.")
+@as_json_option
+@click.pass_obj
+def timeline(
+    settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **options: str | None
+) -> None:
+    """What happened around a memory: 12, S3, P4, or what it is about."""
+    where = _joined(anchor)
+    given: dict[str, Json] = {name: value for name, value in options.items() if value is not None}
+    given["anchor" if read_anchor(where) else "query"] = where
+    now = datetime.now().astimezone()
+    with reading(settings) as store:
+        if store is None:
+            raise NotFound(NOTHING_YET)
+        found = asked_timeline(store, given, now)
+    if as_json:
+        print_json(timeline_record(found))
+    else:
+        click.echo(timeline_text(found, now.tzinfo, _marker(where, now)))
+
+
+def _joined(words: tuple[str, ...]) -> str:
+    for word in words:
+        if _OPTION.fullmatch(word):
+            raise BadInput(f"there is no option {word}; to search for it: '\"{word}\"'")
+    return " ".join(words)
+
+
+def _marker(query: str, now: datetime) -> Show:
+    """Marks the words of the question, on a terminal alone."""
+    if not sys.stdout.isatty():
+        return str
+    asked = {stem(piece) for word in read_question(query, now).words for piece in word.pieces}
+
+    def mark(match: re.Match[str]) -> str:
+        stems = {stem(piece.lower()) for piece in pieces(plain_text(match[0]))}
+        return click.style(match[0], bold=True) if stems & asked else match[0]
+
+    return lambda title: _WORD.sub(mark, title)
 
 
 @click.command()
@@ -22,4 +125,4 @@ def reindex(settings: Settings) -> None:
         click.echo(f"indexed {counted(full_text.rebuild(store), 'memory')}")
 
 
-commands = [reindex]
+commands = [search, timeline, reindex]

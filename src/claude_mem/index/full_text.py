@@ -37,8 +37,8 @@ CREATE TABLE documents (
   tells_time INTEGER NOT NULL
 );
 CREATE INDEX documents_by_place ON documents(session_id, place);
-CREATE INDEX documents_by_time ON documents(created_at_epoch DESC, id DESC);
-CREATE INDEX documents_by_project ON documents(project_id, created_at_epoch DESC, id DESC);
+CREATE INDEX documents_by_time ON documents(created_at_epoch, session_id, place);
+CREATE INDEX documents_by_project ON documents(project_id, created_at_epoch, session_id, place);
 CREATE VIRTUAL TABLE memory_text USING fts5({", ".join(COLUMNS)}, tokenize="{TOKENIZER}");
 CREATE TABLE index_version (version INTEGER NOT NULL);
 INSERT INTO index_version VALUES ({VERSION})

@@ -161,8 +161,28 @@ def newest(
         condition = Condition(f"memory_text MATCH ? AND {condition.sql}", [expression, *values])
     rows = connection.execute(
         f"SELECT {_FIELDS} FROM {source} WHERE {condition.sql}"
-        f" ORDER BY d.created_at_epoch{down}, d.id{down} LIMIT ? OFFSET ?",
+        f" ORDER BY d.created_at_epoch{down}, d.session_id{down}, d.place{down} LIMIT ? OFFSET ?",
         (*condition.values, limit, offset),
+    )
+    return [Match(*row) for row in rows]
+
+
+def in_order(
+    connection: sqlite3.Connection,
+    anchor: Match,
+    filters: Filters,
+    limit: int,
+    *,
+    backwards: bool = False,
+) -> list[Match]:
+    """What came after a document, or before it, the nearest first."""
+    condition = where(filters)
+    compare, down = ("<", " DESC") if backwards else (">", "")
+    rows = connection.execute(
+        f"SELECT {_FIELDS} FROM documents d WHERE (d.created_at_epoch, d.session_id, d.place)"
+        f" {compare} (?, ?, ?) AND {condition.sql}"
+        f" ORDER BY d.created_at_epoch{down}, d.session_id{down}, d.place{down} LIMIT ?",
+        (anchor.created_at_epoch, anchor.session_id, anchor.place, *condition.values, limit),
     )
     return [Match(*row) for row in rows]
 

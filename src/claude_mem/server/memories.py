@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from claude_mem.config import SETTINGS
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.server.requests import ids_of, known_parameters, page_of, read_object
+from claude_mem.server.requests import known_parameters, page_of, read_object
 from claude_mem.types import Json
 from claude_mem.worker import spool
 from claude_mem.worker.worker import Worker
@@ -28,13 +28,6 @@ async def page(request: Request) -> JSONResponse:
     return JSONResponse(
         {"items": items, "hasMore": more, "limit": wanted.limit, "offset": wanted.offset}
     )
-
-
-async def batch(request: Request) -> JSONResponse:
-    """POST /api/observations/batch"""
-    worker: Worker = request.app.state.worker
-    ids = ids_of(await read_object(request))
-    return JSONResponse(await asyncio.to_thread(worker.store.get_many, "observations", ids))
 
 
 async def inject(request: Request) -> Response:
@@ -127,7 +120,6 @@ routes = [
     Route("/api/summaries", page),
     Route("/api/prompts", page),
     Route("/api/sessions", page),
-    Route("/api/observations/batch", batch, methods=["POST"]),
     Route("/api/observation/{id}", one),
     Route("/api/context/inject", inject),
     Route("/api/stats", stats),

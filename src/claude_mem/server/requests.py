@@ -12,7 +12,6 @@ from claude_mem.worker.dialect import parse_payload
 
 LARGEST_BODY = 32 * 1024 * 1024
 LARGEST_PAGE = 200
-LARGEST_BATCH = 500
 
 
 async def read_body(request: Request) -> bytes:
@@ -78,15 +77,3 @@ def page_of(request: Request) -> Page:
         offset=number("offset", given.get("offset", "0"), 0, largest_id),
         before=number("before", given["before"], 1, largest_id) if "before" in given else None,
     )
-
-
-def ids_of(body: Mapping[str, Json]) -> list[int]:
-    ids = body.get("ids")
-    if not isinstance(ids, list) or len(ids) > LARGEST_BATCH:
-        raise BadInput(f"ids is not a list of at most {LARGEST_BATCH} numbers", "ids")
-    chosen: list[int] = []
-    for value in ids:
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
-            raise BadInput(f"{str(value)[:40]!r} in ids is not an id", "ids")
-        chosen.append(value)
-    return chosen

@@ -1,0 +1,146 @@
+"""The three steps over HTTP: search, timeline, and the memories themselves."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from claude_mem.errors import BadInput
+from claude_mem.recall import parameters
+from claude_mem.recall.compact import records_text, search_text, timeline_text
+from claude_mem.recall.search import Found
+from claude_mem.recall.timeline import Timeline
+from claude_mem.server.requests import read_object
+from claude_mem.store import StoreReader
+from claude_mem.types import Json
+from claude_mem.worker.worker import Worker
+
+T = TypeVar("T")
+
+_FORMATS = ("json", "text")
+_PAGE = ("project", "limit", "offset", "format")
+
+
+async def search(request: Request) -> Response:
+    """GET /api/search"""
+    given, as_text = _parameters(request)
+    return await _search(request, given, as_text)
+
+
+async def by_file(request: Request) -> Response:
+    """GET /api/search/by-file"""
+    return await _search_by(request, "files", "filePath")
+
+
+async def by_concept(request: Request) -> Response:
+    """GET /api/search/by-concept"""
+    return await _search_by(request, "concepts", "concept")
+
+
+async def by_type(request: Request) -> Response:
+    """GET /api/search/by-type"""
+    return await _search_by(request, "type")
+
+
+async def recent(request: Request) -> Response:
+    """GET /api/recent: the newest memories"""
+    given, as_text = _parameters(request)
+    parameters.known(given, _PAGE)
+    return await _search(request, given, as_text)
+
+
+async def _search_by(request: Request, name: str, alias: str | None = None) -> Response:
+    given, as_text = _parameters(request)
+    if alias and alias in given:
+        given[name] = given.pop(alias)
+    if not parameters.names(given, name):
+        raise BadInput(f"{alias or name} is missing", alias or name)
+    return await _search(request, given, as_text)
+
+
+async def _search(request: Request, given: dict[str, Json], as_text: bool) -> Response:
+    found, now = await _ask(request, lambda s, now: parameters.asked_search(s, given, now))
+    if as_text:
+        return PlainTextResponse(search_text(found, now.tzinfo))
+    return JSONResponse(found_record(found))
+
+
+async def timeline(request: Request) -> Response:
+    """GET /api/timeline"""
+    return await _timeline(request, without="query")
+
+
+async def timeline_by_query(request: Request) -> Response:
+    """GET /api/timeline/by-query"""
+    return await _timeline(request, without="anchor")
+
+
+async def _timeline(request: Request, without: str) -> Response:
+    given, as_text = _parameters(request)
+    parameters.known(given, [name for name in parameters.TIMELINE if name != without])
+    found, now = await _ask(request, lambda s, now: parameters.asked_timeline(s, given, now))
+    if as_text:
+        return PlainTextResponse(timeline_text(found, now.tzinfo))
+    return JSONResponse(timeline_record(found))
+
+
+async def batch(request: Request) -> Response:
+    """POST /api/observations/batch"""
+    body = await read_object(request)
+    as_text = _takes_text(body.pop("format", None))
+    found, _ = await _ask(request, lambda store, _: parameters.asked_memories(store, body))
+    if as_text:
+        return PlainTextResponse(records_text(found))
+    return JSONResponse([record for _, record in found])
+
+
+async def _ask(request: Request, work: Callable[[StoreReader, datetime], T]) -> tuple[T, datetime]:
+    worker: Worker = request.app.state.worker
+    now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
+    return await asyncio.to_thread(work, worker.store, now), now
+
+
+def _parameters(request: Request) -> tuple[dict[str, Json], bool]:
+    """Each once; a name that is said twice would be half ignored."""
+    given: dict[str, Json] = {}
+    for name, value in request.query_params.multi_items():
+        if name in given:
+            raise BadInput(f"{name[:80]} is given twice", name[:80])
+        given[name] = value
+    return given, _takes_text(given.pop("format", None))
+
+
+def _takes_text(wanted: Json) -> bool:
+    if wanted is not None and wanted not in _FORMATS:
+        raise BadInput("format is neither json nor text", "format")
+    return wanted == "text"
+
+
+def found_record(found: Found) -> dict[str, Json]:
+    return {
+        "results": [row.record() for row in found.rows],
+        "hasMore": found.has_more,
+        "notIndexed": found.waiting,
+    }
+
+
+def timeline_record(found: Timeline | None) -> dict[str, Json]:
+    if found is None:
+        return {"anchor": None, "results": []}
+    return {"anchor": found.anchor.id, "results": [row.record() for row in found.rows]}
+
+
+routes = [
+    Route("/api/search", search),
+    Route("/api/search/by-file", by_file),
+    Route("/api/search/by-concept", by_concept),
+    Route("/api/search/by-type", by_type),
+    Route("/api/recent", recent),
+    Route("/api/timeline", timeline),
+    Route("/api/timeline/by-query", timeline_by_query),
+    Route("/api/observations/batch", batch, methods=["POST"]),
+]
