@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import client, footprint, hooks, ingest, redaction, scale
+from bench import client, footprint, hooks, ingest, recall, redaction, scale, search
 from bench.measure import run
 
 BENCHMARKS = {
@@ -10,8 +10,10 @@ BENCHMARKS = {
     "client": client.measure,
     "ingest": ingest.measure,
     "scale": scale.measure,
+    "search": search.measure,
     "footprint": footprint.measure,
     "redaction": redaction.measure,
+    "recall": recall.measure,
 }
 
 

@@ -30,6 +30,7 @@ CREATE TABLE documents (
   type TEXT NOT NULL,
   title TEXT NOT NULL,
   title_stems TEXT NOT NULL,
+  file TEXT,
   files TEXT NOT NULL,
   concepts TEXT NOT NULL,
   words INTEGER NOT NULL,
@@ -124,11 +125,11 @@ def _start_anew(connection: sqlite3.Connection) -> None:
 
 def _insert(connection: sqlite3.Connection, document: Document) -> None:
     connection.execute(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (document.id, document.project_id, document.session_id, document.place,
          document.created_at_epoch, document.type, document.title, document.title_stems,
-         _json(document.files), _json(document.concepts), document.words, document.size,
-         document.tells_time),
+         document.files[0] if document.files else None, _json(document.files),
+         _json(document.concepts), document.words, document.size, document.tells_time),
     )  # fmt: skip
     connection.execute(
         f"INSERT INTO memory_text (rowid, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?)",

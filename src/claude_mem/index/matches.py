@@ -7,22 +7,34 @@ import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from claude_mem.index.documents import KINDS, kind_of, memory_id_of
 from claude_mem.index.words import grams, is_unspaced, pieces
 
 Weights = tuple[float, float, float, float, float, float]  # by column of `full_text.COLUMNS`
 
+_TRAITS = "d.id, d.created_at_epoch, d.words, d.tells_time, d.title_stems"
 _FIELDS = (
-    "d.id, d.project_id, d.session_id, d.place, d.created_at_epoch, d.type, d.title,"
-    " d.title_stems, d.files, d.words, d.size, d.tells_time"
+    "d.id, d.project_id, d.session_id, d.place, d.created_at_epoch, d.type, d.title, d.file, d.size"
 )
 # What waits for the index may be gone or say something else by now.
 _UNMARKED = "d.id NOT IN (SELECT document FROM unindexed)"
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Traits(NamedTuple):
+    """What decides the rank of a document; light, for there are many."""
+
+    document: int
+    created_at_epoch: int
+    words: int
+    tells_time: int
+    title_stems: str
+
+
+class Match(NamedTuple):
+    """What is shown of a document."""
+
     document: int
     project_id: int
     session_id: int
@@ -30,12 +42,8 @@ class Match:
     created_at_epoch: int
     type: str
     title: str
-    title_stems: str
-    files: str  # as JSON: read for those that are shown
-    words: int
+    file: str | None  # the first that was changed, or read
     size: int
-    tells_time: int
-    score: float = 0.0
 
     @property
     def kind(self) -> str:
@@ -44,12 +52,6 @@ class Match:
     @property
     def memory_id(self) -> int:
         return memory_id_of(self.document)
-
-    @property
-    def file(self) -> str | None:
-        """The first that was changed, or read."""
-        files: list[str] = json.loads(self.files)
-        return files[0] if files else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +110,10 @@ def frequency(connection: sqlite3.Connection, expression: str) -> int:
     return int(row[0])
 
 
-def holding(connection: sqlite3.Connection, expression: str, limit: int) -> list[int]:
-    """The documents in which it is found, up to a limit."""
+def holding(connection: sqlite3.Connection, expression: str) -> list[int]:
+    """The documents in which it is found."""
     rows = connection.execute(
-        "SELECT rowid FROM memory_text WHERE memory_text MATCH ? LIMIT ?", (expression, limit)
+        "SELECT rowid FROM memory_text WHERE memory_text MATCH ?", (expression,)
     )
     return [row[0] for row in rows]
 
@@ -122,25 +124,18 @@ def best(
     weights: Weights,
     filters: Filters,
     limit: int,
-) -> list[Match]:
-    """The best by bm25 among those that pass the filters."""
+) -> list[tuple[Traits, float]]:
+    """The best by bm25 among those that pass the filters, with their scores."""
     rank = f"bm25(memory_text, {', '.join(map(repr, weights))})"
     condition = where(filters)
-    if filters:
-        rows = connection.execute(
-            f"SELECT {_FIELDS}, -{rank} AS score FROM memory_text"
-            " CROSS JOIN documents d ON d.id = memory_text.rowid"
-            f" WHERE memory_text MATCH ? AND {condition.sql} ORDER BY score DESC, d.id LIMIT ?",
-            (expression, *condition.values, limit),
-        )
-    else:
-        rows = connection.execute(
-            f"SELECT {_FIELDS}, f.score FROM (SELECT rowid, -{rank} AS score FROM memory_text"
-            " WHERE memory_text MATCH ? ORDER BY score DESC, rowid LIMIT ?) f"
-            f" CROSS JOIN documents d ON d.id = f.rowid WHERE {condition.sql}",
-            (expression, limit),
-        )
-    return [Match(*row) for row in rows]
+    join = " CROSS JOIN documents d ON d.id = memory_text.rowid" if filters else ""
+    rows = connection.execute(
+        f"SELECT {_TRAITS}, f.score FROM (SELECT memory_text.rowid AS id, -{rank} AS score"
+        f" FROM memory_text{join} WHERE memory_text MATCH ? AND {condition.sql}"
+        f" ORDER BY score DESC LIMIT ?) f CROSS JOIN documents d ON d.id = f.id WHERE {_UNMARKED}",
+        (expression, *condition.values, limit),
+    )
+    return [(Traits._make(row[:5]), row[5]) for row in rows]
 
 
 def newest(
@@ -160,11 +155,11 @@ def newest(
         source = "memory_text CROSS JOIN documents d ON d.id = memory_text.rowid"
         condition = Condition(f"memory_text MATCH ? AND {condition.sql}", [expression, *values])
     rows = connection.execute(
-        f"SELECT {_FIELDS} FROM {source} WHERE {condition.sql}"
+        f"SELECT {_FIELDS} FROM {source} WHERE {_UNMARKED} AND {condition.sql}"
         f" ORDER BY d.created_at_epoch{down}, d.session_id{down}, d.place{down} LIMIT ? OFFSET ?",
         (*condition.values, limit, offset),
     )
-    return [Match(*row) for row in rows]
+    return [Match._make(row) for row in rows]
 
 
 def in_order(
@@ -180,45 +175,49 @@ def in_order(
     compare, down = ("<", " DESC") if backwards else (">", "")
     rows = connection.execute(
         f"SELECT {_FIELDS} FROM documents d WHERE (d.created_at_epoch, d.session_id, d.place)"
-        f" {compare} (?, ?, ?) AND {condition.sql}"
+        f" {compare} (?, ?, ?) AND {_UNMARKED} AND {condition.sql}"
         f" ORDER BY d.created_at_epoch{down}, d.session_id{down}, d.place{down} LIMIT ?",
         (anchor.created_at_epoch, anchor.session_id, anchor.place, *condition.values, limit),
     )
-    return [Match(*row) for row in rows]
+    return [Match._make(row) for row in rows]
 
 
 def beside(
-    connection: sqlite3.Connection, documents: list[int], reach: int, filters: Filters
-) -> tuple[dict[int, list[tuple[int, int]]], dict[int, Match]]:
-    """Who stands within reach of these in their sessions, by distance; and those that pass."""
+    connection: sqlite3.Connection, documents: list[int], reach: int
+) -> list[tuple[int, int, int]]:
+    """Who stands within reach of these in their sessions: (of whom, how far, who)."""
     steps = [
-        f"SELECT c.value, {sign}{distance}, (SELECT n.id FROM documents n"
+        f"SELECT d.id, {sign}{distance}, (SELECT n.id FROM documents n"
         f" WHERE n.session_id = d.session_id AND n.place {compare} d.place"
         f" ORDER BY n.place {order} LIMIT 1 OFFSET {distance - 1})"
-        " FROM json_each(:chosen) c JOIN documents d ON d.id = c.value"
+        " FROM documents d WHERE d.id IN (SELECT value FROM json_each(:chosen))"
         for distance in range(1, reach + 1)
         for sign, compare, order in (("", ">", "ASC"), ("-", "<", "DESC"))
     ]
-    neighbours: dict[int, list[tuple[int, int]]] = {}
-    for document, distance, other in connection.execute(
-        " UNION ALL ".join(steps), {"chosen": json.dumps(documents)}
-    ):
-        if other is not None:
-            neighbours.setdefault(document, []).append((distance, other))
-    others = {other for near in neighbours.values() for _, other in near} - set(documents)
-    return neighbours, get(connection, sorted(others), filters)
+    rows = connection.execute(" UNION ALL ".join(steps), {"chosen": json.dumps(documents)})
+    return [(of, distance, who) for of, distance, who in rows if who is not None]
 
 
-def get(
-    connection: sqlite3.Connection, documents: list[int], filters: Filters | None = None
-) -> dict[int, Match]:
-    condition = where(filters or Filters())
+def traits(connection: sqlite3.Connection, documents: list[int], filters: Filters) -> list[Traits]:
+    """Of those that pass."""
+    condition = where(filters)
     rows = connection.execute(
-        f"SELECT {_FIELDS} FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
-        f" AND {condition.sql}",
+        f"SELECT {_TRAITS} FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
+        f" AND {_UNMARKED} AND {condition.sql}",
         (json.dumps(documents), *condition.values),
     )
-    return {row[0]: Match(*row) for row in rows}
+    return [Traits._make(row) for row in rows]
+
+
+def get(connection: sqlite3.Connection, documents: list[int]) -> list[Match]:
+    """In the order asked for; those that are not there are left out."""
+    rows = connection.execute(
+        f"SELECT {_FIELDS} FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
+        f" AND {_UNMARKED}",
+        (json.dumps(documents),),
+    )
+    found = {row[0]: Match._make(row) for row in rows}
+    return [found[document] for document in documents if document in found]
 
 
 def required(filters: Filters) -> str:
@@ -232,7 +231,8 @@ def required(filters: Filters) -> str:
 
 
 def where(filters: Filters) -> Condition:
-    conditions, values = [_UNMARKED], []
+    conditions: list[str] = []
+    values: list[object] = []
     for column, operator, value in (
         ("d.project_id", "=", filters.project_id),
         ("d.session_id", "=", filters.session),
@@ -255,7 +255,7 @@ def where(filters: Filters) -> Condition:
         found.append(_with_file(filters.files))
     conditions += [condition.sql for condition in found]
     everything = [*values, *(value for condition in found for value in condition.values)]
-    return Condition(" AND ".join(conditions), everything)
+    return Condition(" AND ".join(conditions) or "TRUE", everything)
 
 
 def _of_type(filters: Filters) -> Condition:

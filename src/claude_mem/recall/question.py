@@ -65,8 +65,14 @@ def read_question(text: str, now: datetime) -> Question:
         else:
             chunks.append(chunk)
     said = frozenset(piece.lower() for time in times.texts for piece in pieces(time))
-    words = tuple(replace(word, is_time=said.issuperset(word.pieces)) for word in _words(chunks))
+    words = _without_times(_words(chunks), said) if said else _words(chunks)
     return Question(plain, words, tuple(phrases), tuple(dict.fromkeys(excluded)), times.spans)
+
+
+def _without_times(words: tuple[Word, ...], said: frozenset[str]) -> tuple[Word, ...]:
+    """Marks those that only say when, unless nothing else is asked."""
+    marked = tuple(replace(word, is_time=said.issuperset(word.pieces)) for word in words)
+    return words if all(word.is_time for word in marked) else marked
 
 
 def _excludes(chunk: str) -> bool:

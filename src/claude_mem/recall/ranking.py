@@ -8,10 +8,12 @@ of the time that it speaks of are lifted. Another source of scores (vectors) joi
 import math
 import sqlite3
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from claude_mem.index import full_text, matches
-from claude_mem.index.matches import Filters, Match
+from claude_mem.index.documents import kind_of
+from claude_mem.index.matches import Filters, Traits
 from claude_mem.index.words import stem
 from claude_mem.recall.question import Question, Word
 from claude_mem.recall.times import Span
@@ -27,11 +29,11 @@ class Weights:
     # bm25, by column: title, subtitle, body, facts, files, concepts. Chosen.
     columns: matches.Weights = (2.0, 1.5, 1.0, 1.0, 1.0, 0.5)
     # What a memory gives to the next and second next, and to the previous and second previous.
-    forward: tuple[float, ...] = (0.4, 0.1)  # tuned
-    backward: tuple[float, ...] = (0.25, 0.1)  # tuned
-    length: float = 0.2  # score * words ** length: bm25 favours what is short too much. Tuned
+    forward: tuple[float, ...] = (0.5, 0.2)  # tuned
+    backward: tuple[float, ...] = (0.3, 0.2)  # tuned
+    length: float = 0.25  # score * words ** length: bm25 favours what is short too much. Tuned
     title: float = 0.8  # at most, when the question says all words of the title. Tuned
-    time: float = 1.0  # within the time that the question speaks of. Tuned
+    time: float = 1.5  # within the time that the question speaks of. Tuned
     told_later: float = 0.5  # within a week after it: what happened is told afterwards. Tuned
     when: float = 0.3  # the question asks for a time, and the memory names one. Tuned
     prompt: float = 0.7  # a prompt asks, its turn's memories answer. Chosen
@@ -39,13 +41,15 @@ class Weights:
 
 
 WEIGHTS = Weights()
-CANDIDATES = 200  # or three pages; more changed nothing on LoCoMo
-LENDERS = 100
+CANDIDATES = 100  # or two pages: more changed nothing on LoCoMo
+LENDERS = 40
 SENTENCE = 3  # words that tell something
-RARE = 5_000  # memories that may hold a word for it to count as rare
+RARE = 200  # memories that may hold a word, for it to be looked up in which
 _WEEK = 7 * 86_400_000
 _ASKS_WHEN = ("when", "how long ago", "what date", "what day", "what month", "what year",
               "which month", "which year", "which day", "since when")  # fmt: skip
+
+Scores = dict[int, float]  # by document
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +59,7 @@ class Known:
     word: Word
     weight: float
     count: int
-    documents: frozenset[int] | None  # None: too many to be rare
-
-    @property
-    def counts(self) -> bool:
-        """Towards what a memory must hold: rare words do, and those that name a time do not."""
-        return self.documents is not None and not self.word.is_time
-
-    def is_held_by(self, document: int) -> bool:
-        return self.counts and self.documents is not None and document in self.documents
+    documents: list[int] | None  # None: too many to be rare
 
 
 def rank(
@@ -72,55 +68,69 @@ def rank(
     filters: Filters,
     wanted: int,
     weights: Weights = WEIGHTS,
-) -> list[Match]:
+) -> list[tuple[Traits, float]]:
     """The best first, at least `wanted` where there are so many; noise is left out."""
-    known = _look_up(connection, question)
-    own = _own_scores(connection, question, known, filters, wanted, weights)
-    everyone = _lend(connection, own, question, filters, weights)
-    named = {stem(piece) for word in question.words for piece in word.pieces}
-    asks_when = question.text.strip().lower().startswith(_ASKS_WHEN)
+    own = _own_scores(connection, question, filters, wanted, weights)
+    scores = {traits.document: score for traits, score in own}
+    lent = _lend(connection, scores, weights)
+    everyone = [traits for traits, _ in own]
+    if _may_be_answered_beside(question):
+        others = [document for document in lent if document not in scores]
+        everyone += matches.traits(connection, others, filters)
+    lift = _lifting(question, weights)
     ranked = [
-        replace(match, score=match.score * _lift(match, named, asks_when, question.spans, weights))
-        for match in everyone
+        (traits, (scores.get(traits.document, 0.0) + lent.get(traits.document, 0.0)) * lift(traits))
+        for traits in everyone
     ]
-    return sorted(ranked, key=lambda m: (-m.score, -m.created_at_epoch, m.document))
+    ranked.sort(key=lambda one: (-one[1], -one[0].created_at_epoch, one[0].document))
+    return ranked
+
+
+def _own_scores(
+    connection: sqlite3.Connection,
+    question: Question,
+    filters: Filters,
+    wanted: int,
+    weights: Weights,
+) -> list[tuple[Traits, float]]:
+    """What the memories themselves say of it, the best first; without the noise."""
+    known = _look_up(connection, question)
+    expression = _expression(question, known)
+    if not expression:
+        return []
+    limit = max(CANDIDATES, 2 * wanted)
+    found = matches.best(connection, expression, weights.columns, filters, limit)
+    shares = _shares(known)
+    common = sum(word.weight for word in known if word.count and word.documents is None)
+    mass = sum(word.weight for word in known if not word.word.is_time) or 1.0
+    kept = []
+    for traits, score in found:
+        share = (shares.get(traits.document, 0.0) + common) / mass
+        if share >= weights.least or question.phrases:
+            kept.append((traits, score + share))  # bm25 tells nothing apart in a tiny memory
+    return kept
 
 
 def _look_up(connection: sqlite3.Connection, question: Question) -> list[Known]:
     total = full_text.count(connection)
     found = []
     for word in question.words:
-        documents = matches.holding(connection, matches.any_of(word.forms), RARE + 1)
-        rare = len(documents) <= RARE
-        count = (
-            len(documents) if rare else matches.frequency(connection, matches.any_of(word.forms))
-        )
+        expression = matches.any_of(word.forms)
+        count = matches.frequency(connection, expression)
+        documents = matches.holding(connection, expression) if count <= RARE else None
         weight = math.log(1 + (total - count + 0.5) / (count + 0.5))
-        found.append(Known(word, weight, count, frozenset(documents) if rare else None))
+        found.append(Known(word, weight, count, documents))
     return found
 
 
-def _own_scores(
-    connection: sqlite3.Connection,
-    question: Question,
-    known: list[Known],
-    filters: Filters,
-    wanted: int,
-    weights: Weights,
-) -> list[Match]:
-    """What the memories themselves say of it, in multiples of the question's rarest word."""
-    expression = _expression(question, known)
-    if not expression:
-        return []
-    limit = max(CANDIDATES, 3 * wanted)
-    found = matches.best(connection, expression, weights.columns, filters, limit)
-    mass = sum(word.weight for word in known if word.counts)
-    kept = []
-    for match in found:
-        share = _share(match, known, mass)
-        if share >= weights.least or question.phrases:
-            kept.append(replace(match, score=match.score + share))
-    return kept
+def _shares(known: list[Known]) -> Scores:
+    """What the rare words that a memory holds weigh. Who holds a common one is not asked."""
+    shares: defaultdict[int, float] = defaultdict(float)
+    for word in known:
+        if word.documents is not None and not word.word.is_time:
+            for document in word.documents:
+                shares[document] += word.weight
+    return shares
 
 
 def _expression(question: Question, known: list[Known]) -> str:
@@ -136,33 +146,14 @@ def _expression(question: Question, known: list[Known]) -> str:
     return expression
 
 
-def _share(match: Match, known: list[Known], mass: float) -> float:
-    """How much of the question's rare words it holds, by weight."""
-    if not mass:
-        return 1.0
-    return sum(word.weight for word in known if word.is_held_by(match.document)) / mass
-
-
-def _lend(
-    connection: sqlite3.Connection,
-    own: list[Match],
-    question: Question,
-    filters: Filters,
-    weights: Weights,
-) -> list[Match]:
-    """With what the neighbours give; one that was not found itself may come in by it."""
-    by_id = {match.document: match for match in own}
-    lenders = [match.document for match in own[:LENDERS]]
-    near, others = matches.beside(connection, lenders, len(weights.forward), filters)
-    if _may_be_answered_beside(question):
-        by_id |= others
+def _lend(connection: sqlite3.Connection, scores: Scores, weights: Weights) -> Scores:
+    """What each is given by its neighbours; one that was not found itself may come in by it."""
+    lenders = list(scores)[:LENDERS]
     lent: defaultdict[int, float] = defaultdict(float)
-    for lender, neighbours in near.items():
-        score = by_id[lender].score
-        for distance, neighbour in neighbours:
-            share = (weights.forward if distance > 0 else weights.backward)[abs(distance) - 1]
-            lent[neighbour] += share * score
-    return [replace(match, score=match.score + lent[document]) for document, match in by_id.items()]
+    for lender, distance, neighbour in matches.beside(connection, lenders, len(weights.forward)):
+        shares = weights.forward if distance > 0 else weights.backward
+        lent[neighbour] += shares[abs(distance) - 1] * scores[lender]
+    return lent
 
 
 def _may_be_answered_beside(question: Question) -> bool:
@@ -171,18 +162,24 @@ def _may_be_answered_beside(question: Question) -> bool:
     return not exact and len(question.words) >= SENTENCE
 
 
-def _lift(
-    match: Match, named: set[str], asks_when: bool, spans: tuple[Span, ...], weights: Weights
-) -> float:
-    lift = math.pow(min(match.words, 1_000), weights.length)
-    title = match.title_stems.split()
-    if title:
-        lift *= 1 + weights.title * sum(word in named for word in title) / len(title)
-    if asks_when and match.tells_time:
-        lift *= 1 + weights.when
-    if match.kind == "prompt":
-        lift *= weights.prompt
-    return lift * (1 + _time_lift(match.created_at_epoch, spans, weights))
+def _lifting(question: Question, weights: Weights) -> Callable[[Traits], float]:
+    named = {stem(piece) for word in question.words for piece in word.pieces}
+    asks_when = question.text.strip().lower().startswith(_ASKS_WHEN)
+
+    def lift(traits: Traits) -> float:
+        lifted = math.pow(min(traits.words, 1_000), weights.length)
+        title = traits.title_stems.split()
+        if title:
+            lifted *= 1 + weights.title * len(named.intersection(title)) / len(title)
+        if asks_when and traits.tells_time:
+            lifted *= 1 + weights.when
+        if kind_of(traits.document) == "prompt":
+            lifted *= weights.prompt
+        if question.spans:
+            lifted *= 1 + _time_lift(traits.created_at_epoch, question.spans, weights)
+        return lifted
+
+    return lift
 
 
 def _time_lift(moment: int, spans: tuple[Span, ...], weights: Weights) -> float:

@@ -8,7 +8,7 @@ from typing import Literal
 from claude_mem.index import full_text, matches
 from claude_mem.index.matches import Filters, Match
 from claude_mem.recall.question import Question, read_question
-from claude_mem.recall.ranking import WEIGHTS, Weights, rank
+from claude_mem.recall.ranking import WEIGHTS, Scores, Weights, rank
 from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
@@ -84,8 +84,8 @@ def search(
         if query and question.is_empty and not filters:
             return Found(query, (), False, 0)  # no memory can hold it; that is not asking for all
         found = _find(connection, question, filters, limit, offset, order, weights)
-        rows = as_rows(connection, found[:limit])
-        return Found(query, rows, len(found) > limit, full_text.waiting(connection))
+        waiting = full_text.waiting(connection)
+        return Found(query, tuple(found[:limit]), len(found) > limit, waiting)
 
     return store.read(work)
 
@@ -98,20 +98,26 @@ def _find(
     offset: int,
     order: Order,
     weights: Weights,
-) -> list[Match]:
+) -> list[Row]:
     """One more than asked for, where there are more."""
     if question.is_empty:
         oldest = order == "date_asc"
-        return matches.newest(connection, filters, limit + 1, offset, oldest=oldest)
+        return as_rows(
+            connection, matches.newest(connection, filters, limit + 1, offset, oldest=oldest)
+        )
     ranked = rank(connection, question, filters, offset + limit + 1, weights)
     if order != "relevance":
-        ranked.sort(key=lambda m: (m.created_at_epoch, m.document), reverse=order == "date_desc")
-    return ranked[offset : offset + limit + 1]
+        down = order == "date_desc"
+        ranked.sort(key=lambda one: (one[0].created_at_epoch, one[0].document), reverse=down)
+    scores = {one.document: score for one, score in ranked[offset : offset + limit + 1]}
+    return as_rows(connection, matches.get(connection, list(scores)), scores)
 
 
-def as_rows(connection: sqlite3.Connection, found: list[Match]) -> tuple[Row, ...]:
+def as_rows(
+    connection: sqlite3.Connection, found: list[Match], scores: Scores | None = None
+) -> list[Row]:
     names = dict(connection.execute("SELECT id, name FROM projects").fetchall())
-    return tuple(
+    return [
         Row(
             kind=match.kind,
             memory_id=match.memory_id,
@@ -122,7 +128,7 @@ def as_rows(connection: sqlite3.Connection, found: list[Match]) -> tuple[Row, ..
             tokens=tokens_of_bytes(match.size),
             project=names.get(match.project_id, ""),
             session_db_id=match.session_id,
-            score=match.score,
+            score=scores[match.document] if scores else 0.0,
         )
         for match in found
-    )
+    ]

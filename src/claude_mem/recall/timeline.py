@@ -68,9 +68,10 @@ def _around(
     filters: Filters,
 ) -> Timeline:
     indexed = full_text.is_current(connection)
-    anchor = matches.get(connection, [document]).get(document) if indexed else None
-    if anchor is None:
+    there = matches.get(connection, [document]) if indexed else []
+    if not there:
         raise NotFound(f"there is nothing with the id {name}")
+    anchor = there[0]
     if filters.project_id is None:
         filters = replace(filters, project_id=anchor.project_id)
     found: list[Match] = [
@@ -79,4 +80,4 @@ def _around(
         *matches.in_order(connection, anchor, filters, after),
     ]
     rows = as_rows(connection, found)
-    return Timeline(rows[found.index(anchor)], rows)
+    return Timeline(rows[found.index(anchor)], tuple(rows))
