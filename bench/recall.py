@@ -213,8 +213,10 @@ def measure() -> list[Figure]:
         return []
     total = _ask_all(Path(given))
     of = total.questions / 100
-    return [Figure("LoCoMo, evidence in the first 5", total.at_5 / of, "%", 67, at_least=True),
-            Figure("LoCoMo, evidence in the first 10", total.at_10 / of, "%", 77, at_least=True)]  # fmt: skip
+    return [
+        Figure("LoCoMo, evidence in the first 5", total.at_5 / of, "%", 67, at_least=True),
+        Figure("LoCoMo, evidence in the first 10", total.at_10 / of, "%", 77, at_least=True),
+    ]
 
 
 def _ask_all(path: Path, tune: bool = False) -> Score:
