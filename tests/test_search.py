@@ -278,3 +278,17 @@ def test_a_question_of_a_hundred_kilobytes_is_answered(library: Story) -> None:
     look(library, " ".join(map(str, range(20_000))))
     look(library, '"' * 100_000)
     look(library, "港" * 40_000)
+
+
+def test_a_prompt_that_announces_its_text_is_shown_with_it(story: Story) -> None:
+    remember(story, prompt="Implement the following plan:\n\n# Mend the lantern\n\nFirst, ...")
+    assert titles(story, "lantern") == ["Implement the following plan: # Mend the lantern"]
+
+
+def test_a_sentence_is_not_answered_with_rows_that_only_fill_the_page(story: Story) -> None:
+    remember(story, "The northern lantern flickers when the relay is wet", session="best")
+    for number in range(40):
+        remember(story, f"Counted the gulls of relay {number}", session=f"s{number}")
+    found = titles(story, "why does the northern lantern flicker with a wet relay")
+    assert found == ["The northern lantern flickers when the relay is wet"]
+    assert len(titles(story, "relay")) == 40

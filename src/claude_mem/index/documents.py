@@ -12,7 +12,7 @@ _STEP = 4  # document = memory id * 4 + kind, so that an id tells both and needs
 
 # Where a document stands in its session: its turn, then the prompt, observations, the summary.
 _PLACES = 1 << 20
-LONGEST_TITLE = 200
+LONGEST_TITLE, LONGEST_HEAD = 200, 2_000
 
 _TELLS_TIME = re.compile(
     r"(?i)\b(?:yesterday|today|tonight|tomorrow|ago|last|next|recently|since|soon|"
@@ -171,8 +171,12 @@ def _document(
 
 
 def _first_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return " ".join(lines[0].split())[:LONGEST_TITLE] if lines else ""
+    """With the next one where it only announces it: "Implement the following plan:"."""
+    lines = [" ".join(line.split()) for line in text[:LONGEST_HEAD].splitlines()]
+    telling = [line for line in lines if line]
+    if len(telling) > 1 and telling[0].endswith(":"):
+        return f"{telling[0]} {telling[1]}"[:LONGEST_TITLE]
+    return telling[0][:LONGEST_TITLE] if telling else ""
 
 
 def _list(text: str) -> list[str]:

@@ -36,13 +36,15 @@ class Weights:
     time: float = 1.5  # within the time that the question speaks of. Tuned
     told_later: float = 0.5  # within a week after it: what happened is told afterwards. Tuned
     when: float = 0.3  # the question asks for a time, and the memory names one. Tuned
-    prompt: float = 0.7  # a prompt asks, its turn's memories answer. Chosen
+    prompt: float = 0.5  # a prompt asks, its turn's memories answer. Chosen
     least: float = 0.15  # of what the question's rare words weigh, or it is noise. Chosen
+    tail: float = 0.2  # of the best score, or the row only fills the page of a sentence. Chosen
 
 
 WEIGHTS = Weights()
 CANDIDATES = 100  # or two pages: more changed nothing on LoCoMo
 LENDERS = 40
+LONGEST = 200  # words: beyond them length is no merit
 SENTENCE = 3  # words that tell something
 RARE = 200  # memories that may hold a word, for it to be looked up in which
 _WEEK = 7 * 86_400_000
@@ -74,7 +76,7 @@ def rank(
     scores = {traits.document: score for traits, score in own}
     lent = _lend(connection, scores, weights)
     everyone = [traits for traits, _ in own]
-    if _may_be_answered_beside(question):
+    if _is_sentence(question):
         others = [document for document in lent if document not in scores]
         everyone += matches.traits(connection, others, filters)
     lift = _lifting(question, weights)
@@ -83,6 +85,9 @@ def rank(
         for traits in everyone
     ]
     ranked.sort(key=lambda one: (-one[1], -one[0].created_at_epoch, one[0].document))
+    if ranked and _is_sentence(question):
+        least = ranked[0][1] * weights.tail
+        ranked = [one for one in ranked if one[1] >= least]
     return ranked
 
 
@@ -156,8 +161,9 @@ def _lend(connection: sqlite3.Connection, scores: Scores, weights: Weights) -> S
     return lent
 
 
-def _may_be_answered_beside(question: Question) -> bool:
-    """Whoever gives a keyword or a phrase wants what holds it; a sentence wants its answer."""
+def _is_sentence(question: Question) -> bool:
+    """Whoever gives a keyword or a phrase wants all that holds it, and nothing else; a sentence
+    wants its answer, which may stand beside what it was found by."""
     exact = question.phrases or question.excluded
     return not exact and len(question.words) >= SENTENCE
 
@@ -167,7 +173,7 @@ def _lifting(question: Question, weights: Weights) -> Callable[[Traits], float]:
     asks_when = question.text.strip().lower().startswith(_ASKS_WHEN)
 
     def lift(traits: Traits) -> float:
-        lifted = math.pow(min(traits.words, 1_000), weights.length)
+        lifted = math.pow(min(traits.words, LONGEST), weights.length)
         title = traits.title_stems.split()
         if title:
             lifted *= 1 + weights.title * len(named.intersection(title)) / len(title)
