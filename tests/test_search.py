@@ -292,3 +292,22 @@ def test_a_sentence_is_not_answered_with_rows_that_only_fill_the_page(story: Sto
     found = titles(story, "why does the northern lantern flicker with a wet relay")
     assert found == ["The northern lantern flickers when the relay is wet"]
     assert len(titles(story, "relay")) == 40
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("how did the relay behave before the release?", "spring"),
+        ("how did the relay behave after the release", "autumn"),
+        ("how did the relay behave before the zeppelin landed", "autumn"),
+    ],
+)
+def test_an_event_that_a_title_names_is_a_time(story: Story, query: str, first: str) -> None:
+    rows = {
+        remember(story, "The relay behaved", session=name, at=MONDAY - timedelta(days=ago))[0]: name
+        for name, ago in (("spring", 300), ("autumn", 100))
+    }
+    remember(story, "Release 2.0", session="release", at=MONDAY - timedelta(days=200))
+    for number in range(9):
+        remember(story, f"Counted gulls {number}", session=f"s{number}", at=MONDAY)
+    assert rows[look(story, query).rows[0].memory_id] == first

@@ -162,6 +162,22 @@ def newest(
     return [Match._make(row) for row in rows]
 
 
+def newest_named(
+    connection: sqlite3.Connection, forms: list[str], project_id: int | None
+) -> int | None:
+    """When the newest memory was made whose title holds all of these."""
+    if not forms:
+        return None
+    row = connection.execute(
+        "SELECT max(d.created_at_epoch) FROM memory_text"
+        " CROSS JOIN documents d ON d.id = memory_text.rowid WHERE memory_text MATCH ?"
+        f" AND {_UNMARKED} AND coalesce(d.project_id = ?, TRUE)",
+        (within("title", all_of(forms)), project_id),
+    ).fetchone()
+    moment: int | None = row[0]
+    return moment
+
+
 def in_order(
     connection: sqlite3.Connection,
     anchor: Match,

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from claude_mem.index.matches import phrase
 from claude_mem.index.words import grams, is_unspaced, parts_of, pieces, plain_text, spoken_symbols
-from claude_mem.recall.times import Span, read_times
+from claude_mem.recall.times import Occasion, Span, read_times
 
 LONGEST = 20_000
 MOST_WORDS = 64
@@ -43,6 +43,7 @@ class Question:
     phrases: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
+    occasions: tuple[Occasion, ...] = ()  # whose time is not known yet
 
     @property
     def is_empty(self) -> bool:
@@ -66,13 +67,19 @@ def read_question(text: str, now: datetime) -> Question:
             chunks.append(chunk)
     said = frozenset(piece.lower() for time in times.texts for piece in pieces(time))
     words = _without_times(_words(chunks), said) if said else _words(chunks)
-    return Question(plain, words, tuple(phrases), tuple(dict.fromkeys(excluded)), times.spans)
+    without = tuple(dict.fromkeys(excluded))
+    return Question(plain, words, tuple(phrases), without, times.spans, times.occasions)
 
 
 def _without_times(words: tuple[Word, ...], said: frozenset[str]) -> tuple[Word, ...]:
     """Marks those that only say when, unless nothing else is asked."""
     marked = tuple(replace(word, is_time=said.issuperset(word.pieces)) for word in words)
     return words if all(word.is_time for word in marked) else marked
+
+
+def telling_forms(text: str) -> list[str]:
+    """The words of a text that are not stop words, as FTS5 strings."""
+    return [form for word in _words(text.split()) for form in word.forms[:1]]
 
 
 def _excludes(chunk: str) -> bool:

@@ -1,13 +1,13 @@
 """Search, the first of the three steps: which memories there are, in few words and by id."""
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 from claude_mem.index import full_text, matches
 from claude_mem.index.matches import Filters, Match
-from claude_mem.recall.question import Question, read_question
+from claude_mem.recall.question import Question, read_question, telling_forms
 from claude_mem.recall.ranking import WEIGHTS, Scores, Weights, rank
 from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.store import StoreReader
@@ -105,12 +105,25 @@ def _find(
         return as_rows(
             connection, matches.newest(connection, filters, limit + 1, offset, oldest=oldest)
         )
+    question = with_occasions(connection, question, filters.project_id)
     ranked = rank(connection, question, filters, offset + limit + 1, weights)
     if order != "relevance":
         down = order == "date_desc"
         ranked.sort(key=lambda one: (one[0].created_at_epoch, one[0].document), reverse=down)
     scores = {one.document: score for one, score in ranked[offset : offset + limit + 1]}
     return as_rows(connection, matches.get(connection, list(scores)), scores)
+
+
+def with_occasions(
+    connection: sqlite3.Connection, question: Question, project_id: int | None
+) -> Question:
+    """With the times of "before the release": that of the newest memory whose title names it."""
+    spans = list(question.spans)
+    for occasion in question.occasions:
+        moment = matches.newest_named(connection, telling_forms(occasion.words), project_id)
+        if moment is not None:
+            spans.append(occasion.span_around(moment))
+    return replace(question, spans=tuple(spans), occasions=()) if question.occasions else question
 
 
 def as_rows(

@@ -47,6 +47,7 @@ _MAY_NAME_ONE = re.compile(  # one look instead of eleven: most questions name n
     r"(?i)\d|ago\b|day|night|week|month|year|morning|lately|recently|"
     + "|".join(rf"\b{name[:3]}" for name in _MONTHS)
 )
+_OCCASION = re.compile(r"(?i)\b(before|after|since|until)\s+((?:[\w.-]+\s*){1,4})(?=[?!.,;:]|$)")
 _MONTH_MUST_FOLLOW = re.compile(
     r"(?i)\b(?:in|during|of|last|this|since|before|after|until|till|by|early|late|mid|next)[\s-]+$"
 )
@@ -59,18 +60,31 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
-    """The spans that are meant, any of them; and the words that say so."""
+class Occasion:
+    """ "before the release": a time that only the memory itself can tell."""
 
-    spans: tuple[Span, ...]
-    texts: tuple[str, ...]
+    relation: str
+    words: str
+
+    def span_around(self, moment: int) -> Span:
+        return Span(0, moment) if self.relation in ("before", "until") else Span(moment, FOREVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The spans that are meant, any of them; the words that say so; and what is yet to be told."""
+
+    spans: tuple[Span, ...] = ()
+    texts: tuple[str, ...] = ()
+    occasions: tuple[Occasion, ...] = ()
 
 
 def read_times(text: str, now: datetime) -> Times:
     found: list[Span] = []
     taken: list[tuple[int, int]] = []
+    occasions = tuple(Occasion(e[1].lower(), e[2]) for e in _OCCASION.finditer(text[:2_000]))
     if not _MAY_NAME_ONE.search(text[:2_000]):
-        return Times((), ())
+        return Times(occasions=occasions)
     for name, pattern in _PATTERNS:
         for match in pattern.finditer(text[:2_000]):
             if any(match.start() < end and start < match.end() for start, end in taken):
@@ -79,7 +93,8 @@ def read_times(text: str, now: datetime) -> Times:
             if spans:
                 taken.append(match.span())
                 found += spans
-    return Times(tuple(found), tuple(text[start:end] for start, end in taken))
+    texts = tuple(text[start:end] for start, end in taken)
+    return Times(tuple(found), texts, () if found else occasions)
 
 
 def _spans(name: str, match: re.Match[str], text: str, now: datetime) -> list[Span]:
