@@ -17,7 +17,7 @@ from claude_mem.store import Store
 log = logging.getLogger("claude_mem.index")
 
 VERSION = 1  # another one rebuilds the index at the next write: raise it when words are split anew
-CHUNK = 1_000
+CHUNK = 500  # a transaction of some tenths of a second at most
 
 COLUMNS = ("title", "subtitle", "body", "facts", "files", "concepts")
 _TABLES = f"""
@@ -79,7 +79,8 @@ def refresh(connection: sqlite3.Connection) -> int:
         connection.execute(
             f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", (chosen,)
         )
-    for document in load(connection, documents):
+    # Upwards: FTS5 writes out what it has gathered whenever a rowid is less than the one before.
+    for document in sorted(load(connection, documents), key=lambda document: document.id):
         _insert(connection, document)
     return waiting(connection) if len(marked) == CHUNK else 0
 
@@ -101,7 +102,7 @@ def is_current(connection: sqlite3.Connection) -> bool:
 
 def waiting(connection: sqlite3.Connection) -> int:
     """Memories that cannot be found yet."""
-    found: int = connection.execute("SELECT count(DISTINCT document) FROM unindexed").fetchone()[0]
+    found: int = connection.execute("SELECT count(*) FROM unindexed").fetchone()[0]
     return found
 
 

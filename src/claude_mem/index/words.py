@@ -27,6 +27,10 @@ _WORD = re.compile(
     "[^\\W_](?:[^\\W_]|[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0dff])*"
 )
 _HASH = re.compile(r"[0-9a-fA-F]{7,}")
+_COMPOUND = re.compile(  # what may have parts: one look at the text, not one at each of its words
+    r"(?<![^\W_])[A-Za-z0-9]*?(?:[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z])[A-Za-z0-9]*"
+    r"(?![^\W_])"
+)
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SYMBOLS = re.compile(r"(?i)(?<![^\W_])([cf])(\+\+|#)(?![^\W_])")
 _SPOKEN = {"++": "plusplus", "#": "sharp"}
@@ -39,7 +43,7 @@ def searchable(text: str | None) -> str:
         return ""
     plain = plain_text(text[:LONGEST_TEXT])
     extras = dict.fromkeys(
-        extra for word in _WORD.findall(plain) for extra in _extras(word)
+        extra for word in _COMPOUND.findall(plain) for extra in _extras(word)
     ) | dict.fromkeys(spoken_symbols(plain))
     spaced = _UNSPACED.sub(lambda run: f" {' '.join(grams(run[0]))} ", plain)
     return " ".join((spaced, *list(extras)[:MOST_EXTRAS])) if extras else spaced
