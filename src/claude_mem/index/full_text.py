@@ -101,9 +101,11 @@ def is_current(connection: sqlite3.Connection) -> bool:
 
 
 def waiting(connection: sqlite3.Connection) -> int:
-    """Memories that cannot be found yet."""
-    found: int = connection.execute("SELECT count(*) FROM unindexed").fetchone()[0]
-    return found
+    """How many marks there are; without a current index, how many there will be."""
+    if not is_current(connection):
+        tables = " UNION ALL ".join(f"SELECT id FROM {table}" for table in _SOURCES.values())
+        return int(connection.execute(f"SELECT count(*) FROM ({tables})").fetchone()[0])
+    return int(connection.execute("SELECT count(*) FROM unindexed").fetchone()[0])
 
 
 def count(connection: sqlite3.Connection) -> int:

@@ -22,7 +22,7 @@ from claude_mem.worker.worker import Worker
 T = TypeVar("T")
 
 _FORMATS = ("json", "text")
-_PAGE = ("project", "limit", "offset", "format")
+_PAGE = ("project", "limit", "offset")
 
 
 async def search(request: Request) -> Response:
