@@ -311,3 +311,9 @@ def test_an_event_that_a_title_names_is_a_time(story: Story, query: str, first: 
     for number in range(9):
         remember(story, f"Counted gulls {number}", session=f"s{number}", at=MONDAY)
     assert rows[look(story, query).rows[0].memory_id] == first
+
+
+def test_a_path_or_a_name_is_one_word_to_whoever_asks(story: Story) -> None:
+    remember(story, narrative("mended src/store/queue.py at last"), narrative("painted the gate"))
+    assert ids(story, "src/store/queue.py") == ["1"]
+    assert ids(story, "mendStoreQueue queue.py") == ["1"]

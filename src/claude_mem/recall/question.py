@@ -12,6 +12,8 @@ from claude_mem.recall.times import Occasion, Span, read_times
 LONGEST = 20_000
 MOST_WORDS = 64
 LONGEST_NAME = 16  # words of a path or a dotted name
+LONGEST_UNSPACED_WORD = 3
+SENTENCE = 3  # words
 
 _QUOTED = re.compile(r'(-?)"([^"]*)"')
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b", re.IGNORECASE)
@@ -34,6 +36,7 @@ class Word:
     forms: tuple[str, ...]  # as FTS5 strings
     pieces: tuple[str, ...]  # in small letters
     is_time: bool = False
+    is_part: bool = False  # of another: a path is one word to whoever asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,14 @@ class Question:
     @property
     def is_empty(self) -> bool:
         return not (self.words or self.phrases)
+
+    @property
+    def is_sentence(self) -> bool:
+        """Whoever gives a keyword, a name or a phrase wants all that holds it, and nothing else; a
+        sentence wants its answer, which may stand beside what it was found by."""
+        if self.phrases or self.excluded:
+            return False
+        return sum(not word.is_part for word in self.words) >= SENTENCE
 
 
 def read_question(text: str, now: datetime) -> Question:
@@ -89,10 +100,10 @@ def _excludes(chunk: str) -> bool:
 
 def _words(chunks: list[str]) -> tuple[Word, ...]:
     """Without stop words, unless there is nothing else."""
-    found: dict[tuple[str, ...], Word] = {}
+    found: dict[tuple[str, ...], Word] = {}  # by their pieces: letters may be large or small
     for chunk in chunks:
         for word in _words_of(chunk):
-            found.setdefault(word.forms, word)
+            found.setdefault(word.pieces, word)
     telling = [word for word in found.values() if not STOP_WORDS.issuperset(word.pieces)]
     return tuple((telling or list(found.values()))[:MOST_WORDS])
 
@@ -101,21 +112,24 @@ def _words_of(chunk: str) -> list[Word]:
     """Each word of it, and all of them together where it is a path, a name or a version."""
     split = pieces(chunk)
     words = [word for piece in split for word in _words_of_piece(piece)]
-    words += [Word((phrase(spoken),), (spoken.lower(),)) for spoken in spoken_symbols(chunk)]
-    if 1 < len(split) <= LONGEST_NAME:
-        words.append(Word((phrase(chunk),), tuple(piece.lower() for piece in split)))
-    return words
+    words += [_part(spoken) for spoken in spoken_symbols(chunk)]
+    if not 1 < len(split) <= LONGEST_NAME:
+        return words
+    whole = Word((phrase(chunk),), tuple(piece.lower() for piece in split))
+    return [whole, *(replace(word, is_part=True) for word in words)]
 
 
 def _words_of_piece(piece: str) -> list[Word]:
     if is_unspaced(piece):
-        parts = grams(piece)[:-1] if len(piece) > 2 else []  # nobody set its words apart
-    else:
-        parts = parts_of(piece)
-    forms = (
-        [phrase(piece)]
-        if is_unspaced(piece) or not parts
-        else [phrase(piece), phrase(" ".join(parts))]
-    )
-    whole = Word(tuple(forms), (piece.lower(),))
-    return [whole, *(Word((phrase(part),), (part.lower(),)) for part in parts if len(part) > 1)]
+        whole = Word((phrase(piece),), (piece,))
+        if len(piece) <= LONGEST_UNSPACED_WORD:
+            return [whole]
+        # Nobody set its words apart: any two characters may be one.
+        return [whole, *(Word((phrase(pair),), (pair,)) for pair in grams(piece)[:-1])]
+    parts = parts_of(piece)
+    forms = (phrase(piece), phrase(" ".join(parts))) if parts else (phrase(piece),)
+    return [Word(forms, (piece.lower(),)), *(_part(part) for part in parts if len(part) > 1)]
+
+
+def _part(text: str) -> Word:
+    return Word((phrase(text),), (text.lower(),), is_part=True)

@@ -45,7 +45,6 @@ WEIGHTS = Weights()
 CANDIDATES = 100  # or two pages: more changed nothing on LoCoMo
 LENDERS = 40
 LONGEST = 200  # words: beyond them length is no merit
-SENTENCE = 3  # words that tell something
 RARE = 200  # memories that may hold a word, for it to be looked up in which
 _WEEK = 7 * 86_400_000
 _ASKS_WHEN = ("when", "how long ago", "what date", "what day", "what month", "what year",
@@ -76,7 +75,7 @@ def rank(
     scores = {traits.document: score for traits, score in own}
     lent = _lend(connection, scores, weights)
     everyone = [traits for traits, _ in own]
-    if _is_sentence(question):
+    if question.is_sentence:
         others = [document for document in lent if document not in scores]
         everyone += matches.traits(connection, others, filters)
     lift = _lifting(question, weights)
@@ -85,7 +84,7 @@ def rank(
         for traits in everyone
     ]
     ranked.sort(key=lambda one: (-one[1], -one[0].created_at_epoch, one[0].document))
-    if ranked and _is_sentence(question):
+    if ranked and question.is_sentence:
         least = ranked[0][1] * weights.tail
         ranked = [one for one in ranked if one[1] >= least]
     return ranked
@@ -159,13 +158,6 @@ def _lend(connection: sqlite3.Connection, scores: Scores, weights: Weights) -> S
         shares = weights.forward if distance > 0 else weights.backward
         lent[neighbour] += shares[abs(distance) - 1] * scores[lender]
     return lent
-
-
-def _is_sentence(question: Question) -> bool:
-    """Whoever gives a keyword or a phrase wants all that holds it, and nothing else; a sentence
-    wants its answer, which may stand beside what it was found by."""
-    exact = question.phrases or question.excluded
-    return not exact and len(question.words) >= SENTENCE
 
 
 def _lifting(question: Question, weights: Weights) -> Callable[[Traits], float]:
