@@ -45,6 +45,7 @@ WEIGHTS = Weights()
 CANDIDATES = 100  # or two pages: more changed nothing on LoCoMo
 LENDERS = 40
 LONGEST = 200  # words: beyond them length is no merit
+MANY = 2_000
 RARE = 200  # memories that may hold a word, for it to be looked up in which
 _WEEK = 7 * 86_400_000
 _ASKS_WHEN = ("when", "how long ago", "what date", "what day", "what month", "what year",
@@ -61,6 +62,11 @@ class Known:
     weight: float
     count: int
     documents: list[int] | None  # None: too many to be rare
+
+    @property
+    def is_everywhere(self) -> bool:
+        """In more than half of many memories: all of them would be read, and bm25 gives nothing."""
+        return self.count > MANY and self.weight < math.log(2)
 
 
 def rank(
@@ -139,7 +145,9 @@ def _shares(known: list[Known]) -> Scores:
 
 def _expression(question: Question, known: list[Known]) -> str:
     """Any of the words, all of the phrases, none of the excluded."""
-    words = [form for word in known if word.count for form in word.word.forms]
+    here = [word for word in known if word.count]
+    telling = [word for word in here if not word.is_everywhere] or here
+    words = [form for word in telling for form in word.word.forms]
     if not (words or question.phrases):
         return ""
     expression = matches.any_of([*words, *question.phrases])
