@@ -16,29 +16,36 @@ def save_distillate(
     """Stores what an observer made of a turn and acknowledges the job; False: the lease is lost."""
     if not queue.holds(connection, job):
         return False
-    memory_session_id = register_memory_session(connection, turn.session_db_id)
+    reach(b"store.before_save")
+    save_memories(connection, turn.session_db_id, turn.id, turn.prompt_number, made)
+    reach(b"queue.before_acknowledge")
+    queue.acknowledge(connection, job, now)
+    reach(b"queue.after_acknowledge")
+    return True
+
+
+def save_memories(
+    connection: sqlite3.Connection, session_db_id: int, turn_id: int, number: int, made: Distillate
+) -> None:
+    """The memories of a turn in the place of those it had."""
+    memory_session_id = register_memory_session(connection, session_db_id)
     row = connection.execute(
-        "SELECT project_id, updated_at_epoch FROM user_prompts WHERE id = ?", (turn.id,)
+        "SELECT project_id, updated_at_epoch FROM user_prompts WHERE id = ?", (turn_id,)
     ).fetchone()
     origin = {
         "memory_session_id": memory_session_id,
         "project_id": row["project_id"],
-        "turn_id": turn.id,
-        "prompt_number": turn.prompt_number,
+        "turn_id": turn_id,
+        "prompt_number": number,
         "observer": made.observer,
         "model": made.model,
         "prompt_version": made.prompt_version,
         "created_at": iso(row["updated_at_epoch"]),
         "created_at_epoch": row["updated_at_epoch"],
     }
-    reach(b"store.before_save")
     _save_summary(connection, made.summary, origin)
-    _save_observations(connection, turn.id, made.observations, origin)
-    set_titles(connection, turn.session_db_id, made.title, made.subtitle)
-    reach(b"queue.before_acknowledge")
-    queue.acknowledge(connection, job, now)
-    reach(b"queue.after_acknowledge")
-    return True
+    _save_observations(connection, turn_id, made.observations, origin)
+    set_titles(connection, session_db_id, made.title, made.subtitle)
 
 
 def _save_summary(

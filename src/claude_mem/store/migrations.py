@@ -182,8 +182,24 @@ def _create_tables(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
 
 
+_IMPORTS = (
+    "ALTER TABLE user_prompts ADD COLUMN imported INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX prompts_by_id ON user_prompts(prompt_id)",
+    "CREATE TABLE transcripts ("
+    "path TEXT PRIMARY KEY, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL)",
+)
+
+
+def _import_the_past(connection: sqlite3.Connection) -> None:
+    for statement in _IMPORTS:
+        connection.execute(statement)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
-MIGRATIONS: tuple[Migration, ...] = (("0001_sessions_prompts_events_memories", _create_tables),)
+MIGRATIONS: tuple[Migration, ...] = (
+    ("0001_sessions_prompts_events_memories", _create_tables),
+    ("0002_imports", _import_the_past),
+)
 
 
 def applied_names(connection: sqlite3.Connection) -> list[str]:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from claude_mem.errors import NotFound, StoreError
-from claude_mem.store import pages, queue, sessions
+from claude_mem.store import imports, pages, queue, sessions
 from claude_mem.store.database import Readers, check_integrity, is_current
 from claude_mem.store.pages import Page, Record
 from claude_mem.types import Json
@@ -170,6 +170,9 @@ class StoreReader:
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
         return self._read(lambda c: pages.recent_sessions(c, project_id, limit, without_session))
+
+    def is_imported(self, path: str, size: int, modified_ns: int) -> bool:
+        return self._read(lambda c: imports.is_imported(c, path, size, modified_ns))
 
     def holds_memories(self) -> bool:
         row = self._read(lambda c: c.execute("SELECT 1 FROM session_summaries LIMIT 1").fetchone())
