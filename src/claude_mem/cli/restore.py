@@ -1,4 +1,4 @@
-"""Memory brought back from a file."""
+"""Memory brought back from a file, or taken over from the TypeScript claude-mem's database."""
 
 import os
 from collections.abc import Iterable
@@ -9,10 +9,11 @@ from claude_mem.config import Settings
 from claude_mem.hook.wake import wake
 from claude_mem.privacy import Redactor
 from claude_mem.store import Store
+from claude_mem.store.transfer.inherit import Inherited, inherit
 from claude_mem.store.transfer.restore import Refusal, Restored, is_export, restore
 from claude_mem.worker.contexts import render_contexts
 
-__all__ = ["is_export", "report_of_file", "restore_file"]
+__all__ = ["import_database", "is_export", "report_of_database", "report_of_file", "restore_file"]
 
 
 def restore_file(settings: Settings, path: Path) -> Restored:
@@ -21,6 +22,14 @@ def restore_file(settings: Settings, path: Path) -> Restored:
         restored = restore(store, path, _redactor(settings))
         _make_it_count(settings, store, restored.projects)
     return restored
+
+
+def import_database(settings: Settings, path: Path) -> Inherited:
+    """Takes over what that database remembers; nothing is written to it or beside it."""
+    with open_store_for_import(settings) as store:
+        inherited = inherit(store, path, _redactor(settings))
+        _make_it_count(settings, store, inherited.projects)
+    return inherited
 
 
 def _redactor(settings: Settings) -> Redactor:
@@ -46,6 +55,19 @@ def report_of_file(restored: Restored) -> list[str]:
     if not restored.is_complete:
         lines.append("the file ends before its last line: what came before it is restored")
     return lines
+
+
+def report_of_database(inherited: Inherited) -> list[str]:
+    """Lines for the person."""
+    sessions, added = inherited.sessions, inherited.added
+    known = sessions["known"] + sessions["kept"]
+    return [
+        f"{sessions['added']} sessions imported, {sessions['grown']} brought up to date, "
+        f"{known} already known",
+        f"{added['observations']} observations, {added['summaries']} summaries, "
+        f"{added['prompts']} prompts",
+        *_refusals(inherited.refused, inherited.reasons),
+    ]
 
 
 def _refusals(count: int, reasons: Iterable[Refusal]) -> list[str]:

@@ -16,8 +16,9 @@ from claude_mem.store import backups, memories, queue, sessions, turns
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
-from claude_mem.store.transfer import merge
+from claude_mem.store.transfer import adopt, merge
 from claude_mem.store.transfer.records import Row
+from claude_mem.store.transfer.sessions import OldSession
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Distillate, Event, Job, SessionStatus, Turn
 
@@ -130,6 +131,9 @@ class Store(StoreReader):
 
     def end_merge(self) -> "Future[list[int]]":
         return self._write(merge.end)
+
+    def adopt_session(self, session: OldSession) -> "Future[adopt.Adopted]":
+        return self._write(lambda c: adopt.adopt_session(c, session))
 
     def back_up(self, directory: Path, keep: int) -> Path:
         with closing(connect(self._path, readonly=True)) as connection:
