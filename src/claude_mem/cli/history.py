@@ -9,6 +9,14 @@ from pathlib import Path
 import click
 
 from claude_mem.cli.output import as_json_option, counted, heading, print_json, print_table
+from claude_mem.cli.restore import (
+    import_database,
+    is_export,
+    report_of_database,
+    report_of_file,
+    restore_file,
+)
+from claude_mem.cli.store import open_store_for_import
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.install.claude import config_dir
@@ -35,6 +43,11 @@ TROUBLES_SHOWN = 5
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--project", default="", help="Only this project: its name, key or directory.")
 @click.option("--since", default="", help="Only turns since this day, as 2026-01-31.")
+@click.option(
+    "--from-db",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Take over the database of the TypeScript claude-mem; it is only read.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be imported, and keep nothing.")
 @click.option("--again", is_flag=True, help="Read files again that were read before.")
 @as_json_option
@@ -44,18 +57,32 @@ def import_past(
     paths: tuple[Path, ...],
     project: str,
     since: str,
+    from_db: Path | None,
     dry_run: bool,
     again: bool,
     as_json: bool,
 ) -> None:
     """Remember past sessions of Claude Code.
 
-    Without PATHS, all transcripts that Claude Code keeps on this machine. No model is asked and
+    Without PATHS, all transcripts that Claude Code keeps on this machine; a path may be a
+    transcript, a directory of them, or a file that claude-mem export wrote. No model is asked and
     nothing leaves the machine. Run it as often as you like: what is known already stays as it is.
     """
-    files = find_transcripts(paths or [transcripts_home()])
+    if dry_run and from_db is not None:
+        raise BadInput("--dry-run works for transcripts only, not with --from-db")
+    if from_db is not None:
+        say(report_of_database(import_database(settings, from_db)))
+        return
+    exports = [path for path in paths if path.is_file() and is_export(path)]
+    for path in exports:
+        say(report_of_file(restore_file(settings, path)))
+    if exports and len(exports) == len(paths):
+        return
+    rest = [path for path in paths if path not in exports]
+    files = find_transcripts(rest or [transcripts_home()])
     wishes = wishes_of(settings, project, day_ms(since))
-    with _store(settings, dry_run) as store, _progress(files, as_json) as progress:
+    opened = nullcontext() if dry_run else open_store_for_import(settings)
+    with opened as store, _progress(files, as_json) as progress:
         report = import_transcripts(
             store, files, wishes, again=again, processes=processes(), progress=progress
         )
@@ -64,6 +91,11 @@ def import_past(
         print_json(as_data(report))
     else:
         print_report(report, look, dry_run)
+
+
+def say(lines: list[str]) -> None:
+    for line in lines:
+        click.echo(line)
 
 
 def transcripts_home() -> Path:
@@ -95,18 +127,6 @@ def day_ms(day: str) -> int:
     except ValueError:
         raise BadInput(f"--since {day!r} is not a day: write it as 2026-01-31") from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-@contextmanager
-def _store(settings: Settings, dry_run: bool) -> Iterator[Store | None]:
-    if dry_run:
-        yield None
-        return
-    layout = settings.layout
-    layout.create()
-    keep = settings.number("CLAUDE_MEM_BACKUPS")
-    with Store.open(layout.database, layout.backups, keep) as store:
-        yield store
 
 
 @contextmanager

@@ -51,17 +51,7 @@ def save_memories(
 def _save_summary(
     connection: sqlite3.Connection, summary: Summary, origin: dict[str, object]
 ) -> None:
-    values = {
-        "request": summary.request,
-        "investigated": summary.investigated,
-        "learned": summary.learned,
-        "completed": summary.completed,
-        "next_steps": summary.next_steps,
-        "files_read": _json(summary.files_read),
-        "files_edited": _json(summary.files_edited),
-        "notes": summary.notes,
-        **origin,
-    }
+    values = summary_values(summary) | origin
     summary_id = _upsert(connection, "session_summaries", "turn_id", values)
     _link(connection, "summary", summary_id, summary.sources)
 
@@ -73,23 +63,38 @@ def _save_observations(
     origin: dict[str, object],
 ) -> None:
     for ordinal, observation in enumerate(observations):
-        values = {
-            "ordinal": ordinal,
-            "type": observation.type,
-            "title": observation.title,
-            "subtitle": observation.subtitle,
-            "narrative": observation.narrative,
-            "facts": _json(observation.facts),
-            "concepts": _json(observation.concepts),
-            "files_read": _json(observation.files_read),
-            "files_modified": _json(observation.files_modified),
-            **origin,
-        }
+        values = {"ordinal": ordinal, **observation_values(observation), **origin}
         observation_id = _upsert(connection, "observations", "turn_id, ordinal", values)
         _link(connection, "observation", observation_id, observation.sources)
     connection.execute(
         "DELETE FROM observations WHERE turn_id = ? AND ordinal >= ?", (turn_id, len(observations))
     )
+
+
+def summary_values(summary: Summary) -> dict[str, object]:
+    return {
+        "request": summary.request,
+        "investigated": summary.investigated,
+        "learned": summary.learned,
+        "completed": summary.completed,
+        "next_steps": summary.next_steps,
+        "files_read": _json(summary.files_read),
+        "files_edited": _json(summary.files_edited),
+        "notes": summary.notes,
+    }
+
+
+def observation_values(observation: Observation) -> dict[str, object]:
+    return {
+        "type": observation.type,
+        "title": observation.title,
+        "subtitle": observation.subtitle,
+        "narrative": observation.narrative,
+        "facts": _json(observation.facts),
+        "concepts": _json(observation.concepts),
+        "files_read": _json(observation.files_read),
+        "files_modified": _json(observation.files_modified),
+    }
 
 
 def _upsert(connection: sqlite3.Connection, table: str, key: str, values: dict[str, object]) -> int:

@@ -16,6 +16,9 @@ from claude_mem.store import backups, imports, memories, queue, sessions, turns
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
+from claude_mem.store.transfer import adopt, merge
+from claude_mem.store.transfer.records import Row
+from claude_mem.store.transfer.sessions import OldSession
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Distillate, Event, Job, PastSession, SessionStatus, Turn
 
@@ -127,6 +130,19 @@ class Store(StoreReader):
 
     def delete_session(self, session_db_id: int) -> "Future[None]":
         return self._write(lambda c: sessions.delete_session(c, session_db_id))
+
+    def begin_merge(self) -> "Future[None]":
+        return self._write(merge.begin)
+
+    def merge_rows(self, rows: list[Row]) -> "Future[list[merge.Merged]]":
+        """Rows of an export; begun with begin_merge, and over with end_merge."""
+        return self._write(lambda c: merge.merge_rows(c, rows))
+
+    def end_merge(self) -> "Future[list[int]]":
+        return self._write(merge.end)
+
+    def adopt_session(self, session: OldSession) -> "Future[adopt.Adopted]":
+        return self._write(lambda c: adopt.adopt_session(c, session))
 
     def back_up(self, directory: Path, keep: int) -> Path:
         with closing(connect(self._path, readonly=True)) as connection:
