@@ -46,8 +46,8 @@ def test_health_says_that_it_is_alive_and_nothing_else(api: Api) -> None:
 @pytest.mark.parametrize(
     ("noun", "fields"),
     [
-        ("observations", {"title": "Changed file0.py", "type": "change",
-                          "files_modified": ["file0.py"], "facts": ["+ two", "- one"]}),
+        ("observations", {"title": "Prompt 0", "type": "change", "files_modified": ["file0.py"],
+                          "facts": ["file0.py: `one` became `two`"]}),
         ("summaries", {"request": "Prompt 0", "completed": "Said 0.",
                        "files_edited": ["file0.py"]}),
         ("prompts", {"prompt_text": "Prompt 0", "prompt_number": 1}),
@@ -197,7 +197,7 @@ def test_a_batch_comes_in_the_order_asked_for_each_once_without_the_missing(api:
     have_sessions(api, 3)
     answer = api.post("/api/observations/batch", ids=[3, 99, 1, 3, 0])
     assert [item["id"] for item in answer.json()] == [3, 1]
-    assert answer.json()[1]["title"] == "Changed file0.py"
+    assert answer.json()[1]["title"] == "Prompt 0"
 
 
 def test_a_batch_of_nothing_is_empty(api: Api) -> None:
@@ -219,8 +219,9 @@ def test_a_batch_of_what_are_no_ids_is_refused(api: Api, ids: Any) -> None:
 def test_an_observation_comes_with_the_events_it_was_made_from(api: Api) -> None:
     have_sessions(api, 1)
     found = api.read("/api/observation/1")
-    assert (found["title"], found["facts"]) == ("Changed file0.py", ["+ two", "- one"])
-    assert [(e["event"], e["tool_name"]) for e in found["sources"]] == [("PostToolUse", "Edit")]
+    assert found["facts"] == ["file0.py: `one` became `two`"]
+    sources = [(source["event"], source["tool_name"]) for source in found["sources"]]
+    assert sources == [("PostToolUse", "Edit"), ("Stop", None)]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_the_context_of_a_project_is_text_by_name_key_or_directory(api: Api) -> 
     assert {answer.headers["content-type"] for answer in answers} == {"text/plain; charset=utf-8"}
     assert len({answer.content for answer in answers}) == 1
     assert "Said 0." in answers[0].text
-    assert "Changed file0.py" in answers[0].text
+    assert "- file0.py: #1" in answers[0].text
 
 
 def test_the_same_memory_gives_the_same_context_however_late(api: Api) -> None:

@@ -71,10 +71,10 @@ def test_sessions(remembering: Home) -> None:
 def test_show(remembering: Home) -> None:
     records = as_json(remembering, "show", "1", "S1", "P1")
     assert [record["kind"] for record in records] == ["observations", "summaries", "prompts"]
-    assert records[0]["title"] == "Changed light.py"
+    assert records[0]["title"] == "Make the harbour light blink twice"
     text = remembering.command("show", "1").stdout
     assert text.startswith("#1 change  harbor")
-    assert "+ blink(2)" in text
+    assert "light.py: `blink(1)` became `blink(2)`" in text
     whole = as_json(remembering, "show", "session", SESSION)
     assert [record["kind"] for record in whole] == [
         "sessions", "summaries", "observations", "prompts",
@@ -121,7 +121,7 @@ def test_context_with_a_payload_answers_as_the_hook_does(remembering: Home) -> N
         capture_output=True,
         env=remembering.env(),
     )
-    assert "Changed light.py" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "light.py: #1" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
 
 
 def test_the_old_names_of_the_hooks_do_what_the_launcher_does(home: Home) -> None:
@@ -180,7 +180,7 @@ def test_on_a_terminal_sessions_are_a_table_and_context_is_shown(remembering: Ho
     text = on_a_terminal(remembering, "sessions")
     assert "project" in text and "harbor" in text and "\t" not in text
     shown = on_a_terminal(remembering, "context", "--project", "harbor")
-    assert "Changed light.py" in shown
+    assert "light.py: #1" in shown
 
 
 def on_a_terminal(home: Home, *arguments: str) -> str:
@@ -208,7 +208,7 @@ def test_the_demo_shows_what_the_next_session_would_get(home: Home) -> None:
     given = done.stdout.split("<claude-mem-context>")[1]
     assert "docs/sessions.md says why the cookie is SameSite=Lax" in given
     assert "swordfish" not in given
-    assert "Changed harbor/views.py" in given
+    assert "- harbor/views.py: #1" in given
     assert not home.layout.database.exists()
 
 
@@ -247,8 +247,8 @@ def test_search_marks_the_words_of_the_question_on_a_terminal_alone(remembering:
 def test_search_takes_a_word_to_leave_out_and_refuses_an_unknown_option(
     remembering: Home,
 ) -> None:
-    rows = as_json(remembering, "search", "light", "-twice")["results"]
-    assert [row["id"] for row in rows] == ["1"]
+    assert as_json(remembering, "search", "harbour")["results"]
+    assert not as_json(remembering, "search", "harbour", "-light")["results"]
     refused = remembering.command("search", "blink", "--projct=harbor")
     assert refused.returncode == 1
     assert "there is no option --projct=harbor" in refused.stderr

@@ -48,9 +48,8 @@ def assert_one_turn_is_stored(home: Home, payloads: list[Payload]) -> None:
     stored = home.rows("SELECT event FROM tool_events ORDER BY id")
     assert [row["event"] for row in stored] == [p["hook_event_name"] for p in payloads]
     assert len(home.rows("SELECT * FROM session_summaries")) == 1
-    assert [row["title"] for row in home.rows("SELECT title FROM observations")] == [
-        "Changed light.py"
-    ]
+    changed = home.rows("SELECT files_modified FROM observations")
+    assert [row["files_modified"] for row in changed] == ['["light.py"]']
     assert home.rows("SELECT status FROM sdk_sessions") == [{"status": "completed"}]
     assert home.rows("SELECT * FROM pending_messages") == []
 
@@ -214,11 +213,11 @@ def assert_every_turn_has_one_summary(home: Home) -> None:
     )
     assert len(turns) == SESSIONS * TURNS
     assert {turn["summaries"] for turn in turns} == {1}
-    titles = home.rows("SELECT title, count(*) AS n FROM observations GROUP BY turn_id, title")
-    assert {row["n"] for row in titles} == {1}
+    counts = home.rows("SELECT count(*) AS n FROM observations GROUP BY turn_id")
+    assert {row["n"] for row in counts} == {1}
     mixed = home.rows(
-        "SELECT o.title, s.content_session_id AS name FROM observations o"
+        "SELECT o.files_modified, s.content_session_id AS name FROM observations o"
         " JOIN sdk_sessions s ON s.memory_session_id = o.memory_session_id"
-        " WHERE instr(o.title, s.content_session_id) = 0"
+        " WHERE instr(o.files_modified, s.content_session_id) = 0"
     )
     assert mixed == []

@@ -16,7 +16,7 @@ from claude_mem.store.store import open_or_restore
 from tests.payloads import edit, prompt, stop
 from tests.story import Story
 
-NAMES = [name for name, _ in MIGRATIONS]
+KNOWN = [name for name, _ in MIGRATIONS]
 
 
 @pytest.fixture
@@ -126,10 +126,10 @@ def upgrade(monkeypatch: pytest.MonkeyPatch, *added: Migration) -> None:
 def test_a_migration_is_applied_once_and_recorded(
     old: Path, backup_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upgrade(monkeypatch, ("9000_lamps", add_lamps))
+    upgrade(monkeypatch, ("9002_lamps", add_lamps))
     for _ in range(2):
         prepare(old, backup_dir, 3)
-    assert names(old) == [*NAMES, "9000_lamps"]
+    assert names(old) == [*KNOWN, "9002_lamps"]
     with StoreReader.open_existing(old) as store:
         assert store.counts()["summaries"] == 1
 
@@ -137,11 +137,11 @@ def test_a_migration_is_applied_once_and_recorded(
 def test_a_backup_is_made_before_a_migration(
     old: Path, backup_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upgrade(monkeypatch, ("9000_lamps", add_lamps))
+    upgrade(monkeypatch, ("9002_lamps", add_lamps))
     prepare(old, backup_dir, 3)
     (backup,) = backup_dir.iterdir()
     assert backup.name.endswith("-before-migration.db")
-    assert names(backup) == NAMES
+    assert names(backup) == KNOWN
     with closing(sqlite3.connect(backup)) as connection:
         assert connection.execute("SELECT count(*) FROM session_summaries").fetchone() == (1,)
 
@@ -150,28 +150,28 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     old: Path, backup_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = schema(old)
-    upgrade(monkeypatch, ("9000_lamps", break_down))
+    upgrade(monkeypatch, ("9002_lamps", break_down))
     with pytest.raises(ValueError, match="halfway"):
         prepare(old, backup_dir, 3)
     assert schema(old) == before
-    assert names(old) == NAMES
+    assert names(old) == KNOWN
 
 
 def test_migrations_before_a_failing_one_stay_and_it_is_tried_again(
     old: Path, backup_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    upgrade(monkeypatch, ("9000_lamps", add_lamps), ("0003_lamps_again", break_down))
+    upgrade(monkeypatch, ("9002_lamps", add_lamps), ("9003_lamps_again", break_down))
     with pytest.raises(sqlite3.OperationalError, match="lamps already exists"):
         prepare(old, backup_dir, 3)
-    assert names(old) == [*NAMES, "9000_lamps"]
-    upgrade(monkeypatch, ("9000_lamps", add_lamps), ("9001_nothing", lambda _: None))
+    assert names(old) == [*KNOWN, "9002_lamps"]
+    upgrade(monkeypatch, ("9002_lamps", add_lamps), ("9003_nothing", lambda _: None))
     prepare(old, backup_dir, 3)
-    assert names(old) == [*NAMES, "9000_lamps", "9001_nothing"]
+    assert names(old) == [*KNOWN, "9002_lamps", "9003_nothing"]
 
 
 def test_a_reader_does_not_migrate(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = schema(old)
-    upgrade(monkeypatch, ("9000_lamps", add_lamps))
+    upgrade(monkeypatch, ("9002_lamps", add_lamps))
     with pytest.raises(StoreError, match="claude-mem worker restart"):
         StoreReader.open_existing(old)
     assert schema(old) == before

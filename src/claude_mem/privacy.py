@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from claude_mem.types import Json
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Detector:
     kind: str
     words: tuple[str, ...]  # in lower case; one must be in the lowered text
@@ -211,6 +211,16 @@ DETECTORS: tuple[Detector, ...] = (
 )
 
 
+def _by_word() -> tuple[tuple[str, tuple[Detector, ...]], ...]:
+    """Many detectors wait for the same words: each is looked for once."""
+    asking: dict[str, list[Detector]] = {}
+    for detector in DETECTORS:
+        for word in detector.words:
+            asking.setdefault(word, []).append(detector)
+    return tuple((word, tuple(detectors)) for word, detectors in asking.items())
+
+
+_BY_WORD = _by_word()
 PASSES = 4
 
 
@@ -227,8 +237,13 @@ class Redactor:
         Of what was parsed, not of its JSON: there a word may be spelled with escapes.
         """
         lowered = _lower("\n".join(_texts(value)))
-        detectors = tuple(detector for detector in DETECTORS if detector.runs_on(lowered))
-        return self._redact_value(value, detectors) if detectors else value
+        detectors: dict[Detector, None] = {}
+        for word, asking in _BY_WORD:
+            if word in lowered:
+                detectors.update(dict.fromkeys(asking))
+        if not detectors:
+            return value
+        return self._redact_value(value, tuple(d for d in DETECTORS if d in detectors))
 
     def _redact(self, text: str, detectors: tuple[Detector, ...]) -> str:
         """Again until nothing changes: what one detector removes may uncover another's."""

@@ -76,6 +76,7 @@ class Turn:
     prompt: str | None
     started_ms: int
     events: tuple[ToolUse, ...]
+    told: tuple[str, ...] = ()  # what the session's memory says of the turns before
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,10 @@ class Observation:
     files_modified: tuple[str, ...] = ()
     sources: tuple[int, ...] = ()  # ids of the events it was made from
 
+    @property
+    def text(self) -> str:
+        return "\n".join(filter(None, (self.title, self.subtitle, self.narrative, *self.facts)))
+
 
 @dataclass(frozen=True, slots=True)
 class Summary:
@@ -103,6 +108,12 @@ class Summary:
     notes: str | None = None
     sources: tuple[int, ...] = ()
 
+    @property
+    def text(self) -> str:
+        fields = (self.request, self.investigated, self.learned, self.completed,
+                  self.next_steps, self.notes)  # fmt: skip
+        return "\n".join(filter(None, fields))
+
 
 @dataclass(frozen=True, slots=True)
 class Distillate:
@@ -115,6 +126,30 @@ class Distillate:
     observer: str = "local"
     model: str | None = None
     prompt_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PastTurn:
+    """A turn of a session that is over, read and distilled. Its memories' sources are places in
+    `events`, from 1."""
+
+    prompt_id: str
+    prompt: str | None  # None: it was private, and nothing else is known of it
+    number: int
+    events: tuple[Event, ...] = ()
+    made: Distillate | None = None
+    keeps_raw: bool = True  # whether its raw events are still young enough to be kept
+
+
+@dataclass(frozen=True, slots=True)
+class PastSession:
+    session_id: str
+    project: Project
+    project_dir: str
+    transcript_path: str
+    started_ms: int
+    ended_ms: int
+    turns: tuple[PastTurn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

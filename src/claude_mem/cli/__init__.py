@@ -7,7 +7,7 @@ import sys
 import click
 
 from claude_mem import __version__
-from claude_mem.cli import demo, hooks, install, people, search, settings, worker
+from claude_mem.cli import demo, export, history, hooks, install, people, search, settings, worker
 from claude_mem.config import load_settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError
 
@@ -17,6 +17,7 @@ It watches through the agent's hooks and needs no commands to work. These show w
 
 \b
   claude-mem install           attach to Claude Code
+  claude-mem import            remember the sessions of the past, too
   claude-mem doctor            what is wrong, and what mends it
   claude-mem status            is it running, is anything stuck
   claude-mem context           what the next session here will be given
@@ -24,6 +25,7 @@ It watches through the agent's hooks and needs no commands to work. These show w
   claude-mem search QUESTION   find a memory by what it says
   claude-mem timeline 12       what happened around it
   claude-mem show 12 S3 P4     an observation, a summary, a prompt
+  claude-mem export FILE       everything that is remembered, as a file
   claude-mem demo              see it work, in a temporary home
 """
 
@@ -38,7 +40,7 @@ def commands(context: click.Context) -> None:
         context.obj = load_settings(os.environ)
 
 
-for group in (people, search, install, worker, settings, demo, hooks):
+for group in (people, search, history, export, install, worker, settings, demo, hooks):
     for command in group.commands:
         commands.add_command(command)
 

@@ -8,6 +8,7 @@ import click
 
 from claude_mem.cli.output import as_json_option, counted, print_json
 from claude_mem.cli.people import NOTHING_YET, reading
+from claude_mem.cli.store import open_store_for_import
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import full_text
@@ -17,7 +18,6 @@ from claude_mem.recall.parameters import asked_search, asked_timeline
 from claude_mem.recall.question import read_question
 from claude_mem.recall.timeline import read_anchor
 from claude_mem.server.search import found_record, timeline_record
-from claude_mem.store import Store
 from claude_mem.types import OBSERVATION_TYPES, Json
 
 # `-word` is part of the question: no option here has a short name.
@@ -117,11 +117,9 @@ def _marker(query: str, now: datetime) -> Show:
 @click.pass_obj
 def reindex(settings: Settings) -> None:
     """Make the search index anew from the memories. Nothing else is touched."""
-    layout = settings.layout
-    if not layout.database.exists():
+    if not settings.layout.database.exists():
         raise NotFound(NOTHING_YET)
-    keep = settings.number("CLAUDE_MEM_BACKUPS")
-    with Store.open(layout.database, layout.backups, keep) as store:
+    with open_store_for_import(settings) as store:
         click.echo(f"indexed {counted(full_text.rebuild(store), 'memory')}")
 
 

@@ -16,45 +16,42 @@ def save_distillate(
     """Stores what an observer made of a turn and acknowledges the job; False: the lease is lost."""
     if not queue.holds(connection, job):
         return False
-    memory_session_id = register_memory_session(connection, turn.session_db_id)
-    row = connection.execute(
-        "SELECT project_id, updated_at_epoch FROM user_prompts WHERE id = ?", (turn.id,)
-    ).fetchone()
-    origin = {
-        "memory_session_id": memory_session_id,
-        "project_id": row["project_id"],
-        "turn_id": turn.id,
-        "prompt_number": turn.prompt_number,
-        "observer": made.observer,
-        "model": made.model,
-        "prompt_version": made.prompt_version,
-        "created_at": iso(row["updated_at_epoch"]),
-        "created_at_epoch": row["updated_at_epoch"],
-    }
     reach(b"store.before_save")
-    _save_summary(connection, made.summary, origin)
-    _save_observations(connection, turn.id, made.observations, origin)
-    set_titles(connection, turn.session_db_id, made.title, made.subtitle)
+    save_memories(connection, turn.session_db_id, turn.id, turn.prompt_number, made)
     reach(b"queue.before_acknowledge")
     queue.acknowledge(connection, job, now)
     reach(b"queue.after_acknowledge")
     return True
 
 
+def save_memories(
+    connection: sqlite3.Connection, session_db_id: int, turn_id: int, number: int, made: Distillate
+) -> None:
+    """The memories of a turn in the place of those it had."""
+    memory_session_id = register_memory_session(connection, session_db_id)
+    row = connection.execute(
+        "SELECT project_id, updated_at_epoch FROM user_prompts WHERE id = ?", (turn_id,)
+    ).fetchone()
+    origin = {
+        "memory_session_id": memory_session_id,
+        "project_id": row["project_id"],
+        "turn_id": turn_id,
+        "prompt_number": number,
+        "observer": made.observer,
+        "model": made.model,
+        "prompt_version": made.prompt_version,
+        "created_at": iso(row["updated_at_epoch"]),
+        "created_at_epoch": row["updated_at_epoch"],
+    }
+    _save_summary(connection, made.summary, origin)
+    _save_observations(connection, turn_id, made.observations, origin)
+    set_titles(connection, session_db_id, made.title, made.subtitle)
+
+
 def _save_summary(
     connection: sqlite3.Connection, summary: Summary, origin: dict[str, object]
 ) -> None:
-    values = {
-        "request": summary.request,
-        "investigated": summary.investigated,
-        "learned": summary.learned,
-        "completed": summary.completed,
-        "next_steps": summary.next_steps,
-        "files_read": _json(summary.files_read),
-        "files_edited": _json(summary.files_edited),
-        "notes": summary.notes,
-        **origin,
-    }
+    values = summary_values(summary) | origin
     summary_id = _upsert(connection, "session_summaries", "turn_id", values)
     _link(connection, "summary", summary_id, summary.sources)
 
@@ -66,23 +63,38 @@ def _save_observations(
     origin: dict[str, object],
 ) -> None:
     for ordinal, observation in enumerate(observations):
-        values = {
-            "ordinal": ordinal,
-            "type": observation.type,
-            "title": observation.title,
-            "subtitle": observation.subtitle,
-            "narrative": observation.narrative,
-            "facts": _json(observation.facts),
-            "concepts": _json(observation.concepts),
-            "files_read": _json(observation.files_read),
-            "files_modified": _json(observation.files_modified),
-            **origin,
-        }
+        values = {"ordinal": ordinal, **observation_values(observation), **origin}
         observation_id = _upsert(connection, "observations", "turn_id, ordinal", values)
         _link(connection, "observation", observation_id, observation.sources)
     connection.execute(
         "DELETE FROM observations WHERE turn_id = ? AND ordinal >= ?", (turn_id, len(observations))
     )
+
+
+def summary_values(summary: Summary) -> dict[str, object]:
+    return {
+        "request": summary.request,
+        "investigated": summary.investigated,
+        "learned": summary.learned,
+        "completed": summary.completed,
+        "next_steps": summary.next_steps,
+        "files_read": _json(summary.files_read),
+        "files_edited": _json(summary.files_edited),
+        "notes": summary.notes,
+    }
+
+
+def observation_values(observation: Observation) -> dict[str, object]:
+    return {
+        "type": observation.type,
+        "title": observation.title,
+        "subtitle": observation.subtitle,
+        "narrative": observation.narrative,
+        "facts": _json(observation.facts),
+        "concepts": _json(observation.concepts),
+        "files_read": _json(observation.files_read),
+        "files_modified": _json(observation.files_modified),
+    }
 
 
 def _upsert(connection: sqlite3.Connection, table: str, key: str, values: dict[str, object]) -> int:

@@ -182,6 +182,19 @@ def _create_tables(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
 
 
+_IMPORTS = (
+    "ALTER TABLE user_prompts ADD COLUMN imported INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX prompts_by_id ON user_prompts(prompt_id)",
+    "CREATE TABLE transcripts ("
+    "path TEXT PRIMARY KEY, size INTEGER NOT NULL, modified_ns INTEGER NOT NULL)",
+)
+
+
+def _import_the_past(connection: sqlite3.Connection) -> None:
+    for statement in _IMPORTS:
+        connection.execute(statement)
+
+
 # The index is derived: of it the schema holds only the marks that say what it has to read anew.
 # They need no function of ours, so that any program may write to these tables.
 _MARKS = """
@@ -220,6 +233,7 @@ def _mark_for_index(connection: sqlite3.Connection) -> None:
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
+    ("0002_imports", _import_the_past),
     ("0003_full_text", _mark_for_index),
 )
 

@@ -2,14 +2,17 @@
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
 from claude_mem.errors import NotFound, StoreError
-from claude_mem.store import pages, queue, sessions
-from claude_mem.store.database import Readers, check_integrity, is_current
+from claude_mem.store import imports, pages, queue, sessions
+from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.pages import Page, Record
+from claude_mem.store.transfer.export import Write, export
+from claude_mem.store.transfer.tables import Schema, read_schema
 from claude_mem.types import Json
 
 T = TypeVar("T")
@@ -175,12 +178,23 @@ class StoreReader:
     ) -> list[Record]:
         return self._read(lambda c: pages.recent_sessions(c, project_id, limit, without_session))
 
+    def is_imported(self, path: str, size: int, modified_ns: int) -> bool:
+        return self._read(lambda c: imports.is_imported(c, path, size, modified_ns))
+
     def holds_memories(self) -> bool:
         row = self._read(lambda c: c.execute("SELECT 1 FROM session_summaries LIMIT 1").fetchone())
         return row is not None
 
     def counts(self) -> dict[str, int]:
         return self._read(pages.table_counts)
+
+    def schema(self) -> Schema:
+        return self._read(read_schema)
+
+    def export(self, write: Write, project_id: int | None = None) -> int:
+        """Everything, or one project, as lines; how many rows."""
+        with closing(connect(self._path, readonly=True)) as connection:
+            return export(connection, write, project_id)
 
     def integrity(self) -> str | None:
         return check_integrity(self._path)

@@ -38,7 +38,7 @@ def find_project(connection: sqlite3.Connection, name: str) -> int:
 
 def ensure_session(connection: sqlite3.Connection, event: Event) -> sqlite3.Row:
     """The session of an event, made if it is new, touched if it is not."""
-    row = _session(connection, event.session_id)
+    row = find_session(connection, event.session_id)
     if row is None:
         project_id = ensure_project(connection, event.project)
         _remember_directory(connection, event, project_id)
@@ -50,7 +50,7 @@ def ensure_session(connection: sqlite3.Connection, event: Event) -> sqlite3.Row:
             (event.session_id, project_id, event.project_dir, event.transcript_path,
              event.dialect, moment, ms, moment, ms),
         )  # fmt: skip
-        row = _session(connection, event.session_id)
+        row = find_session(connection, event.session_id)
         assert row is not None
         return row
     if event.arrived_ms > row["updated_at_epoch"]:
@@ -63,7 +63,7 @@ def ensure_session(connection: sqlite3.Connection, event: Event) -> sqlite3.Row:
     return row
 
 
-def _session(connection: sqlite3.Connection, content_session_id: str) -> sqlite3.Row | None:
+def find_session(connection: sqlite3.Connection, content_session_id: str) -> sqlite3.Row | None:
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM sdk_sessions WHERE content_session_id = ?", (content_session_id,)
     ).fetchone()

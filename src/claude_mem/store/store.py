@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from claude_mem.errors import DamagedDatabase, StoreError
-from claude_mem.store import backups, memories, queue, sessions, turns
+from claude_mem.store import backups, imports, memories, queue, sessions, turns
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
+from claude_mem.store.transfer import adopt, merge
+from claude_mem.store.transfer.records import Row
+from claude_mem.store.transfer.sessions import OldSession
 from claude_mem.store.turns import Recorded
-from claude_mem.types import Distillate, Event, Job, SessionStatus, Turn
+from claude_mem.types import Distillate, Event, Job, PastSession, SessionStatus, Turn
 
 T = TypeVar("T")
 
@@ -69,6 +72,15 @@ class Store(StoreReader):
             return (job, turns.load_turn(connection, job.turn_id)) if job else None
 
         return self._write(work)
+
+    def add_statements(self, turn: Turn, statements: list[Event]) -> "Future[Turn | None]":
+        return self._write(lambda c: turns.add_statements(c, turn, statements))
+
+    def import_session(self, session: PastSession) -> "Future[imports.Outcome]":
+        return self._write(lambda c: imports.import_session(c, session))
+
+    def note_imported(self, path: str, size: int, modified_ns: int) -> "Future[None]":
+        return self._write(lambda c: imports.note_imported(c, path, size, modified_ns))
 
     def finish_job(self, job: Job, turn: Turn, made: Distillate) -> "Future[bool]":
         return self._write(lambda c: memories.save_distillate(c, job, turn, made, self._clock()))
@@ -126,6 +138,19 @@ class Store(StoreReader):
 
     def delete_session(self, session_db_id: int) -> "Future[None]":
         return self._write(lambda c: sessions.delete_session(c, session_db_id))
+
+    def begin_merge(self) -> "Future[None]":
+        return self._write(merge.begin)
+
+    def merge_rows(self, rows: list[Row]) -> "Future[list[merge.Merged]]":
+        """Rows of an export; begun with begin_merge, and over with end_merge."""
+        return self._write(lambda c: merge.merge_rows(c, rows))
+
+    def end_merge(self) -> "Future[list[int]]":
+        return self._write(merge.end)
+
+    def adopt_session(self, session: OldSession) -> "Future[adopt.Adopted]":
+        return self._write(lambda c: adopt.adopt_session(c, session))
 
     def back_up(self, directory: Path, keep: int) -> Path:
         with closing(connect(self._path, readonly=True)) as connection:

@@ -18,6 +18,8 @@ from claude_mem.types import Event, Project, ToolUse, Turn
 PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"
 CLOSING = ("Stop", "StopFailure")
 WITHIN_TURN = ("PostToolUse", "PostToolUseFailure", "SubagentStop", "PreCompact", "PostCompact")
+STATEMENT = "Statement"  # no hook tells it: it is read from the transcript
+TOLD = 10  # memories of a session that its next turn is measured against
 SAME_MOMENT_MS = 2000  # two hooks that are told of one thing, where it has no id of its own
 
 
@@ -258,7 +260,39 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         prompt=row["prompt_text"],
         started_ms=row["created_at_epoch"],
         events=tuple(_tool_use(event) for event in events),
+        told=told_before(connection, row["memory_session_id"], row["prompt_number"]),
     )
+
+
+def told_before(
+    connection: sqlite3.Connection, memory_session_id: str | None, prompt_number: int
+) -> tuple[str, ...]:
+    """The texts of the last memories of the session before a turn, oldest first."""
+    rows = connection.execute(
+        "SELECT prompt_number AS n, 0 AS kind, ordinal AS o, json_array(title, subtitle, narrative)"
+        " AS texts, facts FROM observations WHERE memory_session_id = ?1 AND prompt_number < ?2"
+        " UNION ALL SELECT prompt_number, 1, 0, json_array(request, investigated, learned,"
+        " completed, next_steps, notes), '[]' FROM session_summaries"
+        " WHERE memory_session_id = ?1 AND prompt_number < ?2"
+        " ORDER BY n DESC, kind DESC, o DESC LIMIT ?3",
+        (memory_session_id, prompt_number, TOLD),
+    ).fetchall()
+    return tuple(
+        "\n".join(filter(None, (*json.loads(row["texts"]), *json.loads(row["facts"]))))
+        for row in reversed(rows)
+    )
+
+
+def add_statements(
+    connection: sqlite3.Connection, turn: Turn, statements: list[Event]
+) -> Turn | None:
+    """What was said in a turn, found in its transcript; the turn as it then is."""
+    row = _turn(connection, turn.id)
+    if row is None or row["private"]:
+        return None
+    for statement in statements:
+        _insert_event(connection, turn.session_db_id, row, statement)
+    return load_turn(connection, turn.id)
 
 
 def _tool_use(row: sqlite3.Row) -> ToolUse:

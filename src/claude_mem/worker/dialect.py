@@ -18,7 +18,8 @@ from claude_mem.worker.projects import Projects
 OWN_TOOLS = ("mcp__plugin_claudemem_", "mcp__claude-mem__", "mcp__claude_mem__")
 _IDENTITY = ("session_id", "transcript_path", "cwd", "prompt_id", "hook_event_name", "agent_id")
 _TOOL = ("tool_name", "tool_use_id", "tool_input", "tool_response")
-_TEXTS = ("last_assistant_message", "compact_summary", "error", "prompt")
+_WORDS = ("last_assistant_message", "compact_summary", "error", "statement")
+_TEXTS = (*_WORDS, "prompt")
 _NOISE = ("permission_mode", "effort", "background_tasks", "session_crons", "duration_ms")
 _LEAF_LIMITS = (4096, 1024, 256, 64)
 LONGEST_ID = 200
@@ -98,12 +99,8 @@ class Reader:
         return cut(prompt, self.field_bytes * LONGEST_PROMPT_FACTOR)
 
     def _said(self, payload: Mapping[str, Json]) -> str | None:
-        """The words an event brings: the last message, a summary, an error."""
-        said = [
-            text
-            for name in ("last_assistant_message", "compact_summary", "error")
-            if (text := _text(payload, name))
-        ]
+        """The words an event brings: a message, a summary, an error."""
+        said = [text for name in _WORDS if (text := _text(payload, name))]
         return cut("\n".join(said), self.field_bytes) if said else None
 
     def _field(self, value: Json) -> str | None:

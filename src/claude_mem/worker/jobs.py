@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
@@ -23,6 +23,7 @@ TRIES = 3
 CLAIMS = 25  # a turn that was claimed so often without a result kills its worker
 
 Backoff = Callable[[int], int]
+Complete = Callable[[Turn], Awaitable[Turn]]
 Stored = Callable[[Turn, Distillate], None]
 
 
@@ -39,12 +40,13 @@ class JobRunner:
         observer: Observer,
         fallback: Observer,
         *,
+        complete: Complete | None = None,
         stored: Stored | None = None,
         backoff: Backoff = exponential_backoff,
     ) -> None:
         self._layout, self._store = layout, store
         self._observer, self._fallback = observer, fallback
-        self._stored, self._backoff = stored, backoff
+        self._complete, self._stored, self._backoff = complete, stored, backoff
         self._running: dict[asyncio.Task[None], Turn] = {}
         self._claiming = asyncio.Lock()
 
@@ -94,6 +96,8 @@ class JobRunner:
             await self._bury(job, turn, "claimed too often without a result")
             return
         try:
+            if self._complete is not None:
+                turn = await self._complete(turn)
             await self._store_result(job, turn, await self._observer.distil(turn))
         except sqlite3.OperationalError:
             raise  # the disk or the file, not the turn

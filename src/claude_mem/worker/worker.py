@@ -34,6 +34,7 @@ from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.intake import Drained, Intake
 from claude_mem.worker.jobs import JobRunner
 from claude_mem.worker.projects import Projects
+from claude_mem.worker.statements import Statements
 
 log = logging.getLogger("claude_mem.worker")
 
@@ -57,7 +58,14 @@ class Worker:
         self.intake = Intake(settings.layout, store, self.reader, self._heard)
         local = LocalObserver()
         self.observer: Observer = local
-        self.jobs = JobRunner(settings.layout, store, local, local, stored=self._remembered)
+        self.jobs = JobRunner(
+            settings.layout,
+            store,
+            local,
+            local,
+            complete=Statements(store, self.reader).complete,
+            stored=self._remembered,
+        )
         self.housekeeping = Housekeeping(settings, store)
         self._changed: set[str] = set()
         self._wake = asyncio.Event()

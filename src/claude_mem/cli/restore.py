@@ -1,0 +1,78 @@
+"""Memory brought back from a file, or taken over from the TypeScript claude-mem's database."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from claude_mem.cli.store import open_store_for_import
+from claude_mem.config import Settings
+from claude_mem.hook.wake import wake
+from claude_mem.privacy import Redactor
+from claude_mem.store import Store
+from claude_mem.store.transfer.inherit import Inherited, inherit
+from claude_mem.store.transfer.restore import Refusal, Restored, is_export, restore
+from claude_mem.worker.contexts import render_contexts
+
+__all__ = ["import_database", "is_export", "report_of_database", "report_of_file", "restore_file"]
+
+
+def restore_file(settings: Settings, path: Path) -> Restored:
+    """Merges an export into the memory; running it again changes nothing."""
+    with open_store_for_import(settings) as store:
+        restored = restore(store, path, _redactor(settings))
+        _make_it_count(settings, store, restored.projects)
+    return restored
+
+
+def import_database(settings: Settings, path: Path) -> Inherited:
+    """Takes over what that database remembers; nothing is written to it or beside it."""
+    with open_store_for_import(settings) as store:
+        inherited = inherit(store, path, _redactor(settings))
+        _make_it_count(settings, store, inherited.projects)
+    return inherited
+
+
+def _redactor(settings: Settings) -> Redactor:
+    return Redactor(settings.names("CLAUDE_MEM_REDACT_ALLOW"))
+
+
+def _make_it_count(settings: Settings, store: Store, projects: list[int]) -> None:
+    """The next session is given it even without a worker; a worker looks at the queue now."""
+    budget = settings.number("CLAUDE_MEM_CONTEXT_TOKENS")
+    for project_id in projects:
+        render_contexts(settings.layout, store, project_id, budget)
+    wake(os.fsencode(settings.layout.root))
+
+
+def report_of_file(restored: Restored) -> list[str]:
+    """Lines for the person."""
+    lines = [
+        f"{restored.added.total()} records restored, {restored.known.total()} already known",
+        *_refusals(restored.refused, restored.reasons),
+    ]
+    if restored.private:
+        lines.append(f"{restored.private} left out: they belong to private prompts")
+    if not restored.is_complete:
+        lines.append("the file ends before its last line: what came before it is restored")
+    return lines
+
+
+def report_of_database(inherited: Inherited) -> list[str]:
+    """Lines for the person."""
+    sessions, added = inherited.sessions, inherited.added
+    known = sessions["known"] + sessions["kept"]
+    return [
+        f"{sessions['added']} sessions imported, {sessions['grown']} brought up to date, "
+        f"{known} already known",
+        f"{added['observations']} observations, {added['summaries']} summaries, "
+        f"{added['prompts']} prompts",
+        *_refusals(inherited.refused, inherited.reasons),
+    ]
+
+
+def _refusals(count: int, reasons: Iterable[Refusal]) -> list[str]:
+    if not count:
+        return []
+    told = [f"  {refusal.place} {refusal.reason}" for refusal in reasons]
+    more = [f"  and {count - len(told)} more"] if count > len(told) else []
+    return [f"{count} could not be used:", *told, *more]

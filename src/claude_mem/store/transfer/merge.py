@@ -1,0 +1,337 @@
+"""Rows of another database put into this one: ids made to fit, what is here already wins.
+
+A row is the same in both by its natural key (`tables`), never by its id. Where a row belongs is
+taken from its turn or session as this database has it, so no row can be tied to two of them.
+Everything can be done twice: what a killed run had stored is found again by its key.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from claude_mem.errors import BadInput
+from claude_mem.store import queue
+from claude_mem.store.migrations import missing_migrations
+from claude_mem.store.sessions import register_memory_session
+from claude_mem.store.transfer.records import Row
+from claude_mem.store.transfer.tables import BY_NAME, Table
+
+Outcome = Literal["added", "known", "private", "refused"]
+Values = dict[str, Any]
+
+_MEMORIES = ("session_summaries", "observations")
+_BELONGING = ("id", "turn_id", "project_id", "memory_session_id", "prompt_number")
+
+# Of this connection alone, and gone with it: which of their ids is which of ours. NULL: what is
+# here already is another, and what belongs to theirs has no place.
+_NOTES = (
+    "DROP TABLE IF EXISTS temp.same_rows",
+    "CREATE TEMP TABLE same_rows (of TEXT, theirs INTEGER, ours INTEGER,"
+    " PRIMARY KEY (of, theirs)) WITHOUT ROWID",
+    "CREATE INDEX temp.same_rows_by_ours ON same_rows (of, ours)",
+    "DROP TABLE IF EXISTS temp.open_turns",
+    "CREATE TEMP TABLE open_turns (turn_id INTEGER PRIMARY KEY)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    outcome: Outcome
+    reason: str = ""
+
+
+class _Settled(Exception):
+    """There is nothing to store, and that is no fault of the row."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    for statement in _NOTES:
+        connection.execute(statement)
+
+
+def merge_rows(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Merged]:
+    """One by one, each wholly or not at all."""
+    missing_migrations(connection)  # a newer worker may have taken over since the last call
+    return [_in_savepoint(connection, row) for row in rows]
+
+
+def end(connection: sqlite3.Connection) -> list[int]:
+    """Opens the turns that were open; the projects that the rows belonged to."""
+    connection.execute(
+        "UPDATE user_prompts SET closed = 0 WHERE id IN (SELECT turn_id FROM temp.open_turns)"
+        " AND private = 0"
+        " AND NOT EXISTS (SELECT 1 FROM session_summaries m WHERE m.turn_id = user_prompts.id)"
+        " AND NOT EXISTS (SELECT 1 FROM pending_messages m WHERE m.turn_id = user_prompts.id)"
+    )
+    rows = connection.execute(
+        "SELECT DISTINCT ours FROM temp.same_rows WHERE of = 'projects' ORDER BY ours"
+    ).fetchall()
+    begin(connection)
+    return [int(row[0]) for row in rows]
+
+
+def _in_savepoint(connection: sqlite3.Connection, row: Row) -> Merged:
+    connection.execute("SAVEPOINT one_row")
+    try:
+        merged = Merged(_merge(connection, BY_NAME[row.table], dict(row.values)))
+    except (BadInput, sqlite3.IntegrityError, sqlite3.DataError) as error:
+        connection.execute("ROLLBACK TO one_row")
+        merged = Merged("refused", str(error))
+    connection.execute("RELEASE one_row")
+    return merged
+
+
+def _merge(connection: sqlite3.Connection, table: Table, values: Values) -> Outcome:
+    theirs = values.get("id")
+    try:
+        fitted = _FIT[table.name](connection, values)
+    except _Settled as settled:
+        _note(connection, table.name, theirs, None)
+        return settled.outcome
+    existing = _existing(connection, table, fitted)
+    if existing is None:
+        ours = _insert(connection, table, fitted)
+        _note(connection, table.name, theirs, ours)
+        if table.name == "user_prompts":
+            _follow_turn(connection, values, ours)
+        elif table.name == "tool_events":
+            _revise_turn(connection, fitted)
+        return "added"
+    if theirs is not None:
+        is_same = table.name not in _MEMORIES or _says_the_same(existing, fitted)
+        _note(connection, table.name, theirs, existing["id"] if is_same else None)
+    if table.name == "user_prompts":
+        _follow_turn(connection, values, existing["id"])
+    return "known"
+
+
+def _existing(connection: sqlite3.Connection, table: Table, values: Values) -> sqlite3.Row | None:
+    missing = next((name for name in table.key if values.get(name) is None), None)
+    if missing:
+        raise BadInput(f"has no {missing}", missing)
+    where = " AND ".join(f"{name} = :{name}" for name in table.key)
+    row: sqlite3.Row | None = connection.execute(
+        f"SELECT * FROM {table.name} WHERE {where}", {name: values[name] for name in table.key}
+    ).fetchone()
+    return row
+
+
+def _says_the_same(existing: sqlite3.Row, values: Values) -> bool:
+    return all(existing[name] == value for name, value in values.items() if name not in _BELONGING)
+
+
+def _insert(connection: sqlite3.Connection, table: Table, values: Values) -> int:
+    chosen = dict(values)
+    if "id" in chosen and chosen["id"] <= _highest_id(connection, table.name):
+        del chosen["id"]  # taken, or was once: an id is never given twice
+    names = ", ".join(chosen)
+    places = ", ".join(f":{name}" for name in chosen)
+    cursor = connection.execute(f"INSERT INTO {table.name} ({names}) VALUES ({places})", chosen)
+    return int(cursor.lastrowid or 0)
+
+
+def _highest_id(connection: sqlite3.Connection, table: str) -> int:
+    row = connection.execute(
+        f"SELECT max(coalesce((SELECT max(id) FROM {table}), 0),"
+        " coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0))",
+        (table,),
+    ).fetchone()
+    return int(row[0])
+
+
+def _note(connection: sqlite3.Connection, table: str, theirs: int | None, ours: int | None) -> None:
+    if theirs is not None:
+        connection.execute(
+            "INSERT OR REPLACE INTO temp.same_rows (of, theirs, ours) VALUES (?, ?, ?)",
+            (table, theirs, ours),
+        )
+
+
+def _ours(connection: sqlite3.Connection, values: Values, column: str, table: str) -> int:
+    """The row here that `column` of theirs means."""
+    row = connection.execute(
+        "SELECT ours FROM temp.same_rows WHERE of = ? AND theirs = ?", (table, values.get(column))
+    ).fetchone()
+    if row is None:
+        raise BadInput(f"belongs to a {column} that is not in the file: {values.get(column)}")
+    if row[0] is None:
+        raise _Settled("known")
+    return int(row[0])
+
+
+# How a row of each table is made to fit
+
+
+def _fit_project(connection: sqlite3.Connection, values: Values) -> Values:
+    return _with_id(values)
+
+
+def _fit_directory(connection: sqlite3.Connection, values: Values) -> Values:
+    return {**values, "project_id": _ours(connection, values, "project_id", "projects")}
+
+
+def _fit_session(connection: sqlite3.Connection, values: Values) -> Values:
+    project_id = _ours(connection, values, "project_id", "projects")
+    memory_id = values.get("memory_session_id")
+    if _is_taken(connection, memory_id):
+        memory_id = None  # made up when its first memory comes
+    return {**_with_id(values), "project_id": project_id, "memory_session_id": memory_id}
+
+
+def _fit_turn(connection: sqlite3.Connection, values: Values) -> Values:
+    """An open turn is closed until all its events are there, or the worker would distil half."""
+    session_id = _ours(connection, values, "session_id", "sdk_sessions")
+    project_id = connection.execute(
+        "SELECT project_id FROM sdk_sessions WHERE id = ?", (session_id,)
+    ).fetchone()[0]
+    return {
+        **_with_id(values),
+        "session_id": session_id,
+        "project_id": project_id,
+        "prompt_number": _free_number(connection, session_id, values),
+        "closed": values.get("closed") if values.get("private") else 1,
+    }
+
+
+def _free_number(connection: sqlite3.Connection, session_id: int, turn: Values) -> int | None:
+    """Its own, unless another turn of the session has it here."""
+    number: int | None = turn.get("prompt_number")
+    taken = connection.execute(
+        "SELECT 1 FROM user_prompts WHERE session_id = ? AND prompt_number = ?",
+        (session_id, number),
+    ).fetchone()
+    if taken:
+        number = (
+            1
+            + connection.execute(
+                "SELECT max(prompt_counter, (SELECT max(prompt_number) FROM user_prompts"
+                " WHERE session_id = s.id)) FROM sdk_sessions s WHERE id = ?",
+                (session_id,),
+            ).fetchone()[0]
+        )
+    return number
+
+
+def _fit_event(connection: sqlite3.Connection, values: Values) -> Values:
+    session_id = _ours(connection, values, "session_id", "sdk_sessions")
+    fitted = {**_with_id(values), "session_id": session_id}
+    if values.get("turn_id") is not None:
+        turn = _turn(connection, values)
+        if turn["session_id"] != session_id:
+            raise BadInput("belongs to a turn of another session", "turn_id")
+        fitted["turn_id"] = turn["id"]
+    return fitted
+
+
+def _fit_memory(connection: sqlite3.Connection, values: Values) -> Values:
+    turn = _turn(connection, values)
+    captured = values.get("memory_session_id")
+    if _is_taken(connection, captured):
+        captured = None
+    memory_id = register_memory_session(connection, turn["session_id"], captured)
+    return {
+        **_with_id(values),
+        "turn_id": turn["id"],
+        "project_id": turn["project_id"],
+        "prompt_number": turn["prompt_number"],
+        "memory_session_id": memory_id,
+    }
+
+
+def _fit_observation(connection: sqlite3.Connection, values: Values) -> Values:
+    """Two observers' views of one turn are not mixed: its summary says whose is here."""
+    fitted = _fit_memory(connection, values)
+    is_anothers = connection.execute(
+        "SELECT 1 FROM session_summaries s WHERE turn_id = ? AND NOT EXISTS (SELECT 1 FROM"
+        " temp.same_rows WHERE of = 'session_summaries' AND ours = s.id)",
+        (fitted["turn_id"],),
+    ).fetchone()
+    if is_anothers:
+        raise _Settled("known")
+    return fitted
+
+
+def _fit_summary_link(connection: sqlite3.Connection, values: Values) -> Values:
+    summary_id = _ours(connection, values, "summary_id", "session_summaries")
+    return {"summary_id": summary_id, "event_id": _event(connection, values)}
+
+
+def _fit_observation_link(connection: sqlite3.Connection, values: Values) -> Values:
+    observation_id = _ours(connection, values, "observation_id", "observations")
+    return {"observation_id": observation_id, "event_id": _event(connection, values)}
+
+
+def _fit_message(connection: sqlite3.Connection, values: Values) -> Values:
+    turn = _turn(connection, values)
+    if turn["retired"]:
+        raise _Settled("known")  # distilled without its events it would lose its memories
+    return {**_with_id(values), "turn_id": turn["id"], "session_id": turn["session_id"]}
+
+
+_FIT: dict[str, Callable[[sqlite3.Connection, Values], Values]] = {
+    "projects": _fit_project,
+    "project_dirs": _fit_directory,
+    "sdk_sessions": _fit_session,
+    "user_prompts": _fit_turn,
+    "tool_events": _fit_event,
+    "session_summaries": _fit_memory,
+    "observations": _fit_observation,
+    "summary_events": _fit_summary_link,
+    "observation_events": _fit_observation_link,
+    "pending_messages": _fit_message,
+}
+
+
+def _with_id(values: Values) -> Values:
+    if not values.get("id"):
+        raise BadInput("has no id", "id")
+    return values
+
+
+def _turn(connection: sqlite3.Connection, values: Values) -> sqlite3.Row:
+    turn_id = _ours(connection, values, "turn_id", "user_prompts")
+    turn: sqlite3.Row = connection.execute(
+        "SELECT * FROM user_prompts WHERE id = ?", (turn_id,)
+    ).fetchone()
+    if turn["private"]:
+        raise _Settled("private")
+    return turn
+
+
+def _event(connection: sqlite3.Connection, values: Values) -> int:
+    return _ours(connection, values, "event_id", "tool_events")
+
+
+def _is_taken(connection: sqlite3.Connection, memory_session_id: str | None) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM sdk_sessions WHERE memory_session_id = ?", (memory_session_id,)
+    ).fetchone()
+    return row is not None
+
+
+# What else a row means
+
+
+def _follow_turn(connection: sqlite3.Connection, theirs: Values, turn_id: int) -> None:
+    connection.execute(
+        "UPDATE sdk_sessions SET prompt_counter = max(prompt_counter, t.prompt_number)"
+        " FROM user_prompts t WHERE t.id = ? AND sdk_sessions.id = t.session_id",
+        (turn_id,),
+    )
+    if not theirs.get("closed"):
+        connection.execute("INSERT OR IGNORE INTO temp.open_turns VALUES (?)", (turn_id,))
+
+
+def _revise_turn(connection: sqlite3.Connection, event: Values) -> None:
+    """An event that a turn distilled here did not have: as when it comes after Stop."""
+    turn = connection.execute(
+        "SELECT t.* FROM user_prompts t JOIN session_summaries s ON s.turn_id = t.id"
+        " WHERE t.id = ? AND t.retired = 0",
+        (event.get("turn_id"),),
+    ).fetchone()
+    if turn is not None:
+        queue.enqueue(connection, turn["session_id"], turn["id"], event["created_at_epoch"])

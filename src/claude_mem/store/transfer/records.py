@@ -1,0 +1,150 @@
+"""One line of an export, read as what it is: a stranger's.
+
+Parsed and checked against this database's own columns before anything of it is used in a
+statement. Private text goes first, from the raw bytes as the hook does it, then secrets. Both
+leave alone what was already clean, so an export of our own comes back as it was.
+"""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from claude_mem.errors import BadInput
+from claude_mem.hook.scanner import strip_private
+from claude_mem.privacy import Redactor
+from claude_mem.store.transfer.tables import Column, Schema
+from claude_mem.types import Json
+
+LARGEST_NUMBER = 253_402_300_799_999  # the last millisecond that a date can be made of
+
+# Names, ids and times, which intake does not redact either; every other text is.
+_IDENTITY = frozenset((
+    "key", "name", "directory", "content_session_id", "memory_session_id", "project_dir",
+    "transcript_path", "dialect", "status", "started_at", "updated_at", "completed_at",
+    "created_at", "provider", "provider_session_id", "prompt_id", "event_key", "event",
+    "tool_name", "tool_use_id", "agent_id", "cwd", "type", "observer", "model", "prompt_version",
+    "lease",
+))  # fmt: skip
+_LISTS = frozenset(("facts", "concepts", "files_read", "files_modified", "files_edited"))
+_JSON = _LISTS | {"tool_input", "tool_response", "detail"}
+_FENCE = "<claude-mem-context>\n", "\n</claude-mem-context>"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    line: int
+    table: str
+    values: dict[str, Any]
+
+
+def parse_line(line: bytes) -> dict[str, Json]:
+    try:
+        value: Json = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"is not JSON: {error or type(error).__name__}") from None
+    if not isinstance(value, dict):
+        raise BadInput("is not a JSON object")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    schema: Schema
+    redactor: Redactor
+
+    def read(self, number: int, line: bytes) -> Row:
+        """The row that a line holds; BadInput says why it cannot be one."""
+        values = parse_line(strip_private(line))
+        table = values.pop("table", None)
+        if not isinstance(table, str) or table not in self.schema:
+            raise BadInput(f"names no table of this database: {_shown(table)}", "table")
+        columns = {column.name: column for column in self.schema[table]}
+        for name, value in values.items():
+            if name not in columns:
+                raise BadInput(f"has a column that {table} has not: {_shown(name)}")
+            values[name] = _checked(columns[name], value)
+        if table == "sdk_sessions" and values.get("start_context") is not None:
+            values["start_context"] = _own_context(parse_line(line).get("start_context"))
+        row = {name: self._clean(name, value) for name, value in values.items()}
+        return Row(number, table, _without_private_prompt(row))
+
+    def _clean(self, name: str, value: Any) -> Any:
+        if not isinstance(value, str) or name in _IDENTITY:
+            return value
+        if name not in _JSON:
+            return self.redactor.redact(value)
+        try:
+            inner = _inner_json(name, value)
+            redacted = self.redactor.redact_json(inner)
+        except RecursionError:
+            raise BadInput(f"has too deep a {name}", name) from None
+        return value if redacted == inner else json.dumps(redacted, ensure_ascii=False)
+
+
+def _checked(column: Column, value: Json) -> Any:
+    if value is None:
+        if column.required:
+            raise BadInput(f"has no {column.name}", column.name)
+        return None
+    if column.type == "INTEGER" and type(value) is int and 0 <= value <= LARGEST_NUMBER:
+        return value
+    if column.type == "REAL" and isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if column.type == "TEXT" and isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()  # JSON can spell half a character
+    if column.type == "BLOB" and isinstance(value, dict):
+        return _bytes(column, value)
+    raise BadInput(f"has a {column.name} of the wrong kind: {_shown(value)}", column.name)
+
+
+def _bytes(column: Column, value: dict[str, Json]) -> bytes:
+    text = value.get("base64")
+    try:
+        return base64.b64decode(text if isinstance(text, str) else "?", validate=True)
+    except ValueError:
+        raise BadInput(f"has a {column.name} that is not base64", column.name) from None
+
+
+def _inner_json(name: str, text: str) -> Json:
+    """What readers of this column will parse: they do not expect it to fail."""
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        raise BadInput(f"has a {name} that is not JSON", name) from None
+    is_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    if (name in _LISTS and not is_texts) or (name == "detail" and not isinstance(value, dict)):
+        raise BadInput(f"has a {name} of the wrong kind", name)
+    return value
+
+
+def _own_context(text: Json) -> str | None:
+    """What a session was given at its start, whose fence is one of the tags that were stripped.
+
+    A resumed session is given it again word for word, so it must be fenced, and only once.
+    """
+    begin, end = _FENCE
+    if text == "":
+        return ""  # it was given nothing
+    if not isinstance(text, str) or not (text.startswith(begin) and text.endswith(end)):
+        return None
+    inner = text[len(begin) : -len(end)].encode("utf-8", "replace")
+    return text.encode("utf-8", "replace").decode() if strip_private(inner) == inner else None
+
+
+def _without_private_prompt(row: dict[str, Any]) -> dict[str, Any]:
+    """A prompt of which nothing is left was private as a whole."""
+    if _is_blank(row.get("prompt_text")):
+        return {**row, "prompt_text": None, "private": 1}
+    if _is_blank(row.get("user_prompt")):
+        return {**row, "user_prompt": None}
+    return row
+
+
+def _is_blank(value: object) -> bool:
+    return isinstance(value, str) and not value.strip()
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
