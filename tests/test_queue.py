@@ -11,7 +11,7 @@ from claude_mem.store.queue import LARGEST_ERROR, LEASE_MS
 from claude_mem.types import Distillate, Job, Observation, Project, Summary, Turn
 from claude_mem.worker.jobs import CLAIMS, TRIES, JobRunner, exponential_backoff
 from tests.payloads import PROJECT_DIR, SESSION, edit, prompt, session_start, stop
-from tests.story import MINUTE, SECOND, Story
+from tests.story import MINUTE, SECOND, Story, transactions_of
 
 OTHER = "b7e1a9c0-1111-4222-8333-444455556666"
 WAIT = 10 * SECOND
@@ -153,6 +153,15 @@ def test_nothing_is_claimed_when_nothing_waits(story: Story) -> None:
     story.tell(prompt())
     assert story.store.claim_job().result() is None
     assert story.store.next_due() is None
+
+
+def test_looking_for_work_where_there_is_none_begins_no_transaction(waiting: Story) -> None:
+    with transactions_of(waiting.store) as begun:
+        waiting.claim()
+        assert len(begun) == 1
+        assert waiting.store.claim_job().result() is None
+        assert waiting.distil() == 0
+    assert len(begun) == 1
 
 
 def test_the_oldest_message_is_claimed_first(story: Story) -> None:

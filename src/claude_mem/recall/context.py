@@ -29,7 +29,7 @@ def build_context(
 ) -> str:
     """Empty when there is nothing to remember or no budget for it."""
     summaries = store.recent_summaries(project_id, 1, without_session)
-    observations = store.recent_observations(project_id, OBSERVATIONS, without_session)
+    observations = store.recent_titles(project_id, OBSERVATIONS, without_session)
     if budget <= 0 or not (summaries or observations):
         return ""
     lines = [_INTRODUCTION.format(name=_flat(store.project_name(project_id)))]
