@@ -2,7 +2,9 @@
 
 import json
 import os
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -394,6 +396,18 @@ def test_a_damaged_database_is_mended_from_a_backup(sound: Home) -> None:
         file.write(b"\xa5" * (size - 8192))
     assert verdicts(sound)[1]["database"] == ("wrong", "claude-mem doctor --fix")
     assert verdicts(sound, "--fix")[1]["database"][0] == "ok"
+
+
+def test_a_dead_letter_is_found_with_the_way_back(sound: Home) -> None:
+    for payload in (prompt(), stop()):
+        sound.hook(payload)
+    sound.wait_settled()
+    with closing(sqlite3.connect(sound.layout.database)) as connection, connection:
+        connection.execute(
+            "INSERT INTO pending_messages (session_id, turn_id, status, available_at_epoch,"
+            " created_at_epoch) VALUES (1, 1, 'dead', 0, 0)"
+        )
+    assert verdicts(sound)[1]["dead letters"] == ("warning", "claude-mem retry")
 
 
 def test_a_missing_hook_is_found(sound: Home) -> None:

@@ -455,6 +455,29 @@ def test_whoever_waits_for_memories_hears_of_those_that_were_stored(waiting: Sto
     assert heard == [(1, "failing")]
 
 
+def test_a_person_may_have_dead_letters_tried_again_with_all_their_tries(waiting: Story) -> None:
+    work_off(waiting, Failing(), Failing(reason="nor can I"))
+    assert waiting.queue() == {"dead": 1}
+    assert waiting.store.revive_dead_jobs().result() == 1
+    assert waiting.store.next_due() == waiting.now
+    assert (message(waiting)["attempts"], message(waiting)["last_error"]) == (0, None)
+    observer = Failing(times=TRIES - 1)
+    work_off(waiting, observer, Failing())
+    assert len(observer.asked) == TRIES
+    assert summaries(waiting) == [("failing", "at last")]
+
+
+def test_trying_dead_letters_again_leaves_what_is_alive_alone(story: Story) -> None:
+    two_sessions(story)
+    held = story.session_db_id(OTHER)
+    story.store.stop_session(held).result()
+    job, turn = story.claim()
+    before = story.rows("SELECT * FROM pending_messages")
+    assert story.store.revive_dead_jobs().result() == 0
+    assert story.rows("SELECT * FROM pending_messages") == before
+    assert story.store.finish_job(job, turn, MADE).result() is True
+
+
 # Sessions that are stopped
 
 

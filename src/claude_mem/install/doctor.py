@@ -246,7 +246,7 @@ class Doctor:
             yield Check("queue", "ok", "nothing waits for long")
         if dead:
             text = f"{dead} turns could not be distilled; they are kept"
-            yield Check("dead letters", "warning", text, "claude-mem status")
+            yield Check("dead letters", "warning", text, "claude-mem retry")
 
     def _observer(self) -> Iterator[Check]:
         name = self.settings.text("CLAUDE_MEM_OBSERVER")

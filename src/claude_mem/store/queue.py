@@ -80,8 +80,8 @@ def put_back(connection: sqlite3.Connection, job: Job, error: str, available_ms:
 
 
 def bury(connection: sqlite3.Connection, job: Job, error: str, ms: int) -> bool:
-    """A dead letter: kept and reported, never tried again unless its turn changes; if it changed
-    meanwhile, it begins anew instead. Whether it was buried."""
+    """A dead letter: kept and reported, tried again only if its turn changes or a person asks; if
+    it changed meanwhile, it begins anew instead. Whether it was buried."""
     _release(connection, job, "dead", error, ms)
     changed = connection.execute(
         "UPDATE pending_messages SET status = 'pending', attempts = 0"
@@ -89,6 +89,16 @@ def bury(connection: sqlite3.Connection, job: Job, error: str, ms: int) -> bool:
         (job.id, job.revision),
     )
     return changed.rowcount == 0
+
+
+def revive_dead(connection: sqlite3.Connection, ms: int) -> int:
+    """Dead letters begin anew, with all their tries; how many there were."""
+    cursor = connection.execute(
+        "UPDATE pending_messages SET status = 'pending', attempts = 0, last_error = NULL,"
+        " available_at_epoch = ? WHERE status = 'dead'",
+        (ms,),
+    )
+    return cursor.rowcount
 
 
 def _release(

@@ -90,6 +90,9 @@ class Store(StoreReader):
     def bury_job(self, job: Job, error: str) -> "Future[bool]":
         return self._write(lambda c: queue.bury(c, job, error, self._clock()))
 
+    def revive_dead_jobs(self) -> "Future[int]":
+        return self._write(lambda c: queue.revive_dead(c, self._clock()))
+
     def free_all_leases(self) -> "Future[None]":
         return self._write(queue.free_all_leases)
 
