@@ -24,6 +24,8 @@ from tests.fake_api import FakeApi, running_api
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.story import Story
 
+pytest_plugins = ["tests.network_run"]  # no process of a test run may go beyond this machine
+
 settings.register_profile(
     "here", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -95,3 +96,20 @@ class Story:
     def trouble(self) -> str:
         """What the person would be told next."""
         return trouble.take(os.fsencode(self.layout.root)).decode()
+
+
+@contextmanager
+def transactions_of(store: Store) -> Iterator[list[str]]:
+    """Those that the one writer begins meanwhile: each may cost a wait for the disk."""
+    begun: list[str] = []
+    connection = store._writer._connection
+
+    def trace(statement: str) -> None:
+        if statement.startswith("BEGIN"):
+            begun.append(statement)
+
+    connection.set_trace_callback(trace)
+    try:
+        yield begun
+    finally:
+        connection.set_trace_callback(None)

@@ -19,6 +19,7 @@ from claude_mem.server.requests import LARGEST_PAGE
 from tests import payloads
 from tests.api import SESSION_START, Api, open_api, record_header
 from tests.payloads import PROJECT_DIR, SESSION, Payload, as_bytes
+from tests.story import transactions_of
 
 NOUNS = ("observations", "summaries", "prompts", "sessions")
 GETS = [r.path for r in public_routes if "GET" in (r.methods or ()) and r.path != "/stream"]
@@ -494,6 +495,26 @@ def test_a_resumed_session_is_given_the_bytes_it_was_given_before(api: Api, sour
     api.have_turn("another", "Mend the horn", "The horn sounds.")
     assert "The horn sounds." in context_of(api, payloads.session_start(session_id="fresh"))
     assert context_of(api, payloads.session_start(source)) == before != ""
+
+
+def test_a_session_start_costs_one_transaction(api: Api) -> None:
+    have_sessions(api, 2)
+    with transactions_of(api.worker.store) as begun:
+        assert context_of(api, payloads.session_start()) != ""
+    assert len(begun) == 1
+
+
+def test_a_start_that_is_given_another_than_the_rendered_context_is_resumed_with_it(
+    api: Api,
+) -> None:
+    have_sessions(api, 1)
+    for payload in (payloads.prompt(session_id="left"), payloads.stop(session_id="left")):
+        head = record_header(api.clock.ms, event=payload["hook_event_name"])
+        spool.put(bytes(api.layout.root), head, as_bytes(payload))
+    given = context_of(api, payloads.session_start())
+    assert "The light blinks twice now." in given
+    api.have_turn("another", "Mend the horn", "The horn sounds.")
+    assert context_of(api, payloads.session_start("resume")) == given
 
 
 def test_a_session_that_was_given_nothing_is_given_nothing_when_resumed(api: Api) -> None:

@@ -3,8 +3,10 @@
 import json
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,9 @@ def as_json(home: Home, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", ["status", "sessions", "stats", "context", "settings", "search"])
+@pytest.mark.parametrize(
+    "name", ["status", "sessions", "stats", "context", "settings", "search", "retry"]
+)
 def test_before_there_is_memory_each_command_says_so_and_creates_nothing(
     home: Home, name: str
 ) -> None:
@@ -140,6 +144,48 @@ def test_the_old_names_of_the_hooks_do_what_the_launcher_does(home: Home) -> Non
     assert home.rows("SELECT status FROM sdk_sessions") == [{"status": "completed"}]
 
 
+@pytest.fixture
+def bereft(remembering: Home) -> Home:
+    """A turn was given up on."""
+    remembering.command("worker", "stop")
+    with closing(sqlite3.connect(remembering.layout.database)) as connection, connection:
+        connection.execute("DELETE FROM session_summaries")
+        connection.execute(
+            "INSERT INTO pending_messages (session_id, turn_id, status, attempts, last_error,"
+            " available_at_epoch, created_at_epoch) VALUES (1, 1, 'dead', 3, 'out of luck', 0, 0)"
+        )
+    return remembering
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["worker up", "no worker"])
+def test_what_could_not_be_distilled_is_tried_again_on_demand(bereft: Home, running: bool) -> None:
+    if running:
+        bereft.start_worker()
+    assert "claude-mem retry" in bereft.command("status").stdout
+    done = bereft.command("retry")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Trying 1 turn again")
+    bereft.wait_settled()
+    assert bereft.rows("SELECT * FROM pending_messages") == []
+    assert len(bereft.rows("SELECT * FROM session_summaries")) == 1
+    assert "nothing to try again" in bereft.command("retry").stdout
+
+
+def test_a_dry_run_of_retry_lists_the_turns_and_changes_nothing(bereft: Home) -> None:
+    before = bereft.rows("SELECT * FROM pending_messages")
+    done = bereft.command("retry", "--dry-run")
+    assert done.stdout == f"1 turn would be tried again:\n  {SESSION} prompt 1: out of luck\n"
+    told = as_json(bereft, "retry", "--dry-run")
+    assert (told["dead"], told["dead_letters"][0]["attempts"]) == (1, 3)
+    assert bereft.rows("SELECT * FROM pending_messages") == before
+    assert bereft.worker_pid() is None
+
+
+def test_retry_without_anything_dead_starts_no_worker(home: Home) -> None:
+    assert as_json(home, "retry") == {"retried": 0}
+    assert home.worker_pid() is None and not home.layout.database.exists()
+
+
 def test_settings_are_shown_changed_and_unset(home: Home) -> None:
     home.environment.pop("CLAUDE_MEM_WORKER_PORT", None)
     assert home.command("settings", "context-tokens", "900").returncode == 0
@@ -168,7 +214,19 @@ def test_a_broken_settings_file_is_a_clear_error_for_people_and_no_harm_to_hooks
 
 @pytest.mark.parametrize(
     "command",
-    ["", "status", "sessions", "show", "stats", "context", "worker", "settings", "demo", "new"],
+    [
+        "",
+        "status",
+        "sessions",
+        "show",
+        "stats",
+        "context",
+        "worker",
+        "settings",
+        "demo",
+        "new",
+        "retry",
+    ],
 )
 def test_help_teaches(home: Home, command: str) -> None:
     done = home.command(*command.split(), "--help")

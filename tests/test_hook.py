@@ -316,6 +316,27 @@ def test_a_session_that_began_cold_is_given_the_same_when_it_is_resumed(home: Ho
     assert home.context(session_start("resume")) == cold
 
 
+@pytest.mark.parametrize("point", ["intake.after_commit", "intake.after_unlink"])
+def test_a_worker_that_dies_before_it_answers_leaves_what_the_hook_gave_instead(
+    home: Home, tmp_path: Path, point: str
+) -> None:
+    for payload in (prompt(session_id="old"), write(session_id="old"), stop(session_id="old")):
+        home.hook(payload)
+    home.wait_settled()
+    wait_until(lambda: list(home.layout.contexts.glob("*harbor*")), "the rendered context")
+    marker = tmp_path / "armed"
+    home.environment["CLAUDE_MEM_FAULT"] = f"{point}:{marker}"
+    home.command("worker", "restart")
+    marker.touch()
+    given = home.context(session_start())
+    assert not marker.exists() and "Created notes.md" in given
+    for payload in (prompt("Paint it red", session_id="x", prompt_id="x"),
+                    stop("It is red.", session_id="x", prompt_id="x")):  # fmt: skip
+        home.hook(payload)
+    home.wait_settled()
+    assert home.context(session_start("resume")) == given
+
+
 def test_no_context_is_given_when_the_budget_is_none(home: Home) -> None:
     for payload in (prompt(), write(), stop()):
         home.hook(payload)

@@ -2,7 +2,10 @@
 
 import json
 import os
+import sqlite3
 import stat
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -324,6 +327,12 @@ def verdicts(home: Home, *arguments: str) -> tuple[int, dict[str, tuple[str, str
 @pytest.fixture
 def sound(home: Home) -> Home:
     home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    # Whoever runs the tests may have a claude-mem of their own.
+    home.environment["PATH"] = os.pathsep.join(
+        place
+        for place in os.environ["PATH"].split(os.pathsep)
+        if not (Path(place) / "claude-mem").exists()
+    )
     assert home.command("install", "--scope", "user", "--yes").returncode == 0
     return home
 
@@ -396,6 +405,18 @@ def test_a_damaged_database_is_mended_from_a_backup(sound: Home) -> None:
     assert verdicts(sound, "--fix")[1]["database"][0] == "ok"
 
 
+def test_a_dead_letter_is_found_with_the_way_back(sound: Home) -> None:
+    for payload in (prompt(), stop()):
+        sound.hook(payload)
+    sound.wait_settled()
+    with closing(sqlite3.connect(sound.layout.database)) as connection, connection:
+        connection.execute(
+            "INSERT INTO pending_messages (session_id, turn_id, status, available_at_epoch,"
+            " created_at_epoch) VALUES (1, 1, 'dead', 0, 0)"
+        )
+    assert verdicts(sound)[1]["dead letters"] == ("warning", "claude-mem retry")
+
+
 def test_a_missing_hook_is_found(sound: Home) -> None:
     path = sound.path / ".claude" / "settings.json"
     content = json.loads(path.read_text())
@@ -412,6 +433,104 @@ def test_a_damaged_database_and_another_claude_mem_are_found(sound: Home) -> Non
     assert status == 1
     assert found["database"][0] == "wrong"
     assert found["another claude-mem"][0] == "warning"
+
+
+# another claude-mem
+
+
+def others(home: Home, **environment: str) -> list[tuple[str, str | None]]:
+    """What doctor found of another claude-mem, and what mends it."""
+    rows = json.loads(home.command("doctor", "--json", **environment).stdout)
+    found = [row for row in rows if row["check"] == "another claude-mem"]
+    assert {row["verdict"] for row in found} <= {"warning"}
+    return [(row["found"], row["mend"]) for row in found]
+
+
+def script(path: Path, first_line: str) -> Path:
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{first_line}\n")
+    path.chmod(0o755)
+    return path
+
+
+def on_path(home: Home, *commands: Path) -> str:
+    return os.pathsep.join([*(str(c.parent) for c in commands), home.environment["PATH"]])
+
+
+def test_a_command_of_another_claude_mem_is_found_with_what_removes_it(sound: Home) -> None:
+    module = script(sound.path / "lib/node_modules/claude-mem/cli.js", "#!/usr/bin/env node")
+    link = sound.path / "npm" / "claude-mem"
+    link.parent.mkdir()
+    link.symlink_to(module)
+    snake = script(sound.path / "bin" / "claude-mem", "#!/opt/other/bin/python3.12")
+    strange = script(sound.path / "strange" / "claude-mem", "#!/bin/sh")
+    assert others(sound, PATH=on_path(sound, link, snake, strange)) == [
+        (f"{link} is another claude-mem, and it is the one that you type",
+         "npm uninstall --global claude-mem"),
+        (f"{snake} is another claude-mem", "/opt/other/bin/python3.12 -m pip uninstall claudemem"),
+        (f"{strange} is another claude-mem",
+         f"export PATH={Path(sys.executable).parent}:$PATH"),
+    ]  # fmt: skip
+
+
+def test_our_own_command_is_no_other_wherever_it_lies_or_is_linked(sound: Home) -> None:
+    ours = Path(sys.executable).parent / "claude-mem"
+    assert ours.exists()
+    link = sound.path / "linked" / "claude-mem"
+    link.parent.mkdir()
+    link.symlink_to(ours)
+    copied = script(sound.path / "copied" / "claude-mem", f"#!{sys.executable}")
+    shim = script(sound.path / "shims" / "claude-mem", "#!/usr/bin/env bash")
+    assert others(sound, PATH=on_path(sound, ours, link, copied, shim)) == []
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["~/.claude", "CLAUDE_CONFIG_DIR"])
+def test_a_plugin_of_another_claude_mem_is_found(sound: Home, moved: bool) -> None:
+    directory = sound.path / ("elsewhere" if moved else ".claude")
+    environment = {"CLAUDE_CONFIG_DIR": str(directory)} if moved else {}
+    names = ("claude-mem@thedotmack", "claudemem@claudemem", "memo@claude-mem")
+    installed = directory / "plugins" / "installed_plugins.json"
+    installed.parent.mkdir(parents=True)
+    installed.write_text(json.dumps({"version": 2, "plugins": {name: [] for name in names}}))
+    assert others(sound, **environment) == [
+        ("the plugin claude-mem@thedotmack remembers, too",
+         "claude plugin uninstall claude-mem@thedotmack")
+    ]  # fmt: skip
+    settings = directory / "settings.json"
+    content = json.loads(settings.read_text()) if settings.exists() else {}
+    settings.write_text(json.dumps(content | {"enabledPlugins": {"claude-mem@thedotmack": False}}))
+    assert others(sound, **environment) == []
+    installed.unlink()
+    settings.write_text(json.dumps(content | {"enabledPlugins": {"claude-mem@fork": True}}))
+    assert [mend for _, mend in others(sound, **environment)] == [
+        "claude plugin uninstall claude-mem@fork"
+    ]
+
+
+def test_hooks_of_another_claude_mem_are_found_and_ours_and_the_persons_are_not(
+    sound: Home,
+) -> None:
+    path = sound.path / ".claude" / "settings.json"
+    content = json.loads(path.read_text())
+    assert others(sound) == []
+    root = "/home/dev/.claude/plugins/marketplaces/thedotmack/claude-mem"
+    for event, command in (
+        ("Stop", {"command": f"bun {root}/plugin/scripts/worker-service.cjs hook summarize"}),
+        ("PreToolUse", {"command": "node", "args": [f"{root}/plugin/scripts/save-hook.js"]}),
+        ("Notification", {"command": "cat ~/claude-mem-notes.txt"}),
+        ("Notification", {"command": "node /home/dev/tools/plugin/scripts/notify.js"}),
+    ):
+        content["hooks"].setdefault(event, []).append({"hooks": [{"type": "command", **command}]})
+    path.write_text("// mine\n" + json.dumps(content))
+    ((found, mend),) = others(sound)
+    assert found.startswith(f"2 hooks in {path} run another claude-mem: bun {root}")
+    assert mend == f"delete them from {path}"
+
+
+@pytest.mark.parametrize("text", ["{broken", "[]", '{"plugins": 3}', '{"plugins": {"x": 1}}', ""])
+def test_a_list_of_plugins_that_makes_no_sense_names_nobody(sound: Home, text: str) -> None:
+    written(sound.path / ".claude" / "plugins" / "installed_plugins.json", text)
+    assert others(sound) == []
 
 
 # the editor itself

@@ -11,7 +11,7 @@ from claude_mem.store.queue import LARGEST_ERROR, LEASE_MS
 from claude_mem.types import Distillate, Job, Observation, Project, Summary, Turn
 from claude_mem.worker.jobs import CLAIMS, TRIES, JobRunner, exponential_backoff
 from tests.payloads import PROJECT_DIR, SESSION, edit, prompt, session_start, stop
-from tests.story import MINUTE, SECOND, Story
+from tests.story import MINUTE, SECOND, Story, transactions_of
 
 OTHER = "b7e1a9c0-1111-4222-8333-444455556666"
 WAIT = 10 * SECOND
@@ -153,6 +153,15 @@ def test_nothing_is_claimed_when_nothing_waits(story: Story) -> None:
     story.tell(prompt())
     assert story.store.claim_job().result() is None
     assert story.store.next_due() is None
+
+
+def test_looking_for_work_where_there_is_none_begins_no_transaction(waiting: Story) -> None:
+    with transactions_of(waiting.store) as begun:
+        waiting.claim()
+        assert len(begun) == 1
+        assert waiting.store.claim_job().result() is None
+        assert waiting.distil() == 0
+    assert len(begun) == 1
 
 
 def test_the_oldest_message_is_claimed_first(story: Story) -> None:
@@ -444,6 +453,29 @@ def test_whoever_waits_for_memories_hears_of_those_that_were_stored(waiting: Sto
     waiting.now += MINUTE
     run(jobs.run_due())
     assert heard == [(1, "failing")]
+
+
+def test_a_person_may_have_dead_letters_tried_again_with_all_their_tries(waiting: Story) -> None:
+    work_off(waiting, Failing(), Failing(reason="nor can I"))
+    assert waiting.queue() == {"dead": 1}
+    assert waiting.store.revive_dead_jobs().result() == 1
+    assert waiting.store.next_due() == waiting.now
+    assert (message(waiting)["attempts"], message(waiting)["last_error"]) == (0, None)
+    observer = Failing(times=TRIES - 1)
+    work_off(waiting, observer, Failing())
+    assert len(observer.asked) == TRIES
+    assert summaries(waiting) == [("failing", "at last")]
+
+
+def test_trying_dead_letters_again_leaves_what_is_alive_alone(story: Story) -> None:
+    two_sessions(story)
+    held = story.session_db_id(OTHER)
+    story.store.stop_session(held).result()
+    job, turn = story.claim()
+    before = story.rows("SELECT * FROM pending_messages")
+    assert story.store.revive_dead_jobs().result() == 0
+    assert story.rows("SELECT * FROM pending_messages") == before
+    assert story.store.finish_job(job, turn, MADE).result() is True
 
 
 # Sessions that are stopped

@@ -7,7 +7,18 @@ import sys
 import click
 
 from claude_mem import __version__
-from claude_mem.cli import demo, export, history, hooks, install, people, search, settings, worker
+from claude_mem.cli import (
+    demo,
+    export,
+    history,
+    hooks,
+    install,
+    people,
+    retry,
+    search,
+    settings,
+    worker,
+)
 from claude_mem.config import load_settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError
 
@@ -20,6 +31,7 @@ It watches through the agent's hooks and needs no commands to work. These show w
   claude-mem import            remember the sessions of the past, too
   claude-mem doctor            what is wrong, and what mends it
   claude-mem status            is it running, is anything stuck
+  claude-mem retry             try again what could not be distilled
   claude-mem context           what the next session here will be given
   claude-mem sessions          what was worked on
   claude-mem search QUESTION   find a memory by what it says
@@ -40,7 +52,7 @@ def commands(context: click.Context) -> None:
         context.obj = load_settings(os.environ)
 
 
-for group in (people, search, history, export, install, worker, settings, demo, hooks):
+for group in (people, search, history, export, install, worker, retry, settings, demo, hooks):
     for command in group.commands:
         commands.add_command(command)
 

@@ -88,11 +88,16 @@ def _print_status(report: dict[str, Json]) -> None:
     print_pairs(pairs)
     dead = report["dead_letters"]
     if isinstance(dead, list) and dead:
-        heading("\nTurns that could not be distilled; they are kept:")
+        heading("\nTurns that could not be distilled; they are kept, claude-mem retry tries again:")
         for letter in dead:
             assert isinstance(letter, dict)
-            click.echo(f"  {letter['content_session_id']} prompt {letter['prompt_number']}: "
-                       f"{letter['last_error']}")  # fmt: skip
+            click.echo(letter_line(letter))
+
+
+def letter_line(letter: Record) -> str:
+    return (
+        f"  {letter['content_session_id']} prompt {letter['prompt_number']}: {letter['last_error']}"
+    )
 
 
 @click.command()

@@ -13,6 +13,7 @@ from claude_mem import __version__
 from claude_mem.config import Settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError, DamagedDatabase
 from claude_mem.install import claude_settings, plugin
+from claude_mem.install.another import find_others
 from claude_mem.install.claude import Claude, config_dir, find_claude
 from claude_mem.install.hooks import EVENTS
 from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
@@ -246,7 +247,7 @@ class Doctor:
             yield Check("queue", "ok", "nothing waits for long")
         if dead:
             text = f"{dead} turns could not be distilled; they are kept"
-            yield Check("dead letters", "warning", text, "claude-mem status")
+            yield Check("dead letters", "warning", text, "claude-mem retry")
 
     def _observer(self) -> Iterator[Check]:
         name = self.settings.text("CLAUDE_MEM_OBSERVER")
@@ -254,10 +255,9 @@ class Doctor:
 
     def _another(self) -> Iterator[Check]:
         """The TypeScript claude-mem may share our directory and our port; not our database."""
-        theirs = self.settings.layout.root / "claude-mem.db"
-        if theirs.exists():
-            text = f"{theirs.name} of another claude-mem lies beside ours; it is not touched"
-            yield Check("another claude-mem", "warning", text)
+        layout, files = self.settings.layout, settings_files(self.environ)
+        for other in find_others(layout, self.environ, files):
+            yield Check("another claude-mem", "warning", other.found, other.mend)
 
 
 def settings_files(environ: Mapping[str, str]) -> list[Path]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 
 from claude_mem.hook.scanner import NAMES
-from claude_mem.recall.tokens import estimate_tokens, utf16_units
+from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
 from claude_mem.store import StoreReader
 from claude_mem.store.pages import Record
 
@@ -36,12 +36,12 @@ def build_context(
 ) -> str:
     """Empty when there is nothing to remember or no budget for it."""
     summaries = store.recent_summaries(project_id, SUMMARIES, without_session)
-    observations = store.recent_observations(project_id, OBSERVATIONS, without_session)
+    observations = store.recent_titles(project_id, OBSERVATIONS, without_session)
     if budget <= 0 or not (summaries or observations):
         return ""
     page = _Page([_INTRODUCTION.format(name=_flat(store.project_name(project_id)))], budget)
     sessions = store.recent_sessions(project_id, SESSIONS, without_session)
-    page.add_section("", _last_session(summaries, observations))
+    page.add_section("", _last_session(store, summaries, observations))
     page.add_section("Still open", _open_steps(summaries))
     page.add_section("Working here", _working_here(summaries))
     page.add_section("Decided and learned (id, title)", _lasting(observations))
@@ -58,6 +58,7 @@ class _Page:
         self._lines = [_escape(line) for line in lines]
         self._budget = budget
         self._told: set[str] = set()
+        self._bytes, self._units = _sizes(self.text())
 
     def add_section(self, heading: str, lines: Iterable[tuple[str, str]]) -> None:
         """Lines, each with the name of what it tells; the heading comes with the first."""
@@ -66,34 +67,41 @@ class _Page:
             if name in self._told:
                 continue
             escaped = _escape(line)
-            new = [escaped] if begun else [f"\n## {heading}", escaped]
-            if not self._fits(new):
+            new = escaped if begun else f"\n## {heading}\n{escaped}"
+            if not self._add(new):
                 return
-            self._lines += new
             begun = True
             if name:
                 self._told.add(name)
 
-    def _fits(self, new: list[str]) -> bool:
-        text = self._fenced([*self._lines, *new])
-        return estimate_tokens(text) <= self._budget and utf16_units(text) <= LARGEST_UNITS
+    def _add(self, text: str) -> bool:
+        more_bytes, more_units = _sizes(f"{text}\n")
+        tokens = tokens_of_bytes(self._bytes + more_bytes)
+        if tokens > self._budget or self._units + more_units > LARGEST_UNITS:
+            return False
+        self._lines.append(text)
+        self._bytes += more_bytes
+        self._units += more_units
+        return True
 
     @property
     def says_something(self) -> bool:
         return len(self._lines) > 1
 
     def text(self) -> str:
-        return self._fenced(self._lines)
+        return "\n".join((f"<{FENCE}>", *self._lines, f"</{FENCE}>"))
 
-    @staticmethod
-    def _fenced(lines: list[str]) -> str:
-        return "\n".join((f"<{FENCE}>", *lines, f"</{FENCE}>"))
+
+def _sizes(text: str) -> tuple[int, int]:
+    return len(text.encode("utf-8", "replace")), utf16_units(text)
 
 
 Line = tuple[str, str]
 
 
-def _last_session(summaries: list[Record], observations: list[Record]) -> Iterable[Line]:
+def _last_session(
+    store: StoreReader, summaries: list[Record], observations: list[Record]
+) -> Iterable[Line]:
     """The last session, oldest turn first, and of each what was asked and what became of it."""
     if not summaries:
         return
@@ -102,9 +110,9 @@ def _last_session(summaries: list[Record], observations: list[Record]) -> Iterab
     yield "", f"\n## The last session, {_day(summaries[0])}"
     seen = {str(one["prompt_number"]): one for one in turns}
     by_turn: dict[str, list[Record]] = {number: [] for number in seen}
-    for observation in observations[::-1]:
-        if observation["content_session_id"] == session:
-            by_turn.setdefault(str(observation["prompt_number"]), []).append(observation)
+    own = [_number(one) for one in observations if one["content_session_id"] == session]
+    for observation in store.get_many("observations", own[::-1]):
+        by_turn.setdefault(str(observation["prompt_number"]), []).append(observation)
     for number, summary in seen.items():
         for label, name in _TOLD:
             if text := summary[name]:
@@ -197,6 +205,10 @@ def _name(observation: Record) -> str:
 
 def _id(observation: Record) -> str:
     return f"#{observation['id']}"
+
+
+def _number(record: Record) -> int:
+    return int(str(record["id"]))
 
 
 def _day(record: Record) -> str:

@@ -6,8 +6,8 @@ def estimate_tokens(text: str) -> int:
     return tokens_of_bytes(len(text.encode("utf-8", "replace")))
 
 
-def tokens_of_bytes(size: int) -> int:
-    return (size + 3) // 4
+def tokens_of_bytes(count: int) -> int:
+    return (count + 3) // 4
 
 
 def utf16_units(text: str) -> int:

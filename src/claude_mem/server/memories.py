@@ -104,6 +104,15 @@ async def processing(request: Request) -> JSONResponse:
     return JSONResponse({name: state[name] for name in ("isProcessing", "queueDepth")})
 
 
+async def retry(request: Request) -> JSONResponse:
+    """POST /api/queue/retry: dead letters begin anew"""
+    worker: Worker = request.app.state.worker
+    await read_object(request)
+    retried = await asyncio.wrap_future(worker.store.revive_dead_jobs())
+    worker.wake()
+    return JSONResponse({"retried": retried})
+
+
 async def one(request: Request) -> JSONResponse:
     """GET /api/observation/{id}: with the events that it was made from"""
     worker: Worker = request.app.state.worker
@@ -126,4 +135,5 @@ routes = [
     Route("/api/projects", projects),
     Route("/api/settings", settings),
     Route("/api/processing", processing, methods=["GET", "POST"]),
+    Route("/api/queue/retry", retry, methods=["POST"]),
 ]

@@ -18,6 +18,11 @@ _OBSERVATIONS = (
     " JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
+_TITLES = (  # all that an index of observations shows; a context is waited for
+    "SELECT m.id, m.type, m.title, m.concepts, m.files_modified, m.created_at,"
+    " s.content_session_id FROM observations m"
+    " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
+)
 _SUMMARIES = (
     "SELECT m.id, m.memory_session_id, s.content_session_id, p.name AS project,"
     " p.key AS project_key, m.request, m.investigated, m.learned, m.completed, m.next_steps,"
@@ -41,6 +46,7 @@ _SESSIONS = (
 )
 _SELECTS = {
     "observations": _OBSERVATIONS,
+    "titles": _TITLES,
     "summaries": _SUMMARIES,
     "prompts": f"{_PROMPTS} WHERE m.private = 0 AND m.prompt_text IS NOT NULL",
 }

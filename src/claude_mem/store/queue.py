@@ -26,18 +26,28 @@ def enqueue(connection: sqlite3.Connection, session_id: int, turn_id: int, ms: i
     )
 
 
-def claim(connection: sqlite3.Connection, now: int, project_id: int | None = None) -> Job | None:
-    """The oldest message that is due, or whose holder let the lease run out."""
+def _oldest_due(project_id: int | None) -> str:
+    """Selects the oldest message that is due, or whose holder let the lease run out."""
     only = "" if project_id is None else (
         " AND session_id IN (SELECT id FROM sdk_sessions WHERE project_id = :project)"
     )  # fmt: skip
+    return (
+        "SELECT id FROM pending_messages WHERE"
+        " ((status = 'pending' AND available_at_epoch <= :now)"
+        f" OR (status = 'processing' AND lease_until_epoch <= :now)){only}"
+        " ORDER BY available_at_epoch, id LIMIT 1"
+    )
+
+
+def is_due(connection: sqlite3.Connection, now: int, project_id: int | None = None) -> bool:
+    row = connection.execute(_oldest_due(project_id), {"now": now, "project": project_id})
+    return row.fetchone() is not None
+
+
+def claim(connection: sqlite3.Connection, now: int, project_id: int | None = None) -> Job | None:
     row = connection.execute(
         "UPDATE pending_messages SET status = 'processing', attempts = attempts + 1,"
-        " lease = :lease, lease_until_epoch = :until WHERE id = ("
-        "  SELECT id FROM pending_messages WHERE"
-        "  ((status = 'pending' AND available_at_epoch <= :now)"
-        f"  OR (status = 'processing' AND lease_until_epoch <= :now)){only}"
-        "  ORDER BY available_at_epoch, id LIMIT 1)"
+        f" lease = :lease, lease_until_epoch = :until WHERE id = ({_oldest_due(project_id)})"
         " RETURNING id, turn_id, revision, attempts, lease",
         {"lease": uuid.uuid4().hex, "until": now + LEASE_MS, "now": now, "project": project_id},
     ).fetchone()
@@ -70,8 +80,8 @@ def put_back(connection: sqlite3.Connection, job: Job, error: str, available_ms:
 
 
 def bury(connection: sqlite3.Connection, job: Job, error: str, ms: int) -> bool:
-    """A dead letter: kept and reported, never tried again unless its turn changes; if it changed
-    meanwhile, it begins anew instead. Whether it was buried."""
+    """A dead letter: kept and reported, tried again only if its turn changes or a person asks; if
+    it changed meanwhile, it begins anew instead. Whether it was buried."""
     _release(connection, job, "dead", error, ms)
     changed = connection.execute(
         "UPDATE pending_messages SET status = 'pending', attempts = 0"
@@ -79,6 +89,16 @@ def bury(connection: sqlite3.Connection, job: Job, error: str, ms: int) -> bool:
         (job.id, job.revision),
     )
     return changed.rowcount == 0
+
+
+def revive_dead(connection: sqlite3.Connection, ms: int) -> int:
+    """Dead letters begin anew, with all their tries; how many there were."""
+    cursor = connection.execute(
+        "UPDATE pending_messages SET status = 'pending', attempts = 0, last_error = NULL,"
+        " available_at_epoch = ? WHERE status = 'dead'",
+        (ms,),
+    )
+    return cursor.rowcount
 
 
 def _release(

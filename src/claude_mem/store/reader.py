@@ -166,12 +166,11 @@ class StoreReader:
             lambda c: pages.recent(c, "summaries", project_id, limit, without_session)
         )
 
-    def recent_observations(
+    def recent_titles(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
-        return self._read(
-            lambda c: pages.recent(c, "observations", project_id, limit, without_session)
-        )
+        """Of observations, without what they tell."""
+        return self._read(lambda c: pages.recent(c, "titles", project_id, limit, without_session))
 
     def recent_sessions(
         self, project_id: int, limit: int, without_session: str | None = None

@@ -5,7 +5,7 @@ connection of its own.
 """
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
@@ -54,8 +54,18 @@ class Store(StoreReader):
         """Has `work` done at the end of every transaction."""
         self._writer.derive(work)
 
-    def record(self, events: list[Event]) -> "Future[list[Recorded]]":
-        return self._write(lambda c: [turns.record_event(c, event) for event in events])
+    def record(
+        self, events: list[Event], given: Mapping[str, str] | None = None
+    ) -> "Future[list[Recorded]]":
+        """`given` says what sessions were given at their start, unless that is known already."""
+
+        def work(connection: sqlite3.Connection) -> list[Recorded]:
+            recorded = [turns.record_event(connection, event) for event in events]
+            for session_id, text in (given or {}).items():
+                sessions.note_start_context(connection, session_id, text)
+            return recorded
+
+        return self._write(work)
 
     def close_idle_turns(self, before_ms: int) -> "Future[int]":
         now = self._clock()
@@ -67,6 +77,12 @@ class Store(StoreReader):
         return self._write(lambda c: turns.retire_raw_events(c, before_ms, keep_bytes))
 
     def claim_job(self, project_id: int | None = None) -> "Future[tuple[Job, Turn | None] | None]":
+        # Every wake-up asks, and mostly nothing is due: looking costs no turn of the one writer.
+        if not self._read(lambda c: queue.is_due(c, self._clock(), project_id)):
+            nothing: Future[tuple[Job, Turn | None] | None] = Future()
+            nothing.set_result(None)
+            return nothing
+
         def work(connection: sqlite3.Connection) -> tuple[Job, Turn | None] | None:
             job = queue.claim(connection, self._clock(), project_id)
             return (job, turns.load_turn(connection, job.turn_id)) if job else None
@@ -93,6 +109,9 @@ class Store(StoreReader):
 
     def bury_job(self, job: Job, error: str) -> "Future[bool]":
         return self._write(lambda c: queue.bury(c, job, error, self._clock()))
+
+    def revive_dead_jobs(self) -> "Future[int]":
+        return self._write(lambda c: queue.revive_dead(c, self._clock()))
 
     def free_all_leases(self) -> "Future[None]":
         return self._write(queue.free_all_leases)
@@ -131,10 +150,6 @@ class Store(StoreReader):
 
     def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
         return self._write(lambda c: sessions.set_start_context(c, content_session_id, text))
-
-    def note_start_context(self, content_session_id: str, text: str) -> "Future[None]":
-        """Unless it is known already what the session was given."""
-        return self._write(lambda c: sessions.note_start_context(c, content_session_id, text))
 
     def delete_session(self, session_db_id: int) -> "Future[None]":
         return self._write(lambda c: sessions.delete_session(c, session_db_id))

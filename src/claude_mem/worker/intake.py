@@ -28,6 +28,7 @@ log = logging.getLogger("claude_mem.intake")
 BATCH = 200
 
 Listener = Callable[[list[tuple[Event, Recorded]]], None]
+Given = Callable[[Event], str | None]  # what the session of this event was given, if it was
 
 
 @dataclass(slots=True)
@@ -41,10 +42,15 @@ class Drained:
 
 class Intake:
     def __init__(
-        self, layout: Layout, store: Store, reader: Reader, listener: Listener | None = None
+        self,
+        layout: Layout,
+        store: Store,
+        reader: Reader,
+        listener: Listener | None = None,
+        given: Given | None = None,
     ) -> None:
         self._layout, self._store, self._reader = layout, store, reader
-        self._listener = listener
+        self._listener, self._given = listener, given
         self._lock = threading.Lock()
         self._stopping = False
         self.newest_hook = ""  # the version of the newest hook that was heard
@@ -118,7 +124,7 @@ class Intake:
         """In one transaction; if one event spoils it, one by one, and that one is set aside."""
         events = [event for _, event in batch]
         try:
-            return list(zip(events, self._store.record(events).result(), strict=True))
+            return list(zip(events, self._store_with_given(events), strict=True))
         except sqlite3.OperationalError:
             raise  # the disk or the file, not the events: they stay in the spool
         except Exception:
@@ -126,12 +132,22 @@ class Intake:
         recorded: list[tuple[Event, Recorded]] = []
         for path, event in batch:
             try:
-                recorded.append((event, self._store.record([event]).result()[0]))
+                recorded.append((event, self._store_with_given([event])[0]))
             except sqlite3.OperationalError:
                 raise
             except Exception as error:
                 self._set_aside(path, error, drained)
         return recorded
+
+    def _store_with_given(self, events: list[Event]) -> list[Recorded]:
+        """A start and what it was given, in one transaction: no crash leaves one without the
+        other."""
+        given: dict[str, str] = {}
+        for event in events:
+            text = self._given(event) if self._given is not None else None
+            if text is not None:
+                given.setdefault(event.session_id, text)
+        return self._store.record(events, given).result()
 
     def _set_aside(self, path: Path, error: Exception, drained: Drained) -> None:
         drained.rejected += 1

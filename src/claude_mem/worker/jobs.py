@@ -131,5 +131,5 @@ class JobRunner:
         log.error("turn %d cannot be distilled: %s", turn.id, reason)
         trouble.report(
             os.fsencode(self._layout.root),
-            f"a turn could not be remembered and was kept aside ({reason}); see claude-mem status",
+            f"a turn could not be remembered and was kept: claude-mem retry tries again ({reason})",
         )

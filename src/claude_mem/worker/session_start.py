@@ -50,7 +50,10 @@ async def _context(worker: Worker, project_id: int, session_id: str, source: str
     if source == "resume" and (given := worker.store.start_context(session_id)) is not None:
         return given
     context = await worker.context_for(project_id, without_session=session_id)
-    await asyncio.wrap_future(worker.store.remember_start_context(session_id, context))
+    # Mostly it is the rendered one, which came to disk with the event itself. Where it is not, it
+    # is on disk before anyone has it: a resume must find what was given, whoever dies meanwhile.
+    if worker.store.start_context(session_id) != context:
+        await asyncio.wrap_future(worker.store.remember_start_context(session_id, context))
     return context
 
 

@@ -55,7 +55,7 @@ class Worker:
             field_bytes=settings.number("CLAUDE_MEM_RAW_FIELD_BYTES"),
             skip_tools=frozenset(settings.names("CLAUDE_MEM_SKIP_TOOLS")),
         )
-        self.intake = Intake(settings.layout, store, self.reader, self._heard)
+        self.intake = Intake(settings.layout, store, self.reader, self._heard, self._given)
         local = LocalObserver()
         self.observer: Observer = local
         self.jobs = JobRunner(
@@ -148,8 +148,6 @@ class Worker:
         if self.activity.note(recorded):
             self.feed.tell(self.processing())
         for event, outcome in recorded:
-            if event.kind == SESSION_START:
-                self._note_cold_context(event)
             if outcome.outcome == "stored":
                 self.feed.tell({
                     "type": "event",
@@ -160,11 +158,11 @@ class Worker:
                     "tool_name": event.tool_name,
                 })  # fmt: skip
 
-    def _note_cold_context(self, event: Event) -> None:
-        """A hook that found no worker gave the rendered context: what a resume is given again."""
-        if event.detail.get("source") in GIVEN_CONTEXT:
-            rendered = rendered_context(self.settings.layout, event.project_dir)
-            self.store.note_start_context(event.session_id, rendered)
+    def _given(self, event: Event) -> str | None:
+        """The rendered context, which a hook without an answer gives: so does a resume then."""
+        if event.kind == SESSION_START and event.detail.get("source") in GIVEN_CONTEXT:
+            return rendered_context(self.settings.layout, event.project_dir)
+        return None
 
     def _remembered(self, turn: Turn, made: Distillate) -> None:
         self._changed.add(turn.project.key)
