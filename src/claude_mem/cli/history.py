@@ -93,6 +93,16 @@ def import_past(
         print_report(report, look, dry_run)
 
 
+def import_and_report(settings: Settings, files: list[Path]) -> None:
+    """All of it, for whoever is just installing."""
+    with open_store_for_import(settings) as store, _progress(files, as_json=False) as progress:
+        report = import_transcripts(
+            store, files, wishes_of(settings), processes=processes(), progress=progress
+        )
+        refresh_contexts(settings, store, report)
+    print_report(report, "", dry_run=False)
+
+
 def say(lines: list[str]) -> None:
     for line in lines:
         click.echo(line)

@@ -137,7 +137,7 @@ def find_transcripts(places: Iterable[Path]) -> list[Path]:
     for place in places:
         if place.is_dir():
             found.update(dict.fromkeys(sorted(filter(_is_sessions, place.rglob("*.jsonl")))))
-        else:
+        elif place.exists():
             found[place] = None
     return list(found)
 
