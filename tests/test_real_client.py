@@ -78,7 +78,7 @@ def test_what_one_session_did_the_next_one_is_told(attached: Client) -> None:
     elsewhere.mkdir()
     attached.ask("Hello", project=elsewhere)
     assert "Hello" in api.sent()
-    assert "lamp needed" not in api.sent() and "Changed light.py" not in api.sent()
+    assert "lamp needed" not in api.sent() and "light.py: #" not in api.sent()
 
 
 def test_twenty_runs_in_a_row_lose_nothing(attached: Client) -> None:
