@@ -188,8 +188,10 @@ def refresh_contexts(settings: Settings, store: Store, report: Report) -> str:
     Of all projects: an import that was killed may have left any of them as it was before.
     """
     budget = settings.number("CLAUDE_MEM_CONTEXT_TOKENS")
-    for project in store.projects():
-        render_contexts(settings.layout, store, int(str(project["id"])), budget)
+    for known in store.projects():
+        project_id = store.project_by_key(str(known["key"]))
+        if project_id is not None:
+            render_contexts(settings.layout, store, project_id, budget)
     wake(os.fsencode(settings.layout.root))
     busiest = most_active(report)
     project_id = store.project_by_key(busiest.key) if busiest else None

@@ -187,6 +187,8 @@ class _Storing:
         self._last: Future[None] | None = None
 
     def put(self, session: PastSession) -> None:
+        if not session.turns:
+            return
         if self._store is None:
             self._report.add(session, _as_if(session))
             return
