@@ -64,3 +64,7 @@ def config_dir(environ: Mapping[str, str]) -> Path:
     """Where Claude Code keeps the person's settings."""
     chosen = environ.get("CLAUDE_CONFIG_DIR")
     return Path(chosen) if chosen else Path(environ.get("HOME", "/")) / ".claude"
+
+
+def transcripts_dir(environ: Mapping[str, str]) -> Path:
+    return config_dir(environ) / "projects"

@@ -43,8 +43,16 @@ GIVEN_CONTEXT = ("startup", "clear", "compact")
 
 
 class Worker:
-    def __init__(self, settings: Settings, store: Store, clock: Clock = now_ms) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock = now_ms,
+        *,
+        transcripts: Path | None = None,
+    ) -> None:
         self.settings, self.store, self.clock = settings, store, clock
+        self.transcripts = transcripts  # where the client keeps its own
         full_text.keep(store)
         self.feed = Feed()
         self.activity = Activity(settings.layout)
