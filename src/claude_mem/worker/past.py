@@ -12,6 +12,7 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.observer.changes import EDITING
 from claude_mem.observer.local import distil
+from claude_mem.observer.looking import SENT_FOR
 from claude_mem.store.turns import PROMPT, SESSION_END, SESSION_START, TOLD
 from claude_mem.types import (
     Event,
@@ -177,11 +178,11 @@ def _tool_use(place: int, event: Event) -> ToolUse:
 
 
 def _looked_at(payload: Payload) -> Payload:
-    """What an observer looks at: commands and their output, and which file an edit was of."""
+    """What an observer looks at: commands and their output, which file an edit was of, errands."""
     name = payload.get("tool_name")
     if name is None or name == "Bash":
         return payload
-    if name not in EDITING and name != "Read":
+    if name not in (*EDITING, *SENT_FOR, "Read"):
         return {**payload, "tool_input": None, "tool_response": None}
     return {
         **payload,
