@@ -122,9 +122,9 @@ _OWN_NAMES = frozenset(
     os.fsdecode(name)
     for name in (
         paths.SPOOL, paths.CONTEXTS, paths.LOGS, paths.TROUBLE, paths.WAKE, paths.LOCK,
-        paths.SOCKET, paths.WORKER_STATE, paths.LAST_WORKER_STATE, paths.LAUNCHER, paths.DATABASE,
-        paths.BACKUPS, paths.TOKEN, paths.SETTINGS, paths.ACTIVITY_FLAG, b"plugin",
-        b"installed.json", b".trouble.told", b".launcher-told",
+        paths.SOCKET, paths.WORKER_STATE, paths.LAST_WORKER_STATE, paths.LAUNCHER,
+        paths.MCP_LAUNCHER, paths.DATABASE, paths.BACKUPS, paths.TOKEN, paths.SETTINGS,
+        paths.ACTIVITY_FLAG, b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
     )
 )  # fmt: skip
 _OWN_PREFIXES = (f"{os.fsdecode(paths.DATABASE)}-", f"{os.fsdecode(paths.DATABASE)}.damaged-")
@@ -182,6 +182,10 @@ class Layout:
     @property
     def launcher(self) -> Path:
         return self.at(paths.LAUNCHER)
+
+    @property
+    def mcp_launcher(self) -> Path:
+        return self.at(paths.MCP_LAUNCHER)
 
     @property
     def database(self) -> Path:

@@ -13,6 +13,7 @@ from claude_mem.cli import (
     history,
     hooks,
     install,
+    mcp,
     people,
     retry,
     search,
@@ -52,7 +53,7 @@ def commands(context: click.Context) -> None:
         context.obj = load_settings(os.environ)
 
 
-for group in (people, search, history, export, install, worker, retry, settings, demo, hooks):
+for group in (people, search, history, export, install, worker, retry, settings, mcp, demo, hooks):
     for command in group.commands:
         commands.add_command(command)
 

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFound
+from claude_mem.mcp import endpoint as mcp
 from claude_mem.server import memories, search, sessions, stream
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
@@ -43,6 +44,7 @@ public_routes = [
     *memories.routes,
     *search.routes,
     *stream.routes,
+    *mcp.routes,
 ]
 socket_routes = [Route("/hook/session-start", session_start, methods=["POST"])]
 
