@@ -9,7 +9,7 @@ from claude_mem.observer.worth import Role, Weighed, newness
 
 SHARE = 0.185  # of what was said in a turn is kept of it
 LEAST, MOST = 300, 3200  # characters
-PART_OF_FINAL = 0.65
+PART_OF_FINAL = 0.6
 BASE_PRICE, PRICE_POWER = 100, 0.65
 NEW_ENOUGH = 0.4  # of a passage's words must be new in the turn
 NOT_TOLD = 0.3  # and against each memory of the turns before
@@ -22,7 +22,7 @@ _WEIGHTS: dict[Origin, dict[Role, float]] = {
              "next": 0.5, "none": 0.1},
     "asked": {"problem": 0.9, "cause": 0.9, "decision": 0.9, "change": 0.7, "outcome": 0.7,
               "next": 0.5, "none": 0.5},
-    "spoken": {"problem": 0.6, "cause": 0.75, "decision": 0.75, "change": 0.35, "outcome": 0.4,
+    "spoken": {"problem": 0.6, "cause": 0.8, "decision": 0.75, "change": 0.35, "outcome": 0.4,
                "next": 0.2, "none": 0.3},
     "final": {"problem": 1.2, "cause": 1.4, "decision": 1.25, "change": 1.2, "outcome": 1.0,
               "next": 0.9, "none": 0.6},

@@ -17,6 +17,7 @@ Role = Literal["problem", "cause", "decision", "change", "outcome", "next", "non
 
 SHORTEST = 12
 MANY_NAMES, MANY_NUMBERS = 5, 3
+OF_A_NAME, OF_A_NUMBER, OF_A_CAUSE, OF_A_CHOICE = 0.3, 0.15, 0.9, 0.7
 
 
 def _words(text: str) -> frozenset[str]:
@@ -148,8 +149,9 @@ def _worth(passage: Passage, words: Set[str]) -> float:
     text, length = passage.text, width(passage.text)
     is_code = passage.kind == "code"
     names, numbers = _names_and_numbers(text)
-    worth = 1.0 + 0.35 * min(names, MANY_NAMES) + 0.15 * min(numbers, MANY_NUMBERS)
-    worth += 0.9 * (not words.isdisjoint(CAUSE)) + 0.7 * (not words.isdisjoint(DECISION))
+    worth = 1.0 + OF_A_NAME * min(names, MANY_NAMES) + OF_A_NUMBER * min(numbers, MANY_NUMBERS)
+    worth += OF_A_CAUSE * (not words.isdisjoint(CAUSE))
+    worth += OF_A_CHOICE * (not words.isdisjoint(DECISION))
     worth += 0.1 * text.count('"')
     if is_code:
         worth += 0.2 + 0.4 * bool(numbers)
