@@ -7,8 +7,8 @@ from claude_mem.observer.passages import Passage, cut_passages
 from claude_mem.observer.story import Origin, Story
 from claude_mem.observer.worth import Role, Weighed, newness
 
-SHARE = 0.185  # of what was said in a turn is kept of it
-LEAST, MOST = 300, 3200  # characters
+SHARE = 0.175  # of what was said in a turn is kept of it
+LEAST, MOST = 400, 3200  # characters
 PART_OF_FINAL = 0.6
 BASE_PRICE, PRICE_POWER = 100, 0.65
 NEW_ENOUGH = 0.4  # of a passage's words must be new in the turn
