@@ -43,7 +43,7 @@ _CLAUSE_END = re.compile(f"{_STRONG_END}|{_WEAK_END}")
 _ASIDE = re.compile(r"\s\([^()]{0,200}\)")
 _ENDS_OPEN = re.compile(
     r"(?:\b(?:the|a|an|of|to|in|on|at|for|with|and|or|from|by|is|are|was|so that|that|includes?"
-    r"|including|covers?|covering|follows|following)|[,:(])$",
+    r"|including|contain(?:s|ing)?|covers?|covering|follows|following|shows?|like|as)|[,:(])$",
     re.IGNORECASE,
 )
 
@@ -76,7 +76,8 @@ _TO_COMMIT = re.compile(
 _SAYS_NOTHING = re.compile(
     r"(?:the|this|a) (?:fix|change|issue|problem|bug|solution|root cause|reason|key|commit)s?"
     r"(?: (?:is|was|are|were))?(?: (?:simple|done|complete|straightforward|clear|here|in place"
-    r"|(?:a )?(?:one|single)-\w+ \w+.*))?$|(?:both|all) .{0,30}\b(?:are|is|pass)",
+    r"|(?:a )?(?:one|single)-\w+ \w+.*))?$|(?:both|all) .{0,30}\b(?:are|is|pass)"
+    r"|no (?:additional|further|other|more) (?:changes?|work)\b",
     re.IGNORECASE,
 )
 # What tells of a trouble, or asks, names it in passing; what was found says it better.
