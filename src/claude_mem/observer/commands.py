@@ -137,6 +137,12 @@ def look_at_commands(turn: Turn) -> Ran:
     return ran
 
 
+def reads_output_of(command: str) -> bool:
+    """Whether what a command printed says something here even though it succeeded."""
+    whole = command[:LOOKED_AT_COMMAND]
+    return bool(_COMMIT.search(whole) or _TEST.search(short_command(whole)))
+
+
 def _note_edit(still_open: list[_Open], event: ToolUse, project_dir: str) -> None:
     path = path_of(event)
     shown = relative(path, project_dir) if path else ""
