@@ -112,16 +112,40 @@ async def three_steps(client: Client) -> None:
     assert "nothing with the id 77" in await refused(client, "timeline", anchor="77")
 
 
-def test_the_official_client_runs_the_three_steps_over_stdio(harbour: Home) -> None:
+async def by_hand(client: Client) -> None:
+    given = {"text": "The lamp oil is in the cellar", "type": "decision", "concepts": "gotcha"}
+    assert await said(client, "save_memory", **given) == "Remembered as #2."
+    assert await said(client, "save_memory", **given) == "Known already, as #2."
+    assert "cellar" in await said(client, "search", query="oil")
+    assert "decision" in await said(client, "get_observations", ids=[2])
+    assert "text is missing" in await refused(client, "save_memory", text=" ")
+
+    seen = await said(client, "forget", query="lamp oil cellar")
+    assert "#2 The lamp oil is in the cellar" in seen and "Nothing is forgotten yet" in seen
+    token = seen.rsplit('"', 2)[1]
+    assert "look again" in await refused(client, "forget", ids=[1], confirm=token)
+    done = await said(client, "forget", query="lamp oil cellar", confirm=token)
+    assert "1 observations" in done and f"forget --undo {token}" in done
+    assert done == await said(client, "forget", query="lamp oil cellar", confirm=token)
+    assert "Nothing found." in await said(client, "search", query="oil")
+    assert "nothing that is remembered" in await refused(client, "forget", ids=[2])
+
+
+def test_the_official_client_runs_all_tools_over_stdio(harbour: Home) -> None:
     over_stdio(harbour, three_steps)
+    over_stdio(harbour, by_hand)
+    assert "Remembered again" in harbour.command("forget", "--undo").stdout
+    (row,) = harbour.rows("SELECT observer FROM observations WHERE id = 2")
+    assert row["observer"] == "agent"
 
 
-def test_the_official_client_runs_the_three_steps_over_http(harbour: Home) -> None:
+def test_the_official_client_runs_all_tools_over_http(harbour: Home) -> None:
     harbour.kill_worker()
     harbour.environment["CLAUDE_MEM_WORKER_PORT"] = str(free_port())
     harbour.start_worker()
     directory = {"claude-mem-directory": payloads.PROJECT_DIR}
     over_http(harbour, port_of(harbour), three_steps, **directory)
+    over_http(harbour, port_of(harbour), by_hand, **directory)
 
 
 def test_a_session_looks_in_its_own_project_unless_it_says_otherwise(harbour: Home) -> None:
@@ -418,7 +442,7 @@ def test_any_arguments_are_answered_or_clearly_refused(
     except ClaudeMemError as error:
         assert str(error)
     else:
-        assert answer.startswith("<claude-mem-context>")
+        assert answer.startswith(("<claude-mem-context>", "Remembered", "Known", "Forgotten"))
 
 
 @given(st.binary(max_size=300) | JSON.map(lambda value: json.dumps(value).encode()))
@@ -454,7 +478,7 @@ def test_the_skill_teaches_tools_that_there_are() -> None:
     from claude_mem.install.plugin import NAME, SERVER, SHIPPED
 
     skill = (SHIPPED / NAME / "skills" / "recall" / "SKILL.md").read_text()
-    for name in ("search", "timeline", "get_observations"):
-        assert name in TOOLS and f"`{name}`" in skill
+    for name in TOOLS:
+        assert f"`{name}`" in skill
     assert f"MCP server {SERVER}" in skill
     assert "docs/mcp.md" in text_of("README.md")

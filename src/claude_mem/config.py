@@ -92,6 +92,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "CLAUDE_MEM_RAW_FIELD_BYTES", "8192", "longest field of a raw event", int, smallest=256
     ),
+    Setting(
+        "CLAUDE_MEM_UNDO_HOURS", "24", "hours in which what was forgotten can be brought back", int
+    ),
     Setting("CLAUDE_MEM_RAW_DAYS", "30", "days that raw events are kept", int, smallest=1),
     Setting("CLAUDE_MEM_RAW_MEGABYTES", "200", "megabytes of raw events kept", int, smallest=1),
     Setting(

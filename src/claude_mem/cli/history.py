@@ -219,6 +219,7 @@ def print_report(report: Report, look: str, dry_run: bool) -> None:
         (report.unchanged, "file", "unchanged since the last import"),
         (told.known, "turn", "known already"),
         (told.private, "turn", "private, and left out"),
+        (told.forgotten, "turn", "forgotten before, and left out"),
         (report.unreadable, "line", "could not be read, and passed over"),
     ]
     for count, noun, what in said:
@@ -283,6 +284,7 @@ def _tally_data(tally: Tally) -> dict[str, Json]:
         "summaries": tally.summaries,
         "known": tally.known,
         "private": tally.private,
+        "forgotten": tally.forgotten,
         "memory_tokens": tally.memory_tokens,
     }
 

@@ -85,6 +85,12 @@ def refresh(connection: sqlite3.Connection) -> int:
     return waiting(connection) if len(marked) == CHUNK else 0
 
 
+def tidy(connection: sqlite3.Connection) -> None:
+    """Merges what was gathered, so that words of what is gone are no longer in the file."""
+    if is_current(connection):
+        connection.execute("INSERT INTO memory_text (memory_text) VALUES ('optimize')")
+
+
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether there is an index, made by these rules."""
     names = {

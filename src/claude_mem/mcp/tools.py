@@ -17,8 +17,12 @@ from claude_mem.recall.compact import records_text, search_text, timeline_text, 
 from claude_mem.recall.context import FENCE
 from claude_mem.recall.parameters import asked_memories, asked_search, asked_timeline, text
 from claude_mem.store import StoreReader
+from claude_mem.store.clock import iso
+from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
 from claude_mem.worker.dialect import parse_payload
+from claude_mem.worker.forgetting import forget
+from claude_mem.worker.remembering import remember
 from claude_mem.worker.worker import Worker
 
 T = TypeVar("T")
@@ -136,6 +140,36 @@ async def _get_observations(call: Call) -> str:
     return fenced(records_text(found))
 
 
+# Changing what is remembered
+
+
+async def _save_memory(call: Call) -> str:
+    saved = await remember(call.worker, call.given, call.directory, "agent")
+    return f"Remembered as #{saved.id}." if saved.is_new else f"Known already, as #{saved.id}."
+
+
+async def _forget(call: Call) -> str:
+    found_by = any(call.given.get(name) for name in ("file", "query"))
+    given = _in_project(call) if found_by else call.given
+    if given is None:
+        return fenced(f"Nothing is remembered of this project yet. {_OTHERS}")
+    answer = await forget(call.worker, given, call.now)
+    if isinstance(answer, Preview):
+        return fenced(
+            f"This would be forgotten: {_in_words(answer.counts)}.",
+            *(unfenced(line) for line in answer.examples),
+            f'Nothing is forgotten yet. To do it, repeat the call with confirm "{answer.token}".',
+        )
+    return (
+        f"Forgotten: {_in_words(answer.forgotten.counts)}. Until {iso(answer.until_epoch)[:16]} UTC"
+        f" the user can bring it back: claude-mem forget --undo {answer.forgotten.token}"
+    )
+
+
+def _in_words(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count} {noun}" for noun, count in counts.items() if count)
+
+
 def _in_project(call: Call) -> Given | None:
     """The arguments with the session's own project, unless they say another; None: not known."""
     wanted = text(call.given, "project")
@@ -202,6 +236,42 @@ TOOLS: dict[str, Tool] = {
             _get_observations,
             {"ids": {**_IDS, "description": 'like [12, "S3", "P4"]'}},
             required=("ids",),
+        ),
+        Tool(
+            "save_memory",
+            "Remember something for later sessions that no one would find in the code: a decision"
+            " and why, a preference of the user, what was hard to find out. One self-contained"
+            " statement; never secrets.",
+            _save_memory,
+            {
+                "text": _TEXT,
+                "title": _TEXT,
+                "type": _said("default discovery"),
+                "concepts": _TEXT,
+                "files": _TEXT,
+                "project": _TEXT,
+            },
+            required=("text",),
+            changes=True,
+            hints={"destructiveHint": False, "idempotentHint": True},
+        ),
+        Tool(
+            "forget",
+            "Forget memories when the user asks for it: by ids, session, file, query, or a whole"
+            " project. The first call only shows what would go; show the user, then repeat it with"
+            " confirm.",
+            _forget,
+            {
+                "ids": _IDS,
+                "session": _TEXT,
+                "file": _TEXT,
+                "query": _TEXT,
+                "project": _TEXT,
+                "confirm": _said("token of the first call"),
+            },
+            changes=True,
+            deferred=True,
+            hints={"destructiveHint": True, "idempotentHint": True},
         ),
     )
 }  # fmt: skip

@@ -43,6 +43,10 @@ _ERROR = re.compile(
     r"|\bexit(?:ed)?(?: with)? code\b",
     re.IGNORECASE,
 )
+# An exception by its name; the last of a trace is where it began, or where it ended.
+_RAISED = re.compile(
+    r"(?:Caused by: )?[\w.$]{2,120}?(?:Error|Exception|\.[A-Z]\w{1,60})(?:: |$)|panic: "
+)
 _PARTS_OF_NAMES = re.compile(r"[\w.]{1,80}$")
 
 
@@ -110,8 +114,7 @@ def _own_words(text: str) -> Asked:
     in_log = False
     for line in text.splitlines():
         stripped = line.strip()
-        # What a log, a trace or a listing wraps, it indents.
-        in_log = _is_log(stripped) or (in_log and line[:1] in " \t" and bool(stripped))
+        in_log = _is_log(stripped) or (in_log and _goes_on(line))
         if in_log:
             errors.append(stripped)
         elif len(line) > 120 and (inside := _LOG_INSIDE.search(line[:LONGEST_LINE])):
@@ -120,7 +123,13 @@ def _own_words(text: str) -> Asked:
         else:
             kept.append(line)
     words = "\n".join(kept).strip()
-    return Asked(words or shorten(text, LONGEST_LINE), error=_error_of(errors))
+    error = _error_of(errors)
+    return Asked(words or error or shorten(text, LONGEST_LINE), error=error)
+
+
+def _goes_on(line: str) -> bool:
+    """What a log, a trace or a listing wraps, it indents; what was raised ends a trace."""
+    return (line[:1] in (" ", "\t") and not line.isspace()) or bool(_RAISED.match(line))
 
 
 def _is_log(line: str) -> bool:
@@ -137,11 +146,16 @@ def _reads_like_words(text: str) -> bool:
 
 
 def _error_of(lines: list[str]) -> str:
-    """From the first word that says that something went wrong, to the end of its line."""
+    """The exception by its name; else what follows the first word that tells of trouble."""
+    raised = [line for line in lines if _RAISED.match(line)]
+    if raised:
+        return _error(raised[-1].removeprefix("Caused by: "))
     for line in lines:
-        found = _ERROR.search(line[: 4 * LOOKED_AT])
-        if found:
+        if found := _ERROR.search(line[: 4 * LOOKED_AT]):
             before = _PARTS_OF_NAMES.search(line[: found.start()])
-            start = before.start() if before else found.start()
-            return shorten(plain(line[start : start + LOOKED_AT]), LONGEST_ERROR)
+            return _error(line[before.start() if before else found.start() :])
     return ""
+
+
+def _error(text: str) -> str:
+    return shorten(plain(text[:LOOKED_AT]), LONGEST_ERROR)

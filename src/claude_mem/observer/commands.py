@@ -60,7 +60,7 @@ _COUNTS = re.compile(
     r"(?:^|[,;:=(|]|\bresult: \w{1,8}\.)[ \t]*(\d[\d,]*) (?:tests? |examples? )?"
     r"(pass(?:ed|ing)?|fail(?:ed|ing|ures?)?)\b"
     r"|\b(failures|failed)[=:] ?(\d+)",
-    re.IGNORECASE | re.MULTILINE,
+    re.IGNORECASE,
 )
 
 # Which line of an output says best what went wrong: a test's name, a verdict, a telling word.
@@ -259,8 +259,11 @@ def _output(event: ToolUse) -> str:
 
 
 def _counts(output: str) -> str:
+    """How many passed and failed, by the last lines that say so."""
     found: dict[str, str] = {}
-    for number, what, _, count in _COUNTS.findall(output[-COUNTS_AT_END:]):
-        found["passed" if what[:1] in ("p", "P") else "failed"] = number or count
+    for line in output[-COUNTS_AT_END:].splitlines():
+        if "pass" in line or "fail" in line or "Fail" in line:
+            for number, what, _, count in _COUNTS.findall(line):
+                found["passed" if what[:1] in ("p", "P") else "failed"] = number or count
     counted = [(kind, number) for kind, number in found.items() if int(number.replace(",", ""))]
     return ", ".join(f"{number} {kind}" for kind, number in sorted(counted, reverse=True))

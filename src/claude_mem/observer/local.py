@@ -5,21 +5,21 @@ say something new are kept, up to a share of what was said. From them come one o
 the turn was about, others for what was decided or learned beside it, and a summary.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from claude_mem.observer import titles
 from claude_mem.observer.changes import FileWork
-from claude_mem.observer.choosing import LEAST, Kept, choose
+from claude_mem.observer.choosing import LEAST, Said, choose, room_for, weigh
 from claude_mem.observer.commands import Failure
 from claude_mem.observer.kinds import concepts_of, type_of
 from claude_mem.observer.passages import Kind, Passage, cut_passages, sentences, shorten
-from claude_mem.observer.phrases import without_opening
+from claude_mem.observer.phrases import says_nothing, without_opening
 from claude_mem.observer.story import Origin, Story, story_of
 from claude_mem.observer.worth import (
     CAUSE,
     Role,
-    Weighed,
     is_change,
     is_choice,
     names_in,
@@ -29,7 +29,6 @@ from claude_mem.observer.worth import (
 from claude_mem.types import Distillate, Observation, Summary, Turn
 
 LONGEST_REQUEST, LONGEST_COMPLETED, LONGEST_LABEL = 300, 160, 60
-LOOKED_AT = 4_000  # characters of a last message of which nothing was kept
 SAID_BY_TITLE = 0.2  # a passage with fewer words of its own only repeats the title
 LONG = 1600  # from here on, choices are told apart from the change
 FILES, SWAPS, FAILURES, COMMITS = 8, 4, 3, 3
@@ -50,47 +49,50 @@ class LocalObserver:
 
 def distil(turn: Turn) -> Distillate:
     story = story_of(turn)
-    kept = choose(story, [words_of(text) for text in turn.told])
-    title = _title(story, kept, turn.told)
-    summary = _summary(story, kept, title, turn.told)
+    said = weigh(story)
+    kept = choose(said, room_for(story), [words_of(text) for text in turn.told])
+    final = [one for one in said if one.origin == "final" and one.role not in ("next", "none")]
+    title = _title(story, kept, final, turn.told)
+    summary = _summary(story, kept, final, title, turn.told)
     return Distillate(
         summary=summary,
         observations=_observations(story, kept, title),
         title=title or None,
-        subtitle=summary.completed if summary.completed != title else None,
+        subtitle=summary.completed if _says_more(summary.completed or "", title) else None,
         observer=LocalObserver.name,
     )
+
+
+def _says_more(text: str, title: str) -> bool:
+    return newness(words_of(text), words_of(title)) > SAID_BY_TITLE
 
 
 # What the turn was about
 
 
-def _title(story: Story, kept: list[Kept], told: Sequence[str]) -> str:
+def _title(story: Story, kept: list[Said], final: list[Said], told: Sequence[str]) -> str:
     """The first that is not the title of a turn before."""
     before = {text.partition("\n")[0].lower() for text in told}
-    return next((found for found in _titles(story, kept) if found.lower() not in before), "")
+    found = (title for title in _titles(story, kept, final) if title)
+    return next((title for title in found if title.lower() not in before), "")
 
 
-def _titles(story: Story, kept: list[Kept]) -> Iterator[str]:
+def _titles(story: Story, kept: list[Said], final: list[Said]) -> Iterator[str]:
     """Whoever asked for it named it best, then whoever committed it, then whoever reported it."""
-    asked, committed = story.asked, _committed(story)
-    found = (
-        titles.from_plan(asked.plan_title),
-        titles.from_request(asked.words),
-        committed if story.files else "",
-        _headline(kept, "final", FOUND),
-        _first_clause(story.final),
-        _headline(kept, "final", FOUND, LISTED),
-        _headline(kept, "spoken", FOUND),
-        titles.from_question(asked.words),
-        committed,
-        _of_files(story.files),
-    )
-    return filter(None, found)
+    yield titles.from_plan(story.asked.plan_title)
+    yield titles.from_request(story.asked.words)
+    yield _committed(story) if story.files else _first_clause(final)
+    yield _headline(kept, "final", FOUND)
+    yield _first_clause(final)
+    yield _headline(kept, "final", FOUND, LISTED)
+    yield _headline(kept, "spoken", FOUND)
+    yield titles.from_question(story.asked.words)
+    yield _committed(story)
+    yield _of_files(story.files)
 
 
 def _headline(
-    kept: list[Kept],
+    kept: list[Said],
     origin: Origin,
     roles: Iterable[Role],
     kinds: tuple[Kind, ...] = PROSE,
@@ -106,15 +108,10 @@ def _headline(
     return ""
 
 
-def _first_clause(final: str, beside: tuple[str, ...] = ()) -> str:
-    found = (titles.from_sentence(one.text) for one in _telling(final) if one.kind == "prose")
+def _first_clause(final: list[Said], beside: tuple[str, ...] = ()) -> str:
+    """Of the last message, whether it was kept or not."""
+    found = (titles.from_sentence(one.text) for one in final if one.passage.kind == "prose")
     return next((title for title in found if title and title not in beside), "")
-
-
-def _telling(final: str) -> list[Passage]:
-    """What the last message says of its own, whether it was kept or not."""
-    found = map(Weighed, cut_passages(final[:LOOKED_AT]))
-    return [one.passage for one in found if one.worth and one.role not in ("next", "none")]
 
 
 def _committed(story: Story) -> str:
@@ -130,7 +127,7 @@ def _of_files(files: dict[str, FileWork]) -> str:
 # Observations
 
 
-def _observations(story: Story, kept: list[Kept], title: str) -> tuple[Observation, ...]:
+def _observations(story: Story, kept: list[Said], title: str) -> tuple[Observation, ...]:
     about = [one for one in kept if one.role not in ("next", "none")]
     if titles.asks_to_commit(story.asked.words):
         about = [one for one in about if one.role == "cause" and names_in(one.text) > 1]
@@ -154,7 +151,7 @@ def _observations(story: Story, kept: list[Kept], title: str) -> tuple[Observati
     return (first, *_decision(decided, story))
 
 
-def _is_worth_observing(story: Story, about: list[Kept]) -> bool:
+def _is_worth_observing(story: Story, about: list[Said]) -> bool:
     """A commit, a push, a "go on" brings nothing that the summary does not say."""
     asked = story.asked
     if titles.asks_to_commit(asked.words):
@@ -166,17 +163,22 @@ def _is_worth_observing(story: Story, about: list[Kept]) -> bool:
     return bool(about)
 
 
-def _beside(title: str, kept: list[Kept]) -> list[Kept]:
+def _beside(title: str, kept: list[Said]) -> list[Said]:
     """What says more than the title."""
     known = words_of(title)
     return [one for one in kept if newness(one.words, known) > SAID_BY_TITLE]
 
 
-def _narrative(kept: list[Kept]) -> str | None:
-    return " ".join(_sentence(one.passage) for one in kept if not _is_fact(one.passage)) or None
+def _narrative(kept: list[Said]) -> str | None:
+    return _text_of(one.passage for one in kept if not _is_fact(one.passage))
 
 
-def _facts(kept: list[Kept]) -> tuple[str, ...]:
+def _text_of(passages: Iterable[Passage]) -> str | None:
+    """One sentence after the other; where a script has no spaces, none."""
+    return re.sub(r"(?<=[。！？]) ", "", " ".join(map(_sentence, passages))) or None
+
+
+def _facts(kept: list[Said]) -> tuple[str, ...]:
     """What stands under the same name is one fact."""
     passages = [one.passage for one in kept if _is_fact(one.passage)]
     facts: list[str] = []
@@ -216,7 +218,7 @@ def _swaps(files: dict[str, FileWork]) -> tuple[str, ...]:
     return tuple(found[:SWAPS])
 
 
-def _decided(about: list[Kept]) -> list[Kept]:
+def _decided(about: list[Said]) -> list[Said]:
     """Of a long turn, the choices that were made: they hold longer than the change."""
     if sum(len(one.text) for one in about) < LONG:
         return []
@@ -224,7 +226,7 @@ def _decided(about: list[Kept]) -> list[Kept]:
     return found if sum(len(one.text) for one in found) >= LEAST else []
 
 
-def _decision(decided: list[Kept], story: Story) -> list[Observation]:
+def _decision(decided: list[Said], story: Story) -> list[Observation]:
     if not decided:
         return []
     named = (titles.from_sentence(one.text) for one in decided)
@@ -243,15 +245,17 @@ def _decision(decided: list[Kept], story: Story) -> list[Observation]:
 # The summary
 
 
-def _summary(story: Story, kept: list[Kept], title: str, told: Sequence[str]) -> Summary:
+def _summary(
+    story: Story, kept: list[Said], final: list[Said], title: str, told: Sequence[str]
+) -> Summary:
     learned = _learned(kept, title)
-    completed = _completed(story, kept, (title, learned))
+    completed = _completed(story, kept, final, (title, learned))
     return Summary(
         request=_request(story, title) or None,
         investigated=story.looked_into or None,
         learned=learned or None,
         completed=completed or None,
-        next_steps=" ".join(_sentence(o.passage) for o in kept if o.role == "next") or None,
+        next_steps=_text_of(one.passage for one in kept if one.role == "next"),
         notes=" ".join(_notes(story, completed, told)) or None,
         files_read=story.read[:FILES] if not story.files else (),
         files_edited=tuple(story.files),
@@ -259,23 +263,33 @@ def _summary(story: Story, kept: list[Kept], title: str, told: Sequence[str]) ->
     )
 
 
-def _completed(story: Story, kept: list[Kept], beside: tuple[str, ...]) -> str:
+def _completed(story: Story, kept: list[Said], final: list[Said], beside: tuple[str, ...]) -> str:
     """What was committed says best what was done."""
     return (
         _committed(story)
         or _headline(kept, "final", DONE, beside=beside)
-        or _first_clause(story.final, beside)
+        or _first_clause(final, beside)
         or _headline(kept, "final", ("change",), LISTED, beside=beside)
-        or _first_words(story.final)
+        or _first_words(final)
+        or _few_words(story.final)
     )
 
 
-def _first_words(final: str) -> str:
-    said = [one.text for one in _telling(final) if not one.text.endswith((":", "："))]
-    return shorten(without_opening(said[0]), LONGEST_COMPLETED) if said else ""
+def _first_words(final: list[Said]) -> str:
+    """Of a message without a clause to take, what it begins with; not what only leads on."""
+    found = (one.text for one in final if not one.text.endswith((":", "：")))
+    return shorten(without_opening(next(found, "")), LONGEST_COMPLETED)
 
 
-def _learned(kept: list[Kept], title: str) -> str:
+def _few_words(final: str) -> str:
+    """A message too short to weigh anything, unless it says nothing at all."""
+    if len(final) > LONGEST_COMPLETED:
+        return ""
+    found = (one.text for one in cut_passages(final) if one.kind == "prose")
+    return without_opening(next((t for t in found if not says_nothing(t.lower())), ""))
+
+
+def _learned(kept: list[Said], title: str) -> str:
     causes = [
         one for one in kept if not one.words.isdisjoint(CAUSE) and not is_change(one.text.lower())
     ]

@@ -43,6 +43,7 @@ WELL = (
     r"committed\b", r"pushed\b", r"tag created",
     r".{0,60}\b(?:are|is) (?:now )?(?:committed|pushed|on `?ma(?:in|ster))",
     r"no (?:issues|errors)\b", r"it's fine", r"alle tests", r"tous les tests",
+    r"已提交|已推送|所有测试", r"コミットしました|すべてのテスト",
 )  # fmt: skip
 
 # The agent and its tools.
@@ -58,6 +59,7 @@ COURTEOUS = (
     r"is there anything", r"feel free", r"want me to", r"if you(?:'d| would) like", r"let me know",
     r"summary\b", r"(?:the |two |three |\d+ )*changes (?:made|are)\b",
     r"what (?:i|was) (?:did|done|changed)", r"the implementation is (?:complete|in place)",
+    r"you're welcome", r"gern geschehen", r"de rien", r"不客气", r"どういたしまして",
     r"sag (?:mir )?bescheid", r"n'hésite", r"如有", r"ご質問|お知らせください", r"\W*$",
 )  # fmt: skip
 

@@ -91,7 +91,13 @@ _OF_THE_PERSON = re.compile(r"\b(?:i|i've|i'm|i'd|me|my|we've|we're)\b", re.IGNO
 _POLITE = re.compile(
     r"(?:(?:please|can you|could you|would you|now|then|also|and|hey|hi|you (?:can|should|must)"
     r"|we (?:should|must|need to)|let's|bitte|kannst du|könntest du|peux-tu|pourrais-tu"
-    r"|s'il te plaît|por favor|puedes)[\s,]{1,3}){1,4}(?:please\s|bitte\s)?",
+    r"|s'il te plaît|por favor|puedes|help me(?: to)?)[\s,]{1,3}){1,4}(?:please\s|bitte\s)?",
+    re.IGNORECASE,
+)
+_FOR_ME = re.compile(r"^(\w{2,12}) me\b(?= \w)", re.IGNORECASE)
+_TAIL = re.compile(
+    r"(?:,|\s[—–-])\s+(?:please|any ideas?|thanks?|fix (?:it|this)"
+    r"|can you (?:fix|check) (?:it|this)|bitte|merci|corrige ça)\W*$",
     re.IGNORECASE,
 )
 _NAME_IN_SMALL = re.compile(r"[a-z]+[A-Z_./(0-9-]")
@@ -137,7 +143,8 @@ def from_request(words: str) -> str:
         return ""
     asked = sentences(without_opening(lines[0])[: 4 * LONGEST_TITLE])[0]
     polite = _POLITE.match(asked)
-    first = asked[polite.end() :] if polite else asked
+    first = _TAIL.sub("", asked[polite.end() :] if polite else asked)
+    first = _FOR_ME.sub(r"\1", first)
     if len(first) > LONGEST_TITLE or _OF_THE_PERSON.search(first):
         return ""
     return from_sentence(first, fewest=1)

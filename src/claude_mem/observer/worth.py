@@ -15,7 +15,9 @@ from claude_mem.observer.phrases import says_nothing
 
 Role = Literal["problem", "cause", "decision", "change", "outcome", "next", "none"]
 
+SHORTEST = 12
 MANY_NAMES, MANY_NUMBERS = 5, 3
+OF_A_NAME, OF_A_NUMBER, OF_A_CAUSE, OF_A_CHOICE = 0.3, 0.15, 0.9, 0.7
 
 
 def _words(text: str) -> frozenset[str]:
@@ -42,11 +44,13 @@ NEXT = (
     "remaining work", "remaining step", "remains to", "still need", "still to ", "still fail",
     "not yet", "todo:", "follow-up", "shall i", "should i", "do you want", "would you like",
     "want me to", "once you", "aren't configured", "needs to be", "need to be", "as a next",
+    "must still", "still must", "still has to", "still have to", "muss noch", "müssen noch",
+    "il reste à", "次のステップ", "下一步",
 )  # fmt: skip
 # Some word of these is in each phrase of NEXT: sets are quicker than phrases.
 _HINTS = _words(
     "next need needs should want remaining remains still yet todo follow-up shall like once"
-    " configured"
+    " configured noch reste 次の 下一"
 )
 COMMON = _words(
     "a about after all also an and any are as at be been before both but by can could did do does"
@@ -68,7 +72,7 @@ _BY_HEADING: tuple[tuple[Role, re.Pattern[str]], ...] = (
         r"\b(?:root cause|cause|why|findings?|analysis|diagnosis|what happened|explanation"
         r"|investigation|gotchas?|notes?|important|learned|ursache|grund|raison)\b|原因", re.I)),
     ("problem", re.compile(
-        r"\b(?:context|problem|background|issue|bug|symptom|current|motivation|goal|contexte"
+        r"\b(?:context|problem|background|issue|bug|symptom|error|current|motivation|goal|contexte"
         r"|kontext)\b|问题|問題", re.I)),
     ("decision", re.compile(
         r"\b(?:decisions?|approach|design|trade-?offs?|alternatives?|rationale|strategy|not change"
@@ -102,11 +106,24 @@ class Weighed:
 
     def __init__(self, passage: Passage) -> None:
         self.passage = passage
+        self.words: frozenset[str] = frozenset()
+        self.role: Role = "none"
+        self.worth = 0.0
         lowered = passage.text.lower().replace("’", "'")
-        every = _every_word(lowered)
-        self.words = every - COMMON
-        self.role = _role(passage, lowered, every)
-        self.worth = _worth(passage, lowered, self.words)
+        if not _is_empty(passage, lowered):
+            every = _every_word(lowered)
+            self.words = every - COMMON
+            self.role = _role(passage, lowered, every)
+            self.worth = _worth(passage, self.words)
+
+
+def _is_empty(passage: Passage, lowered: str) -> bool:
+    text = passage.text
+    if len(text) < SHORTEST and width(text) < SHORTEST:
+        return True
+    if passage.kind != "code" and says_nothing(lowered):
+        return True
+    return bool(_BARE_NAMES.fullmatch(text))
 
 
 def _role(passage: Passage, lowered: str, words: Set[str]) -> Role:
@@ -127,21 +144,20 @@ def _role_under(heading: str) -> Role | None:
     return next((role for role, pattern in _BY_HEADING if pattern.search(heading)), None)
 
 
-def _worth(passage: Passage, lowered: str, words: Set[str]) -> float:
-    """From 0 upwards, for what the passage says; where it stands is for the caller to weigh."""
+def _worth(passage: Passage, words: Set[str]) -> float:
+    """For what the passage says; where it stands is for the caller to weigh."""
     text, length = passage.text, width(passage.text)
     is_code = passage.kind == "code"
-    if length < 12 or (not is_code and says_nothing(lowered)) or _BARE_NAMES.fullmatch(text):
-        return 0.0
     names, numbers = _names_and_numbers(text)
-    worth = 1.0 + 0.35 * min(names, MANY_NAMES) + 0.15 * min(numbers, MANY_NUMBERS)
-    worth += 0.9 * (not words.isdisjoint(CAUSE)) + 0.7 * (not words.isdisjoint(DECISION))
+    worth = 1.0 + OF_A_NAME * min(names, MANY_NAMES) + OF_A_NUMBER * min(numbers, MANY_NUMBERS)
+    worth += OF_A_CAUSE * (not words.isdisjoint(CAUSE))
+    worth += OF_A_CHOICE * (not words.isdisjoint(DECISION))
     worth += 0.1 * text.count('"')
     if is_code:
         worth += 0.2 + 0.4 * bool(numbers)
     if length > 260:
         worth *= 0.85
-    if length < 40 and names == 0:
+    if length < 40 and names == 0 and (passage.kind != "row" or not numbers):
         worth *= 0.5
     if text.endswith((":", "：")) or _TEST_COUNT.match(text):
         worth *= 0.4  # it only leads to what follows, or counts

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFound
 from claude_mem.mcp import endpoint as mcp
-from claude_mem.server import memories, search, sessions, stream
+from claude_mem.server import by_hand, memories, search, sessions, stream
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
 from claude_mem.worker.session_start import answer_session_start
@@ -42,6 +42,7 @@ public_routes = [
     Route("/health", health),
     *sessions.routes,
     *memories.routes,
+    *by_hand.routes,
     *search.routes,
     *stream.routes,
     *mcp.routes,

@@ -111,7 +111,7 @@ def _in_project(event: Event, project: Project | None, name: str | None, directo
 
 def _reply(worker: Worker, action: str, event: Event, recorded: Recorded) -> dict[str, Json]:
     waiting = worker.store.queue_state(recorded.session_db_id)
-    status = "skipped" if recorded.outcome == "private" else _ACTIONS[action][1]
+    status = "skipped" if recorded.outcome in ("private", "forgotten") else _ACTIONS[action][1]
     return {
         "status": status,
         "sessionDbId": recorded.session_db_id,

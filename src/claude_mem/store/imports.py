@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from claude_mem.store import memories, sessions
+from claude_mem.store import forgetting, memories, sessions
 from claude_mem.store.clock import iso
 from claude_mem.store.turns import SESSION_END, SESSION_START
 from claude_mem.types import Distillate, Event, PastSession, PastTurn
@@ -24,11 +24,17 @@ class Outcome:
     summaries: int = 0
     known: int = 0  # turns that were there already
     private: int = 0
+    forgotten: int = 0
 
 
 def import_session(connection: sqlite3.Connection, past: PastSession) -> Outcome:
     outcome = Outcome()
     if not past.turns:
+        return outcome
+    if forgetting.is_forgotten_session(
+        connection, past.session_id
+    ) or forgetting.is_forgotten_project(connection, past.project.key, past.started_ms):
+        outcome.forgotten += len(past.turns)
         return outcome
     session = _ensure_session(connection, past)
     for turn in past.turns:
@@ -114,6 +120,9 @@ def _import_turn(
     outcome: Outcome,
 ) -> None:
     known = _known_turn(connection, session["id"], turn)
+    if known["sealed"] if known else forgetting.is_forgotten_turn(connection, turn.prompt_id):
+        outcome.forgotten += 1
+        return
     if known is None and _belongs_to_another(connection, past.session_id, turn.prompt_id):
         outcome.known += 1
         return

@@ -85,6 +85,7 @@ class Tally:
     summaries: int = 0
     known: int = 0
     private: int = 0
+    forgotten: int = 0
     memory_tokens: int = 0
 
     def add(self, session: PastSession, outcome: Outcome) -> None:
@@ -94,6 +95,7 @@ class Tally:
         self.summaries += outcome.summaries
         self.known += outcome.known
         self.private += outcome.private
+        self.forgotten += outcome.forgotten
         self.memory_tokens += sum(_tokens(turn) for turn in session.turns)
 
 

@@ -24,6 +24,7 @@ from claude_mem.types import Json, Turn
 Payload = dict[str, Json]
 
 LONGEST_LINE = 64 * 1024 * 1024
+BUFFER = 1024 * 1024
 # What the client itself puts in the user's place.
 _NOT_A_PROMPT = re.compile(
     r"<local-command-|<bash-(?:input|stdout|stderr)>|<user-memory-input>"
@@ -97,11 +98,12 @@ class Transcript:
         if b'"user"' not in line and b'"assistant"' not in line and line.lstrip()[:1] == b"{":
             return  # progress, snapshots: nobody's words
         text = _without_private(line).decode("utf-8", "replace")
+        has_escapes = b"\\u" in line
         place = _next(text, 0)
         while place < len(text):
             try:
                 value, end = _DECODER.raw_decode(text, place)
-                if "\\ud" in text or "\\uD" in text:
+                if has_escapes and ("\\ud" in text or "\\uD" in text):
                     value = _whole_characters(value)
             except (ValueError, RecursionError):
                 self.unreadable += 1
@@ -314,7 +316,7 @@ def open_regular(path: Path) -> BinaryIO:
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise BadInput(f"{path} is not a file")
-    return os.fdopen(handle, "rb")
+    return os.fdopen(handle, "rb", buffering=BUFFER)
 
 
 def _without_private(line: bytes) -> bytes:

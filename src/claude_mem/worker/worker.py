@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from claude_mem import __version__
@@ -142,6 +142,11 @@ class Worker:
         if due is None:
             return SAFETY_SCAN_SECONDS
         return min(SAFETY_SCAN_SECONDS, max(0.01, (due - self.clock()) / 1000))
+
+    async def render_contexts(self, keys: Iterable[str]) -> None:
+        """Of these projects, now."""
+        self._changed |= set(keys)
+        await self._render()
 
     async def _render(self) -> None:
         changed, self._changed = self._changed, set()
