@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.cli.replay import payloads
-from claude_mem.config import Layout
+from claude_mem.config import Layout, load_settings
 from claude_mem.observer import LocalObserver
-from claude_mem.store import Store
+from claude_mem.recall.context import build_context
+from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import now_ms
 from claude_mem.worker import history
+from claude_mem.worker.contexts import rendered_context
 from claude_mem.worker.dialect import Arrival
 from claude_mem.worker.history import Report, Wishes, find_transcripts, import_transcripts
 from claude_mem.worker.jobs import JobRunner
@@ -295,11 +296,20 @@ def test_an_import_that_was_killed_is_run_again_as_if_nothing_had_happened(
         assert killed_import(home, *point) == -signal.SIGKILL
     assert home.command("import", str(home.path / "library")).returncode == 0
     assert contents_of(home.layout.database) == alone(tmp_path / "alone", *files)
-    contexts = {path.name: path.read_bytes() for path in home.layout.contexts.iterdir()}
-    undisturbed = Home(tmp_path / "undisturbed")
-    undisturbed.path.mkdir()
-    undisturbed.command("import", str(home.path / "library"))
-    assert {p.name for p in undisturbed.layout.contexts.iterdir()} == set(contexts)
+    assert_contexts_are_of_today(home)
+
+
+def assert_contexts_are_of_today(home: Home) -> None:
+    with closing(StoreReader.open_existing(home.layout.database)) as store:
+        budget = load_settings(home.env()).number("CLAUDE_MEM_CONTEXT_TOKENS")
+        keys = [str(project["key"]) for project in store.projects()]
+        assert len(keys) == 3
+        for key in keys:
+            project_id = store.project_by_key(key)
+            assert project_id is not None
+            (directory,) = store.recent_directories(project_id)
+            rendered = rendered_context(home.layout, directory)
+            assert rendered == build_context(store, project_id, budget) != ""
 
 
 def test_readers_of_an_import_that_was_killed_end_with_it(home: Home) -> None:
@@ -468,20 +478,6 @@ def play(home: Home, tale: Tale, file: Path, *, imports: random.Random | None = 
     home.wait_settled()
 
 
-def new_home(path: Path) -> Home:
-    made = Home(path)
-    made.path.mkdir()
-    made.layout.create()
-    return made
-
-
-@pytest.fixture
-def another_home(tmp_path: Path) -> Iterator[Home]:
-    made = new_home(tmp_path / "another")
-    yield made
-    made.end_worker()
-
-
 def test_real_hooks_and_imports_of_one_session_come_to_the_same(home: Home, shelf: Shelf) -> None:
     tale = lively()
     file = tale.save_in(home.path)
@@ -503,7 +499,8 @@ def test_a_session_that_is_replayed_through_real_hooks_is_the_memory_that_import
     at = tale.cwd
     tale.prompt("Rename the crane everywhere")
     edits = [{"old_string": f"crane {n}", "new_string": f"lift {n}"} for n in range(400)]
-    tale.tool("MultiEdit", {"file_path": f"{at}/crane.py", "edits": edits}, "edited")
+    crane = f"{at}/crane.py"
+    tale.tool("MultiEdit", {"file_path": crane, "edits": edits}, {"filePath": crane})
     tale.write_file(f"{at}/lift.py", "def lift(): ...\n" * 2000)
     tale.tool("NotebookEdit", {"notebook_path": f"{at}/plan.ipynb", "new_source": "x = 1\n" * 900},
               "updated")  # fmt: skip
@@ -698,6 +695,24 @@ def test_a_dry_run_writes_nothing_at_all(home: Home, tmp_path: Path) -> None:
     assert list(bare.path.iterdir()) == []
 
 
+def test_a_dry_run_knows_what_is_there_and_leaves_it_as_it_is(home: Home, tmp_path: Path) -> None:
+    tale, fork = harbour(), forked(harbour(), "z-fork")
+    file = tale.save_in(home.path)
+    assert imported(home, "--dry-run")["turns"] == 3
+    imported(home)
+    before = contents_of(home.layout.database)
+    found = imported(home, "--dry-run")
+    assert (found["turns"], found["unchanged"]) == (0, 1)
+    found = imported(home, "--dry-run", "--again")
+    assert (found["turns"], found["known"]) == (0, 3)
+    fork.save_in(home.path)
+    tale.prompt("One more").agent("There it is.").save(file)
+    found = imported(home, "--dry-run")
+    assert (found["turns"], found["known"]) == (2, 6)
+    assert contents_of(home.layout.database) == before
+    assert imported(home)["turns"] == 2
+
+
 def test_a_dry_run_of_an_export_is_refused(home: Home) -> None:
     harbour().save_in(home.path)
     imported(home)
@@ -785,7 +800,6 @@ def test_the_next_session_is_given_it_with_no_worker_ever_started(home: Home) ->
     harbour().save_in(home.path)
     imported(home)
     assert home.worker_pid() is None
-    home.environment["CLAUDE_MEM_HOOK_TIMEOUT_MS"] = "1"
     cold = list(home.layout.contexts.glob("*harbor*"))
     assert len(cold) == 1
     given = home.context(session_start(session_id="the-next"))

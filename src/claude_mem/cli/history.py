@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from claude_mem.errors import BadInput
 from claude_mem.hook.wake import wake
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.recall.context import build_context
-from claude_mem.store import Store
+from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import now_ms
 from claude_mem.types import Json, Project
 from claude_mem.worker.contexts import render_contexts
@@ -89,18 +89,23 @@ def import_past(
     if not files and not as_json:
         click.echo(f"There are no transcripts in {', '.join(map(str, places))}.")
         return
-    opened = nullcontext() if dry_run else open_store_for_import(settings)
+    opened = _open_to_look(settings) if dry_run else open_store_for_import(settings)
     with opened as store, _progress(files, as_json) as progress:
         report = import_transcripts(
             store, files, wishes, again=again, processes=processes(), progress=progress
         )
-        look = "" if store is None else refresh_contexts(settings, store, report)
+        look = refresh_contexts(settings, store, report) if isinstance(store, Store) else ""
     if as_json:
         print_json(as_data(report))
         return
     print_report(report, look, dry_run)
     if project and not report.projects:
         click.echo(f"No session in these files is of the project {project}.")
+
+
+def _open_to_look(settings: Settings) -> AbstractContextManager[StoreReader | None]:
+    database = settings.layout.database
+    return StoreReader.open_existing(database) if database.exists() else nullcontext()
 
 
 def import_and_report(settings: Settings, files: list[Path]) -> None:

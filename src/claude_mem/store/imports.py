@@ -46,6 +46,27 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> Outcome
     return outcome
 
 
+def foresee(connection: sqlite3.Connection, past: PastSession) -> Outcome:
+    """What an import would do, by looking only."""
+    outcome = Outcome()
+    session = sessions.find_session(connection, past.session_id)
+    for turn in past.turns:
+        known = _known_turn(connection, session["id"], turn) if session else None
+        if turn.made is None:
+            outcome.private += 1
+        elif (
+            not _tells_more(connection, known, turn)
+            if known is not None
+            else _elsewhere(connection, past.session_id, turn.prompt_id) is not None
+        ):
+            outcome.known += 1
+        else:
+            outcome.turns += 1
+            outcome.summaries += 1
+            outcome.observations += len(turn.made.observations)
+    return outcome
+
+
 def _ensure_session(connection: sqlite3.Connection, past: PastSession) -> sqlite3.Row:
     first = Event("SessionStart", past.session_id, past.started_ms, "", past.project,
                   past.project_dir, transcript_path=past.transcript_path)  # fmt: skip
@@ -145,18 +166,25 @@ def _known_turn(
 def _belongs_to_another(connection: sqlite3.Connection, session_id: str, prompt_id: str) -> bool:
     """A forked session repeats its origin's turns. Whichever file is read first: they stay where
     hooks saw them, or with the session whose id comes first."""
-    row = connection.execute(
-        "SELECT t.id, t.imported, s.content_session_id AS other FROM user_prompts t"
-        " JOIN sdk_sessions s ON s.id = t.session_id"
-        " WHERE t.prompt_id = ? AND s.content_session_id <> ? ORDER BY t.imported, other",
-        (prompt_id, session_id),
-    ).fetchone()
+    row = _elsewhere(connection, session_id, prompt_id)
     if row is None:
         return False
     if not row["imported"] or row["other"] < session_id:
         return True
     connection.execute("DELETE FROM user_prompts WHERE id = ?", (row["id"],))
     return False
+
+
+def _elsewhere(
+    connection: sqlite3.Connection, session_id: str, prompt_id: str
+) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT t.id, t.imported, s.content_session_id AS other FROM user_prompts t"
+        " JOIN sdk_sessions s ON s.id = t.session_id"
+        " WHERE t.prompt_id = ? AND s.content_session_id <> ? ORDER BY t.imported, other",
+        (prompt_id, session_id),
+    ).fetchone()
+    return row
 
 
 def _tells_more(connection: sqlite3.Connection, known: sqlite3.Row, turn: PastTurn) -> bool:

@@ -13,7 +13,7 @@ from claude_mem.store.database import Readers, check_integrity, connect, is_curr
 from claude_mem.store.pages import Page, Record
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
-from claude_mem.types import Json, Project
+from claude_mem.types import Json, PastSession, Project
 
 T = TypeVar("T")
 
@@ -193,6 +193,9 @@ class StoreReader:
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
         return self._read(lambda c: pages.recent_sessions(c, project_id, limit, without_session))
+
+    def foresee_import(self, session: PastSession) -> imports.Outcome:
+        return self._read(lambda c: imports.foresee(c, session))
 
     def is_imported(self, path: str, size: int, modified_ns: int) -> bool:
         return self._read(lambda c: imports.is_imported(c, path, size, modified_ns))

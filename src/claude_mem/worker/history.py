@@ -19,7 +19,7 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.privacy import Redactor
 from claude_mem.recall.tokens import estimate_tokens
-from claude_mem.store import Store
+from claude_mem.store import Store, StoreReader
 from claude_mem.store.imports import Outcome
 from claude_mem.types import PastSession, PastTurn, Project
 from claude_mem.worker.dialect import Reader
@@ -154,7 +154,7 @@ def _is_sessions(path: Path, place: Path) -> bool:
 
 
 def import_transcripts(
-    store: Store | None,
+    store: StoreReader | None,
     files: list[Path],
     wishes: Wishes,
     *,
@@ -162,7 +162,7 @@ def import_transcripts(
     processes: int = 1,
     progress: Progress = lambda path, size: None,
 ) -> Report:
-    """Without a store nothing is kept: a look at what would be."""
+    """With a reader, or nothing at all, nothing is kept: a look at what would be."""
     report = Report()
     storing = _Storing(store, report)
     for read in _read_all(_changed(store, files, again, report, progress), wishes, processes):
@@ -182,7 +182,7 @@ def import_transcripts(
 class _Storing:
     """Writes on their way, so many at once that they share their way to the disk."""
 
-    def __init__(self, store: Store | None, report: Report) -> None:
+    def __init__(self, store: StoreReader | None, report: Report) -> None:
         self._store, self._report = store, report
         self._waiting: deque[tuple[PastSession, Future[Outcome]] | ReadFile] = deque()
         self._failed: set[str] = set()
@@ -191,8 +191,9 @@ class _Storing:
     def put(self, session: PastSession) -> None:
         if not session.turns:
             return
-        if self._store is None:
-            self._report.add(session, _as_if(session))
+        if not isinstance(self._store, Store):
+            foreseen = self._store.foresee_import(session) if self._store else _as_if(session)
+            self._report.add(session, foreseen)
             return
         self._waiting.append((session, self._store.import_session(session)))
         while len(self._waiting) > STORED_AT_ONCE:
@@ -200,7 +201,7 @@ class _Storing:
 
     def note(self, read: ReadFile) -> None:
         """Once its sessions are on disk."""
-        if self._store is not None:
+        if isinstance(self._store, Store):
             self._waiting.append(read)
 
     def finish(self) -> None:
@@ -226,7 +227,7 @@ class _Storing:
             self._report.add(session, outcome)
 
     def _take_note(self, read: ReadFile) -> None:
-        if self._store is not None and str(read.path) not in self._failed:
+        if isinstance(self._store, Store) and str(read.path) not in self._failed:
             self._last = self._store.note_imported(str(read.path), read.size, read.modified_ns)
 
 
@@ -238,7 +239,7 @@ def _as_if(session: PastSession) -> Outcome:
 
 
 def _changed(
-    store: Store | None, files: list[Path], again: bool, report: Report, progress: Progress
+    store: StoreReader | None, files: list[Path], again: bool, report: Report, progress: Progress
 ) -> Iterator[tuple[Path, int]]:
     """Files that were not read yet as they are now, with their sizes."""
     for path in files:
