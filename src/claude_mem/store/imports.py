@@ -105,8 +105,8 @@ def _describe(connection: sqlite3.Connection, session_id: int, past: PastSession
         " title = ?, subtitle = ?, user_prompt = ? WHERE id = ?",
         (iso(started), started, iso(ended), ended, past.turns[-1].number,
          past.transcript_path if is_its_own else row["transcript_path"],
-         row["title"] or past.title,
-         past.subtitle or row["subtitle"] if is_latest else row["subtitle"] or past.subtitle,
+         past.title if is_latest else row["title"],
+         past.subtitle if is_latest else row["subtitle"],
          row["user_prompt"] or past.user_prompt, session_id),
     )  # fmt: skip
     sessions.end_session(connection, session_id, "completed", ended)
