@@ -32,7 +32,7 @@ LONGEST_REQUEST, LONGEST_COMPLETED, LONGEST_LABEL = 300, 160, 60
 SAID_BY_TITLE = 0.2  # a passage with fewer words of its own only repeats the title
 LONG = 1600  # from here on, choices are told apart from the change
 FILES, SWAPS, FAILURES, COMMITS = 8, 4, 3, 3
-FOUND: tuple[Role, ...] = ("cause", "change", "decision", "outcome")
+FOUND: tuple[Role, ...] = ("cause", "problem", "change", "decision", "outcome")
 
 
 PROSE: tuple[Kind, ...] = ("prose",)
