@@ -13,6 +13,7 @@ from claude_mem.cli import (
     history,
     hooks,
     install,
+    observer,
     people,
     retry,
     search,
@@ -31,6 +32,7 @@ It watches through the agent's hooks and needs no commands to work. These show w
   claude-mem import            remember the sessions of the past, too
   claude-mem doctor            what is wrong, and what mends it
   claude-mem status            is it running, is anything stuck
+  claude-mem observer          who distils the sessions, and what that costs
   claude-mem retry             try again what could not be distilled
   claude-mem context           what the next session here will be given
   claude-mem sessions          what was worked on
@@ -52,7 +54,8 @@ def commands(context: click.Context) -> None:
         context.obj = load_settings(os.environ)
 
 
-for group in (people, search, history, export, install, worker, retry, settings, demo, hooks):
+for group in (people, search, history, export, install, observer, worker, retry, settings, demo,
+              hooks):  # fmt: skip
     for command in group.commands:
         commands.add_command(command)
 

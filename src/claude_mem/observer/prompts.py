@@ -141,11 +141,11 @@ def system_prompt(verbosity: str) -> str:
     return _SYSTEM.format(amount=_AMOUNTS[verbosity])
 
 
-def turn_prompt(turn: Turn, draft: Distillate, *, continues: bool) -> str:
+def turn_prompt(turn: Turn, draft: Distillate, *, continues: bool, most: int | None = None) -> str:
     """`continues`: the model has the session's turns before this one in its own history."""
     return _TURN.format(
         opening=continuation(turn) if continues else init(turn),
-        record=record_of(turn),
+        record=record_of(turn, most or MOST_CHARS),
         draft=fenced(draft_text(draft)),
         closing=_CLOSING,
     )
