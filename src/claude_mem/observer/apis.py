@@ -28,7 +28,7 @@ class AnthropicModel(Stateless):
             "messages": [{"role": "user", "content": ask.text}],
         }
         headers = {"x-api-key": self._key, "anthropic-version": ANTHROPIC_VERSION}
-        answer = await post_json(self._url, headers, body, self._seconds)
+        answer = await post_json(self._url, headers, body, self._seconds, self._key)
         blocks = answer.get("content")
         texts = [
             block.get("text")
@@ -65,7 +65,7 @@ class OpenAIModel(Stateless):
             ],
         }
         headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
-        answer = await post_json(self._url, headers, body, self._seconds)
+        answer = await post_json(self._url, headers, body, self._seconds, self._key)
         choice = _first_choice(answer)
         message = choice.get("message")
         content = message.get("content") if isinstance(message, dict) else None

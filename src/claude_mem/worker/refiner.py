@@ -282,7 +282,7 @@ class Refiner:
             )
 
     async def _after_failure(self, job: Job, turn: Turn, name: str, error: ObserverError) -> None:
-        reason = f"{name}: {error}"
+        reason = self._redact(f"{name}: {error}")
         log.warning("turn %d, try %d, %s", turn.id, job.attempts, reason)
         now = self._clock()
         if isinstance(error, NotAllowed | QuotaSpent):
