@@ -8,13 +8,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from claude_mem.config import load_settings
 from claude_mem.observer import LocalObserver
 from claude_mem.observer.apis import AnthropicModel, OpenAIModel
+from claude_mem.observer.choice import address_of, agree
 from claude_mem.observer.claude import ClaudeModel, ClaudeOptions
 from claude_mem.observer.model import Model, ModelObserver
 from claude_mem.store.spending import Caps
 from claude_mem.worker.jobs import JobRunner
 from claude_mem.worker.refiner import Policy, Refiner
+from tests.conftest import Home
 from tests.fake_api import Body, FakeApi, Reply, mentions
 from tests.payloads import Payload
 from tests.real_client import bundled_client
@@ -189,3 +192,26 @@ def children() -> list[str]:
         if parent == os.getpid() and "claude" in command and is_alive(int(entry.name)):
             found.append(command)
     return found
+
+
+def use(home: Home, api: FakeApi, kind: str) -> None:
+    """This observer, agreed to, against the fake API."""
+    home.environment["CLAUDE_MEM_OBSERVER"] = kind
+    if kind == "claude":
+        home.environment["CLAUDE_CODE_PATH"] = str(wrapped_client(home, api))
+    else:
+        home.environment["CLAUDE_MEM_API_URL"] = api.url + ("/v1" if kind == "openai" else "")
+        home.environment["CLAUDE_MEM_API_KEY"] = "sk-never-to-be-seen"
+        home.environment["CLAUDE_MEM_MODEL"] = "some-model"
+    settings = load_settings(home.env())
+    agree(home.layout, kind, address_of(settings))
+
+
+def wrapped_client(home: Home, api: FakeApi) -> Path:
+    """The worker's environment holds no key: here the command brings it along."""
+    path = home.path / "claude"
+    environment = client_environment(api, home.path)
+    exports = "".join(f"export {name}='{value}'\n" for name, value in environment.items())
+    path.write_text(f'#!/bin/sh\n{exports}exec "{bundled_client()}" "$@"\n')
+    path.chmod(0o700)
+    return path

@@ -10,22 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.config import load_settings
-from claude_mem.observer.choice import address_of, agree
+from claude_mem.observer.choice import agree
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi
 from tests.observed import (
     answer,
     by_topic,
-    client_environment,
     client_pids,
     for_observer,
     is_alive,
     says,
+    use,
 )
 from tests.payloads import Payload, edit, prompt, session_end, session_start, stop, tool
-from tests.real_client import Client, bundled_client, needs_client
+from tests.real_client import Client, needs_client
 from tests.terminal import Terminal
 
 POINTS = [
@@ -37,29 +36,6 @@ POINTS = [
     "refine.after_acknowledge",
 ]
 KINDS = ["anthropic", pytest.param("claude", marks=needs_client)]
-
-
-def use(home: Home, api: FakeApi, kind: str) -> None:
-    """This observer, agreed to, against the fake API."""
-    home.environment["CLAUDE_MEM_OBSERVER"] = kind
-    if kind == "claude":
-        home.environment["CLAUDE_CODE_PATH"] = str(wrapped_client(home, api))
-    else:
-        home.environment["CLAUDE_MEM_API_URL"] = api.url + ("/v1" if kind == "openai" else "")
-        home.environment["CLAUDE_MEM_API_KEY"] = "sk-never-to-be-seen"
-        home.environment["CLAUDE_MEM_MODEL"] = "some-model"
-    settings = load_settings(home.env())
-    agree(home.layout, kind, address_of(settings))
-
-
-def wrapped_client(home: Home, api: FakeApi) -> Path:
-    """The worker's environment holds no key: here the command brings it along."""
-    path = home.path / "claude"
-    environment = client_environment(api, home.path)
-    exports = "".join(f"export {name}='{value}'\n" for name, value in environment.items())
-    path.write_text(f'#!/bin/sh\n{exports}exec "{bundled_client()}" "$@"\n')
-    path.chmod(0o700)
-    return path
 
 
 def one_turn() -> list[Payload]:
@@ -279,6 +255,18 @@ def test_the_key_is_never_shown_logged_or_stored(home: Home, api: FakeApi) -> No
         assert "sk-never-to-be-seen" not in text
     for path, data in home.files().items():
         assert b"sk-never-to-be-seen" not in data, path
+
+
+def test_asking_for_an_observer_again_gives_it_another_try(home: Home, api: FakeApi) -> None:
+    api.say(says("bad key", status=401))
+    use(home, api, "anthropic")
+    for payload in one_turn():
+        home.hook(payload)
+    wait_until(lambda: refined(home), "the end")
+    before = home.command("observer").stdout
+    assert "open until" in before and "HTTP 401" in before
+    assert "is not asked for now" in home.command("doctor").stdout
+    assert "breaker   closed" in home.command("observer", "anthropic").stdout
 
 
 def test_the_doctor_says_what_an_observer_lacks_and_where_its_key_lies(

@@ -7,6 +7,7 @@ deleted with the session. Each client is on a leash (`leash.py`): none outlives 
 """
 
 import asyncio
+import importlib
 import importlib.util
 import logging
 import os
@@ -82,19 +83,12 @@ class ClaudeModel:
         self._options = options
         self._live: OrderedDict[int, _Client] = OrderedDict()  # the longest unused first
         self._closing: set[asyncio.Task[None]] = set()
+        self._opening = asyncio.Lock()
 
     async def ask(self, ask: Ask, session: int, resume: str | None) -> Reply:
-        client = self._live.get(session)
-        if client is not None and client.is_over:
-            del self._live[session]
-            client = None
-        if client is None:
-            if resume is not None and not self._has_transcript(resume):
-                raise LostSession("its transcript is gone")
-            await self._make_room()
-            client = _Client(self._options, ask.system, resume)
-            self._live[session] = client
-        self._live.move_to_end(session)
+        async with self._opening:  # or two that come at once would both find room
+            client = await self._client_of(session, ask.system, resume)
+            client.is_busy = True
         try:
             reply = await client.ask(ask.text, self._options.seconds)
         except BaseException:
@@ -106,6 +100,19 @@ class ClaudeModel:
             return replace(reply, provider_session_id=None)
         client.close_when_idle(self._options.idle_seconds, lambda: self._idle(session, client))
         return reply
+
+    async def _client_of(self, session: int, system: str, resume: str | None) -> "_Client":
+        client = self._live.get(session)
+        if client is not None and client.is_over:
+            del self._live[session]
+            client = None
+        if client is None:
+            if resume is not None and not self._has_transcript(resume):
+                raise LostSession("its transcript is gone")
+            await self._make_room()
+            client = self._live[session] = _Client(self._options, system, resume)
+        self._live.move_to_end(session)
+        return client
 
     def knows(self, session: int) -> bool:
         client = self._live.get(session)
@@ -243,6 +250,8 @@ class _Client:
             return None
 
     async def _live(self) -> None:
+        # It takes a second to load: not in the loop, where hooks wait for an answer.
+        await asyncio.to_thread(importlib.import_module, "claude_agent_sdk")
         from claude_agent_sdk import ClaudeSDKClient
 
         question: _Question | None = None

@@ -122,6 +122,8 @@ async def observer(request: Request) -> JSONResponse:
         await read_object(request)
         settings, _ = load_usable_settings(os.environ)
         await worker.use_observer(settings)
+        # Whoever asks for it may have mended what was wrong: the next turn is a new try.
+        await asyncio.wrap_future(worker.store.close_breaker(worker.choice.used))
     return JSONResponse(await asyncio.to_thread(worker.observing))
 
 
