@@ -12,6 +12,7 @@ from claude_mem.cli.store import open_store_for_import
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import full_text
+from claude_mem.index.meaning import open_meaning
 from claude_mem.index.words import pieces, plain_text, stem
 from claude_mem.recall.compact import Show, search_text, timeline_text
 from claude_mem.recall.parameters import asked_search, asked_timeline
@@ -59,7 +60,7 @@ def search(
     given |= {names.get(name, name): value for name, value in options.items() if value is not None}
     now = datetime.now().astimezone()
     with reading(settings) as store:
-        found = asked_search(store, given, now) if store else None
+        found = asked_search(store, given, now, open_meaning(settings)) if store else None
     if as_json:
         print_json(found_record(found) if found else {"results": []})
     elif found is None:
@@ -86,7 +87,7 @@ def timeline(
     with reading(settings) as store:
         if store is None:
             raise NotFound(NOTHING_YET)
-        found = asked_timeline(store, given, now)
+        found = asked_timeline(store, given, now, open_meaning(settings))
     if as_json:
         print_json(timeline_record(found))
     else:
@@ -121,6 +122,9 @@ def reindex(settings: Settings) -> None:
         raise NotFound(NOTHING_YET)
     with open_store_for_import(settings) as store:
         click.echo(f"indexed {counted(full_text.rebuild(store), 'memory')}")
+        meaning = open_meaning(settings)
+        while meaning is not None and meaning.fill_some(store):
+            pass
 
 
 commands = [search, timeline, reindex]

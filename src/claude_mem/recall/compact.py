@@ -31,6 +31,8 @@ def search_text(found: Found, zone: tzinfo | None, show: Show = str) -> str:
         lines.append("\nThere is more: say offset.")
     if found.waiting:
         lines.append(f"\n{found.waiting} memories are not indexed yet: ask again soon.")
+    if found.words_alone:
+        lines.append(f"\nFound by words alone: {found.words_alone}")
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ from typing import cast
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.matches import Filters
+from claude_mem.index.meaning import Meaning
 from claude_mem.recall.search import MARKS, ORDERS, ROWS, Found, Order, search
 from claude_mem.recall.timeline import DEPTH, Timeline, read_anchor, timeline, timeline_by_query
 from claude_mem.store import StoreReader
@@ -32,7 +33,9 @@ _KINDS = {
 _NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prompts"}
 
 
-def asked_search(store: StoreReader, given: Given, now: datetime) -> Found:
+def asked_search(
+    store: StoreReader, given: Given, now: datetime, meaning: Meaning | None = None
+) -> Found:
     """`search`, by its parameters."""
     known(given, SEARCH)
     return search(
@@ -43,10 +46,13 @@ def asked_search(store: StoreReader, given: Given, now: datetime) -> Found:
         number(given, "limit", ROWS, 1, LARGEST_PAGE),
         number(given, "offset", 0, 0, LARGEST_OFFSET),
         _order(given),
+        meaning=meaning,
     )
 
 
-def asked_timeline(store: StoreReader, given: Given, now: datetime) -> Timeline | None:
+def asked_timeline(
+    store: StoreReader, given: Given, now: datetime, meaning: Meaning | None = None
+) -> Timeline | None:
     """`timeline`, by its parameters: an anchor, or a query that finds one."""
     known(given, TIMELINE)
     anchor, query = text(given, "anchor"), text(given, "query")
@@ -57,7 +63,7 @@ def asked_timeline(store: StoreReader, given: Given, now: datetime) -> Timeline 
     allowed = filters(store, given, now)
     if anchor:
         return timeline(store, anchor, before, after, allowed)
-    return timeline_by_query(store, query or "", now, before, after, allowed)
+    return timeline_by_query(store, query or "", now, before, after, allowed, meaning)
 
 
 def asked_memories(store: StoreReader, given: Given) -> list[tuple[str, Record]]:

@@ -1,18 +1,23 @@
 """Search, the first of the three steps: which memories there are, in few words and by id."""
 
+import logging
 import sqlite3
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
+from claude_mem.errors import EmbedderError
 from claude_mem.index import full_text, matches
 from claude_mem.index.matches import Filters, Match
+from claude_mem.index.meaning import Meaning
 from claude_mem.recall.question import Question, read_question, telling_forms
 from claude_mem.recall.ranking import WEIGHTS, Scores, Weights, rank
 from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.types import Json
+
+log = logging.getLogger("claude_mem.search")
 
 Order = Literal["relevance", "date_desc", "date_asc"]
 ORDERS: tuple[Order, ...] = ("relevance", "date_desc", "date_asc")
@@ -63,6 +68,7 @@ class Found:
     rows: tuple[Row, ...]
     has_more: bool
     waiting: int  # memories that the index has yet to read
+    words_alone: str | None = None  # why meaning could not be asked
 
 
 def search(
@@ -74,6 +80,7 @@ def search(
     offset: int = 0,
     order: Order = "relevance",
     weights: Weights = WEIGHTS,
+    meaning: Meaning | None = None,
 ) -> Found:
     """Without a question, the newest that pass the filters."""
     question = read_question(query, now)
@@ -83,9 +90,15 @@ def search(
             return Found(query, (), False, full_text.waiting(connection))
         if query and question.is_empty and not filters:
             return Found(query, (), False, 0)  # no memory can hold it; that is not asking for all
-        found = _find(connection, question, filters, limit, offset, order, weights)
+        trouble = None
+        try:
+            found = _find(connection, question, filters, limit, offset, order, weights, meaning)
+        except EmbedderError as error:
+            trouble = str(error)
+            log.warning("searching by words alone: %s", trouble)
+            found = _find(connection, question, filters, limit, offset, order, weights, None)
         waiting = full_text.waiting(connection)
-        return Found(query, tuple(found[:limit]), len(found) > limit, waiting)
+        return Found(query, tuple(found[:limit]), len(found) > limit, waiting, trouble)
 
     return store.read(work)
 
@@ -98,6 +111,7 @@ def _find(
     offset: int,
     order: Order,
     weights: Weights,
+    meaning: Meaning | None,
 ) -> list[Row]:
     """One more than asked for, where there are more."""
     if question.is_empty:
@@ -106,7 +120,7 @@ def _find(
             connection, matches.newest(connection, filters, limit + 1, offset, oldest=oldest)
         )
     question = with_occasions(connection, question, filters.project_id)
-    ranked = rank(connection, question, filters, offset + limit + 1, weights)
+    ranked = rank(connection, question, filters, offset + limit + 1, weights, meaning)
     if order != "relevance":
         down = order == "date_desc"
         ranked.sort(key=lambda one: (one[0].created_at_epoch, one[0].document), reverse=down)

@@ -49,7 +49,7 @@ BY_NAME = {table.name: table for table in CANONICAL}
 # Made from the others, or about the file itself. A virtual table stands for its shadow tables.
 DERIVED = (
     "schema_migrations", "transcripts", "unindexed", "documents", "memory_text", "index_version",
-    "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
+    "vectors", "vector_models", "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
 )  # fmt: skip
 _SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
 

@@ -1,0 +1,179 @@
+"""The table of vectors: what a document means, in the numbers of one model.
+
+A row comes with its document, without a vector, in the transaction that indexes it (`mark`); an
+embedder fills it in later (`fill`). It never outlives the text: a change takes the vector away in
+the same transaction. Every change has a new revision, so that who holds vectors in memory reads
+only what is new; the row of a document that is gone stays, empty, to tell of it.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from claude_mem.index.documents import Document
+
+NO_VECTOR, GONE = 0, -1  # in the place of a model's number
+CHUNK = 4_096
+
+TABLES = """
+CREATE TABLE vector_models (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  dimension INTEGER NOT NULL
+);
+CREATE TABLE vectors (
+  revision INTEGER PRIMARY KEY AUTOINCREMENT,
+  document INTEGER NOT NULL UNIQUE,
+  project_id INTEGER NOT NULL,
+  model INTEGER NOT NULL,
+  vector BLOB
+);
+CREATE INDEX vectors_by_project ON vectors(project_id, revision);
+CREATE INDEX vectors_by_model ON vectors(model, revision)
+"""
+NAMES = ("vectors", "vector_models")
+
+
+class Row(NamedTuple):
+    document: int
+    project_id: int
+    model: int
+    vector: bytes | None
+
+
+class Waiting(NamedTuple):
+    revision: int
+    document: int
+    project_id: int
+
+
+class Progress(NamedTuple):
+    """How many documents a model has read, and how many there are."""
+
+    done: int
+    all: int
+
+
+def mark(
+    connection: sqlite3.Connection, documents: Iterable[int], present: Sequence[Document]
+) -> None:
+    """Takes away the vectors of what has changed; what is still there waits for a new one."""
+    known = connection.execute(
+        "SELECT document, project_id FROM vectors"
+        " WHERE document IN (SELECT value FROM json_each(?)) ORDER BY document",
+        (json.dumps(list(documents)),),
+    ).fetchall()
+    here = {document.id for document in present}
+    rows = [(document.id, document.project_id, NO_VECTOR) for document in present]
+    rows += [(document, project, GONE) for document, project in known if document not in here]
+    _put(connection, [(*row, None) for row in rows])
+
+
+def _put(
+    connection: sqlite3.Connection, rows: Iterable[tuple[int, int, int, bytes | None]]
+) -> None:
+    connection.executemany(
+        "REPLACE INTO vectors (document, project_id, model, vector) VALUES (?, ?, ?, ?)", rows
+    )
+
+
+def number_of(connection: sqlite3.Connection, model: str) -> int:
+    """Under which a model's vectors are stored; NO_VECTOR when it has none."""
+    row = connection.execute("SELECT number FROM vector_models WHERE id = ?", (model,)).fetchone()
+    return NO_VECTOR if row is None else int(row[0])
+
+
+def register(connection: sqlite3.Connection, model: str, dimension: int) -> int:
+    """The number of a model; another one when its vectors have become longer or shorter."""
+    connection.execute(
+        "UPDATE vector_models SET id = id || '#' || number WHERE id = ? AND dimension <> ?",
+        (model, dimension),
+    )
+    connection.execute(
+        "INSERT OR IGNORE INTO vector_models (id, dimension) VALUES (?, ?)", (model, dimension)
+    )
+    return number_of(connection, model)
+
+
+def waiting(connection: sqlite3.Connection, model: int, limit: int) -> list[Waiting]:
+    """Documents without a vector of this model: those that have none, then those of another."""
+    others = connection.execute("SELECT number FROM vector_models WHERE number <> ?", (model,))
+    found: list[Waiting] = []
+    for number in (NO_VECTOR, *(row[0] for row in others)):
+        rows = connection.execute(
+            "SELECT revision, document, project_id FROM vectors WHERE model = ?"
+            " ORDER BY revision DESC LIMIT ?",
+            (number, limit - len(found)),
+        )
+        found += [Waiting._make(row) for row in rows]
+    return found
+
+
+def fill(
+    connection: sqlite3.Connection, model: int, made: Iterable[tuple[Waiting, bytes | None]]
+) -> None:
+    """Stores what was made of texts that have not changed since; None: there was no text."""
+    for row, vector in made:
+        same = connection.execute(
+            "DELETE FROM vectors WHERE revision = ? AND document = ?", (row.revision, row.document)
+        )
+        if same.rowcount:
+            state = GONE if vector is None else model
+            _put(connection, [(row.document, row.project_id, state, vector)])
+
+
+def revision(connection: sqlite3.Connection) -> int:
+    """Of the latest change."""
+    row = connection.execute("SELECT max(revision) FROM vectors").fetchone()
+    return int(row[0] or 0)
+
+
+def changes(
+    connection: sqlite3.Connection, after: int, project_id: int | None = None
+) -> Iterator[list[Row]]:
+    """The rows of a project, or of all, that came after a revision, in pieces."""
+    rows = connection.execute(
+        "SELECT document, project_id, model, vector FROM vectors WHERE revision > :after"
+        + ("" if project_id is None else " AND project_id = :project")
+        + " ORDER BY revision",
+        {"after": after, "project": project_id},
+    )
+    while some := rows.fetchmany(CHUNK):
+        yield [Row._make(row) for row in some]
+
+
+def stored(connection: sqlite3.Connection, model: int, documents: list[int]) -> list[Row]:
+    """What there is of these."""
+    rows = connection.execute(
+        "SELECT document, project_id, model, vector FROM vectors WHERE model = ?"
+        " AND document IN (SELECT value FROM json_each(?)) ORDER BY document",
+        (model, json.dumps(documents)),
+    )
+    return [Row._make(row) for row in rows]
+
+
+def projects(connection: sqlite3.Connection) -> list[int]:
+    return [row[0] for row in connection.execute("SELECT id FROM projects ORDER BY id")]
+
+
+def count(connection: sqlite3.Connection, project_id: int | None) -> int:
+    """Of a project, or of all."""
+    condition = "" if project_id is None else " WHERE project_id = :project"
+    row = connection.execute(
+        f"SELECT count(*) FROM vectors{condition}", {"project": project_id}
+    ).fetchone()
+    return int(row[0])
+
+
+def progress(connection: sqlite3.Connection, model: int | None = None) -> Progress:
+    """Of this model; without one, of the model that has read the most."""
+    counts = dict(
+        connection.execute(
+            "SELECT model, count(*) FROM vectors WHERE model >= 0 GROUP BY model"
+        ).fetchall()
+    )
+    every = sum(counts.values())
+    counts.pop(NO_VECTOR, None)
+    done = max(counts.values(), default=0) if model is None else counts.get(model, 0)
+    return Progress(done, every)
