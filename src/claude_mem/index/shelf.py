@@ -1,7 +1,7 @@
 """Vectors in memory: whole numbers from -127 to 127, in blocks that are scanned one by one.
 
-Products of whole numbers are exact in floats of this size, so a cosine is the same on every
-platform and with any number of threads. Signs alone, a bit each, choose the few that are worth
+Sums of whole numbers are exact, so a cosine is the same on every platform, in every order and with
+any number of threads. Signs alone, a bit each, choose the few that are worth
 reading where there are too many to hold them in full.
 """
 
@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 8_192
-AT_ONCE = 2_048  # rows that are compared in one go: they stay in the processor's cache
 LARGEST = 127
 NOBODY = -1
 FARTHEST = np.iinfo(np.uint16).max
-EXACT_IN_32_BITS = 2**24 // LARGEST**2  # dimensions
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.int8]
@@ -81,19 +79,11 @@ class Asked:
     """A vector that others are compared with."""
 
     def __init__(self, row: Rows) -> None:
-        kind = np.float32 if len(row) <= EXACT_IN_32_BITS else np.float64
         self.row = row
-        self._numbers = row.astype(kind)
         self._inverse = _inverse_lengths(row[None])[0]
-        self._space = np.empty((AT_ONCE, len(row)), kind)
 
     def cosines(self, rows: Rows, inverse: NDArray[np.float32]) -> NDArray[np.float32]:
-        products = np.empty(len(rows), self._numbers.dtype)
-        for start in range(0, len(rows), AT_ONCE):
-            some = rows[start : start + AT_ONCE]
-            space = self._space[: len(some)]
-            np.copyto(space, some)
-            np.dot(space, self._numbers, out=products[start : start + AT_ONCE])
+        products = np.einsum("ij,j->i", rows, self.row, dtype=np.int32)
         found: NDArray[np.float32] = products.astype(np.float32) * inverse * self._inverse
         return found
 
@@ -103,10 +93,7 @@ class Asked:
 
 def _inverse_lengths(rows: Rows) -> NDArray[np.float32]:
     """Zero for a row of zeros."""
-    squares = np.empty(len(rows), np.int64)
-    for start in range(0, len(rows), AT_ONCE):
-        wide = rows[start : start + AT_ONCE].astype(np.int32)
-        squares[start : start + AT_ONCE] = (wide * wide).sum(axis=1)
+    squares = np.einsum("ij,ij->i", rows, rows, dtype=np.int32)
     inverse = np.zeros(len(rows), np.float64)
     np.divide(1.0, np.sqrt(squares), out=inverse, where=squares > 0)
     return inverse.astype(np.float32)
