@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import client, footprint, hooks, ingest, recall, redaction, scale, search
+from bench import client, footprint, hooks, ingest, mcp_server, recall, redaction, scale, search
 from bench.measure import run
 
 BENCHMARKS = {
@@ -12,6 +12,7 @@ BENCHMARKS = {
     "scale": scale.measure,
     "search": search.measure,
     "footprint": footprint.measure,
+    "mcp": mcp_server.measure,
     "redaction": redaction.measure,
     "recall": recall.measure,
 }

@@ -26,12 +26,12 @@ def measure() -> list[Figure]:
     with temporary_home(PORT) as home:
         home.hook(session_start())
         process = Path("/proc", str(home.worker_pid()))
-        fresh = _private_megabytes(process)
+        fresh = private_megabytes(process)
         _work(home)
         before = _processor_seconds(process)
         time.sleep(IDLE_SECONDS)
         idle = (_processor_seconds(process) - before) / IDLE_SECONDS
-        memory = _private_megabytes(process)
+        memory = private_megabytes(process)
         children = len(_children(process))
         held = {
             "private memory, just started": f"{fresh:.1f} MB",
@@ -62,7 +62,7 @@ def _work(home: Home) -> None:
         client.ask_worker(home.layout, f"/api/{noun}?limit=100")
 
 
-def _private_megabytes(process: Path) -> float:
+def private_megabytes(process: Path) -> float:
     lines = (process / "smaps_rollup").read_text().splitlines()
     private = ("Private_Clean:", "Private_Dirty:")
     return sum(int(line.split()[1]) for line in lines if line.startswith(private)) / 1024
@@ -73,7 +73,7 @@ def _bare_megabytes() -> float:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as bare:
         assert bare.stdin and bare.stdout
         bare.stdout.readline()
-        held = _private_megabytes(Path("/proc", str(bare.pid)))
+        held = private_megabytes(Path("/proc", str(bare.pid)))
         bare.stdin.write(b"\n")
     return held
 

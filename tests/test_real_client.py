@@ -78,7 +78,54 @@ def test_what_one_session_did_the_next_one_is_told(attached: Client) -> None:
     elsewhere.mkdir()
     attached.ask("Hello", project=elsewhere)
     assert "Hello" in api.sent()
-    assert "lamp needed" not in api.sent() and "Changed light.py" not in api.sent()
+    assert "lamp needed" not in api.sent() and "light.py: #" not in api.sent()
+
+
+TOOL = "mcp__plugin_claudemem_memory__"
+
+
+def test_the_agent_searches_and_reads_through_the_plugin(attached: Client) -> None:
+    home, api = attached.home, attached.api
+    api.say(*working_session(attached))
+    attached.ask("Make the light blink twice")
+    home.wait_settled()
+    api.forget()
+    api.say(
+        tool_call(f"{TOOL}search", query="lamp fuse"),
+        tool_call(f"{TOOL}get_observations", ids=["S1"]),
+        Reply("It needed a new fuse."),
+    )
+    assert "It needed a new fuse." in attached.ask("What was wrong with the lamp?").stdout
+    assert api.replies == []
+    offered = {tool["name"] for tool in api.requests[-1]["tools"]}
+    assert {f"{TOOL}{name}" for name in ("search", "timeline", "get_observations")} <= offered
+    index, whole = _results(api)
+    assert "S1 " in index and "Make the light blink twice" in index
+    assert "completed: The light blinks twice now; the lamp needed a new fuse" in whole
+    home.wait_settled()
+    names = [row["tool_name"] for row in home.rows("SELECT tool_name FROM tool_events")]
+    assert not any(name and name.startswith("mcp__") for name in names)
+
+
+def _results(api: FakeApi) -> list[str]:
+    """What tools gave back to the model, as the last request has it."""
+    conversation = [body for body in api.requests if "tool_result" in json.dumps(body)][-1]
+    blocks = [block for m in conversation["messages"] for block in m["content"]]
+    return [json.dumps(b["content"], ensure_ascii=False) for b in blocks
+            if isinstance(b, dict) and b.get("type") == "tool_result"]  # fmt: skip
+
+
+def test_hooks_in_settings_bring_the_tools_too(client: Client) -> None:
+    done = client.claude_mem("install", "--scope", "user", "--yes")
+    assert "Added the MCP server" in done.stdout, done.stderr + done.stdout
+    client.api.say(tool_call("mcp__claude-mem__search", query="fuse"), Reply("Nothing there."))
+    assert "Nothing there." in client.ask("Look for the fuse").stdout
+    assert "A record of past sessions" in "".join(_results(client.api))
+    done = client.claude_mem("uninstall")
+    assert "Removed the MCP server." in done.stdout
+    client.api.forget()
+    client.ask("Hello")
+    assert "mcp__claude-mem" not in client.api.sent()
 
 
 def test_twenty_runs_in_a_row_lose_nothing(attached: Client) -> None:

@@ -115,6 +115,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "CLAUDE_MEM_RAW_FIELD_BYTES", "8192", "longest field of a raw event", int, smallest=256
     ),
+    Setting(
+        "CLAUDE_MEM_UNDO_HOURS", "24", "hours in which what was forgotten can be brought back", int
+    ),
     Setting("CLAUDE_MEM_RAW_DAYS", "30", "days that raw events are kept", int, smallest=1),
     Setting("CLAUDE_MEM_RAW_MEGABYTES", "200", "megabytes of raw events kept", int, smallest=1),
     Setting(
@@ -145,9 +148,9 @@ _OWN_NAMES = frozenset(
     os.fsdecode(name)
     for name in (
         paths.SPOOL, paths.CONTEXTS, paths.LOGS, paths.TROUBLE, paths.WAKE, paths.LOCK,
-        paths.SOCKET, paths.WORKER_STATE, paths.LAST_WORKER_STATE, paths.LAUNCHER, paths.DATABASE,
-        paths.BACKUPS, paths.TOKEN, paths.SETTINGS, paths.ACTIVITY_FLAG, b"plugin",
-        b"installed.json", b".trouble.told", b".launcher-told",
+        paths.SOCKET, paths.WORKER_STATE, paths.LAST_WORKER_STATE, paths.LAUNCHER,
+        paths.MCP_LAUNCHER, paths.DATABASE, paths.BACKUPS, paths.TOKEN, paths.SETTINGS,
+        paths.ACTIVITY_FLAG, b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
     )
 )  # fmt: skip
 _OWN_PREFIXES = (f"{os.fsdecode(paths.DATABASE)}-", f"{os.fsdecode(paths.DATABASE)}.damaged-")
@@ -205,6 +208,10 @@ class Layout:
     @property
     def launcher(self) -> Path:
         return self.at(paths.LAUNCHER)
+
+    @property
+    def mcp_launcher(self) -> Path:
+        return self.at(paths.MCP_LAUNCHER)
 
     @property
     def database(self) -> Path:

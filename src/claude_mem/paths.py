@@ -19,6 +19,7 @@ SOCKET = b"worker.sock"
 WORKER_STATE = b"worker.json"
 LAST_WORKER_STATE = b"worker.json.last"  # of a worker that did not end in order
 LAUNCHER = b"hook"
+MCP_LAUNCHER = b"mcp"
 DATABASE = b"memory.db"
 BACKUPS = b"backups"
 TOKEN = b"token"

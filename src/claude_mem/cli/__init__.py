@@ -8,11 +8,13 @@ import click
 
 from claude_mem import __version__
 from claude_mem.cli import (
+    by_hand,
     demo,
     export,
     history,
     hooks,
     install,
+    mcp,
     people,
     retry,
     search,
@@ -37,6 +39,8 @@ It watches through the agent's hooks and needs no commands to work. These show w
   claude-mem search QUESTION   find a memory by what it says
   claude-mem timeline 12       what happened around it
   claude-mem show 12 S3 P4     an observation, a summary, a prompt
+  claude-mem remember TEXT     remember something by hand
+  claude-mem forget 12 S3      forget memories; --undo brings them back
   claude-mem export FILE       everything that is remembered, as a file
   claude-mem demo              see it work, in a temporary home
 """
@@ -52,7 +56,20 @@ def commands(context: click.Context) -> None:
         context.obj = load_settings(os.environ)
 
 
-for group in (people, search, history, export, install, worker, retry, settings, demo, hooks):
+for group in (
+    people,
+    search,
+    by_hand,
+    history,
+    export,
+    install,
+    worker,
+    retry,
+    settings,
+    mcp,
+    demo,
+    hooks,
+):
     for command in group.commands:
         commands.add_command(command)
 

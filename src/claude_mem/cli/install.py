@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import shlex
 import shutil
 import sqlite3
 import sys
@@ -13,8 +14,8 @@ from claude_mem.cli.history import import_and_report, transcripts_home
 from claude_mem.cli.output import as_json_option, counted, print_json
 from claude_mem.config import Layout, Settings, change_setting, find_setting
 from claude_mem.errors import ClaudeMemError, SettingsError
-from claude_mem.install import claude_settings, plugin, record
-from claude_mem.install.claude import config_dir, find_claude
+from claude_mem.install import claude_settings, mcp_server, plugin, record
+from claude_mem.install.claude import Claude, config_dir, find_claude
 from claude_mem.install.claude_settings import Change
 from claude_mem.install.doctor import Check, Doctor, settings_files
 from claude_mem.install.launcher import disarm_launcher, write_launcher
@@ -58,13 +59,15 @@ def install(
     """Attach to Claude Code. Run it again after an upgrade, or to mend things.
 
     Without --scope it installs a plugin through Claude Code's own plugin command. With --scope it
-    writes hooks into ~/.claude/settings.json (user) or ./.claude/settings.json (project).
+    writes hooks into ~/.claude/settings.json (user) or ./.claude/settings.json (project), and has
+    Claude Code add the MCP server.
     """  # fmt: skip
     layout = settings.layout
     if scope is None:
         done = _install_plugin(settings, dry_run)
     else:
         done = _install_hooks(layout, _settings_path(scope), dry_run, yes)
+        done = "\n".join(filter(None, (done, _install_server(settings, scope, dry_run))))
     if dry_run:
         click.echo(done or "Nothing was changed.")
         return
@@ -151,6 +154,24 @@ def _install_hooks(layout: Layout, path: Path, dry_run: bool, yes: bool) -> str:
     return f"Wrote our hooks into {path}.{kept}"
 
 
+def _install_server(settings: Settings, scope: str, dry_run: bool) -> str:
+    """What became of it: hooks remember without it, so that nothing here is an error."""
+    layout = settings.layout
+    command = shlex.join(("claude", "mcp", *mcp_server.adding(layout, scope)))
+    claude = find_claude(settings, os.environ)
+    if claude is None:
+        return f"Claude Code was not found; for its tools of search run: {command}"
+    if dry_run:
+        return f"would run {command}"
+    try:
+        if plugin.is_installed(claude):
+            return ""  # which brings it
+        mcp_server.add_server(claude, layout, scope, Path.cwd())
+    except ClaudeMemError as error:
+        return f"The MCP server could not be added: {error}"
+    return "Added the MCP server, with which the agent can search."
+
+
 def _settings_path(scope: str) -> Path:
     directory = config_dir(os.environ) if scope == "user" else Path.cwd() / ".claude"
     return directory / "settings.json"
@@ -200,6 +221,8 @@ def _detach(settings: Settings) -> list[str]:
             f"claude plugin uninstall {plugin.NAME}@{plugin.MARKETPLACE}"
         )
     recorded = record.installed_files(layout)
+    if claude is not None and _remove_servers(claude, [file.path for file in recorded]):
+        said.append("Removed the MCP server.")
     taken = [f.path for f in recorded if not record.take_back(layout, f, layout.launcher).is_empty]
     said += [f"Took our hooks out of {path}." for path in taken]
     for path in settings_files(os.environ):
@@ -211,6 +234,13 @@ def _detach(settings: Settings) -> list[str]:
         else:
             said += [] if change.is_empty else [f"Took our hooks out of {path}."]
     return said or ["No hook of ours was installed."]
+
+
+def _remove_servers(claude: Claude, settings_files: list[Path]) -> bool:
+    home = config_dir(os.environ)
+    projects = [p.parents[1] for p in settings_files if p.parent != home and p.parents[1].is_dir()]
+    removed = [mcp_server.remove_server(claude, "project", project) for project in projects]
+    return mcp_server.remove_server(claude, "user", Path.home()) or any(removed)
 
 
 def _open_sessions(layout: Layout) -> bool:

@@ -52,6 +52,8 @@ def report_of_file(restored: Restored) -> list[str]:
     ]
     if restored.private:
         lines.append(f"{restored.private} left out: they belong to private prompts")
+    if restored.forgotten:
+        lines.append(f"{restored.forgotten} left out: they were forgotten here")
     if not restored.is_complete:
         lines.append("the file ends before its last line: what came before it is restored")
     return lines

@@ -17,7 +17,7 @@ from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
 
-VERSION = 2  # another one rebuilds the index at the next write: raise it when words are split anew
+VERSION = 3  # another one rebuilds the index at the next write: raise it when words are split anew
 CHUNK = 500  # a transaction of some tenths of a second at most
 
 COLUMNS = ("title", "subtitle", "body", "facts", "files", "concepts")
@@ -88,6 +88,12 @@ def refresh(connection: sqlite3.Connection) -> int:
         _insert(connection, document)
     vectors.mark(connection, documents, present)
     return waiting(connection) if len(marked) == CHUNK else 0
+
+
+def tidy(connection: sqlite3.Connection) -> None:
+    """Merges what was gathered, so that words of what is gone are no longer in the file."""
+    if is_current(connection):
+        connection.execute("INSERT INTO memory_text (memory_text) VALUES ('optimize')")
 
 
 def is_current(connection: sqlite3.Connection) -> bool:

@@ -1,10 +1,11 @@
 """Vectors in memory: whole numbers from -127 to 127, in blocks that are scanned one by one.
 
 Sums of whole numbers are exact, so a cosine is the same on every platform, in every order and with
-any number of threads. Signs alone, a bit each, choose the few that are worth
-reading where there are too many to hold them in full.
+any number of threads. Signs alone, a bit each, choose the few that are worth reading where there
+are too many to hold them in full.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -144,8 +145,16 @@ class Shelf:
     def take_out(self, documents: list[int]) -> None:
         """Leaves gaps, which are like nothing."""
         ids = np.array(documents, np.int64)
+        self._empty(lambda block: np.isin(block, ids))
+
+    def keep(self, documents: list[int]) -> None:
+        """Takes out all others."""
+        ids = np.array(documents, np.int64)
+        self._empty(lambda block: np.isin(block, ids, invert=True))
+
+    def _empty(self, which: Callable[[Ids], NDArray[np.bool_]]) -> None:
         for block in self._blocks:
-            gone = np.flatnonzero(np.isin(block.ids[: block.used], ids))
+            gone = np.flatnonzero(which(block.ids[: block.used]))
             block.ids[gone] = NOBODY
             block.inverse[gone] = 0
 

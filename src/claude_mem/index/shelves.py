@@ -25,6 +25,7 @@ class State(NamedTuple):
     generation: int
     model: int
     revision: int
+    losses: int
 
 
 class Shelves:
@@ -32,7 +33,7 @@ class Shelves:
         self._embedder, self._read_ahead = embedder, read_ahead
         self._shelves: dict[int, Shelf] = {}  # by project; what was asked last stands last
         self._sizes: dict[int | None, int] = {}
-        self._state = State(0, 0, 0)
+        self._state = State(0, 0, 0, 0)
 
     def likeness(
         self, connection: sqlite3.Connection, text: str, project_id: int | None, also: Iterable[int]
@@ -63,19 +64,23 @@ class Shelves:
         before, now = self._state, self._read_state(connection)
         if now[:2] != before[:2]:
             self._shelves.clear()
-        if now != before:
-            self._sizes.clear()
-            self._state = now
-            for changed in vectors.changes(connection, before.revision) if self._shelves else ():
-                for shelf in self._shelves.values():
-                    shelf.take_out([row.document for row in changed])
-                self._put(connection, changed)
+        if now == before:
+            return
+        self._state = now
+        self._sizes.clear()
+        for project, shelf in self._shelves.items() if now.losses != before.losses else ():
+            shelf.keep(vectors.documents_of(connection, project))
+        for changed in vectors.changes(connection, before.revision) if self._shelves else ():
+            for shelf in self._shelves.values():
+                shelf.take_out([row.document for row in changed])
+            self._put(connection, changed)
 
     def _read_state(self, connection: sqlite3.Connection) -> State:
         return State(
             full_text.generation(connection),
             vectors.number_of(connection, self._embedder.id),
             vectors.revision(connection),
+            vectors.losses(connection),
         )
 
     def _take(
@@ -101,7 +106,7 @@ class Shelves:
             del self._shelves[project]
 
     def _put(self, connection: sqlite3.Connection, rows: list[vectors.Row]) -> None:
-        here = [r for r in rows if r.project_id in self._shelves and r.model != vectors.GONE]
+        here = [row for row in rows if row.project_id in self._shelves]
         ready = [row for row in here if row.vector and row.model == self._state.model]
         rest = [row.document for row in here if not row.vector or row.model != self._state.model]
         self._put_by_project(ready)

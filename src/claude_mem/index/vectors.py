@@ -2,8 +2,8 @@
 
 A row comes with its document, without a vector, in the transaction that indexes it (`mark`); an
 embedder fills it in later (`fill`). It never outlives the text: a change takes the vector away in
-the same transaction. Every change has a new revision, so that who holds vectors in memory reads
-only what is new; the row of a document that is gone stays, empty, to tell of it.
+the same transaction. Whoever holds vectors in memory reads only what is new: every change has a
+new revision, and losses are counted.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from claude_mem.index.documents import Document
 
-NO_VECTOR, GONE = 0, -1  # in the place of a model's number
+NO_VECTOR = 0  # in the place of a model's number
 CHUNK = 4_096
 
 TABLES = """
@@ -30,9 +30,11 @@ CREATE TABLE vectors (
   vector BLOB
 );
 CREATE INDEX vectors_by_project ON vectors(project_id, revision);
-CREATE INDEX vectors_by_model ON vectors(model, revision)
+CREATE INDEX vectors_by_model ON vectors(model, revision);
+CREATE TABLE vector_losses (number INTEGER NOT NULL);
+INSERT INTO vector_losses VALUES (0)
 """
-NAMES = ("vectors", "vector_models")
+NAMES = ("vectors", "vector_models", "vector_losses")
 
 
 class Row(NamedTuple):
@@ -59,15 +61,18 @@ def mark(
     connection: sqlite3.Connection, documents: Iterable[int], present: Sequence[Document]
 ) -> None:
     """Takes away the vectors of what has changed; what is still there waits for a new one."""
-    known = connection.execute(
-        "SELECT document, project_id FROM vectors"
-        " WHERE document IN (SELECT value FROM json_each(?)) ORDER BY document",
-        (json.dumps(list(documents)),),
-    ).fetchall()
     here = {document.id for document in present}
-    rows = [(document.id, document.project_id, NO_VECTOR) for document in present]
-    rows += [(document, project, GONE) for document, project in known if document not in here]
-    _put(connection, [(*row, None) for row in rows])
+    _lose(connection, [document for document in documents if document not in here])
+    _put(connection, [(one.id, one.project_id, NO_VECTOR, None) for one in present])
+
+
+def _lose(connection: sqlite3.Connection, documents: list[int]) -> None:
+    lost = connection.execute(
+        "DELETE FROM vectors WHERE document IN (SELECT value FROM json_each(?))",
+        (json.dumps(documents),),
+    )
+    if lost.rowcount:
+        connection.execute("UPDATE vector_losses SET number = number + 1")
 
 
 def _put(
@@ -118,9 +123,14 @@ def fill(
         same = connection.execute(
             "DELETE FROM vectors WHERE revision = ? AND document = ?", (row.revision, row.document)
         )
-        if same.rowcount:
-            state = GONE if vector is None else model
-            _put(connection, [(row.document, row.project_id, state, vector)])
+        if same.rowcount and vector is not None:
+            _put(connection, [(row.document, row.project_id, model, vector)])
+
+
+def losses(connection: sqlite3.Connection) -> int:
+    """How often documents have gone."""
+    row = connection.execute("SELECT number FROM vector_losses").fetchone()
+    return int(row[0])
 
 
 def revision(connection: sqlite3.Connection) -> int:
@@ -153,6 +163,11 @@ def stored(connection: sqlite3.Connection, model: int, documents: list[int]) -> 
     return [Row._make(row) for row in rows]
 
 
+def documents_of(connection: sqlite3.Connection, project_id: int) -> list[int]:
+    rows = connection.execute("SELECT document FROM vectors WHERE project_id = ?", (project_id,))
+    return [row[0] for row in rows]
+
+
 def projects(connection: sqlite3.Connection) -> list[int]:
     return [row[0] for row in connection.execute("SELECT id FROM projects ORDER BY id")]
 
@@ -169,9 +184,7 @@ def count(connection: sqlite3.Connection, project_id: int | None) -> int:
 def progress(connection: sqlite3.Connection, model: int | None = None) -> Progress:
     """Of this model; without one, of the model that has read the most."""
     counts = dict(
-        connection.execute(
-            "SELECT model, count(*) FROM vectors WHERE model >= 0 GROUP BY model"
-        ).fetchall()
+        connection.execute("SELECT model, count(*) FROM vectors GROUP BY model").fetchall()
     )
     every = sum(counts.values())
     counts.pop(NO_VECTOR, None)

@@ -28,22 +28,32 @@ class Claude:
 
     def plugin(self, *arguments: str) -> str:
         """`claude plugin …`; raises with its own words when it fails."""
+        return self._do("plugin", *arguments)
+
+    def mcp(self, *arguments: str, within: Path | None = None) -> str:
+        """`claude mcp …`, in this directory."""
+        return self._do("mcp", *arguments, within=within)
+
+    def _do(self, *arguments: str, within: Path | None = None) -> str:
         try:
-            done = self._run("plugin", *arguments, seconds=SECONDS)
+            done = self._run(*arguments, seconds=SECONDS, within=within)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ClaudeMemError(f"{self.path} could not be run: {error}") from None
         if done.returncode != 0:
             said = (done.stderr.strip() or done.stdout.strip())[-500:]
-            raise ClaudeMemError(f"`claude plugin {' '.join(arguments)}` failed: {said}")
+            raise ClaudeMemError(f"`claude {' '.join(arguments)}` failed: {said}")
         return done.stdout
 
-    def _run(self, *arguments: str, seconds: int) -> "subprocess.CompletedProcess[str]":
+    def _run(
+        self, *arguments: str, seconds: int, within: Path | None = None
+    ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [self.path, *arguments],
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
             timeout=seconds,
+            cwd=within,
             env={**os.environ, "CLAUDE_MEM_INTERNAL": "1"},
         )
 
@@ -64,3 +74,7 @@ def config_dir(environ: Mapping[str, str]) -> Path:
     """Where Claude Code keeps the person's settings."""
     chosen = environ.get("CLAUDE_CONFIG_DIR")
     return Path(chosen) if chosen else Path(environ.get("HOME", "/")) / ".claude"
+
+
+def transcripts_dir(environ: Mapping[str, str]) -> Path:
+    return config_dir(environ) / "projects"

@@ -1,4 +1,4 @@
-"""The launcher: the few lines of sh that an agent's hooks run.
+"""The launcher: the few lines of sh that an agent's hooks run, and that of its MCP server.
 
 It lies in the data directory, outside site-packages, and is rewritten by install and upgrade.
 Python exits with 2 when the package is gone, and 2 blocks the user's prompt; the launcher ends
@@ -12,7 +12,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from claude_mem import __version__, hook
+from claude_mem import __version__, hook, mcp
 from claude_mem.config import Layout, write_private
 from claude_mem.versions import version_key
 
@@ -41,6 +41,15 @@ fi
 exit 0
 """
 
+_MCP_TEMPLATE = """\
+#!/bin/sh
+# claude-mem: the MCP server that an agent runs.
+# Written by claude-mem; made anew by every install and upgrade.
+case "$CLAUDE_MEM_DATA_DIR" in /* | "~/"*) ;; *) CLAUDE_MEM_DATA_DIR="{data_dir}" ;; esac
+export CLAUDE_MEM_DATA_DIR
+exec {python} -I -S {script}
+"""
+
 _STUB = """\
 #!/bin/sh
 # claude-mem was uninstalled. Sessions that were open may still run this; it does nothing.
@@ -57,14 +66,23 @@ def launcher_text(layout: Layout, python: str = sys.executable) -> str:
     )
 
 
+def mcp_launcher_text(layout: Layout, python: str = sys.executable) -> str:
+    return _MCP_TEMPLATE.format(
+        data_dir=_inside_quotes(str(layout.root)),
+        python=shlex.quote(python),
+        script=shlex.quote(str(Path(mcp.__file__).with_name("__main__.py"))),
+    )
+
+
 def hook_script() -> Path:
     return Path(hook.__file__).with_name("__main__.py")
 
 
 def write_launcher(layout: Layout, python: str = sys.executable) -> Path:
-    """Puts the launcher of this installation in place, atomically; never over a newer one's."""
+    """Puts the launchers of this installation in place, atomically; never over a newer one's."""
     if not runs_newer(layout):
         write_private(layout.launcher, launcher_text(layout, python).encode(), mode=0o700)
+        write_private(layout.mcp_launcher, mcp_launcher_text(layout, python).encode(), mode=0o700)
     told = layout.root / ".launcher-told"
     if told.is_dir():
         told.rmdir()
@@ -75,6 +93,7 @@ def disarm_launcher(layout: Layout) -> None:
     """Sessions that are open keep calling it: it stays, and does nothing."""
     if layout.root.is_dir():
         write_private(layout.launcher, _STUB.encode(), mode=0o700)
+    layout.mcp_launcher.unlink(missing_ok=True)  # no server is better than one that ends at once
 
 
 def launcher_parts(layout: Layout) -> tuple[Path, Path] | None:

@@ -1,7 +1,7 @@
-"""The plugin: a marketplace of one, with hooks that run this installation's launcher.
+"""The plugin: a marketplace of one, with hooks, MCP server and skill of this installation.
 
-What lies in the wheel finds the launcher through a few lines of sh, so that it can be installed
-as it is. `claude-mem install` writes a copy into the data directory that names it directly.
+What lies in the wheel finds the launchers through a few lines of sh, so that it can be installed
+as it is. `claude-mem install` writes a copy into the data directory that names them directly.
 """
 
 import json
@@ -17,7 +17,9 @@ from claude_mem.types import Json
 # The client reserves names that begin with "claude-" for its maker.
 NAME = MARKETPLACE = "claudemem"
 SHIPPED = Path(__file__).with_name("marketplace")
+SERVER = "memory"  # its tools are mcp__plugin_claudemem_memory__search and so on
 DESCRIPTION = "A memory for Claude Code that outlives the session."
+_SCRIPTS = ("hooks/run.sh", "mcp.sh")  # they find the launchers
 
 
 def installed_dir(layout: Layout) -> Path:
@@ -31,8 +33,10 @@ def write_plugin(layout: Layout) -> Path:
         shutil.rmtree(target)
     shutil.copytree(SHIPPED, target)
     _write(target / NAME / "hooks" / "hooks.json", all_entries(str(layout.launcher)))
+    _write(target / NAME / ".mcp.json", servers(str(layout.mcp_launcher)))
     _write(target / NAME / ".claude-plugin" / "plugin.json", manifest())
-    (target / NAME / "hooks" / "run.sh").unlink()
+    for script in _SCRIPTS:
+        (target / NAME / script).unlink()
     for path in (target, *target.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)
     return target
@@ -76,8 +80,18 @@ def manifest() -> dict[str, Json]:
         "description": DESCRIPTION,
         "author": {"name": "claude-mem"},
         "license": "Apache-2.0",
-        "keywords": ["memory", "hooks"],
+        "keywords": ["memory", "hooks", "mcp"],
     }
+
+
+def servers(*command_line: str) -> dict[str, Json]:
+    """The content of a .mcp.json."""
+    return {"mcpServers": {SERVER: server_entry(*command_line)}}
+
+
+def server_entry(program: str, *arguments: str) -> dict[str, Json]:
+    """The tools are few and the ids in a session's context lead to them: they are always loaded."""
+    return {"type": "stdio", "command": program, "args": [*arguments], "alwaysLoad": True}
 
 
 def shipped_files() -> dict[str, dict[str, Json]]:
@@ -90,6 +104,7 @@ def shipped_files() -> dict[str, dict[str, Json]]:
             "plugins": [{"name": NAME, "source": f"./{NAME}", "description": DESCRIPTION}],
         },
         f"{NAME}/.claude-plugin/plugin.json": manifest(),
+        f"{NAME}/.mcp.json": servers("sh", "${CLAUDE_PLUGIN_ROOT}/mcp.sh"),
         f"{NAME}/hooks/hooks.json": all_entries("sh", "${CLAUDE_PLUGIN_ROOT}/hooks/run.sh"),
     }
 

@@ -1,7 +1,7 @@
 """The text form of what was found: few tokens, grouped by day and file, ids to go on with."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 
 from claude_mem.hook.scanner import NAMES
@@ -51,12 +51,15 @@ def timeline_text(timeline: Timeline | None, zone: tzinfo | None, show: Show = s
     return "\n".join(lines)
 
 
-def _grouped(rows: Iterable[Row], zone: tzinfo | None, show: Show) -> list[str]:
+def _grouped(rows: Sequence[Row], zone: tzinfo | None, show: Show) -> list[str]:
+    """A file's project is named where there are several."""
+    of_many = len({row.project for row in rows}) > 1
     days: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         moment = _moment(row, zone)
         files = days.setdefault(f"{moment:%Y-%m-%d}", {})
-        files.setdefault(row.file or NO_FILE, []).append(_line(row, moment, show))
+        file = f"{row.file or NO_FILE} [{row.project}]" if of_many else row.file or NO_FILE
+        files.setdefault(file, []).append(_line(row, moment, show))
     lines: list[str] = []
     for day, files in days.items():
         lines.append(("\n" if lines else "") + day)
@@ -83,7 +86,8 @@ def _record(name: str, record: Record) -> str:
     title = record.get("title")
     head = f"#{name}" if name.isdecimal() else name
     what = f" {record['type']}" if "type" in record else ""
-    lines = [f"{head}{what} {str(record['created_at'])[:16].replace('T', ' ')} {record['project']}"]
+    when = str(record["created_at"])[:16].replace("T", " ")
+    lines = [f"{head}{what} {when} {flat(str(record['project']))}"]
     if title:
         lines.append(flat(str(title), longest=None))
     for field in _FIELDS:

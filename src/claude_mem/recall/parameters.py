@@ -69,10 +69,7 @@ def asked_timeline(
 def asked_memories(store: StoreReader, given: Given) -> list[tuple[str, Record]]:
     """`get_observations`, by its parameters: what there is of the ids, in their order, in full."""
     known(given, ("ids",))
-    ids = given.get("ids")
-    if not isinstance(ids, list) or len(ids) > LARGEST_BATCH:
-        raise BadInput(f"ids is not a list of at most {LARGEST_BATCH} ids", "ids")
-    wanted = list(dict.fromkeys(_id(value) for value in ids))
+    wanted = memory_ids(given)
     found: dict[tuple[str, int], Record] = {}
     for kind, noun in _NOUNS.items():
         records = store.get_many(noun, [identity for k, identity in wanted if k == kind])
@@ -82,6 +79,14 @@ def asked_memories(store: StoreReader, given: Given) -> list[tuple[str, Record]]
         for kind, identity in wanted
         if (kind, identity) in found
     ]
+
+
+def memory_ids(given: Given) -> list[tuple[str, int]]:
+    """Kind and number of each, once."""
+    ids = given.get("ids")
+    if not isinstance(ids, list) or len(ids) > LARGEST_BATCH:
+        raise BadInput(f"ids is not a list of at most {LARGEST_BATCH} ids", "ids")
+    return list(dict.fromkeys(_id(value) for value in ids))
 
 
 def _id(value: Json) -> tuple[str, int]:
@@ -104,7 +109,7 @@ def filters(store: StoreReader, given: Given, now: datetime) -> Filters:
         files=tuple(file for file in names(given, "files") if file.strip("/\\")),
         since=_moment(given, "dateStart", now, ends=False),
         until=_moment(given, "dateEnd", now, ends=True),
-        session=_session(store, given),
+        session=session_id(store, given),
         statuses=_among(given, "status", SESSION_STATUSES),
     )
 
@@ -127,7 +132,7 @@ def _among(given: Given, name: str, allowed: Iterable[str]) -> tuple[str, ...]:
     return chosen
 
 
-def _session(store: StoreReader, given: Given) -> int | None:
+def session_id(store: StoreReader, given: Given) -> int | None:
     """By its number, or by the agent's own id."""
     name = text(given, "session")
     if not name:

@@ -10,7 +10,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFound
-from claude_mem.server import memories, search, sessions, stream
+from claude_mem.mcp import endpoint as mcp
+from claude_mem.server import by_hand, memories, search, sessions, stream
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
 from claude_mem.worker.session_start import answer_session_start
@@ -41,8 +42,10 @@ public_routes = [
     Route("/health", health),
     *sessions.routes,
     *memories.routes,
+    *by_hand.routes,
     *search.routes,
     *stream.routes,
+    *mcp.routes,
 ]
 socket_routes = [Route("/hook/session-start", session_start, methods=["POST"])]
 

@@ -8,6 +8,7 @@ from starlette.routing import Route
 
 from claude_mem.config import SETTINGS
 from claude_mem.errors import BadInput, NotFound
+from claude_mem.mcp.endpoint import endpoint
 from claude_mem.server.requests import known_parameters, page_of, read_object
 from claude_mem.types import Json
 from claude_mem.worker import spool
@@ -59,6 +60,7 @@ async def stats(request: Request) -> JSONResponse:
             "rejected": len(spool.rejected(worker.settings.layout)),
         },
         "observer": worker.observer.name,
+        "mcp": {"loaded": endpoint.is_loaded},
     })  # fmt: skip
 
 

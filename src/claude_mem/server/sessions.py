@@ -12,6 +12,7 @@ from claude_mem.server.requests import number, read_object, required_text, text_
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.dialect import Arrival
+from claude_mem.worker.transcript import is_within
 from claude_mem.worker.worker import Worker
 
 _SESSION = ("contentSessionId", "claudeSessionId", "sessionId", "session_id")
@@ -51,6 +52,8 @@ async def _accept(
     worker: Worker, action: str, body: dict[str, Json], project: Project | None
 ) -> JSONResponse:
     payload = _payload(action, body)
+    if not is_within(payload.get("transcript_path"), worker.transcripts):
+        payload.pop("transcript_path", None)  # the worker would read whatever it names
     if worker.reader.skips(payload):
         return JSONResponse({"status": "skipped", "reason": "this tool is on the skip list"})
     payload["prompt_id"] = await _prompt_id(worker, body)
@@ -108,7 +111,7 @@ def _in_project(event: Event, project: Project | None, name: str | None, directo
 
 def _reply(worker: Worker, action: str, event: Event, recorded: Recorded) -> dict[str, Json]:
     waiting = worker.store.queue_state(recorded.session_db_id)
-    status = "skipped" if recorded.outcome == "private" else _ACTIONS[action][1]
+    status = "skipped" if recorded.outcome in ("private", "forgotten") else _ACTIONS[action][1]
     return {
         "status": status,
         "sessionDbId": recorded.session_db_id,

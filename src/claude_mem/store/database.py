@@ -131,6 +131,7 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
         self._connection.execute("PRAGMA synchronous = FULL")
+        self._connection.execute("PRAGMA secure_delete = ON")  # what goes does not lie about
         self._derive: Callable[[sqlite3.Connection], object] | None = None
         self._trouble = repr(None)
         self._submitting = threading.Lock()  # nothing is put behind the end

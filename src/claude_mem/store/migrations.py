@@ -230,11 +230,32 @@ def _mark_for_index(connection: sqlite3.Connection) -> None:
         )
 
 
+# Rows that were forgotten leave their tables; a turn that lost some is sealed, once for each time.
+_FORGETTING = (
+    "ALTER TABLE user_prompts ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0",
+    "CREATE TABLE forgotten (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL UNIQUE,"
+    " at_epoch INTEGER NOT NULL, counts TEXT NOT NULL)",
+    "CREATE TABLE forgotten_rows (id INTEGER PRIMARY KEY, forgotten_id INTEGER NOT NULL"
+    " REFERENCES forgotten(id) ON DELETE CASCADE, of_table TEXT NOT NULL, kind TEXT NOT NULL,"
+    " content TEXT NOT NULL)",
+    "CREATE INDEX rows_of_forgotten ON forgotten_rows(forgotten_id)",
+    "CREATE TABLE tombstones (kind TEXT NOT NULL, key TEXT NOT NULL,"
+    " forgotten_id INTEGER NOT NULL, at_epoch INTEGER NOT NULL, PRIMARY KEY (kind, key))"
+    " WITHOUT ROWID",
+)
+
+
+def _forgetting(connection: sqlite3.Connection) -> None:
+    for statement in _FORGETTING:
+        connection.execute(statement)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
     ("0002_imports", _import_the_past),
     ("0003_full_text", _mark_for_index),
+    ("0004_forgetting", _forgetting),
 )
 
 

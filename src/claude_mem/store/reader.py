@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from claude_mem.errors import NotFound, StoreError
-from claude_mem.store import imports, pages, queue, sessions
+from claude_mem.store import forgetting, imports, pages, queue, sessions
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.pages import Page, Record
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
-from claude_mem.types import Json
+from claude_mem.types import Json, Project
 
 T = TypeVar("T")
 
@@ -133,6 +133,23 @@ class StoreReader:
         )
         return str(row[0])
 
+    def project(self, project_id: int) -> Project:
+        row = self._read(
+            lambda c: c.execute(
+                "SELECT key, name FROM projects WHERE id = ?", (project_id,)
+            ).fetchone()
+        )
+        if row is None:
+            raise NotFound(f"there is no project {project_id}")
+        return Project(row["key"], row["name"])
+
+    def preview_forgetting(self, chosen: forgetting.Chosen) -> forgetting.Preview:
+        return self._read(lambda c: forgetting.preview(c, chosen))
+
+    def forgotten(self) -> list[forgetting.Forgotten]:
+        """What can still be undone, the last first."""
+        return self._read(forgetting.all_forgotten)
+
     def recent_directories(self, project_id: int, limit: int = 20) -> list[str]:
         rows = self._read(
             lambda c: c.execute(
@@ -181,7 +198,11 @@ class StoreReader:
         return self._read(lambda c: imports.is_imported(c, path, size, modified_ns))
 
     def holds_memories(self) -> bool:
-        row = self._read(lambda c: c.execute("SELECT 1 FROM session_summaries LIMIT 1").fetchone())
+        row = self._read(
+            lambda c: c.execute(
+                "SELECT id FROM session_summaries UNION ALL SELECT id FROM observations LIMIT 1"
+            ).fetchone()
+        )
         return row is not None
 
     def counts(self) -> dict[str, int]:

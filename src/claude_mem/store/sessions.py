@@ -41,7 +41,7 @@ def ensure_session(connection: sqlite3.Connection, event: Event) -> sqlite3.Row:
     row = find_session(connection, event.session_id)
     if row is None:
         project_id = ensure_project(connection, event.project)
-        _remember_directory(connection, event, project_id)
+        remember_directory(connection, event.project_dir, project_id, event.arrived_ms)
         moment, ms = iso(event.arrived_ms), event.arrived_ms
         connection.execute(
             "INSERT INTO sdk_sessions (content_session_id, project_id, project_dir,"
@@ -70,12 +70,14 @@ def find_session(connection: sqlite3.Connection, content_session_id: str) -> sql
     return row
 
 
-def _remember_directory(connection: sqlite3.Connection, event: Event, project_id: int) -> None:
+def remember_directory(
+    connection: sqlite3.Connection, directory: str, project_id: int, ms: int
+) -> None:
     connection.execute(
         "INSERT INTO project_dirs (directory, project_id, seen_at_epoch) VALUES (?, ?, ?)"
         " ON CONFLICT (directory) DO UPDATE SET project_id = excluded.project_id,"
         " seen_at_epoch = max(seen_at_epoch, excluded.seen_at_epoch)",
-        (event.project_dir, project_id, event.arrived_ms),
+        (directory, project_id, ms),
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from claude_mem.errors import DamagedDatabase, StoreError
-from claude_mem.store import backups, imports, memories, queue, sessions, turns
+from claude_mem.store import backups, by_hand, forgetting, imports, memories, queue, sessions, turns
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
@@ -20,7 +20,16 @@ from claude_mem.store.transfer import adopt, merge
 from claude_mem.store.transfer.records import Row
 from claude_mem.store.transfer.sessions import OldSession
 from claude_mem.store.turns import Recorded
-from claude_mem.types import Distillate, Event, Job, PastSession, SessionStatus, Turn
+from claude_mem.types import (
+    Distillate,
+    Event,
+    Job,
+    Observation,
+    PastSession,
+    Project,
+    SessionStatus,
+    Turn,
+)
 
 T = TypeVar("T")
 
@@ -153,6 +162,24 @@ class Store(StoreReader):
 
     def delete_session(self, session_db_id: int) -> "Future[None]":
         return self._write(lambda c: sessions.delete_session(c, session_db_id))
+
+    def save_by_hand(
+        self, project: Project, directory: str, observation: Observation, observer: str
+    ) -> "Future[by_hand.Saved]":
+        now = self._clock()
+        return self._write(
+            lambda c: by_hand.save(c, project, directory, observation, observer, now)
+        )
+
+    def forget(self, chosen: forgetting.Chosen, token: str) -> "Future[forgetting.Forgotten]":
+        """Exactly what the token of a preview was given for."""
+        return self._write(lambda c: forgetting.forget(c, chosen, token, self._clock()))
+
+    def undo_forgetting(self, token: str | None = None) -> "Future[forgetting.Forgotten]":
+        return self._write(lambda c: forgetting.undo(c, token))
+
+    def expire_forgotten(self, before_ms: int) -> "Future[int]":
+        return self._write(lambda c: forgetting.expire(c, before_ms))
 
     def begin_merge(self) -> "Future[None]":
         return self._write(merge.begin)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from claude_mem.store.clock import iso
+from claude_mem.store.forgetting import is_forgotten_session
 from claude_mem.store.queue import enqueue
 from claude_mem.store.sessions import end_session, ensure_session, revive
 from claude_mem.types import Event, Project, ToolUse, Turn
@@ -25,27 +26,38 @@ SAME_MOMENT_MS = 2000  # two hooks that are told of one thing, where it has no i
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    outcome: Literal["stored", "duplicate", "private"]
+    outcome: Literal["stored", "duplicate", "private", "forgotten"]
     session_db_id: int
     project_id: int
     prompt_number: int | None = None
 
 
 def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
+    if is_forgotten_session(connection, event.session_id):
+        return Recorded("forgotten", 0, 0)
     session = ensure_session(connection, event)
     session_id, project_id = int(session["id"]), int(session["project_id"])
     turn = _turn_of(connection, session, event)
-    if turn is not None and turn["private"] and event.kind in (SESSION_START, SESSION_END):
+    if turn is not None and _is_shut(turn) and event.kind in (SESSION_START, SESSION_END):
         turn = None  # the session goes on or ends, whatever its last prompt was
     number = int(turn["prompt_number"]) if turn else None
-    if turn is not None and turn["private"]:
+    if turn is not None and _is_shut(turn):
         if event.kind == PROMPT:
             _go_on(connection, session, turn, event)
-        return Recorded("private", session_id, project_id, number)
+        return Recorded(
+            "private" if turn["private"] else "forgotten", session_id, project_id, number
+        )
     if not _insert_event(connection, session_id, turn, event):
         return Recorded("duplicate", session_id, project_id, number)
+    if turn is not None and turn["imported"]:
+        _take_over(connection, turn, event)
     _advance(connection, session, turn, event)
     return Recorded("stored", session_id, project_id, number)
+
+
+def _is_shut(turn: sqlite3.Row) -> bool:
+    """Private as a whole, or sealed because something of it was forgotten: nothing comes in."""
+    return bool(turn["private"] or turn["sealed"])
 
 
 def _turn_of(
@@ -93,7 +105,7 @@ def _prompt_turn(connection: sqlite3.Connection, session: sqlite3.Row, event: Ev
         ).fetchone()
     if turn is None:
         return _create_turn(connection, session, event, event.prompt_id)
-    if turn["prompt_text"] is None and not turn["private"]:
+    if turn["prompt_text"] is None and not _is_shut(turn):
         _fill_in_prompt(connection, turn, prompt)
         return _turn(connection, turn["id"])
     return turn
@@ -166,6 +178,20 @@ def _insert_event(
     return cursor.rowcount == 1
 
 
+def _take_over(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> None:
+    """An import found the turn before its hooks were heard, perhaps half done. From here on it is
+    theirs, and how it ends is theirs to say."""
+    if turn["retired"] or event.kind not in (PROMPT, *CLOSING, *WITHIN_TURN):
+        return
+    connection.execute("UPDATE user_prompts SET imported = 0 WHERE id = ?", (turn["id"],))
+    guessed = (*CLOSING, PROMPT) if event.kind == PROMPT else CLOSING
+    connection.executemany(
+        "DELETE FROM tool_events WHERE turn_id = ? AND event = ?"
+        " AND id < (SELECT max(id) FROM tool_events)",
+        [(turn["id"], kind) for kind in guessed],
+    )
+
+
 def _key_within(connection: sqlite3.Connection, turn: sqlite3.Row | None, event: Event) -> str:
     """The event's key, told apart from the same words at another time."""
     if event.kind in (SESSION_START, SESSION_END):
@@ -223,11 +249,11 @@ def close_open_turns(
 ) -> int:
     rows = connection.execute(
         f"UPDATE user_prompts SET closed = 1 WHERE closed = 0 AND {condition}"
-        " RETURNING id, session_id, private",
+        " RETURNING id, session_id, private, sealed",
         values,
     ).fetchall()
     for row in rows:
-        if not row["private"]:
+        if not _is_shut(row):
             enqueue(connection, row["session_id"], row["id"], ms)
     return len(rows)
 
@@ -237,7 +263,8 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
     row = connection.execute(
         "SELECT t.*, s.content_session_id, s.memory_session_id, s.project_dir, s.transcript_path,"
         " p.key, p.name FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
-        " JOIN projects p ON p.id = t.project_id WHERE t.id = ? AND t.private = 0",
+        " JOIN projects p ON p.id = t.project_id WHERE t.id = ? AND t.private = 0"
+        " AND t.sealed = 0",
         (turn_id,),
     ).fetchone()
     if row is None:
@@ -288,7 +315,7 @@ def add_statements(
 ) -> Turn | None:
     """What was said in a turn, found in its transcript; the turn as it then is."""
     row = _turn(connection, turn.id)
-    if row is None or row["private"]:
+    if row is None or _is_shut(row):
         return None
     for statement in statements:
         _insert_event(connection, turn.session_db_id, row, statement)

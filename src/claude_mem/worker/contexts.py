@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from claude_mem import paths
@@ -32,6 +33,11 @@ def clear_contexts_of_another_budget(layout: Layout, budget: int) -> bool:
             file.unlink()
     write_private(mark, str(budget).encode())
     return changed
+
+
+def remove_rendered(layout: Layout, directories: Iterable[str]) -> None:
+    for directory in directories:
+        rendered_path(layout, directory).unlink(missing_ok=True)
 
 
 def rendered_path(layout: Layout, directory: str) -> Path:

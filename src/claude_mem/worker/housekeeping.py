@@ -8,6 +8,7 @@ import os
 
 from claude_mem.config import Layout, Settings
 from claude_mem.hook import trouble
+from claude_mem.index import full_text
 from claude_mem.store import Store
 from claude_mem.worker import spool
 
@@ -39,10 +40,18 @@ class Housekeeping:
             log.info("session %d had no event for a day: interrupted", session)
         if count := retired.result():
             log.info("%d raw events retired", count)
+        self._forget_for_good(now - number("CLAUDE_MEM_UNDO_HOURS") * HOUR)
         self._clear_abandoned(now)
         self._warn_of_backlog(now)
         self._back_up_daily(now)
         return closed.result()
+
+    def _forget_for_good(self, before: int) -> None:
+        if not any(one.at_epoch < before for one in self._store.forgotten()):
+            return
+        self._store.expire_forgotten(before).result()
+        self._store.write(full_text.tidy).result()
+        log.info("what was forgotten is deleted for good")
 
     def _clear_abandoned(self, now: int) -> None:
         for path in spool.abandoned(self._layout, (now - ABANDONED_AFTER) / 1000):

@@ -36,6 +36,7 @@ class Drained:
     stored: int = 0
     duplicates: int = 0
     private: int = 0
+    forgotten: int = 0
     skipped: int = 0
     rejected: int = 0
 
@@ -106,6 +107,7 @@ class Intake:
             drained.stored += one.outcome == "stored"
             drained.duplicates += one.outcome == "duplicate"
             drained.private += one.outcome == "private"
+            drained.forgotten += one.outcome == "forgotten"
         self._tell(recorded)
 
     def _read(self, path: Path, drained: Drained) -> Event | None:

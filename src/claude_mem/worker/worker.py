@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from claude_mem import __version__
@@ -45,8 +45,16 @@ GIVEN_CONTEXT = ("startup", "clear", "compact")
 
 
 class Worker:
-    def __init__(self, settings: Settings, store: Store, clock: Clock = now_ms) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock = now_ms,
+        *,
+        transcripts: Path | None = None,
+    ) -> None:
         self.settings, self.store, self.clock = settings, store, clock
+        self.transcripts = transcripts  # where the client keeps its own
         full_text.keep(store)
         self.meaning = open_meaning(settings, clock)
         self.embedding = Embedding(settings.layout, store, self.meaning, clock)
@@ -147,6 +155,11 @@ class Worker:
         if due is None:
             return SAFETY_SCAN_SECONDS
         return min(SAFETY_SCAN_SECONDS, max(0.01, (due - self.clock()) / 1000))
+
+    async def render_contexts(self, keys: Iterable[str]) -> None:
+        """Of these projects, now."""
+        self._changed |= set(keys)
+        await self._render()
 
     async def _render(self) -> None:
         changed, self._changed = self._changed, set()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from claude_mem.store.clock import iso
+from claude_mem.store.forgetting import is_forgotten_session
 from claude_mem.store.memories import observation_values, summary_values
 from claude_mem.store.sessions import ensure_project, register_memory_session
 from claude_mem.store.transfer.sessions import OldSession, OldTurn
@@ -32,6 +33,8 @@ def adopt_session(connection: sqlite3.Connection, session: OldSession) -> Adopte
         "SELECT id, project_id, dialect FROM sdk_sessions WHERE content_session_id = ?",
         (session.content_session_id,),
     ).fetchone()
+    if row is None and is_forgotten_session(connection, session.content_session_id):
+        return Adopted("known", _project(connection, session.project))
     if row is not None and row["dialect"] != ORIGIN:
         return Adopted("known", row["project_id"])
     if row is None:
@@ -83,7 +86,7 @@ def _keep_turn(
         counts["prompts"] += 1
         row = _turn(connection, session_id, turn)
         assert row is not None
-    if row["private"] or not (turn.summary or turn.observations):
+    if row["private"] or row["sealed"] or not (turn.summary or turn.observations):
         return
     origin = {
         "memory_session_id": _memory_session(connection, session, session_id),

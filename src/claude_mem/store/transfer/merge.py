@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 from claude_mem.errors import BadInput
 from claude_mem.store import queue
+from claude_mem.store.forgetting import BY_HAND, is_forgotten_session
 from claude_mem.store.migrations import missing_migrations
 from claude_mem.store.sessions import register_memory_session
 from claude_mem.store.transfer.records import Row
 from claude_mem.store.transfer.tables import BY_NAME, Table
 
-Outcome = Literal["added", "known", "private", "refused"]
+Outcome = Literal["added", "known", "private", "forgotten", "refused"]
 Values = dict[str, Any]
 
 _MEMORIES = ("session_summaries", "observations")
@@ -175,6 +176,8 @@ def _fit_directory(connection: sqlite3.Connection, values: Values) -> Values:
 
 
 def _fit_session(connection: sqlite3.Connection, values: Values) -> Values:
+    if is_forgotten_session(connection, str(values.get("content_session_id"))):
+        raise _Settled("forgotten")
     project_id = _ours(connection, values, "project_id", "projects")
     memory_id = values.get("memory_session_id")
     if _is_taken(connection, memory_id):
@@ -297,8 +300,8 @@ def _turn(connection: sqlite3.Connection, values: Values) -> sqlite3.Row:
     turn: sqlite3.Row = connection.execute(
         "SELECT * FROM user_prompts WHERE id = ?", (turn_id,)
     ).fetchone()
-    if turn["private"]:
-        raise _Settled("private")
+    if turn["private"] or turn["sealed"]:
+        raise _Settled("private" if turn["private"] else "forgotten")
     return turn
 
 
@@ -319,8 +322,8 @@ def _is_taken(connection: sqlite3.Connection, memory_session_id: str | None) -> 
 def _follow_turn(connection: sqlite3.Connection, theirs: Values, turn_id: int) -> None:
     connection.execute(
         "UPDATE sdk_sessions SET prompt_counter = max(prompt_counter, t.prompt_number)"
-        " FROM user_prompts t WHERE t.id = ? AND sdk_sessions.id = t.session_id",
-        (turn_id,),
+        " FROM user_prompts t WHERE t.id = ? AND sdk_sessions.id = t.session_id AND dialect <> ?",
+        (turn_id, BY_HAND),
     )
     if not theirs.get("closed"):
         connection.execute("INSERT OR IGNORE INTO temp.open_turns VALUES (?)", (turn_id,))
@@ -330,7 +333,7 @@ def _revise_turn(connection: sqlite3.Connection, event: Values) -> None:
     """An event that a turn distilled here did not have: as when it comes after Stop."""
     turn = connection.execute(
         "SELECT t.* FROM user_prompts t JOIN session_summaries s ON s.turn_id = t.id"
-        " WHERE t.id = ? AND t.retired = 0",
+        " WHERE t.id = ? AND t.retired = 0 AND t.sealed = 0",
         (event.get("turn_id"),),
     ).fetchone()
     if turn is not None:

@@ -36,6 +36,7 @@ class Restored:
     added: Counter[str] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)
     private: int = 0  # of a prompt that is private here or there
+    forgotten: int = 0
     refused: int = 0
     reasons: list[Refusal] = field(default_factory=list)  # the first of them
     is_complete: bool = False  # the file had its last line
@@ -94,6 +95,8 @@ def _restore(store: Store, file: BinaryIO, reader: RowReader) -> Restored:
                 report.known[row.table] += 1
             elif merged.outcome == "private":
                 report.private += 1
+            elif merged.outcome == "forgotten":
+                report.forgotten += 1
             else:
                 report.refuse(row.line, merged.reason)
         reach(b"restore.after_batch")

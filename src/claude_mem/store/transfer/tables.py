@@ -46,10 +46,12 @@ CANONICAL = (
 )  # fmt: skip
 BY_NAME = {table.name: table for table in CANONICAL}
 
-# Made from the others, or about the file itself. A virtual table stands for its shadow tables.
+# Made from the others, about the file itself, or no longer memory: what was forgotten stays here.
+# A virtual table stands for its shadow tables.
 DERIVED = (
     "schema_migrations", "transcripts", "unindexed", "documents", "memory_text", "index_version",
-    "vectors", "vector_models", "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
+    "vectors", "vector_models", "vector_losses", "forgotten", "forgotten_rows", "tombstones",
+    "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
 )  # fmt: skip
 _SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
 

@@ -1,0 +1,12 @@
+"""`python -I -S <this file>`: what the launcher of the MCP server runs.
+
+A script is compiled at every start, a module is not: so this file only finds the package.
+"""
+
+import sys
+
+if __name__ == "__main__":
+    sys.path.insert(0, __file__[: __file__.rindex("/claude_mem/mcp/")])
+    from claude_mem.mcp.shim import run
+
+    sys.exit(run())

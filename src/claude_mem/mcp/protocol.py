@@ -1,0 +1,81 @@
+"""The official SDK over our tools. Heavy: `endpoint` loads it when the first message comes.
+
+Stateless: every HTTP request is served by itself, so nothing is lost with the worker.
+"""
+
+import logging
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from claude_mem import __version__
+from claude_mem.errors import ClaudeMemError
+from claude_mem.mcp.directory import directory_of
+from claude_mem.mcp.tools import INSTRUCTIONS, TOOLS, call_tool, error_text
+from claude_mem.worker.worker import Worker
+
+log = logging.getLogger("claude_mem.mcp")
+logging.getLogger("mcp").setLevel(logging.WARNING)  # it tells of every request
+
+Context = ServerRequestContext[dict[str, Any], Request]
+
+
+async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+    """One request. The manager lives as long as it does: there are no sessions to keep."""
+    manager = StreamableHTTPSessionManager(_server, stateless=True, json_response=True)
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
+
+
+async def _list_tools(
+    context: Context, params: types.PaginatedRequestParams | None
+) -> types.ListToolsResult:
+    return types.ListToolsResult(
+        tools=[types.Tool.model_validate(tool.listed()) for tool in TOOLS.values()]
+    )
+
+
+async def _call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    assert context.request is not None
+    worker: Worker = context.request.app.state.worker
+    directory = directory_of(context.request.headers)
+    try:
+        answer = await call_tool(worker, params.name, params.arguments or {}, directory)
+    except ClaudeMemError as error:
+        return _result(error_text(error), is_error=True)
+    except Exception:
+        log.exception("the tool %s failed", params.name[:80])
+        return _result("internal error; the worker's log has the details", is_error=True)
+    return _result(answer)
+
+
+def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
+    content = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[content], is_error=is_error)
+
+
+async def _discover(context: Context, params: types.RequestParams) -> types.EmptyResult:
+    """Whoever asks goes on with `initialize`, which every client knows."""
+    raise MCPError(code=types.METHOD_NOT_FOUND, message="Method not found", data="server/discover")
+
+
+def _made() -> Server[dict[str, Any]]:
+    server: Server[dict[str, Any]] = Server(
+        "claude-mem",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=_list_tools,
+        on_call_tool=_call_tool,
+    )
+    server.add_request_handler("server/discover", types.RequestParams, _discover)
+    server.middleware.clear()  # it holds the telemetry
+    return server
+
+
+_server = _made()

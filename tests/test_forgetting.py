@@ -1,0 +1,456 @@
+"""Forgetting and remembering by hand: gone at once, back as it was, or gone for good."""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from claude_mem.privacy import Redactor
+from claude_mem.store.transfer.restore import restore
+from claude_mem.store.transfer.tables import CANONICAL
+from claude_mem.worker.contexts import rendered_context
+from claude_mem.worker.past import PastReader
+from tests import payloads
+from tests.api import Api, open_api
+from tests.conftest import Home
+from tests.payloads import PROJECT_DIR
+
+HOUR = 3_600_000
+BAKERY = "/home/dev/bakery"
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Api]:
+    """Two sessions about a lighthouse, and one about bread."""
+    with open_api(tmp_path / "data") as api:
+        api.have_turn("one", "Mend the flickering lamp", "A bent fuse made it flicker.",
+                      edited=f"{PROJECT_DIR}/src/lamp.py")  # fmt: skip
+        api.have_turn("one", "Paint the door", "The door is green now.",
+                      edited=f"{PROJECT_DIR}/src/door.py")  # fmt: skip
+        api.have_turn("two", "Wind the clock", "The clock is wound.",
+                      edited=f"{PROJECT_DIR}/src/clock.py")  # fmt: skip
+        api.have_turn("three", "Bake bread", "The bread is baked.", project_dir=BAKERY)
+        yield api
+
+
+def everything(api: Api) -> dict[str, list[dict[str, Any]]]:
+    """All that is memory, and nothing of what is beside it."""
+    return {
+        table.name: api.rows(f"SELECT * FROM {table.name} ORDER BY 1, 2") for table in CANONICAL
+    }
+
+
+def found(api: Api, query: str) -> list[str]:
+    return [row["id"] for row in api.read("/api/search", query=query)["results"]]
+
+
+def context(api: Api, directory: str = PROJECT_DIR) -> str:
+    return api.get("/api/context/inject", project_dir=directory).text
+
+
+def forget(api: Api, **given: Any) -> dict[str, Any]:
+    """As it is meant: looked at, then confirmed."""
+    seen = api.said("/api/forget", **given)
+    assert seen["forgotten"] is False
+    done = api.said("/api/forget", **given, confirm=seen["confirm"])
+    assert done["forgotten"] is True and done["counts"] == seen["counts"]
+    return done
+
+
+def exported(api: Api) -> str:
+    lines: list[bytes] = []
+    api.worker.store.export(lines.append)
+    return b"".join(lines).decode()
+
+
+# Gone, and back
+
+
+@pytest.mark.parametrize(
+    ("given", "words", "directory"),
+    [
+        ({"ids": [1, "S1", "P1"]}, ["flicker", "fuse", "lamp.py"], PROJECT_DIR),
+        ({"session": "one"}, ["flicker", "fuse", "door"], PROJECT_DIR),
+        ({"session": "1"}, ["flicker", "fuse", "door"], PROJECT_DIR),
+        ({"file": "src/door.py"}, ["door.py"], PROJECT_DIR),
+        ({"query": "bent fuse", "project": "harbor"}, ["bent"], PROJECT_DIR),
+        ({"project": "bakery"}, ["bread", "baked", "bakery"], BAKERY),
+    ],
+)
+def test_what_is_forgotten_is_gone_at_once_and_everywhere_and_undo_brings_it_back(
+    memory: Api, given: dict[str, Any], words: list[str], directory: str
+) -> None:
+    memory.start_session(payloads.session_start(session_id="later"), directory)
+    memory.catch_up()
+    before, text = everything(memory), context(memory, directory)
+    pages = {noun: memory.read(f"/api/{noun}") for noun in ("observations", "summaries", "prompts",
+                                                             "sessions")}  # fmt: skip
+    rendered = rendered_context(memory.layout, directory)
+    assert all(word in text + json.dumps(pages) for word in words)
+
+    done = forget(memory, **given)
+    for word in words:
+        assert found(memory, f'"{word}"') == []
+        for noun in pages:
+            assert word not in json.dumps(memory.read(f"/api/{noun}"))
+        assert word not in context(memory, directory)
+        assert word not in rendered_context(memory.layout, directory)
+        assert word not in exported(memory)
+        assert word not in json.dumps(everything(memory))
+
+    restored = memory.said("/api/forget/undo", undo=done["undo"])
+    assert restored["counts"] == done["counts"]
+    assert everything(memory) == before
+    assert {noun: memory.read(f"/api/{noun}") for noun in pages} == pages
+    assert context(memory, directory) == text
+    assert rendered_context(memory.layout, directory) == rendered
+    assert memory.rows("SELECT * FROM forgotten_rows") == memory.rows("SELECT * FROM tombstones")
+
+
+def test_other_memories_stay(memory: Api) -> None:
+    forget(memory, session="one")
+    assert "clock" in context(memory) and found(memory, "clock")
+    forget(memory, project="bakery")
+    assert "clock" in context(memory) and found(memory, "clock")
+    assert [p["name"] for p in memory.read("/api/projects")["projects"]] == ["harbor"]
+
+
+def test_a_preview_changes_nothing_and_says_what_would_go(memory: Api) -> None:
+    before = everything(memory)
+    seen = memory.said("/api/forget", file="src/lamp.py")
+    assert seen["counts"]["observations"] == 1 and seen["counts"]["sessions"] == 0
+    assert any(line.startswith("#1 ") for line in seen["examples"])
+    whole = memory.said("/api/forget", project="harbor")
+    assert whole["counts"] == {"sessions": 2, "observations": 3, "summaries": 3, "prompts": 3}
+    assert any(line.startswith("session 1 ") for line in whole["examples"])
+    assert everything(memory) == before
+
+
+def test_a_token_is_good_for_exactly_what_was_seen(memory: Api) -> None:
+    token = memory.said("/api/forget", session="one")["confirm"]
+    for other in ({"session": "two"}, {"ids": [1]}, {"project": "harbor"}):
+        assert memory.post("/api/forget", **other, confirm=token).status_code == 400
+    memory.have_turn("one", "One thing more", "It is done.")
+    answer = memory.post("/api/forget", session="one", confirm=token)
+    assert answer.status_code == 400 and "look again" in answer.json()["error"]
+    assert memory.post("/api/forget", session="one", confirm="").json()["forgotten"] is False
+
+
+def test_saying_it_twice_does_it_once(memory: Api) -> None:
+    done = forget(memory, ids=[1])
+    again = memory.said("/api/forget", ids=[1], confirm=done["undo"])
+    assert again == done
+    assert len(memory.read("/api/forgotten")["forgotten"]) == 1
+
+
+def test_without_a_token_undo_takes_back_the_last(memory: Api) -> None:
+    before = everything(memory)
+    forget(memory, ids=["S1"])
+    forget(memory, session="two")
+    forget(memory, project="harbor")
+    listed = memory.read("/api/forgotten")["forgotten"]
+    assert [one["counts"]["sessions"] for one in listed] == [1, 1, 0]
+    for _ in listed:
+        memory.said("/api/forget/undo")
+    assert everything(memory) == before
+    assert memory.post("/api/forget/undo").status_code == 404
+
+
+def test_a_memory_cannot_come_back_before_its_session_does(memory: Api) -> None:
+    before = everything(memory)
+    first = forget(memory, ids=[1])
+    second = forget(memory, session="one")
+    answer = memory.post("/api/forget/undo", undo=first["undo"])
+    assert answer.status_code == 400 and "undo that first" in answer.json()["error"]
+    memory.said("/api/forget/undo", undo=second["undo"])
+    memory.said("/api/forget/undo", undo=first["undo"])
+    assert everything(memory) == before
+
+
+def test_a_project_that_began_anew_takes_its_past_back(memory: Api) -> None:
+    forget(memory, project="bakery")
+    memory.have_turn("elsewhere", "Plant a tree", "Planted.", project_dir="/home/dev/garden")
+    memory.have_turn("four", "Bake a cake", "The cake is baked.", project_dir=BAKERY)
+    assert "bread" not in context(memory, BAKERY)
+    memory.said("/api/forget/undo")
+    text = context(memory, BAKERY)
+    assert "Bake bread" in text and "Bake a cake" in text
+    assert "bread" not in context(memory, "/home/dev/garden")
+
+
+def test_the_time_to_undo_runs_out_and_then_it_is_gone_from_the_file(tmp_path: Path) -> None:
+    with open_api(tmp_path / "data", CLAUDE_MEM_UNDO_HOURS="2") as api:
+        api.have_turn("one", "Hide the xylophone", "It is under the xylophone stairs.")
+        api.have_turn("two", "Wind the clock", "The clock is wound.")
+        done = forget(api, session="one")
+        assert done["until"] > done["at"]
+        api.worker.housekeeping.tick(api.clock.ms + HOUR)
+        assert api.read("/api/forgotten")["forgotten"]
+        api.worker.housekeeping.tick(api.clock.ms + 3 * HOUR)
+        assert api.read("/api/forgotten")["forgotten"] == []
+        assert api.post("/api/forget/undo", undo=done["undo"]).status_code == 404
+        database = api.layout.database
+    assert b"xylophon" not in database.read_bytes().lower()
+    assert b"wound" in database.read_bytes()
+
+
+# What must not come again
+
+
+def test_a_forgotten_session_is_not_recorded_again_by_late_hooks(memory: Api) -> None:
+    forget(memory, session="one")
+    before = everything(memory)
+    late = {"contentSessionId": "one", "project_dir": PROJECT_DIR}
+    assert (
+        memory.said("/api/sessions/observations", tool_name="Bash", **late)["status"] == "skipped"
+    )
+    assert memory.said("/api/sessions/summarize", **late)["status"] == "skipped"
+    assert memory.said("/api/sessions/init", prompt="Go on", **late)["status"] == "skipped"
+    memory.start_session(payloads.session_start("resume", session_id="one"))
+    memory.catch_up()
+    assert everything(memory) == before
+
+
+def test_a_turn_that_lost_a_memory_is_not_distilled_again(memory: Api) -> None:
+    forget(memory, ids=[1])
+    before = everything(memory)
+    prompt_id = memory.rows("SELECT prompt_id FROM user_prompts WHERE id = 1")[0]["prompt_id"]
+    late = {"contentSessionId": "one", "prompt_id": prompt_id}
+    memory.said("/api/sessions/summarize", last_assistant_message="A bent fuse again.", **late)
+    memory.catch_up()
+    after = everything(memory)
+    assert after["observations"] == before["observations"]
+    assert after["tool_events"] == before["tool_events"]
+    assert found(memory, "fuse") == ["S1"]
+
+
+def test_a_prompt_in_the_queue_goes_with_its_session(memory: Api) -> None:
+    about = {"contentSessionId": "five", "project_dir": PROJECT_DIR}
+    memory.said("/api/sessions/init", prompt="Sing", **about)
+    memory.said("/api/sessions/summarize", last_assistant_message="Sung.", **about)
+    done = forget(memory, session="five")
+    memory.catch_up()
+    assert found(memory, "sung") == []
+    memory.said("/api/forget/undo", undo=done["undo"])
+    memory.catch_up()
+    assert found(memory, "sung") == ["S5"]
+
+
+def transcript(path: Path, session: str, *said: tuple[str, str]) -> Path:
+    lines: list[dict[str, Any]] = []
+    for number, (asked, answered) in enumerate(said):
+        common = {"sessionId": session, "cwd": PROJECT_DIR,
+                  "timestamp": f"2025-11-15T08:0{number}:00.000Z"}  # fmt: skip
+        uuid = f"{number:08d}-0000-4000-8000-000000000000"
+        lines.append({"type": "user", "uuid": uuid, "promptId": uuid, **common,
+                      "message": {"role": "user", "content": asked}})  # fmt: skip
+        lines.append({"type": "assistant", "uuid": f"a{uuid[1:]}", **common,
+                      "message": {"role": "assistant", "content": [
+                          {"type": "text", "text": answered}]}})  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def read_in(api: Api, path: Path) -> int:
+    """Imports a transcript; how many turns were left out as forgotten."""
+    outcomes = [
+        api.worker.store.import_session(session).result()
+        for session in PastReader(path, api.worker.reader, 0).sessions()
+    ]
+    return sum(outcome.forgotten for outcome in outcomes)
+
+
+def test_a_forgotten_session_does_not_come_back_from_its_transcript_or_a_fork(
+    memory: Api, tmp_path: Path
+) -> None:
+    said = [("Tune the violin", "The violin is tuned."), ("And the cello", "The cello, too.")]
+    path = transcript(tmp_path / "t.jsonl", "strings", *said)
+    assert read_in(memory, path) == 0
+    assert found(memory, "violin")
+    done = forget(memory, session="strings")
+    assert read_in(memory, path) == 2
+    fork = transcript(tmp_path / "f.jsonl", "a-fork", *said, ("And the harp", "Tuned."))
+    assert read_in(memory, fork) == 2
+    assert found(memory, "violin") == [] and found(memory, "harp")
+    memory.said("/api/forget/undo", undo=done["undo"])
+    assert found(memory, "violin")
+
+
+def test_a_forgotten_memory_does_not_come_back_from_a_grown_transcript(
+    memory: Api, tmp_path: Path
+) -> None:
+    path = transcript(tmp_path / "t.jsonl", "strings", ("Tune the violin", "Not yet."))
+    read_in(memory, path)
+    forget(memory, query="violin")
+    with path.open("a") as file:
+        content = [{"type": "text", "text": "The violin is tuned."}]
+        line = {
+            "type": "assistant",
+            "uuid": "b",
+            "sessionId": "strings",
+            "cwd": PROJECT_DIR,
+            "timestamp": "2025-11-15T08:09:00.000Z",
+            "message": {"role": "assistant", "content": content},
+        }
+        file.write(json.dumps(line) + "\n")
+    assert read_in(memory, path) == 1
+    assert found(memory, "violin") == []
+
+
+def test_a_project_that_was_forgotten_is_not_filled_from_older_transcripts(
+    memory: Api, tmp_path: Path
+) -> None:
+    forget(memory, project="harbor")
+    older = transcript(tmp_path / "t.jsonl", "never-seen", ("Tune the violin", "Tuned."))
+    assert read_in(memory, older) == 1
+    assert found(memory, "violin") == []
+    memory.clock.ms += HOUR
+    memory.have_turn("new", "Begin anew", "Begun.")
+    assert found(memory, "begun")
+
+
+def test_an_older_export_does_not_bring_back_what_was_forgotten(
+    memory: Api, tmp_path: Path
+) -> None:
+    file = tmp_path / "all.jsonl"
+    file.write_text(exported(memory))
+    forget(memory, session="one")
+    forget(memory, ids=["S3"])
+    before = everything(memory)
+    restored = restore(memory.worker.store, file, Redactor())
+    assert restored.forgotten and not restored.added.total()
+    assert everything(memory) == before
+
+
+# By hand
+
+
+def test_what_is_said_by_hand_is_remembered_and_shows_no_session(memory: Api) -> None:
+    counts = memory.read("/api/stats")["database"]
+    saved = memory.said(
+        "/api/memories", text="Deploys go through the staging branch. Always.", type="decision",
+        concepts=["gotcha", "decision"], files=["deploy.sh"], project_dir=PROJECT_DIR,
+    )  # fmt: skip
+    assert saved["new"] is True
+    record = memory.read(f"/api/observation/{saved['id']}")
+    assert record["title"] == "Deploys go through the staging branch"
+    assert (record["type"], record["concepts"], record["files_read"], record["observer"]) == (
+        "decision", ["gotcha"], ["deploy.sh"], "person",
+    )  # fmt: skip
+    assert found(memory, "staging") == [str(saved["id"])]
+    assert "staging branch" in context(memory)
+    assert "staging branch" in rendered_context(memory.layout, PROJECT_DIR)
+    assert "hand" not in json.dumps(memory.read("/api/sessions"))
+    after = memory.read("/api/stats")["database"]
+    assert after["sessions"] == counts["sessions"]
+    assert after["observations"] == counts["observations"] + 1
+
+
+def test_the_same_said_twice_is_one_memory_until_it_is_forgotten(memory: Api) -> None:
+    about = {"text": "The lamp oil is in the cellar", "project_dir": PROJECT_DIR}
+    first = memory.said("/api/memories", **about)
+    assert memory.said("/api/memories", **about) == {"id": first["id"], "new": False}
+    assert memory.said("/api/memories", text="Another", project="bakery")["new"]
+    forget(memory, ids=[first["id"]])
+    again = memory.said("/api/memories", **about)
+    assert again["new"] is True and again["id"] != first["id"]
+    memory.said("/api/forget/undo")
+    assert len(found(memory, "cellar")) == 2
+
+
+def test_what_is_saved_after_a_project_was_forgotten_is_kept(memory: Api) -> None:
+    memory.said("/api/memories", text="The oven is hot", project="bakery")
+    forget(memory, project="bakery")
+    assert found(memory, "oven") == []
+    memory.said("/api/memories", text="The oven is cold", project_dir=BAKERY)
+    assert "oven is cold" in context(memory, BAKERY)
+    memory.said("/api/forget/undo")
+    assert len(found(memory, "oven")) == 2
+    memory.said("/api/memories", text="The oven is sold", project_dir=BAKERY)
+    assert len(found(memory, "oven")) == 3
+
+
+def test_private_text_and_secrets_said_by_hand_are_not_kept(memory: Api) -> None:
+    key = "sk-ant-api03-" + "Ab1" * 30
+    saved = memory.said(
+        "/api/memories", text=f"Use <private>the hidden door</private> and {key} there",
+        title="A <private>hidden</private> way", project_dir=PROJECT_DIR,
+    )  # fmt: skip
+    record = json.dumps(memory.read(f"/api/observation/{saved['id']}"))
+    assert "hidden" not in record and key not in record
+    assert key.encode() not in memory.bytes_on_disk()
+    answer = memory.post("/api/memories", text="<private>all</private>", project_dir=PROJECT_DIR)
+    assert answer.status_code == 400 and "private" in answer.json()["error"]
+
+
+def test_memory_by_hand_outlives_export_and_restore(memory: Api, tmp_path: Path) -> None:
+    memory.said("/api/memories", text="The oven is hot", project="bakery")
+    file = tmp_path / "all.jsonl"
+    file.write_text(exported(memory))
+    with open_api(tmp_path / "other") as other:
+        assert restore(other.worker.store, file, Redactor()).refused == 0
+        assert "hand" not in json.dumps(other.read("/api/sessions"))
+        assert len(other.read("/api/sessions")["items"]) == 3
+        assert found(other, "oven")
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+NAMES = ["ids", "session", "file", "query", "project", "confirm", "text", "title", "type",
+         "concepts", "files", "project_dir", "undo", "x"]  # fmt: skip
+LIKELY = st.sampled_from(["one", "1", "harbor", "lamp", "src", "decision", [1, "S1"], ["P1"]])
+
+
+@given(
+    path=st.sampled_from(["/api/forget", "/api/forget/undo", "/api/memories"]),
+    body=st.dictionaries(st.sampled_from(NAMES), LIKELY | JSON, max_size=4),
+)
+@settings(max_examples=200)
+def test_any_body_is_answered_or_clearly_refused(
+    memory: Api, path: str, body: dict[str, Any]
+) -> None:
+    answer = memory.request("POST", path, content=json.dumps(body).encode())
+    assert answer.status_code in (200, 400, 404), answer.text
+    assert answer.status_code == 200 or answer.json()["error"]
+    assert memory.count("sdk_sessions") >= 3  # nothing goes unconfirmed
+
+
+# The command
+
+
+def test_the_command_remembers_shows_forgets_and_brings_back(home: Home) -> None:
+    done = home.command("remember", "The lamp oil is in the cellar", "--concept", "gotcha")
+    assert done.returncode == 0, done.stderr
+    assert "Remembered as #1" in done.stdout
+    assert "already, as #1" in home.command("remember", "The lamp oil is in the cellar",
+                                            "--concept", "gotcha").stdout  # fmt: skip
+    seen = home.command("forget", "1")
+    assert "#1 The lamp oil" in seen.stdout and "Nothing is forgotten yet" in seen.stdout
+    command = seen.stdout.rsplit("claude-mem ", 1)[1].split()
+    assert "Forgotten: 1 observations" in home.command(*command).stdout
+    assert "Nothing found" in home.command("search", "cellar").stdout
+    assert "1 observations" in home.command("forget", "--list").stdout
+    assert "Remembered again" in home.command("forget", "--undo").stdout
+    assert "cellar" in home.command("search", "cellar").stdout
+    assert home.command("forget", "--query", "cellar", "--yes").returncode == 0
+    assert "Nothing found" in home.command("search", "cellar").stdout
+    for wrong in (["forget"], ["forget", "12x"], ["forget", "99", "--yes"], ["remember", " "],
+                  ["forget", "--undo", "nope"], ["forget", "--list", "1"]):  # fmt: skip
+        refused = home.command(*wrong)
+        assert refused.returncode == 1 and refused.stderr.startswith("claude-mem: "), wrong
+
+
+def test_the_index_of_a_forgotten_memory_goes_with_it(memory: Api) -> None:
+    forget(memory, session="one")
+    with closing(sqlite3.connect(memory.layout.database)) as connection:
+        documents = connection.execute("SELECT title FROM documents").fetchall()
+    assert not [title for (title,) in documents if "lamp" in title.lower()]
