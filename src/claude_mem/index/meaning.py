@@ -99,7 +99,8 @@ class Meaning:
             connection: sqlite3.Connection,
         ) -> tuple[int, list[vectors.Waiting], list[Document]]:
             generation = full_text.generation(connection)
-            waiting = vectors.waiting(connection, vectors.number_of(connection, model.id), chunk)
+            number = vectors.number_of(connection, model.id, model.dimension)
+            waiting = vectors.waiting(connection, number, chunk)
             return generation, waiting, load(connection, [row.document for row in waiting])
 
         generation, waiting, documents = store.read(read)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 BLOCK = 8_192
 LARGEST = 127
 NOBODY = -1
-FARTHEST = np.iinfo(np.uint16).max
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.int8]
@@ -46,7 +45,7 @@ class Likeness:
     cosines: NDArray[np.float32]
 
     def best(self, count: int) -> list[tuple[int, float]]:
-        """The likest first; of two that are equally like, the one that came first."""
+        """The likest first; of two that are equally like, the one with the lower id."""
         cosines = self.cosines
         if 0 < count < len(cosines):
             least = np.partition(cosines, len(cosines) - count)[len(cosines) - count]
@@ -54,11 +53,7 @@ class Likeness:
         else:
             chosen = np.arange(len(cosines))
         order = np.lexsort((self.documents[chosen], -cosines[chosen]))
-        return [
-            (int(self.documents[at]), float(cosines[at]))
-            for at in chosen[order][:count]
-            if self.documents[at] != NOBODY
-        ]
+        return [(int(self.documents[at]), float(cosines[at])) for at in chosen[order][:count]]
 
     def of(self, documents: list[int]) -> dict[int, float]:
         """Of these, those that were compared."""
@@ -70,10 +65,13 @@ NOTHING = Likeness(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 def together(found: list[Likeness]) -> Likeness:
-    return Likeness(
-        np.concatenate([one.documents for one in found]),
-        np.concatenate([one.cosines for one in found]),
-    )
+    """All of them, without gaps."""
+    documents = np.concatenate([one.documents for one in found])
+    cosines = np.concatenate([one.cosines for one in found])
+    there = documents != NOBODY
+    if there.all():
+        return Likeness(documents, cosines)
+    return Likeness(documents[there], cosines[there])
 
 
 class Asked:
@@ -143,7 +141,7 @@ class Shelf:
             at += count
 
     def take_out(self, documents: list[int]) -> None:
-        """Leaves gaps, which are like nothing."""
+        """Leaves gaps."""
         ids = np.array(documents, np.int64)
         self._empty(lambda block: np.isin(block, ids))
 
@@ -154,9 +152,7 @@ class Shelf:
 
     def _empty(self, which: Callable[[Ids], NDArray[np.bool_]]) -> None:
         for block in self._blocks:
-            gone = np.flatnonzero(which(block.ids[: block.used]))
-            block.ids[gone] = NOBODY
-            block.inverse[gone] = 0
+            block.ids[: block.used][which(block.ids[: block.used])] = NOBODY
 
     def compare(self, asked: Asked) -> Likeness:
         """All of them, exactly."""
@@ -177,7 +173,6 @@ class Shelf:
             distance = np.zeros(block.used, np.uint16)
             for plane, sign in zip(block.signs, signs, strict=True):
                 distance += np.bitwise_count(plane[used] ^ sign)
-            distance[block.ids[used] == NOBODY] = FARTHEST
             found.append(Likeness(block.ids[used], -distance.astype(np.float32)))
         return together(found)
 

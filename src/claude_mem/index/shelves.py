@@ -78,7 +78,7 @@ class Shelves:
     def _read_state(self, connection: sqlite3.Connection) -> State:
         return State(
             full_text.generation(connection),
-            vectors.number_of(connection, self._embedder.id),
+            vectors.number_of(connection, self._embedder.id, self._embedder.dimension),
             vectors.revision(connection),
             vectors.losses(connection),
         )

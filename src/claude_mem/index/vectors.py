@@ -83,9 +83,12 @@ def _put(
     )
 
 
-def number_of(connection: sqlite3.Connection, model: str) -> int:
-    """Under which a model's vectors are stored; NO_VECTOR when it has none."""
-    row = connection.execute("SELECT number FROM vector_models WHERE id = ?", (model,)).fetchone()
+def number_of(connection: sqlite3.Connection, model: str, dimension: int | None = None) -> int:
+    """Under which a model's vectors are stored; NO_VECTOR when it has none of this length."""
+    row = connection.execute(
+        "SELECT number FROM vector_models WHERE id = ? AND dimension = coalesce(?, dimension)",
+        (model, dimension),
+    ).fetchone()
     return NO_VECTOR if row is None else int(row[0])
 
 

@@ -38,7 +38,7 @@ class Embedding:
 
     async def settle(self) -> None:
         """Waits for what is running."""
-        if self._task is not None:
+        if self._task is not None and not self._task.done():
             await asyncio.wait([self._task])
 
     def release_if_idle(self) -> None:
