@@ -127,7 +127,11 @@ def _remember(store: Store, told: dict[str, Any]) -> Conversation:
         moment = _moment(talk[f"session_{number}_date_time"])
         moments.append(moment)
         lines = talk[f"session_{number}"]
-        ids = _remember_session(store, project, f"{name}-{number}", moment, lines)
+        memories = tuple(
+            Observation("discovery", title=line["speaker"], narrative=line["text"])
+            for line in lines
+        )
+        ids = remember_session(store, project, f"{name}-{number}", moment, memories)
         said |= dict(zip(ids, (line["dia_id"] for line in lines), strict=True))
     asked = tuple(
         Asked(qa["question"], frozenset(_EVIDENCE.findall(" ".join(qa["evidence"]))))
@@ -147,8 +151,12 @@ def _moment(text: str) -> datetime:
     return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
 
 
-def _remember_session(
-    store: Store, project: Project, session: str, moment: datetime, lines: list[dict[str, str]]
+def remember_session(
+    store: Store,
+    project: Project,
+    session: str,
+    moment: datetime,
+    memories: tuple[Observation, ...],
 ) -> list[int]:
     """As the worker does: an event ends the turn, its job is claimed, its memories are stored."""
     ms = int(moment.timestamp() * 1000)
@@ -157,18 +165,10 @@ def _remember_session(
     claimed = _done(store.claim_job())
     assert claimed is not None and claimed[1] is not None
     job, turn = claimed
-    made = Distillate(
-        Summary(),
-        tuple(
-            Observation("discovery", title=line["speaker"], narrative=line["text"])
-            for line in lines
-        ),
-        observer="bench",
-    )
-    assert _done(store.finish_job(job, turn, made))
-    memories = store.memories_of_session(recorded.session_db_id)["observations"]
-    assert isinstance(memories, list)
-    return [int(memory["id"]) for memory in memories if isinstance(memory, dict)]  # type: ignore[arg-type]
+    assert _done(store.finish_job(job, turn, Distillate(Summary(), memories, observer="bench")))
+    stored = store.memories_of_session(recorded.session_db_id)["observations"]
+    assert isinstance(stored, list)
+    return [int(memory["id"]) for memory in stored if isinstance(memory, dict)]  # type: ignore[arg-type]
 
 
 def _done(future: "Future[Any]") -> Any:
