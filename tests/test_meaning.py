@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.errors import EmbedderError
+from claude_mem.errors import BadInput, EmbedderError, NotFound
 from claude_mem.index import full_text, shelf, shelves
 from claude_mem.index.matches import Filters
 from claude_mem.index.meaning import Meaning
+from claude_mem.recall.related import related
 from claude_mem.server import client
 from claude_mem.store import Store
 from claude_mem.types import Observation, Project
@@ -119,6 +120,122 @@ def test_the_order_is_that_of_the_scores_and_stays(library: Story) -> None:
     first = look(library, "a slow login loop", meaning=by)
     assert [row.score for row in first.rows] == sorted((r.score for r in first.rows), reverse=True)
     assert look(library, "a slow login loop", meaning=meaning_by()) == first
+
+
+# What says the same
+
+
+def same(story: Story) -> list[tuple[int, int]]:
+    rows = story.rows(
+        "SELECT document / 4 AS a, twin / 4 AS b FROM twins WHERE document < twin ORDER BY a, b"
+    )
+    return [(row["a"], row["b"]) for row in rows]
+
+
+def test_observations_that_say_the_same_are_linked_and_shown_once(story: Story) -> None:
+    remember(story, "The login redirects in a loop", session="a")
+    remember(story, "Login redirect loop!", session="b")
+    remember(story, "The login is slow", session="c")
+    by = meaning_by()
+    fill(story, by)
+    assert same(story) == [(1, 2)]
+    for meaning in (by, None):
+        rows = look(story, "login redirect", meaning=meaning).rows
+        assert [(row.id, row.also) for row in rows] in (
+            [("2", ("1",)), ("3", ())],
+            [("1", ("2",)), ("3", ())],
+        )
+    assert story.column("SELECT count(*) FROM observations") == [3]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The login of pier 12 loops", "The login of pier 13 loops"),
+        ("The login loops", "The login of every customer of the dock in the north loops"),
+    ],
+)
+def test_what_differs_in_a_number_or_in_most_words_is_not_the_same(
+    story: Story, one: str, other: str
+) -> None:
+    remember(story, one, session="a")
+    remember(story, other, session="b")
+    fill(story, meaning_by())
+    assert same(story) == []
+
+
+def test_neither_another_project_nor_a_prompt_is_a_twin(story: Story) -> None:
+    remember(story, "The login loops", session="a", prompt="The login loops")
+    remember(story, "The login loops", session="b", project=Project("dock", "dock"))
+    fill(story, meaning_by())
+    assert same(story) == []
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 10])
+def test_twins_are_the_same_in_whatever_order_they_are_read(story: Story, chunk: int) -> None:
+    for number in range(4):
+        remember(story, "The login loops", session=f"s{number}")
+    by = meaning_by()
+    while by.fill_some(story.store, chunk):
+        pass
+    assert same(story) == [(a, b) for a in range(1, 5) for b in range(a + 1, 5)]
+    (row,) = look(story, "login", meaning=by).rows
+    assert len(row.also) == 3
+
+
+def test_a_revised_or_deleted_observation_loses_its_twins_and_the_other_stays(
+    story: Story,
+) -> None:
+    for name in ("a", "b", "c"):
+        remember(story, "The login loops", session=name)
+    by = meaning_by()
+    fill(story, by)
+    story.tell(stop("again", session_id="c", prompt_id=f"c-{story.now}"))
+    distil_as(story, ["The lantern is dark"])
+    story.store.delete_session(story.session_db_id("a")).result()
+    assert same(story) == []
+    assert titles(story, "login", meaning=by) == ["The login loops"]
+
+
+def test_a_filter_that_holds_back_the_one_shows_the_other(story: Story) -> None:
+    for name in ("a", "b"):
+        remember(story, "The login loops", session=name)
+    fill(story, meaning_by())
+    only = Filters(session=story.session_db_id("a"))
+    assert [(row.id, row.also) for row in look(story, "login", only).rows] == [("1", ())]
+
+
+# More like this
+
+
+def test_related_memories_are_those_that_mean_the_like(library: Story) -> None:
+    remember(library, "password again", session="more")
+    found = related(library.store, "1", meaning_by())
+    assert [row.title for row in found.rows] == ["password again"]
+    assert found.rows[0].score == pytest.approx(1, abs=0.01)
+    assert [row.id for row in related(library.store, "4", meaning_by()).rows] == ["1"]
+
+
+def test_related_memories_stay_within_the_project_and_pass_the_filters(story: Story) -> None:
+    remember(story, REDIRECT, session="a", prompt="login loop")
+    remember(story, REDIRECT, session="b", project=Project("dock", "dock"))
+    dock = story.store.find_project("dock")
+    by = meaning_by()
+    assert [row.id for row in related(story.store, "1", by).rows] == ["P1"]
+    assert [row.id for row in related(story.store, "P1", by).rows] == ["1"]
+    assert related(story.store, "1", by, Filters(kinds=("observation",))).rows == ()
+    elsewhere = related(story.store, "1", by, Filters(project_id=dock)).rows
+    assert [row.id for row in elsewhere] == ["2"]
+
+
+def test_related_says_when_there_is_more_and_when_there_is_no_such_memory(story: Story) -> None:
+    remember(story, *(f"login {number}" for number in range(4)))
+    assert related(story.store, "1", meaning_by(), limit=2).has_more
+    assert not related(story.store, "1", meaning_by(), limit=3).has_more
+    with pytest.raises(NotFound):
+        related(story.store, "77", meaning_by())
+    with pytest.raises(BadInput):
+        related(story.store, "login", meaning_by())
 
 
 # Vectors follow the memories

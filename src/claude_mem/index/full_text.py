@@ -10,7 +10,7 @@ import json
 import logging
 import sqlite3
 
-from claude_mem.index import vectors
+from claude_mem.index import twins, vectors
 from claude_mem.index.documents import KINDS, Document, document_id, load
 from claude_mem.index.words import TOKENIZER
 from claude_mem.store import Store
@@ -44,9 +44,10 @@ CREATE INDEX documents_by_project ON documents(project_id, created_at_epoch, ses
 CREATE VIRTUAL TABLE memory_text USING fts5({", ".join(COLUMNS)}, tokenize="{TOKENIZER}");
 CREATE TABLE index_version (version INTEGER NOT NULL, generation INTEGER NOT NULL);
 INSERT INTO index_version VALUES ({VERSION}, random());
-{vectors.TABLES.strip()}
+{vectors.TABLES.strip()};
+{twins.TABLES.strip()}
 """
-_NAMES = ("memory_text", "documents", "index_version", *vectors.NAMES)
+_NAMES = ("memory_text", "documents", "index_version", *vectors.NAMES, *twins.NAMES)
 _SOURCES = {
     "observation": "observations",
     "summary": "session_summaries",
@@ -87,6 +88,7 @@ def refresh(connection: sqlite3.Connection) -> int:
     for document in present:
         _insert(connection, document)
     vectors.mark(connection, documents, present)
+    twins.unlink(connection, documents)
     return waiting(connection) if len(marked) == CHUNK else 0
 
 

@@ -7,11 +7,11 @@ costs nothing; so whoever writes memories only leaves marks (`vectors`), which a
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from claude_mem.config import Settings
-from claude_mem.index import embedder, full_text, vectors
-from claude_mem.index.documents import Document, load
+from claude_mem.index import embedder, full_text, twins, vectors
+from claude_mem.index.documents import load
 from claude_mem.index.embedder import Embedder
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms
@@ -92,35 +92,39 @@ class Meaning:
             return self._load()[1].likeness(connection, text, project_id, also)
 
     def fill_some(self, store: Store, chunk: int = CHUNK) -> int:
-        """Makes vectors of some documents that wait for one; how many those were."""
+        """Makes vectors of some documents that wait for one, and links those that say the same;
+        how many those were."""
+        made = store.read(lambda c: self._make_some(c, chunk))
+        if made.waiting:
+            store.write(lambda c: self._keep(c, made)).result()
+        return len(made.waiting)
+
+    def _make_some(self, connection: sqlite3.Connection, chunk: int) -> "_Made":
         model, shelves = self._load()
-
-        def read(
-            connection: sqlite3.Connection,
-        ) -> tuple[int, list[vectors.Waiting], list[Document]]:
-            generation = full_text.generation(connection)
-            number = vectors.number_of(connection, model.id, model.dimension)
-            waiting = vectors.waiting(connection, number, chunk)
-            return generation, waiting, load(connection, [row.document for row in waiting])
-
-        generation, waiting, documents = store.read(read)
-        if not waiting:
-            return 0
+        generation = full_text.generation(connection)
+        number = vectors.number_of(connection, model.id, model.dimension)
+        waiting = vectors.waiting(connection, number, chunk)
+        documents = load(connection, [row.document for row in waiting])
+        rows = shelves.encode([document.told for document in documents])
+        found = {one.id: row.tobytes() for one, row in zip(documents, rows, strict=True)}
+        chosen = [at for at, one in enumerate(documents) if twins.may_have_twins(one.id)]
         with self._using:
-            made = shelves.encode([document.told for document in documents])
-        made_of = {
-            document.id: row.tobytes() for document, row in zip(documents, made, strict=True)
-        }
+            alike, seen = shelves.alike(
+                connection, [documents[at] for at in chosen], rows[chosen], twins.ALIKE, twins.MOST
+            )
+        return _Made(generation, waiting, found, _that_say_the_same(connection, alike), seen)
 
-        def write(connection: sqlite3.Connection) -> None:
-            if full_text.generation(connection) == generation:
-                number = vectors.register(connection, model.id, model.dimension)
-                vectors.fill(
-                    connection, number, [(row, made_of.get(row.document)) for row in waiting]
-                )
-
-        store.write(write).result()
-        return len(waiting)
+    def _keep(self, connection: sqlite3.Connection, made: "_Made") -> None:
+        """Unless it is of an index that is gone, or a text has changed since."""
+        if full_text.generation(connection) != made.generation:
+            return
+        model, _ = self._load()
+        number = vectors.register(connection, model.id, model.dimension)
+        filled = [(row, made.vectors.get(row.document)) for row in made.waiting]
+        good = vectors.fill(connection, number, filled)
+        others = {document for pair in made.twins for document in pair}
+        good |= vectors.unchanged(connection, others, made.seen)
+        twins.link(connection, [pair for pair in made.twins if good.issuperset(pair)])
 
     def _load(self) -> "tuple[Embedder, Shelves]":
         with self._using:
@@ -131,3 +135,25 @@ class Meaning:
                 made = self._load_embedder()
                 self._loaded = made, Shelves(made, self._read_ahead)
             return self._loaded
+
+
+class _Made(NamedTuple):
+    generation: int
+    waiting: list[vectors.Waiting]
+    vectors: dict[int, bytes]  # by document
+    twins: list[tuple[int, int]]
+    seen: int  # the revision up to which others were compared
+
+
+def _that_say_the_same(
+    connection: sqlite3.Connection, pairs: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    known = {one.id: one for one in load(connection, list({one for pair in pairs for one in pair}))}
+    return [
+        (one, other)
+        for one, other in pairs
+        if twins.may_have_twins(other)
+        and one in known
+        and other in known
+        and twins.say_the_same(known[one], known[other])
+    ]

@@ -164,6 +164,26 @@ class Shelf:
             found.append(Likeness(block.ids[used], cosines))
         return together(found)
 
+    def pairs(self, ids: Ids, rows: Rows, least: float, most: int) -> list[tuple[int, int]]:
+        """Who of these is at least so like whom of the shelf, the likest of each; nobody is like
+        itself."""
+        ours, inverse = rows.astype(np.float32), _inverse_lengths(rows)
+        found: list[list[Likeness]] = [[NOTHING] for _ in ids]
+        for block in self._blocks:
+            assert block.rows is not None
+            used = slice(block.used)
+            cosines = ours @ block.rows[used].astype(np.float32).T
+            cosines *= inverse[:, None] * block.inverse[used]
+            cosines[ids[:, None] == block.ids[used]] = 0
+            for at in np.flatnonzero((cosines >= least).any(axis=1)):
+                like = np.flatnonzero(cosines[at] >= least)
+                found[at].append(Likeness(block.ids[used][like], cosines[at][like]))
+        return [
+            (int(one), other)
+            for one, likest in zip(ids, found, strict=True)
+            for other, _ in together(likest).best(most)
+        ]
+
     def distances(self, asked: Asked) -> Likeness:
         """All of them, by how many signs are others."""
         found = [NOTHING]

@@ -120,14 +120,27 @@ def waiting(connection: sqlite3.Connection, model: int, limit: int) -> list[Wait
 
 def fill(
     connection: sqlite3.Connection, model: int, made: Iterable[tuple[Waiting, bytes | None]]
-) -> None:
+) -> set[int]:
     """Stores what was made of texts that have not changed since; None: there was no text."""
+    stored: set[int] = set()
     for row, vector in made:
         same = connection.execute(
             "DELETE FROM vectors WHERE revision = ? AND document = ?", (row.revision, row.document)
         )
         if same.rowcount and vector is not None:
             _put(connection, [(row.document, row.project_id, model, vector)])
+            stored.add(row.document)
+    return stored
+
+
+def unchanged(connection: sqlite3.Connection, documents: Iterable[int], since: int) -> set[int]:
+    """Those whose text is the one that it was at that revision."""
+    rows = connection.execute(
+        "SELECT document FROM vectors WHERE revision <= ?"
+        " AND document IN (SELECT value FROM json_each(?))",
+        (since, json.dumps(list(documents))),
+    )
+    return {row[0] for row in rows}
 
 
 def losses(connection: sqlite3.Connection) -> int:

@@ -10,6 +10,8 @@ from typing import cast
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.matches import Filters
 from claude_mem.index.meaning import Meaning
+from claude_mem.recall.related import ROWS as RELATED_ROWS
+from claude_mem.recall.related import related
 from claude_mem.recall.search import MARKS, ORDERS, ROWS, Found, Order, search
 from claude_mem.recall.timeline import DEPTH, Timeline, read_anchor, timeline, timeline_by_query
 from claude_mem.store import StoreReader
@@ -21,6 +23,7 @@ Given = Mapping[str, Json]
 FILTERS = ("project", "type", "obs_type", "concepts", "files", "dateStart", "dateEnd", "session",
            "status")  # fmt: skip
 SEARCH = ("query", *FILTERS, "limit", "offset", "orderBy")
+RELATED = ("anchor", *FILTERS, "limit")
 TIMELINE = ("anchor", "query", *FILTERS, "depth_before", "depth_after")
 LARGEST_PAGE, LARGEST_OFFSET, LARGEST_DEPTH, LARGEST_BATCH = 200, 10_000, 200, 500
 LARGEST_LIST = 100
@@ -64,6 +67,22 @@ def asked_timeline(
     if anchor:
         return timeline(store, anchor, before, after, allowed)
     return timeline_by_query(store, query or "", now, before, after, allowed, meaning)
+
+
+def asked_related(
+    store: StoreReader, given: Given, now: datetime, meaning: Meaning | None
+) -> Found:
+    """`related`, by its parameters."""
+    known(given, RELATED)
+    if meaning is None:
+        raise BadInput("memories are not read for their meaning: CLAUDE_MEM_EMBEDDER is none")
+    return related(
+        store,
+        text(given, "anchor") or "",
+        meaning,
+        filters(store, given, now),
+        number(given, "limit", RELATED_ROWS, 1, LARGEST_PAGE),
+    )
 
 
 def asked_memories(store: StoreReader, given: Given) -> list[tuple[str, Record]]:

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Literal
 
 from claude_mem.errors import EmbedderError
-from claude_mem.index import full_text, matches
-from claude_mem.index.matches import Filters, Match
+from claude_mem.index import full_text, matches, twins
+from claude_mem.index.documents import document_id, kind_of, memory_id_of
+from claude_mem.index.matches import Filters, Match, Traits
 from claude_mem.index.meaning import Meaning
 from claude_mem.recall.question import Question, read_question, telling_forms
 from claude_mem.recall.ranking import WEIGHTS, Scores, Weights, rank
@@ -25,6 +26,11 @@ ROWS = 40
 MARKS = {"observation": "", "summary": "S", "prompt": "P"}
 
 
+def name_of(kind: str, memory_id: int) -> str:
+    """12, S3 or P4."""
+    return f"{MARKS[kind]}{memory_id}"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A memory in the index that is shown: enough to choose by."""
@@ -39,11 +45,11 @@ class Row:
     project: str
     session_db_id: int
     score: float
+    also: tuple[str, ...] = ()  # that say the same, and were found too
 
     @property
     def id(self) -> str:
-        """12, S3 or P4."""
-        return f"{MARKS[self.kind]}{self.memory_id}"
+        return name_of(self.kind, self.memory_id)
 
     def record(self) -> dict[str, Json]:
         return {
@@ -59,6 +65,7 @@ class Row:
             "project": self.project,
             "session_db_id": self.session_db_id,
             "score": round(self.score, 3),
+            "also": list(self.also),
         }
 
 
@@ -121,11 +128,33 @@ def _find(
         )
     question = with_occasions(connection, question, filters.project_id)
     ranked = rank(connection, question, filters, offset + limit + 1, weights, meaning)
+    ranked, also = _shown_once(connection, ranked)
     if order != "relevance":
         down = order == "date_desc"
         ranked.sort(key=lambda one: (one[0].created_at_epoch, one[0].document), reverse=down)
     scores = {one.document: score for one, score in ranked[offset : offset + limit + 1]}
-    return as_rows(connection, matches.get(connection, list(scores)), scores)
+    rows = as_rows(connection, matches.get(connection, list(scores)), scores)
+    return [replace(row, also=also.get(document_id(row.kind, row.memory_id), ())) for row in rows]
+
+
+def _shown_once(
+    connection: sqlite3.Connection, ranked: list[tuple[Traits, float]]
+) -> tuple[list[tuple[Traits, float]], dict[int, tuple[str, ...]]]:
+    """Of those that say the same the best, and the names of the others."""
+    places = {traits.document: place for place, (traits, _) in enumerate(ranked)}
+    same = twins.of(connection, places)
+    kept, also = [], {}
+    gone: set[int] = set()
+    for traits, score in ranked:
+        document = traits.document
+        if document in gone:
+            continue
+        others = [one for one in same.get(document, ()) if one in places and one not in gone]
+        later = [one for one in others if places[one] > places[document]]
+        gone.update(later)
+        kept.append((traits, score))
+        also[document] = tuple(name_of(kind_of(one), memory_id_of(one)) for one in later)
+    return kept, also
 
 
 def with_occasions(

@@ -52,6 +52,17 @@ async def recent(request: Request) -> Response:
     return await _search(request, given, as_text)
 
 
+async def related(request: Request) -> Response:
+    """GET /api/related: more like this"""
+    given, as_text = _parameters(request)
+    found, now = await _ask(
+        request, lambda w, now: parameters.asked_related(w.store, given, now, w.meaning)
+    )
+    if as_text:
+        return PlainTextResponse(search_text(found, now.tzinfo))
+    return JSONResponse(found_record(found))
+
+
 async def _search_by(request: Request, name: str, alias: str | None = None) -> Response:
     given, as_text = _parameters(request)
     if alias and alias in given:
@@ -144,6 +155,7 @@ routes = [
     Route("/api/search/by-concept", by_concept),
     Route("/api/search/by-type", by_type),
     Route("/api/recent", recent),
+    Route("/api/related", related),
     Route("/api/timeline", timeline),
     Route("/api/timeline/by-query", timeline_by_query),
     Route("/api/observations/batch", batch, methods=["POST"]),

@@ -50,8 +50,8 @@ BY_NAME = {table.name: table for table in CANONICAL}
 # A virtual table stands for its shadow tables.
 DERIVED = (
     "schema_migrations", "transcripts", "unindexed", "documents", "memory_text", "index_version",
-    "vectors", "vector_models", "vector_losses", "forgotten", "forgotten_rows", "tombstones",
-    "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
+    "vectors", "vector_models", "vector_losses", "twins", "forgotten", "forgotten_rows",
+    "tombstones", "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
 )  # fmt: skip
 _SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
 
