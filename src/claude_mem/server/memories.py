@@ -60,8 +60,17 @@ async def stats(request: Request) -> JSONResponse:
             "rejected": len(spool.rejected(worker.settings.layout)),
         },
         "observer": worker.observer.name,
+        "meaning": await asyncio.to_thread(_meaning, worker),
         "mcp": {"loaded": endpoint.is_loaded},
     })  # fmt: skip
+
+
+def _meaning(worker: Worker) -> dict[str, Json] | None:
+    if worker.meaning is None:
+        return None
+    done, every = worker.meaning.progress(worker.store)
+    return {"embedder": worker.meaning.id, "read": done, "memories": every,
+            "loaded": worker.meaning.is_loaded}  # fmt: skip
 
 
 def _database(worker: Worker) -> dict[str, Json]:
