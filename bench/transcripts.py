@@ -1,9 +1,10 @@
 """Past sessions imported into a fresh store, and questions asked of what is remembered.
 
-    python bench/transcripts.py --sessions DIR --questions FILE
+    python -m bench.transcripts --sessions DIR --questions FILE
 
 DIR holds transcripts as the client writes them; FILE a JSON object per line with `session_id`,
-`question` and `answer_terms`. A hit is a returned memory of that session that holds all terms.
+`question` and `answer_terms`. A hit is a returned memory of that session that holds all terms: by
+words alone, by words and meaning, by meaning alone.
 Printed first, to be read by a person: observations and contexts drawn with a fixed seed.
 """
 
@@ -16,15 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench.meaning import read_all
 from claude_mem.cli.history import processes
 from claude_mem.cli.replay import payloads
 from claude_mem.config import Layout
 from claude_mem.index import full_text
+from claude_mem.index.documents import kind_of, memory_id_of
+from claude_mem.index.meaning import Meaning
 from claude_mem.install.launcher import write_launcher
 from claude_mem.recall.context import build_context
 from claude_mem.recall.search import search
@@ -61,15 +65,17 @@ def main() -> int:
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--replay", type=int, default=8, help="sessions to play through the hooks")
     asked.add_argument("--quiet", action="store_true", help="print figures only")
+    asked.add_argument("--questions-only", action="store_true", help="neither timing nor replay")
     given = asked.parse_args()
     files = find_transcripts([given.sessions])
     with tempfile.TemporaryDirectory(prefix="claude-mem-bench-") as place:
         store = _imported(Path(place) / "memory", files)
         with store:
-            if not given.quiet:
+            if not (given.quiet or given.questions_only):
                 _show(store, files, given.seed, Path(place))
-            _measure(files, Path(place))
-            _replay(store, files, given.replay, given.seed, Path(place))
+            if not given.questions_only:
+                _measure(files, Path(place))
+                _replay(store, files, given.replay, given.seed, Path(place))
             _ask(store, files, _questions(given.questions))
     return 0
 
@@ -201,27 +207,41 @@ def _records(value: Json) -> list[Record]:
 # What is found
 
 
-def _ask(store: Store, files: list[Path], questions: list[Question]) -> None:
-    ranks: list[int | None] = []
-    within = 0
+Hit = tuple[str, int]  # kind, memory id
+Way = Callable[[str], list[Hit]]
+
+
+def _ways(store: Store, meaning: Meaning) -> dict[str, Way]:
     now = datetime.now(UTC)
+
+    def fused(text: str, asked: Meaning | None = meaning) -> list[Hit]:
+        rows = search(store, text, now, meaning=asked).rows
+        return [(row.kind, row.memory_id) for row in rows if row.kind in KINDS]
+
+    def meant(text: str) -> list[Hit]:
+        likeness = store.read(lambda c: meaning.likeness(c, text))
+        hits = [(kind_of(one), memory_id_of(one)) for one, _ in likeness.best(100)]
+        return [hit for hit in hits if hit[0] in KINDS][:40]
+
+    return {"words": lambda text: fused(text, None), "both": fused, "meaning": meant}
+
+
+def _ask(store: Store, files: list[Path], questions: list[Question]) -> None:
+    meaning = read_all(store)
+    print(f"\nread by {meaning.id}")
+    ways = _ways(store, meaning)
+    ranks: dict[str, list[int | None]] = {way: [] for way in ways}
+    within = 0
     costs: list[int] = []
-    print()
     for question in questions:
-        rows = [row for row in search(store, question.text, now).rows if row.kind in KINDS]
-        texts = [_text(store, row.kind, row.memory_id) for row in rows]
-        own = [(rank, text) for rank, (text, session) in enumerate(texts, 1)
-               if session == question.session_id]  # fmt: skip
-        rank = next((rank for rank, text in own if _holds(text, question.terms)), None)
-        ranks.append(rank)
-        first = "\n".join(text for _, text in own).encode()[: 4 * FEW_TOKENS]
-        enough = _holds(first.decode("utf-8", "ignore"), question.terms)
-        within += enough
-        if rank is not None:
-            shown = "\n".join(f"{row.id} {row.title}" for row in rows)
-            costs.append(estimate_tokens(shown) + estimate_tokens(texts[rank - 1][0]))
-        mark = "" if enough else ", not within 1000 tokens"
-        print(f"  {'rank ' + str(rank) if rank else 'not found'}{mark}: {question.text[:80]}")
+        for way, asked in ways.items():
+            texts = [_text(store, *hit) for hit in asked(question.text)]
+            ranks[way].append(_rank(texts, question))
+            if way == "both":
+                within += _within_few_tokens(texts, question)
+                costs += _cost(texts, ranks[way][-1])
+        shown = ", ".join(f"{way} {ranks[way][-1] or '-':>2}" for way in ways)
+        print(f"  {shown}: {question.text[:70]}")
     if costs:
         print(f"tokens read to hold an answer (rows and the hit's text), median: "
               f"{statistics.median(costs):.0f}")  # fmt: skip
@@ -229,10 +249,36 @@ def _ask(store: Store, files: list[Path], questions: list[Question]) -> None:
     memory = _memory_tokens(store)
     print(f"memory {memory:,} tokens, text {said:,}, files {size:,} bytes: "
           f"{100 * 4 * memory / size:.2f}% of the files")  # fmt: skip
-    hits = [sum(rank is not None and rank <= top for rank in ranks) for top in (1, 5, 10)]
+    for way, found in ranks.items():
+        hits = [sum(rank is not None and rank <= top for rank in found) for top in (1, 5, 10)]
+        print(f"{way:>8}: hits @1 {hits[0]} @5 {hits[1]} @10 {hits[2]} of {len(questions)}")
+    pairs = zip(ranks["words"], ranks["both"], strict=True)
+    lost = sum(bool(a and a <= 5) and not (b and b <= 5) for a, b in pairs)
     share = 100 * memory / max(1, said)
-    print(f"hits @1 {hits[0]} @5 {hits[1]} @10 {hits[2]} of {len(questions)}, "
-          f"within 1000 tokens {within}, memory {share:.1f}% of text")  # fmt: skip
+    print(f"lost by meaning from the first 5: {lost}; within 1000 tokens {within}, "
+          f"memory {share:.1f}% of text")  # fmt: skip
+
+
+Told = list[tuple[str, str]]  # texts of memories, and their sessions
+
+
+def _rank(texts: Told, question: Question) -> int | None:
+    return next(
+        (rank for rank, (text, session) in enumerate(texts, 1)
+         if session == question.session_id and _holds(text, question.terms)), None,
+    )  # fmt: skip
+
+
+def _within_few_tokens(texts: Told, question: Question) -> bool:
+    own = "\n".join(text for text, session in texts if session == question.session_id)
+    return _holds(own.encode()[: 4 * FEW_TOKENS].decode("utf-8", "ignore"), question.terms)
+
+
+def _cost(texts: Told, rank: int | None) -> list[int]:
+    if rank is None:
+        return []
+    shown = "\n".join(text.partition("\n")[0][:120] for text, _ in texts)
+    return [estimate_tokens(shown) + estimate_tokens(texts[rank - 1][0])]
 
 
 def _holds(text: str, terms: Iterable[str]) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from claude_mem.index.matches import Filters
+from claude_mem.index.meaning import Meaning
 from claude_mem.recall.search import Found, search
 from claude_mem.types import Distillate, Event, Observation, Project, Summary
 from tests.story import Story
@@ -49,14 +50,22 @@ def distil_as(
     ]
 
 
-def look(story: Story, query: str, filters: Filters | None = None, limit: int = 40) -> Found:
+def look(
+    story: Story,
+    query: str,
+    filters: Filters | None = None,
+    limit: int = 40,
+    meaning: Meaning | None = None,
+) -> Found:
     now = datetime.fromtimestamp(story.now / 1000, UTC)
-    return search(story.store, query, now, filters or Filters(), limit)
+    return search(story.store, query, now, filters or Filters(), limit, meaning=meaning)
 
 
-def titles(story: Story, query: str, filters: Filters | None = None) -> list[str]:
+def titles(
+    story: Story, query: str, filters: Filters | None = None, meaning: Meaning | None = None
+) -> list[str]:
     """Of what is found, the best first."""
-    return [row.title for row in look(story, query, filters).rows]
+    return [row.title for row in look(story, query, filters, meaning=meaning).rows]
 
 
 def ids(story: Story, query: str, filters: Filters | None = None) -> list[str]:

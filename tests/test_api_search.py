@@ -66,7 +66,7 @@ def test_nothing_found_is_said_plainly(api: Api) -> None:
 
 def test_filters_go_by_the_names_of_the_seeds(api: Api) -> None:
     assert found(api, query="relay", project="dock") == ["S3", "P3"]
-    assert found(api, query="relay", type="prompts") == ["P3", "P1"]
+    assert found(api, query="relay", type="prompts") == ["P1", "P3"]
     assert found(api, query="relay", type="observations", obs_type="change") == ["1"]
     assert found(api, files="beacon.py", obs_type="change") == ["2"]
     assert found(api, query="relay", session="two") == ["S3", "P3"]

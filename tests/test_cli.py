@@ -125,7 +125,8 @@ def test_context_with_a_payload_answers_as_the_hook_does(remembering: Home) -> N
         capture_output=True,
         env=remembering.env(),
     )
-    assert "Files edited: light.py" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+    given = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "Files edited: light.py" in given
 
 
 def test_the_old_names_of_the_hooks_do_what_the_launcher_does(home: Home) -> None:

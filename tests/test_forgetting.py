@@ -239,7 +239,7 @@ def test_a_prompt_in_the_queue_goes_with_its_session(memory: Api) -> None:
     assert found(memory, "sung") == []
     memory.said("/api/forget/undo", undo=done["undo"])
     memory.catch_up()
-    assert found(memory, "sung") == ["S5"]
+    assert found(memory, "sung") == ["S5", "P5"]
 
 
 def transcript(path: Path, session: str, *said: tuple[str, str]) -> Path:

@@ -365,6 +365,7 @@ def test_an_event_moves_the_time_of_its_session_forward_and_never_back(story: St
 OF_A_SESSION = (
     "sdk_sessions", "user_prompts", "tool_events", "observations", "session_summaries",
     "observation_events", "summary_events", "pending_messages", "documents", "memory_text",
+    "vectors",
 )  # fmt: skip
 
 

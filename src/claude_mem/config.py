@@ -101,6 +101,29 @@ SETTINGS: tuple[Setting, ...] = (
         int,
         largest=86400,
     ),
+    Setting(
+        "CLAUDE_MEM_EMBEDDER",
+        "static",
+        "what finds memories by meaning: static ships with the package; onnx and fastembed need "
+        "the extra semantic; endpoint sends texts to the URL below; none: by words alone",
+        choices=("static", "onnx", "fastembed", "endpoint", "none"),
+    ),
+    Setting(
+        "CLAUDE_MEM_EMBEDDER_MODEL",
+        "",
+        "for onnx a directory with model.onnx and tokenizer.json, else the model's name",
+    ),
+    Setting(
+        "CLAUDE_MEM_EMBEDDER_URL",
+        "",
+        "for endpoint: where embeddings are asked for, like http://127.0.0.1:11434/api/embed "
+        "(Ollama) or https://host/v1/embeddings (OpenAI's way)",
+    ),
+    Setting(
+        "CLAUDE_MEM_EMBEDDER_KEY_FILE",
+        "",
+        "for endpoint: a file that holds the key to send; empty: none is sent",
+    ),
     Setting("CLAUDE_CODE_PATH", "", "the Claude Code command; empty: found on the PATH"),
     Setting(
         "CLAUDE_MEM_WORKER_PORT",

@@ -42,6 +42,7 @@ SHUTDOWN_SECONDS = 4.0
 def main(arguments: list[str]) -> int:
     settings, wrong = load_usable_settings(os.environ)
     layout = settings.layout
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy, when it comes, is a guest here too
     os.umask(0o077)
     layout.create()
     _log_to_file(settings)

@@ -6,6 +6,7 @@ ClaudeMemError
 │   ├── ForeignDatabase   a file that claude-mem did not create: never written to
 │   ├── NewerDatabase     made by a newer claude-mem: never downgraded
 │   └── DamagedDatabase   not readable as a database
+├── EmbedderError         a model for meaning that cannot be loaded or does not answer
 ├── BadInput              a payload or request that makes no sense; carries the field
 ├── NotFound              an id that is not there
 ├── AmbiguousProject      a project name that means several; carries the choices
@@ -36,6 +37,10 @@ class NewerDatabase(StoreError):
 
 
 class DamagedDatabase(StoreError):
+    pass
+
+
+class EmbedderError(ClaudeMemError):
     pass
 
 

@@ -19,6 +19,7 @@ from claude_mem.cli.output import (
 )
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
+from claude_mem.index.meaning import open_meaning
 from claude_mem.recall.context import build_context
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.server.client import running_worker
@@ -55,6 +56,7 @@ def status(settings: Settings, as_json: bool) -> None:
         counts = store.counts() if store else {}
         dead = store.dead_letters() if store else []
         observer = describe(settings, os.environ, store, now_ms())
+        read = _read_by_meaning(settings, store) if store else None
     report: dict[str, Json] = {
         "worker": running["worker"] if running else None,
         "data_dir": str(layout.root),
@@ -62,12 +64,21 @@ def status(settings: Settings, as_json: bool) -> None:
         "queue": dict(queue),
         "observer": observer,
         "database": dict(counts),
+        "meaning": read,
         "dead_letters": list(dead),
     }
     if as_json:
         print_json(report)
     else:
         _print_status(report)
+
+
+def _read_by_meaning(settings: Settings, store: StoreReader) -> dict[str, Json] | None:
+    meaning = open_meaning(settings)
+    if meaning is None:
+        return None
+    done, every = meaning.progress(store)
+    return {"embedder": meaning.id, "read": done, "memories": every}
 
 
 def _print_status(report: dict[str, Json]) -> None:
@@ -86,6 +97,7 @@ def _print_status(report: dict[str, Json]) -> None:
         projects = counted(counts["projects"], "project")
         pairs.append(("memory", f"{observations}, {summaries} of {sessions} in {projects}"))
         pairs.append(("queue", in_words(queue)))
+        pairs.append(("meaning", _meaning_line(report["meaning"])))
     else:
         pairs.append(("memory", NOTHING_YET))
     observer = report["observer"]
@@ -100,6 +112,12 @@ def _print_status(report: dict[str, Json]) -> None:
         for letter in dead:
             assert isinstance(letter, dict)
             click.echo(letter_line(letter))
+
+
+def _meaning_line(read: Json) -> str:
+    if not isinstance(read, dict):
+        return "none: search goes by words alone"
+    return f"{read['read']} of {read['memories']} memories read by {read['embedder']}"
 
 
 def letter_line(letter: Record) -> str:

@@ -1,4 +1,4 @@
-"""search, timeline and reindex: finding a memory again, and mending what finds it."""
+"""search, timeline, related and reindex: finding a memory again, and mending what finds it."""
 
 import re
 import sys
@@ -12,9 +12,10 @@ from claude_mem.cli.store import open_store_for_import
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import full_text
+from claude_mem.index.meaning import open_meaning
 from claude_mem.index.words import pieces, plain_text, stem
 from claude_mem.recall.compact import Show, search_text, timeline_text
-from claude_mem.recall.parameters import asked_search, asked_timeline
+from claude_mem.recall.parameters import asked_related, asked_search, asked_timeline
 from claude_mem.recall.question import read_question
 from claude_mem.recall.timeline import read_anchor
 from claude_mem.server.search import found_record, timeline_record
@@ -59,7 +60,7 @@ def search(
     given |= {names.get(name, name): value for name, value in options.items() if value is not None}
     now = datetime.now().astimezone()
     with reading(settings) as store:
-        found = asked_search(store, given, now) if store else None
+        found = asked_search(store, given, now, open_meaning(settings)) if store else None
     if as_json:
         print_json(found_record(found) if found else {"results": []})
     elif found is None:
@@ -86,11 +87,35 @@ def timeline(
     with reading(settings) as store:
         if store is None:
             raise NotFound(NOTHING_YET)
-        found = asked_timeline(store, given, now)
+        found = asked_timeline(store, given, now, open_meaning(settings))
     if as_json:
         print_json(timeline_record(found))
     else:
         click.echo(timeline_text(found, now.tzinfo, _marker(where, now)))
+
+
+@click.command()
+@click.argument("anchor")
+@click.option("--project", help="In this project, by name or key, instead of its own.")
+@click.option("--type", "type_", help=f"{', '.join(OBSERVATION_TYPES)}, summaries or prompts.")
+@click.option("--limit", help="How many rows; 10 unless told.")
+@as_json_option
+@click.pass_obj
+def related(
+    settings: Settings, /, anchor: str, type_: str | None, as_json: bool, **options: str | None
+) -> None:
+    """Memories that mean something like one: 12, S3 or P4."""
+    given: dict[str, Json] = {"anchor": anchor, "type": type_, **options}
+    now = datetime.now().astimezone()
+    with reading(settings) as store:
+        if store is None:
+            raise NotFound(NOTHING_YET)
+        wanted = {name: value for name, value in given.items() if value is not None}
+        found = asked_related(store, wanted, now, open_meaning(settings))
+    if as_json:
+        print_json(found_record(found))
+    else:
+        click.echo(search_text(found, now.tzinfo))
 
 
 def _joined(words: tuple[str, ...]) -> str:
@@ -121,6 +146,9 @@ def reindex(settings: Settings) -> None:
         raise NotFound(NOTHING_YET)
     with open_store_for_import(settings) as store:
         click.echo(f"indexed {counted(full_text.rebuild(store), 'memory')}")
+        meaning = open_meaning(settings)
+        while meaning is not None and meaning.fill_some(store):
+            pass
 
 
-commands = [search, timeline, reindex]
+commands = [search, timeline, related, reindex]

@@ -78,6 +78,13 @@ class Document:
     def indexed(self) -> tuple[str, ...]:
         return tuple(searchable(part) for part in self._parts)
 
+    @property
+    def told(self) -> str:
+        """What an embedder reads: the words, without names of files and concepts."""
+        text = self.text
+        parts = (text.title, text.subtitle, text.body, text.facts)
+        return "\n".join(part for part in parts if part)
+
 
 def document_id(kind: str, memory_id: int) -> int:
     return memory_id * _STEP + KINDS.index(kind)

@@ -10,13 +10,14 @@ import json
 import logging
 import sqlite3
 
+from claude_mem.index import twins, vectors
 from claude_mem.index.documents import KINDS, Document, document_id, load
 from claude_mem.index.words import TOKENIZER
 from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
 
-VERSION = 2  # another one rebuilds the index at the next write: raise it when words are split anew
+VERSION = 3  # another one rebuilds the index at the next write: raise it when words are split anew
 CHUNK = 500  # a transaction of some tenths of a second at most
 
 COLUMNS = ("title", "subtitle", "body", "facts", "files", "concepts")
@@ -41,9 +42,12 @@ CREATE INDEX documents_by_place ON documents(session_id, place);
 CREATE INDEX documents_by_time ON documents(created_at_epoch, session_id, place);
 CREATE INDEX documents_by_project ON documents(project_id, created_at_epoch, session_id, place);
 CREATE VIRTUAL TABLE memory_text USING fts5({", ".join(COLUMNS)}, tokenize="{TOKENIZER}");
-CREATE TABLE index_version (version INTEGER NOT NULL);
-INSERT INTO index_version VALUES ({VERSION})
+CREATE TABLE index_version (version INTEGER NOT NULL, generation INTEGER NOT NULL);
+INSERT INTO index_version VALUES ({VERSION}, random());
+{vectors.TABLES.strip()};
+{twins.TABLES.strip()}
 """
+_NAMES = ("memory_text", "documents", "index_version", *vectors.NAMES, *twins.NAMES)
 _SOURCES = {
     "observation": "observations",
     "summary": "session_summaries",
@@ -80,8 +84,11 @@ def refresh(connection: sqlite3.Connection) -> int:
             f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", (chosen,)
         )
     # Upwards: FTS5 writes out what it has gathered whenever a rowid is less than the one before.
-    for document in sorted(load(connection, documents), key=lambda document: document.id):
+    present = sorted(load(connection, documents), key=lambda document: document.id)
+    for document in present:
         _insert(connection, document)
+    vectors.mark(connection, documents, present)
+    twins.unlink(connection, documents)
     return waiting(connection) if len(marked) == CHUNK else 0
 
 
@@ -96,14 +103,20 @@ def is_current(connection: sqlite3.Connection) -> bool:
     names = {
         row[0]
         for row in connection.execute(
-            "SELECT name FROM sqlite_master WHERE name IN"
-            " ('documents', 'memory_text', 'index_version')"
+            "SELECT name FROM sqlite_master WHERE name IN (SELECT value FROM json_each(?))",
+            (json.dumps(_NAMES),),
         )
     }
-    if len(names) < 3:
+    if len(names) < len(_NAMES):
         return False
     row = connection.execute("SELECT version FROM index_version").fetchone()
     return row is not None and row[0] == VERSION
+
+
+def generation(connection: sqlite3.Connection) -> int:
+    """Another one after every rebuild."""
+    found: int = connection.execute("SELECT generation FROM index_version").fetchone()[0]
+    return found
 
 
 def waiting(connection: sqlite3.Connection) -> int:
@@ -120,7 +133,7 @@ def count(connection: sqlite3.Connection) -> int:
 
 
 def _start_anew(connection: sqlite3.Connection) -> None:
-    for table in ("memory_text", "documents", "index_version"):
+    for table in _NAMES:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
     for statement in _TABLES.split(";\n"):
         connection.execute(statement)

@@ -116,7 +116,8 @@ async def _search(call: Call) -> str:
     given = _in_project(call)
     if given is None:
         return fenced(f"Nothing is remembered of this project yet. {_OTHERS}")
-    found = await call.read(lambda store: asked_search(store, given, call.now))
+    meaning = call.worker.meaning
+    found = await call.read(lambda store: asked_search(store, given, call.now, meaning))
     hint = [] if found.rows or "project" not in given else [_OTHERS]
     return fenced(search_text(found, call.now.tzinfo), *hint)
 
@@ -130,7 +131,8 @@ async def _timeline(call: Call) -> str:
     if given is None:
         return fenced(f"Nothing is remembered of this project yet. {_OTHERS}")
     asked = given
-    found = await call.read(lambda store: asked_timeline(store, asked, call.now))
+    meaning = call.worker.meaning
+    found = await call.read(lambda store: asked_timeline(store, asked, call.now, meaning))
     hint = [] if found or "project" not in asked else [_OTHERS]
     return fenced(timeline_text(found, call.now.tzinfo), *hint)
 

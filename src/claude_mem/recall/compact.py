@@ -31,6 +31,8 @@ def search_text(found: Found, zone: tzinfo | None, show: Show = str) -> str:
         lines.append("\nThere is more: say offset.")
     if found.waiting:
         lines.append(f"\n{found.waiting} memories are not indexed yet: ask again soon.")
+    if found.words_alone:
+        lines.append(f"\nFound by words alone: {found.words_alone}")
     return "\n".join(lines)
 
 
@@ -67,8 +69,12 @@ def _grouped(rows: Sequence[Row], zone: tzinfo | None, show: Show) -> list[str]:
 
 
 def _line(row: Row, moment: datetime, show: Show) -> str:
-    mark = f"#{row.id}" if row.kind == "observation" else row.id
-    return f"{mark} {moment:%H:%M} {row.type}: {show(flat(row.title))} (~{row.tokens}t)"
+    line = f"{_mark(row.id)} {moment:%H:%M} {row.type}: {show(flat(row.title))} (~{row.tokens}t)"
+    return line + (f", also {' '.join(map(_mark, row.also))}" if row.also else "")
+
+
+def _mark(name: str) -> str:
+    return f"#{name}" if name.isdecimal() else name
 
 
 def _moment(row: Row, zone: tzinfo | None) -> datetime:

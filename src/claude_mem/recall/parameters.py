@@ -9,6 +9,9 @@ from typing import cast
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.matches import Filters
+from claude_mem.index.meaning import Meaning
+from claude_mem.recall.related import ROWS as RELATED_ROWS
+from claude_mem.recall.related import related
 from claude_mem.recall.search import MARKS, ORDERS, ROWS, Found, Order, search
 from claude_mem.recall.timeline import DEPTH, Timeline, read_anchor, timeline, timeline_by_query
 from claude_mem.store import StoreReader
@@ -20,6 +23,7 @@ Given = Mapping[str, Json]
 FILTERS = ("project", "type", "obs_type", "concepts", "files", "dateStart", "dateEnd", "session",
            "status")  # fmt: skip
 SEARCH = ("query", *FILTERS, "limit", "offset", "orderBy")
+RELATED = ("anchor", *FILTERS, "limit")
 TIMELINE = ("anchor", "query", *FILTERS, "depth_before", "depth_after")
 LARGEST_PAGE, LARGEST_OFFSET, LARGEST_DEPTH, LARGEST_BATCH = 200, 10_000, 200, 500
 LARGEST_LIST = 100
@@ -32,7 +36,9 @@ _KINDS = {
 _NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prompts"}
 
 
-def asked_search(store: StoreReader, given: Given, now: datetime) -> Found:
+def asked_search(
+    store: StoreReader, given: Given, now: datetime, meaning: Meaning | None = None
+) -> Found:
     """`search`, by its parameters."""
     known(given, SEARCH)
     return search(
@@ -43,10 +49,13 @@ def asked_search(store: StoreReader, given: Given, now: datetime) -> Found:
         number(given, "limit", ROWS, 1, LARGEST_PAGE),
         number(given, "offset", 0, 0, LARGEST_OFFSET),
         _order(given),
+        meaning=meaning,
     )
 
 
-def asked_timeline(store: StoreReader, given: Given, now: datetime) -> Timeline | None:
+def asked_timeline(
+    store: StoreReader, given: Given, now: datetime, meaning: Meaning | None = None
+) -> Timeline | None:
     """`timeline`, by its parameters: an anchor, or a query that finds one."""
     known(given, TIMELINE)
     anchor, query = text(given, "anchor"), text(given, "query")
@@ -57,7 +66,23 @@ def asked_timeline(store: StoreReader, given: Given, now: datetime) -> Timeline 
     allowed = filters(store, given, now)
     if anchor:
         return timeline(store, anchor, before, after, allowed)
-    return timeline_by_query(store, query or "", now, before, after, allowed)
+    return timeline_by_query(store, query or "", now, before, after, allowed, meaning)
+
+
+def asked_related(
+    store: StoreReader, given: Given, now: datetime, meaning: Meaning | None
+) -> Found:
+    """`related`, by its parameters."""
+    known(given, RELATED)
+    if meaning is None:
+        raise BadInput("memories are not read for their meaning: CLAUDE_MEM_EMBEDDER is none")
+    return related(
+        store,
+        text(given, "anchor") or "",
+        meaning,
+        filters(store, given, now),
+        number(given, "limit", RELATED_ROWS, 1, LARGEST_PAGE),
+    )
 
 
 def asked_memories(store: StoreReader, given: Given) -> list[tuple[str, Record]]:

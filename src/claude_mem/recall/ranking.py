@@ -1,8 +1,9 @@
 """Which memories answer a question best: the one place where that is decided.
 
-Full text gives candidates and a score for each (bm25). Then memories that stand beside each other
-in a session lend each other score; longer ones, those whose title the question names, and those
-of the time that it speaks of are lifted. Another source of scores (vectors) joins in `_own_scores`.
+Full text gives candidates and a score for each (bm25), vectors give candidates and a cosine; both
+are brought to a scale from 0 to 1 and blended. Then memories that stand beside each other in a
+session lend each other score; longer ones, those whose title the question names, and those of the
+time that it speaks of are lifted. Ties go to the newer memory, then to the lower id.
 """
 
 import math
@@ -10,13 +11,18 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from claude_mem.index import full_text, matches
 from claude_mem.index.documents import kind_of
 from claude_mem.index.matches import Filters, Traits
+from claude_mem.index.meaning import Meaning
 from claude_mem.index.words import stem
 from claude_mem.recall.question import Question, Word
 from claude_mem.recall.times import Span
+
+if TYPE_CHECKING:
+    from claude_mem.index.shelf import Likeness
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,8 @@ class Weights:
 
     # bm25, by column: title, subtitle, body, facts, files, concepts. Chosen.
     columns: matches.Weights = (2.0, 1.5, 1.0, 1.0, 1.0, 0.5)
+    meaning: float = 0.4  # of the blend, the rest is full text. Tuned
+    like: float = 0.5  # the cosine from which on a memory answers without a shared word. Seen
     # What a memory gives to the next and second next, and to the previous and second previous.
     forward: tuple[float, ...] = (0.5, 0.2)  # Tuned
     backward: tuple[float, ...] = (0.3, 0.2)  # Tuned
@@ -69,25 +77,37 @@ class Known:
         return self.count > MANY and self.weight < math.log(2)
 
 
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    traits: dict[int, Traits]  # by document
+    scores: Scores  # the best first
+
+
 def rank(
     connection: sqlite3.Connection,
     question: Question,
     filters: Filters,
     wanted: int,
     weights: Weights = WEIGHTS,
+    meaning: Meaning | None = None,
 ) -> list[tuple[Traits, float]]:
     """The best first, at least `wanted` where there are so many; noise is left out."""
-    own = _own_scores(connection, question, filters, wanted, weights)
-    scores = {traits.document: score for traits, score in own}
-    lent = _lend(connection, scores, weights)
-    everyone = [traits for traits, _ in own]
+    limit = max(CANDIDATES, 2 * wanted)
+    found = _by_words(connection, question, filters, limit, weights)
+    if meaning is not None:
+        also = found.scores
+        likeness = meaning.likeness(connection, question.text, filters.project_id, also)
+        near = _near(connection, likeness, question, filters, limit, weights)
+        found = _blend(found, near, likeness, weights)
+    lent = _lend(connection, found.scores, weights)
+    everyone = list(found.traits.values())
     if question.is_sentence:
-        others = [document for document in lent if document not in scores]
+        others = [document for document in lent if document not in found.scores]
         everyone += matches.traits(connection, others, filters)
     lift = _lifting(question, weights)
     ranked = [
-        (traits, (scores.get(traits.document, 0.0) + lent.get(traits.document, 0.0)) * lift(traits))
-        for traits in everyone
+        (one, (found.scores.get(one.document, 0.0) + lent.get(one.document, 0.0)) * lift(one))
+        for one in everyone
     ]
     ranked.sort(key=lambda one: (-one[1], -one[0].created_at_epoch, one[0].document))
     if ranked and question.is_sentence:
@@ -96,29 +116,73 @@ def rank(
     return ranked
 
 
-def _own_scores(
+def _by_words(
     connection: sqlite3.Connection,
     question: Question,
     filters: Filters,
-    wanted: int,
+    limit: int,
     weights: Weights,
-) -> list[tuple[Traits, float]]:
-    """What the memories themselves say of it, the best first; without the noise."""
+) -> Candidates:
+    """What the memories themselves say of it, from 0 to 1; without the noise."""
     known = _look_up(connection, question)
     expression = _expression(question, known)
     if not expression:
-        return []
-    limit = max(CANDIDATES, 2 * wanted)
+        return Candidates({}, {})
     found = matches.best(connection, expression, weights.columns, filters, limit)
     shares = _shares(known)
     common = sum(word.weight for word in known if word.count and word.documents is None)
     mass = sum(word.weight for word in known if not word.word.is_time) or 1.0
-    kept = []
+    kept: dict[int, Traits] = {}
+    scores: Scores = {}
     for traits, score in found:
         share = (shares.get(traits.document, 0.0) + common) / mass
         if share >= weights.least or question.phrases:
-            kept.append((traits, score + share))  # bm25 tells nothing apart in a tiny memory
-    return kept
+            kept[traits.document] = traits
+            scores[traits.document] = score + share  # bm25 tells nothing apart in a tiny memory
+    best = max(scores.values(), default=1.0)
+    return Candidates(kept, {document: score / best for document, score in scores.items()})
+
+
+def _near(
+    connection: sqlite3.Connection,
+    likeness: "Likeness",
+    question: Question,
+    filters: Filters,
+    limit: int,
+    weights: Weights,
+) -> dict[int, Traits]:
+    """The likest that pass, where likeness is enough."""
+    if question.phrases or question.excluded:
+        return {}
+    wider = limit
+    while True:
+        best = likeness.best(wider)
+        like = [document for document, cosine in best if cosine >= weights.like]
+        passing = matches.traits(connection, like, filters)
+        if len(passing) >= limit or len(like) < wider:
+            return {traits.document: traits for traits in passing}
+        wider *= 8
+
+
+def _blend(
+    found: Candidates, near: dict[int, Traits], likeness: "Likeness", weights: Weights
+) -> Candidates:
+    best = [cosine for _, cosine in likeness.best(CANDIDATES)]
+    if not best:
+        return found
+    traits = found.traits | near
+    lowest, highest = max(best[-1], 0.0), max(best[0], weights.like)
+    cosines = likeness.of(list(traits))
+
+    def score(document: int) -> float:
+        cosine = min(max(cosines.get(document, 0.0), lowest), highest)
+        meant = (cosine - lowest) / ((highest - lowest) or 1.0)
+        said = found.scores.get(document, 0.0)
+        return (1 - weights.meaning) * said + weights.meaning * meant
+
+    scores = {document: score(document) for document in traits}
+    order = sorted(scores, key=lambda document: (-scores[document], document))
+    return Candidates(traits, {document: scores[document] for document in order})
 
 
 def _look_up(connection: sqlite3.Connection, question: Question) -> list[Known]:

@@ -1,12 +1,16 @@
 """Search, the first of the three steps: which memories there are, in few words and by id."""
 
+import logging
 import sqlite3
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-from claude_mem.index import full_text, matches
-from claude_mem.index.matches import Filters, Match
+from claude_mem.errors import EmbedderError
+from claude_mem.index import full_text, matches, twins
+from claude_mem.index.documents import document_id, kind_of, memory_id_of
+from claude_mem.index.matches import Filters, Match, Traits
+from claude_mem.index.meaning import Meaning
 from claude_mem.recall.question import Question, read_question, telling_forms
 from claude_mem.recall.ranking import WEIGHTS, Scores, Weights, rank
 from claude_mem.recall.tokens import tokens_of_bytes
@@ -14,10 +18,17 @@ from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.types import Json
 
+log = logging.getLogger("claude_mem.search")
+
 Order = Literal["relevance", "date_desc", "date_asc"]
 ORDERS: tuple[Order, ...] = ("relevance", "date_desc", "date_asc")
 ROWS = 40
 MARKS = {"observation": "", "summary": "S", "prompt": "P"}
+
+
+def name_of(kind: str, memory_id: int) -> str:
+    """12, S3 or P4."""
+    return f"{MARKS[kind]}{memory_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +45,11 @@ class Row:
     project: str
     session_db_id: int
     score: float
+    also: tuple[str, ...] = ()  # that say the same, and were found too
 
     @property
     def id(self) -> str:
-        """12, S3 or P4."""
-        return f"{MARKS[self.kind]}{self.memory_id}"
+        return name_of(self.kind, self.memory_id)
 
     def record(self) -> dict[str, Json]:
         return {
@@ -54,6 +65,7 @@ class Row:
             "project": self.project,
             "session_db_id": self.session_db_id,
             "score": round(self.score, 3),
+            "also": list(self.also),
         }
 
 
@@ -63,6 +75,7 @@ class Found:
     rows: tuple[Row, ...]
     has_more: bool
     waiting: int  # memories that the index has yet to read
+    words_alone: str | None = None  # why meaning could not be asked
 
 
 def search(
@@ -74,6 +87,7 @@ def search(
     offset: int = 0,
     order: Order = "relevance",
     weights: Weights = WEIGHTS,
+    meaning: Meaning | None = None,
 ) -> Found:
     """Without a question, the newest that pass the filters."""
     question = read_question(query, now)
@@ -83,9 +97,15 @@ def search(
             return Found(query, (), False, full_text.waiting(connection))
         if query and question.is_empty and not filters:
             return Found(query, (), False, 0)  # no memory can hold it; that is not asking for all
-        found = _find(connection, question, filters, limit, offset, order, weights)
+        trouble = None
+        try:
+            found = _find(connection, question, filters, limit, offset, order, weights, meaning)
+        except EmbedderError as error:
+            trouble = str(error)
+            log.warning("searching by words alone: %s", trouble)
+            found = _find(connection, question, filters, limit, offset, order, weights, None)
         waiting = full_text.waiting(connection)
-        return Found(query, tuple(found[:limit]), len(found) > limit, waiting)
+        return Found(query, tuple(found[:limit]), len(found) > limit, waiting, trouble)
 
     return store.read(work)
 
@@ -98,6 +118,7 @@ def _find(
     offset: int,
     order: Order,
     weights: Weights,
+    meaning: Meaning | None,
 ) -> list[Row]:
     """One more than asked for, where there are more."""
     if question.is_empty:
@@ -106,12 +127,34 @@ def _find(
             connection, matches.newest(connection, filters, limit + 1, offset, oldest=oldest)
         )
     question = with_occasions(connection, question, filters.project_id)
-    ranked = rank(connection, question, filters, offset + limit + 1, weights)
+    ranked = rank(connection, question, filters, offset + limit + 1, weights, meaning)
+    ranked, also = _shown_once(connection, ranked)
     if order != "relevance":
         down = order == "date_desc"
         ranked.sort(key=lambda one: (one[0].created_at_epoch, one[0].document), reverse=down)
     scores = {one.document: score for one, score in ranked[offset : offset + limit + 1]}
-    return as_rows(connection, matches.get(connection, list(scores)), scores)
+    rows = as_rows(connection, matches.get(connection, list(scores)), scores)
+    return [replace(row, also=also.get(document_id(row.kind, row.memory_id), ())) for row in rows]
+
+
+def _shown_once(
+    connection: sqlite3.Connection, ranked: list[tuple[Traits, float]]
+) -> tuple[list[tuple[Traits, float]], dict[int, tuple[str, ...]]]:
+    """Of those that say the same the best, and the names of the others."""
+    places = {traits.document: place for place, (traits, _) in enumerate(ranked)}
+    same = twins.of(connection, places)
+    kept, also = [], {}
+    gone: set[int] = set()
+    for traits, score in ranked:
+        document = traits.document
+        if document in gone:
+            continue
+        others = [one for one in same.get(document, ()) if one in places and one not in gone]
+        later = [one for one in others if places[one] > places[document]]
+        gone.update(later)
+        kept.append((traits, score))
+        also[document] = tuple(name_of(kind_of(one), memory_id_of(one)) for one in later)
+    return kept, also
 
 
 def with_occasions(

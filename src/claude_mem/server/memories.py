@@ -62,8 +62,17 @@ async def stats(request: Request) -> JSONResponse:
         },
         "observer": worker.choice.used,
         "observing": await asyncio.to_thread(worker.observing),
+        "meaning": await asyncio.to_thread(_meaning, worker),
         "mcp": {"loaded": endpoint.is_loaded},
     })  # fmt: skip
+
+
+def _meaning(worker: Worker) -> dict[str, Json] | None:
+    if worker.meaning is None:
+        return None
+    done, every = worker.meaning.progress(worker.store)
+    return {"embedder": worker.meaning.id, "read": done, "memories": every,
+            "loaded": worker.meaning.is_loaded}  # fmt: skip
 
 
 def _database(worker: Worker) -> dict[str, Json]:

@@ -15,7 +15,6 @@ from claude_mem.recall.compact import records_text, search_text, timeline_text
 from claude_mem.recall.search import Found
 from claude_mem.recall.timeline import Timeline
 from claude_mem.server.requests import read_object
-from claude_mem.store import StoreReader
 from claude_mem.types import Json
 from claude_mem.worker.worker import Worker
 
@@ -53,6 +52,17 @@ async def recent(request: Request) -> Response:
     return await _search(request, given, as_text)
 
 
+async def related(request: Request) -> Response:
+    """GET /api/related: more like this"""
+    given, as_text = _parameters(request)
+    found, now = await _ask(
+        request, lambda w, now: parameters.asked_related(w.store, given, now, w.meaning)
+    )
+    if as_text:
+        return PlainTextResponse(search_text(found, now.tzinfo))
+    return JSONResponse(found_record(found))
+
+
 async def _search_by(request: Request, name: str, alias: str | None = None) -> Response:
     given, as_text = _parameters(request)
     if alias and alias in given:
@@ -63,7 +73,9 @@ async def _search_by(request: Request, name: str, alias: str | None = None) -> R
 
 
 async def _search(request: Request, given: dict[str, Json], as_text: bool) -> Response:
-    found, now = await _ask(request, lambda s, now: parameters.asked_search(s, given, now))
+    found, now = await _ask(
+        request, lambda w, now: parameters.asked_search(w.store, given, now, w.meaning)
+    )
     if as_text:
         return PlainTextResponse(search_text(found, now.tzinfo))
     return JSONResponse(found_record(found))
@@ -82,7 +94,9 @@ async def timeline_by_query(request: Request) -> Response:
 async def _timeline(request: Request, without: str) -> Response:
     given, as_text = _parameters(request)
     parameters.known(given, [name for name in parameters.TIMELINE if name != without])
-    found, now = await _ask(request, lambda s, now: parameters.asked_timeline(s, given, now))
+    found, now = await _ask(
+        request, lambda w, now: parameters.asked_timeline(w.store, given, now, w.meaning)
+    )
     if as_text:
         return PlainTextResponse(timeline_text(found, now.tzinfo))
     return JSONResponse(timeline_record(found))
@@ -92,16 +106,16 @@ async def batch(request: Request) -> Response:
     """POST /api/observations/batch"""
     body = await read_object(request)
     as_text = _takes_text(body.pop("format", None))
-    found, _ = await _ask(request, lambda store, _: parameters.asked_memories(store, body))
+    found, _ = await _ask(request, lambda w, _: parameters.asked_memories(w.store, body))
     if as_text:
         return PlainTextResponse(records_text(found))
     return JSONResponse([record for _, record in found])
 
 
-async def _ask(request: Request, work: Callable[[StoreReader, datetime], T]) -> tuple[T, datetime]:
+async def _ask(request: Request, work: Callable[[Worker, datetime], T]) -> tuple[T, datetime]:
     worker: Worker = request.app.state.worker
     now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
-    return await asyncio.to_thread(work, worker.store, now), now
+    return await asyncio.to_thread(work, worker, now), now
 
 
 def _parameters(request: Request) -> tuple[dict[str, Json], bool]:
@@ -121,11 +135,12 @@ def _takes_text(wanted: Json) -> bool:
 
 
 def found_record(found: Found) -> dict[str, Json]:
-    return {
+    record: dict[str, Json] = {
         "results": [row.record() for row in found.rows],
         "hasMore": found.has_more,
         "notIndexed": found.waiting,
     }
+    return record | ({"wordsAlone": found.words_alone} if found.words_alone else {})
 
 
 def timeline_record(found: Timeline | None) -> dict[str, Json]:
@@ -140,6 +155,7 @@ routes = [
     Route("/api/search/by-concept", by_concept),
     Route("/api/search/by-type", by_type),
     Route("/api/recent", recent),
+    Route("/api/related", related),
     Route("/api/timeline", timeline),
     Route("/api/timeline/by-query", timeline_by_query),
     Route("/api/observations/batch", batch, methods=["POST"]),

@@ -13,6 +13,7 @@ from claude_mem import __version__
 from claude_mem.config import Settings
 from claude_mem.hook import trouble
 from claude_mem.index import full_text
+from claude_mem.index.meaning import open_meaning
 from claude_mem.observer import LocalObserver
 from claude_mem.observer.choice import Choice, choose
 from claude_mem.privacy import Redactor
@@ -30,6 +31,7 @@ from claude_mem.worker.contexts import (
     rendered_context,
 )
 from claude_mem.worker.dialect import Reader
+from claude_mem.worker.embedding import Embedding
 from claude_mem.worker.feed import Feed
 from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.intake import Drained, Intake
@@ -57,6 +59,8 @@ class Worker:
         self.settings, self.store, self.clock = settings, store, clock
         self.transcripts = transcripts  # where the client keeps its own
         full_text.keep(store)
+        self.meaning = open_meaning(settings, clock)
+        self.embedding = Embedding(settings.layout, store, self.meaning, clock)
         self.feed = Feed()
         self.activity = Activity(settings.layout)
         self.projects = Projects(Path(home) if (home := os.environ.get("HOME")) else None)
@@ -109,7 +113,14 @@ class Worker:
         return describe(self.settings, os.environ, self.store, self.clock(), self.choice)
 
     async def run(self, outdated: Callable[[], bool]) -> None:
-        """Until cancelled or outdated: sleeps until something comes, or something is due."""
+        """Until cancelled or outdated."""
+        try:
+            await self._run(outdated)
+        finally:
+            self.embedding.stop()
+
+    async def _run(self, outdated: Callable[[], bool]) -> None:
+        """Sleeps until something comes, or something is due."""
         await asyncio.wrap_future(self.store.free_all_leases())
         await self.use_observer(self.settings)
         kept_house = 0
@@ -123,8 +134,10 @@ class Worker:
                 await self.refiner.start_due()
                 await self.refiner.clean_up()
                 await self._index_rest()
+                self.embedding.start_if_due()
                 if self.clock() - kept_house >= SAFETY_SCAN_SECONDS * 1000:
                     kept_house = self.clock()
+                    self.embedding.release_if_idle()
                     if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
                         await self.catch_up()
                     if self.activity.is_processing and not self.store.has_open_turn():

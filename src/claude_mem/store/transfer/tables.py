@@ -50,6 +50,7 @@ BY_NAME = {table.name: table for table in CANONICAL}
 # A virtual table stands for its shadow tables.
 DERIVED = (
     "schema_migrations", "transcripts", "unindexed", "documents", "memory_text", "index_version",
+    "vectors", "vector_models", "vector_losses", "twins",
     "forgotten", "forgotten_rows", "tombstones",
     "refinements", "observer_usage", "observer_breakers",
     "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",

@@ -1,0 +1,16 @@
+"""The embedder of the settings, over a whole store, for benchmarks."""
+
+import os
+
+from claude_mem.config import load_settings
+from claude_mem.index.meaning import Meaning, open_meaning
+from claude_mem.store import Store
+
+
+def read_all(store: Store) -> Meaning:
+    """Every memory has its vector; CLAUDE_MEM_EMBEDDER and its kin say whose."""
+    meaning = open_meaning(load_settings(os.environ))
+    assert meaning is not None, "CLAUDE_MEM_EMBEDDER is none"
+    while meaning.fill_some(store):
+        pass
+    return meaning

@@ -1,0 +1,159 @@
+"""What texts mean: the embedder and all that it needs, loaded when somebody asks.
+
+Loading brings numpy and the model, some tens of megabytes. Until then, and after `release`, this
+costs nothing; so whoever writes memories only leaves marks (`vectors`), which are worked off here.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from claude_mem.config import Settings
+from claude_mem.index import embedder, full_text, twins, vectors
+from claude_mem.index.documents import load
+from claude_mem.index.embedder import Embedder
+from claude_mem.store import Store, StoreReader
+from claude_mem.store.clock import Clock, now_ms
+
+if TYPE_CHECKING:
+    from claude_mem.index.shelf import Likeness
+    from claude_mem.index.shelves import Shelves
+
+CHUNK = 256
+READ_AHEAD = 500  # waiting documents that a question may read by itself
+
+
+def open_meaning(settings: Settings, clock: Clock = now_ms) -> "Meaning | None":
+    """As the settings want it; None where they want none."""
+    identity = embedder.identify(settings)
+    if identity is None:
+        return None
+    read_ahead = READ_AHEAD if settings.text("CLAUDE_MEM_EMBEDDER") == "static" else 0
+    return Meaning(identity, lambda: embedder.load(settings), read_ahead, clock)
+
+
+class Meaning:
+    def __init__(
+        self,
+        identity: str,
+        load_embedder: Callable[[], Embedder],
+        read_ahead: int = READ_AHEAD,
+        clock: Clock = now_ms,
+    ) -> None:
+        self.id = identity
+        self._load_embedder, self._read_ahead, self._clock = load_embedder, read_ahead, clock
+        self._using = threading.RLock()
+        self._loaded: tuple[Embedder, Shelves] | None = None
+        self._used_at = 0
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._loaded is not None
+
+    def release_if_idle(self, since_ms: int) -> bool:
+        """Whether nobody had used it since, and its memory was given back."""
+        with self._using:
+            idle = self.is_loaded and self._used_at < since_ms
+            if idle:
+                self._loaded = None
+            return idle
+
+    def waiting(self, store: StoreReader, most: int) -> int:
+        """How many documents wait for their vector, up to so many."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            if not full_text.is_current(connection):
+                return 0
+            return len(vectors.waiting(connection, vectors.number_of(connection, self.id), most))
+
+        return store.read(work)
+
+    def progress(self, store: StoreReader) -> vectors.Progress:
+        """How many documents have a vector of this model, and how many there are."""
+
+        def work(connection: sqlite3.Connection) -> vectors.Progress:
+            if not full_text.is_current(connection):
+                return vectors.Progress(0, full_text.waiting(connection))
+            return vectors.progress(connection, vectors.number_of(connection, self.id))
+
+        return store.read(work)
+
+    def likeness(
+        self,
+        connection: sqlite3.Connection,
+        text: str,
+        project_id: int | None = None,
+        also: Iterable[int] = (),
+    ) -> "Likeness":
+        """Of a project's documents, or of all, to a text: of the nearest at least, and of `also`
+        where they have a vector."""
+        with self._using:
+            return self._load()[1].likeness(connection, text, project_id, also)
+
+    def fill_some(self, store: Store, chunk: int = CHUNK) -> int:
+        """Makes vectors of some documents that wait for one, and links those that say the same;
+        how many those were."""
+        made = store.read(lambda c: self._make_some(c, chunk))
+        if made.waiting:
+            store.write(lambda c: self._keep(c, made)).result()
+        return len(made.waiting)
+
+    def _make_some(self, connection: sqlite3.Connection, chunk: int) -> "_Made":
+        model, shelves = self._load()
+        generation = full_text.generation(connection)
+        number = vectors.number_of(connection, model.id, model.dimension)
+        waiting = vectors.waiting(connection, number, chunk)
+        documents = load(connection, [row.document for row in waiting])
+        rows = shelves.encode([document.told for document in documents])
+        found = {one.id: row.tobytes() for one, row in zip(documents, rows, strict=True)}
+        chosen = [at for at, one in enumerate(documents) if twins.may_have_twins(one.id)]
+        with self._using:
+            alike, seen = shelves.alike(
+                connection, [documents[at] for at in chosen], rows[chosen], twins.ALIKE, twins.MOST
+            )
+        return _Made(generation, waiting, found, _that_say_the_same(connection, alike), seen)
+
+    def _keep(self, connection: sqlite3.Connection, made: "_Made") -> None:
+        """Unless it is of an index that is gone, or a text has changed since."""
+        if full_text.generation(connection) != made.generation:
+            return
+        model, _ = self._load()
+        number = vectors.register(connection, model.id, model.dimension)
+        filled = [(row, made.vectors.get(row.document)) for row in made.waiting]
+        good = vectors.fill(connection, number, filled)
+        others = {document for pair in made.twins for document in pair}
+        good |= vectors.unchanged(connection, others, made.seen)
+        twins.link(connection, [pair for pair in made.twins if good.issuperset(pair)])
+
+    def _load(self) -> "tuple[Embedder, Shelves]":
+        with self._using:
+            self._used_at = self._clock()
+            if self._loaded is None:
+                from claude_mem.index.shelves import Shelves
+
+                made = self._load_embedder()
+                self._loaded = made, Shelves(made, self._read_ahead)
+            return self._loaded
+
+
+class _Made(NamedTuple):
+    generation: int
+    waiting: list[vectors.Waiting]
+    vectors: dict[int, bytes]  # by document
+    twins: list[tuple[int, int]]
+    seen: int  # the revision up to which others were compared
+
+
+def _that_say_the_same(
+    connection: sqlite3.Connection, pairs: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    known = {one.id: one for one in load(connection, list({one for pair in pairs for one in pair}))}
+    return [
+        (one, other)
+        for one, other in pairs
+        if twins.may_have_twins(other)
+        and one in known
+        and other in known
+        and twins.say_the_same(known[one], known[other])
+    ]

@@ -1,0 +1,71 @@
+"""Vectors for memories that wait for one, made in the background.
+
+A model costs memory, so few marks wait until somebody asks (a question reads them by itself), and
+an idle model is given back. Many marks, or a model that changed, are worked off at once.
+"""
+
+import asyncio
+import logging
+import os
+
+from claude_mem.config import Layout
+from claude_mem.errors import EmbedderError
+from claude_mem.hook import trouble
+from claude_mem.index.meaning import Meaning
+from claude_mem.store import Store
+from claude_mem.store.clock import Clock
+
+log = logging.getLogger("claude_mem.embedding")
+
+MANY = 256
+IDLE_MS = 15 * 60_000
+PATIENCE_MS = 5 * 60_000  # after a model that could not be had
+
+
+class Embedding:
+    def __init__(self, layout: Layout, store: Store, meaning: Meaning | None, clock: Clock) -> None:
+        self._layout, self._store, self._meaning, self._clock = layout, store, meaning, clock
+        self._task: asyncio.Task[None] | None = None
+        self._not_before = 0
+        self._told = ""
+
+    def start_if_due(self) -> None:
+        if self._meaning is None or self._is_running or self._clock() < self._not_before:
+            return
+        least = 1 if self._meaning.is_loaded else MANY
+        if self._meaning.waiting(self._store, least) >= least:
+            self._task = asyncio.create_task(self._work_off(self._meaning))
+
+    async def settle(self) -> None:
+        """Waits for what is running."""
+        if self._task is not None and not self._task.done():
+            await asyncio.wait([self._task])
+
+    def release_if_idle(self) -> None:
+        if self._meaning is not None and not self._is_running:
+            self._meaning.release_if_idle(self._clock() - IDLE_MS)
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    @property
+    def _is_running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def _work_off(self, meaning: Meaning) -> None:
+        made = 0
+        try:
+            while count := await asyncio.to_thread(meaning.fill_some, self._store):
+                made += count
+            log.info("%d memories read by %s", made, meaning.id)
+        except EmbedderError as error:
+            self._not_before = self._clock() + PATIENCE_MS
+            log.warning("search goes by words alone: %s", error)
+            if str(error) != self._told:
+                self._told = str(error)
+                told = f"search goes by words alone: {error}"
+                trouble.report(os.fsencode(self._layout.root), told)
+        except Exception:
+            self._not_before = self._clock() + PATIENCE_MS
+            log.exception("memories could not be read for their meaning; will try again")

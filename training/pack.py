@@ -1,0 +1,50 @@
+"""Pack a trained table as the model that ships. The same table always makes the same bytes.
+
+python training/pack.py variant.npz [--into DIR] [--name NAME] [--card]
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from table import Table
+
+from claude_mem.index.static_model import SHIPPED, content_hash
+from claude_mem.index.wordpieces import MOST_PIECES
+
+NAME = "claude-mem-static-1"
+LARGEST_SCALE = 2**12 - 1
+MOST_BYTES = 10_000_000
+
+
+def pack(table: Table, into: Path, name: str) -> str:
+    into.mkdir(parents=True, exist_ok=True)
+    scales = np.rint(table.scales * (LARGEST_SCALE / table.scales.max()))
+    scales = np.maximum(scales, 1).astype(np.uint16)
+    longest = (np.linalg.norm(table.rows.astype(np.float64), axis=1) * scales).max()
+    if (longest * MOST_PIECES) ** 2 >= 2**63:
+        raise SystemExit("the square of the longest sum does not fit in 63 bits")
+    np.save(into / "rows.npy", np.ascontiguousarray(table.rows))
+    np.save(into / "scales.npy", scales)
+    (into / "vocabulary.txt").write_text("\n".join(table.vocabulary) + "\n", "utf-8", newline="\n")
+    about = {"name": name, "dimension": table.rows.shape[1], "sha256": content_hash(into)}
+    (into / "model.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8", newline="\n")
+    size = sum(file.stat().st_size for file in into.iterdir())
+    if size > MOST_BYTES:
+        raise SystemExit(f"{size:,} bytes are more than {MOST_BYTES:,}")
+    print(json.dumps(about | {"pieces": len(scales), "bytes": size}))
+    return str(about["sha256"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Pack a trained table as the model that ships")
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--into", type=Path, default=SHIPPED)
+    parser.add_argument("--name", default=NAME)
+    asked = parser.parse_args()
+    pack(Table.load(asked.table), asked.into, asked.name)
+
+
+if __name__ == "__main__":
+    main()
