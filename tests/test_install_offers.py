@@ -58,6 +58,7 @@ def test_a_person_is_asked_whether_to_remember_the_past(
     used: Home, terminal: Terminal, keys: str, sessions: int
 ) -> None:
     answer(terminal, "settings.json?", "\n")
+    answer(terminal, "Who shall distil", "\n")
     answer(terminal, "1 past session of Claude Code", keys)
     wait_until(lambda: terminal.process.poll() is not None)
     assert terminal.process.returncode == 0

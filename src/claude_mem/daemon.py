@@ -114,11 +114,13 @@ async def _serve(settings: Settings, lock: WorkerLock) -> bool:
             main_loop.cancel()
             with suppress(asyncio.CancelledError):
                 await main_loop
+            await worker.refiner.close()
         if lock.still_ours(layout):
             for leftover in (layout.socket, layout.wake, layout.worker_state):
                 leftover.unlink(missing_ok=True)
         return retired
     finally:
+        await worker.refiner.close()  # also where the loop died: no client outlives it
         await asyncio.to_thread(store.close)
         log.info("stopped")
 

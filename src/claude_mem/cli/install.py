@@ -11,8 +11,9 @@ from pathlib import Path
 import click
 
 from claude_mem.cli.history import import_and_report, transcripts_home
+from claude_mem.cli.observer import switch
 from claude_mem.cli.output import as_json_option, counted, print_json
-from claude_mem.config import Layout, Settings, change_setting, find_setting
+from claude_mem.config import Layout, Settings, find_setting
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import claude_settings, mcp_server, plugin, record
 from claude_mem.install.claude import Claude, config_dir, find_claude
@@ -77,12 +78,12 @@ def install(
     click.echo(done)
     click.echo("Memory is on: the next session of Claude Code is remembered.")
     asks = sys.stdin.isatty() and not yes
-    choose_observer(settings, observer, asks)
+    choose_observer(settings, observer, asks, yes)
     offer_import(settings, remember_past, asks)
     click.echo("claude-mem doctor checks everything; claude-mem uninstall takes it back.")
 
 
-def choose_observer(settings: Settings, chosen: str | None, asks: bool) -> None:
+def choose_observer(settings: Settings, chosen: str | None, asks: bool, yes: bool = False) -> None:
     setting = find_setting("CLAUDE_MEM_OBSERVER")
     now = settings.text(setting.name)
     if chosen is None and asks and len(setting.choices) > 1:
@@ -92,7 +93,11 @@ def choose_observer(settings: Settings, chosen: str | None, asks: bool) -> None:
             default=now,
         )
     if chosen is not None and chosen != now:
-        change_setting(settings.layout.settings, setting, chosen)
+        try:
+            switch(settings, chosen, yes)
+        except ClaudeMemError as error:  # the rest of the installation does not depend on it
+            click.echo(f"{now} goes on to distil your sessions: {error}")
+            return
         click.echo(f"{chosen} distils your sessions; claude-mem settings OBSERVER changes it.")
 
 

@@ -9,7 +9,7 @@ from claude_mem.observer.worth import Role, Weighed, newness
 
 SHARE = 0.175  # of what was said in a turn is kept of it
 LEAST, MOST = 400, 3200  # characters
-PART_OF_FINAL = 0.6
+PART_OF_FINAL = 0.65
 BASE_PRICE, PRICE_POWER = 100, 0.65
 NEW_ENOUGH = 0.4  # of a passage's words must be new in the turn
 NOT_TOLD = 0.3  # and against each memory of the turns before
@@ -18,7 +18,7 @@ WORTH_KEEPING = 0.9
 # Where a passage stands, and what it is there for: what it counts. The end of a turn tells best
 # what became of it; on the way much is said that did not last.
 _WEIGHTS: dict[Origin, dict[Role, float]] = {
-    "plan": {"problem": 1.0, "cause": 1.0, "decision": 0.8, "change": 0.5, "outcome": 0.5,
+    "plan": {"problem": 1.0, "cause": 1.0, "decision": 0.9, "change": 0.5, "outcome": 0.5,
              "next": 0.5, "none": 0.1},
     "asked": {"problem": 0.9, "cause": 0.9, "decision": 0.9, "change": 0.7, "outcome": 0.7,
               "next": 0.5, "none": 0.5},

@@ -65,7 +65,7 @@ _COUNTS = re.compile(
 
 # Which line of an output says best what went wrong: a test's name, a verdict, a telling word.
 _FAILED_TEST = re.compile(
-    r"(?:\(fail\)|FAIL(?:ED)?:? +\S*[/:.]\S|✗|✕|×|●|--- FAIL|not ok |test .{1,120} FAILED)"
+    r"(?:\(fail\)|FAIL(?:ED)?:? +\S*[/:.]\S|✗|✕|×|●|--- FAIL|not ok |\d+\) \w|test .{1,120} FAILED)"
 )
 _VERDICT = re.compile(
     r"(?:E\s{2,}|[\w.]{0,100}(?:Error|Exception):|error(?:\[\w+\])?:|fatal:|panic:|npm ERR!"
@@ -77,16 +77,17 @@ _TELLING = re.compile(
     r"|denied|refused|invalid|missing|no such|assert|panic|expected",
     re.IGNORECASE,
 )
-_WARNING = re.compile(r"\bwarn", re.IGNORECASE)
+_WARNING = re.compile(r"warn", re.IGNORECASE)
 # Says that it failed, and not what.
-_DULL = re.compile(
-    r"(?:exit (?:code|status) \d+|error: ?|\$ .*|\d+ (?:pass|fail)\w*|[-=_~^*#. ]+|at .*"
-    r"|(?:error: )?script .{0,60} exited with code \d+|make(?:\[\d+\])?: \*\*\* .*|FAIL(?:ED)?"
-    r"|error: test failed, to rerun.*|error: could not compile .*|npm ERR! (?:code|errno|A compl).*"
-    r"|FAILURE: Build failed with an exception\.|BUILD FAILED.*|\* What went wrong:"
-    r"|command failed with exit code.*|.{0,40}ELIFECYCLE.*|=+ .* =+)$",
-    re.IGNORECASE,
-)
+_DULL_LINES = (
+    r"exit (?:code|status) \d+", r"error: ?", r"at .*", r"\$ .*", r"[-=_~^*#. ]+", r"=+ .* =+",
+    r"\d+ (?:pass|fail)\w*", r"\d+ examples?, .*", r"FAIL(?:ED)?",
+    r"(?:error: )?script .{0,60} exited with code \d+", r"command failed with exit code.*",
+    r"make(?:\[\d+\])?: \*\*\* .*", r"npm ERR! (?:code|errno|A compl).*", r".{0,40}ELIFECYCLE.*",
+    r"error: test failed, to rerun.*", r"error: could not compile .*",
+    r"FAILURE: Build failed with an exception\.", r"BUILD FAILED.*", r"\* What went wrong:",
+)  # fmt: skip
+_DULL = re.compile(f"(?:{'|'.join(_DULL_LINES)})$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,12 @@ def look_at_commands(turn: Turn) -> Ran:
         if one.error not in mended and (_TEST.search(one.command) or _CHECK.search(one.command)):
             ran.failures.append(Failure(one.command, one.error, "", "", (one.id,)))
     return ran
+
+
+def reads_output_of(command: str) -> bool:
+    """Whether what a command printed says something here even though it succeeded."""
+    whole = command[:LOOKED_AT_COMMAND]
+    return bool(_COMMIT.search(whole) or _TEST.search(short_command(whole)))
 
 
 def _note_edit(still_open: list[_Open], event: ToolUse, project_dir: str) -> None:

@@ -32,8 +32,7 @@ LONGEST_REQUEST, LONGEST_COMPLETED, LONGEST_LABEL = 300, 160, 60
 SAID_BY_TITLE = 0.2  # a passage with fewer words of its own only repeats the title
 LONG = 1600  # from here on, choices are told apart from the change
 FILES, SWAPS, FAILURES, COMMITS = 8, 4, 3, 3
-DONE: tuple[Role, ...] = ("change", "decision", "outcome")
-FOUND: tuple[Role, ...] = ("cause", *DONE)
+FOUND: tuple[Role, ...] = ("cause", "problem", "change", "decision", "outcome")
 
 
 PROSE: tuple[Kind, ...] = ("prose",)
@@ -56,7 +55,7 @@ def distil(turn: Turn) -> Distillate:
     summary = _summary(story, kept, final, title, turn.told)
     return Distillate(
         summary=summary,
-        observations=_observations(story, kept, title),
+        observations=_observations(story, kept, title, turn.told),
         title=title or None,
         subtitle=summary.completed if _says_more(summary.completed or "", title) else None,
         observer=LocalObserver.name,
@@ -127,7 +126,9 @@ def _of_files(files: dict[str, FileWork]) -> str:
 # Observations
 
 
-def _observations(story: Story, kept: list[Said], title: str) -> tuple[Observation, ...]:
+def _observations(
+    story: Story, kept: list[Said], title: str, told: Sequence[str]
+) -> tuple[Observation, ...]:
     about = [one for one in kept if one.role not in ("next", "none")]
     if titles.asks_to_commit(story.asked.words):
         about = [one for one in about if one.role == "cause" and names_in(one.text) > 1]
@@ -143,7 +144,7 @@ def _observations(story: Story, kept: list[Said], title: str) -> tuple[Observati
         type=kind,
         title=title,
         narrative=narrative,
-        facts=facts or (() if narrative else _swaps(story.files)),
+        facts=facts or (() if narrative else _swaps(story.files, told)),
         concepts=concepts_of(kind, {one.role for one in about}),
         files_modified=tuple(list(story.files)[:FILES]),
         sources=(*story.said_by, *edits),
@@ -208,14 +209,14 @@ def _sentence(passage: Passage) -> str:
     return text if text[-1:] in ".!?:;。！？؟…`" else text + "."
 
 
-def _swaps(files: dict[str, FileWork]) -> tuple[str, ...]:
+def _swaps(files: dict[str, FileWork], told: Sequence[str]) -> tuple[str, ...]:
     """Where nobody said what was changed, the change itself."""
     found = [
         f"{work.path}: `{before}` became `{after}`"
         for work in files.values()
         for before, after in work.swaps
     ]
-    return tuple(found[:SWAPS])
+    return tuple([swap for swap in found if not any(swap in text for text in told)][:SWAPS])
 
 
 def _decided(about: list[Said]) -> list[Said]:
@@ -267,7 +268,7 @@ def _completed(story: Story, kept: list[Said], final: list[Said], beside: tuple[
     """What was committed says best what was done."""
     return (
         _committed(story)
-        or _headline(kept, "final", DONE, beside=beside)
+        or _headline(kept, "final", ("change",), beside=beside)
         or _first_clause(final, beside)
         or _headline(kept, "final", ("change",), LISTED, beside=beside)
         or _first_words(final)

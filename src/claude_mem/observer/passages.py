@@ -148,16 +148,19 @@ class _Cutter:
             text = " ".join(self._paragraph)
             self._paragraph = []
             self._nesting.clear()
+            label = ""
             for sentence in sentences(text):
-                self._add(sentence, "prose")
+                label = self._add(sentence, "prose", label)
 
-    def _add(self, text: str, kind: Kind, parent: str = "") -> None:
+    def _add(self, text: str, kind: Kind, label: str = "") -> str:
+        """Under its own label if it begins with one; returns that, for what belongs to it."""
         if named := _LABEL.match(text):
-            own = as_label(named["label"] or named["plain"])
+            label = as_label(named["label"] or named["plain"])
             if rest := plain(text[named.end() :]):
-                self._keep(f"{own}: {rest}", kind, own, own_label=True)
+                self._keep(f"{label}: {rest}", kind, label, own_label=True)
         elif text := plain(text):
-            self._keep(text, kind, parent or self.label)
+            self._keep(text, kind, label or self.label)
+        return label
 
     def _keep(self, text: str, kind: Kind, label: str, own_label: bool = False) -> None:
         if len(text) <= LONGEST_PASSAGE:

@@ -43,8 +43,7 @@ _CLAUSE_END = re.compile(f"{_STRONG_END}|{_WEAK_END}")
 _ASIDE = re.compile(r"\s\([^()]{0,200}\)")
 _ENDS_OPEN = re.compile(
     r"(?:\b(?:the|a|an|of|to|in|on|at|for|with|and|or|from|by|is|are|was|so that|that|includes?"
-    r"|including|covers?|covering|follows|following)|[,:(])$",
-    re.IGNORECASE,
+    r"|including|contain(?:s|ing)?|covers?|covering|follows|following|shows?|like|as)|[,:(])$"
 )
 
 
@@ -62,10 +61,12 @@ _LEANING = _words(
 _HALF = _words("when if since because while after before once although until unless")
 # "Commit", "continue", "yes": asked for, without saying what about.
 _BARE = re.compile(
-    r"(?:(?:and|then|now|please|ok(?:ay)?)[\s,]{1,3}){0,3}(?:com+it?|push|continue|go on|ok(?:ay)?"
-    r"|yes|no|thanks?(?: you)?|clear|retry|again|please|do it|go ahead|proceed|next|done|great"
-    r"|perfect|cool|nice|sure|fix it|try again|weiter|ja|nein|danke|mach das|oui|non|merci"
-    r"|sí|gracias)\b[\w\s,.!@'/]{0,40}$|(?:继续|好的?|是的?|谢谢|提交|はい|続けて|ありがとう|نعم|شكرا)\W*$",
+    r"(?:(?:and|then|now|please|ok(?:ay)?)[\s,]{1,3}){0,3}"
+    r"(?:(?:com+it?|push|continue|go on|go ahead|proceed|retry|clear|try again|fix it|do it|weiter"
+    r"|mach das)\b[\w\s,.!@'/]{0,40}"
+    r"|(?:ok(?:ay)?|yes|no|thanks?(?: you)?|again|please|next|done|great|perfect|cool|nice|sure|ja"
+    r"|nein|danke|oui|non|merci|sí|gracias)\b[\w\s,!@']{0,25}[.!]*"
+    r"|(?:继续|好的?|是的?|谢谢|提交|はい|続けて|ありがとう|نعم|شكرا)\W*)$",
     re.IGNORECASE,
 )
 _TO_COMMIT = re.compile(
@@ -76,7 +77,9 @@ _TO_COMMIT = re.compile(
 _SAYS_NOTHING = re.compile(
     r"(?:the|this|a) (?:fix|change|issue|problem|bug|solution|root cause|reason|key|commit)s?"
     r"(?: (?:is|was|are|were))?(?: (?:simple|done|complete|straightforward|clear|here|in place"
-    r"|(?:a )?(?:one|single)-\w+ \w+.*))?$|(?:both|all) .{0,30}\b(?:are|is|pass)",
+    r"|(?:a )?(?:one|single)-\w+ \w+.*))?$|(?:both|all) .{0,30}\b(?:are|is|pass)"
+    r"|(?:the|that) (?:other|same|first|second|last) (?:one|thing)s?$"
+    r"|no (?:additional|further|other|more) (?:changes?|work)\b",
     re.IGNORECASE,
 )
 # What tells of a trouble, or asks, names it in passing; what was found says it better.
@@ -139,9 +142,12 @@ def _clause_of(text: str) -> str:
 def from_request(words: str) -> str:
     """A short request is its own title; of a long one the first sentence, if it is whole."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
-    if not lines or is_bare(words) or _REPORT.match(lines[0]):
+    if not lines or is_bare(words):
         return ""
-    asked = sentences(without_opening(lines[0])[: 4 * LONGEST_TITLE])[0]
+    line = without_opening(lines[0])
+    if _REPORT.match(line):
+        return ""
+    asked = sentences(line[: 4 * LONGEST_TITLE])[0]
     polite = _POLITE.match(asked)
     first = _TAIL.sub("", asked[polite.end() :] if polite else asked)
     first = _FOR_ME.sub(r"\1", first)

@@ -17,18 +17,19 @@ Role = Literal["problem", "cause", "decision", "change", "outcome", "next", "non
 
 SHORTEST = 12
 MANY_NAMES, MANY_NUMBERS = 5, 3
-OF_A_NAME, OF_A_NUMBER, OF_A_CAUSE, OF_A_CHOICE = 0.3, 0.15, 0.9, 0.7
+OF_A_NAME, OF_A_NUMBER, OF_A_REASON, OF_A_CAUSE, OF_A_CHOICE = 0.3, 0.15, 0.4, 0.5, 0.7
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-CAUSE = _words(
+REASON = _words(
     "because cause caused causes causing due turns culprit reason happens crash crashes crashed"
-    " fail fails failed failing never only without mismatch dangling stale missing unsupported"
-    " silently throws threw since returns doesn't didn't isn't wasn't cannot can't wrong"
+    " fail fails failed failing mismatch dangling stale unsupported silently throws threw doesn't"
+    " didn't isn't wasn't cannot can't wrong"
 )
+CAUSE = REASON | _words("never only without missing since returns")  # often, not always
 DECISION = _words(
     "instead rather decided chose choose prefer preferred preferring trade-off tradeoff purpose"
     " deliberately intentionally backward backwards keep keeps keeping longer replaced replaces"
@@ -70,12 +71,13 @@ _BY_HEADING: tuple[tuple[Role, re.Pattern[str]], ...] = (
         r"|prochaines étapes|próximos pasos)\b|下一步|次のステップ|الخطوات التالية", re.I)),
     ("cause", re.compile(
         r"\b(?:root cause|cause|why|findings?|analysis|diagnosis|what happened|explanation"
-        r"|investigation|gotchas?|notes?|important|learned|ursache|grund|raison)\b|原因", re.I)),
+        r"|investigation|gotchas?|notes?|important|learned|rationale|reasons?|ursache|grund"
+        r"|raison)\b|原因", re.I)),
     ("problem", re.compile(
         r"\b(?:context|problem|background|issue|bug|symptom|error|current|motivation|goal|contexte"
         r"|kontext)\b|问题|問題", re.I)),
     ("decision", re.compile(
-        r"\b(?:decisions?|approach|design|trade-?offs?|alternatives?|rationale|strategy|not change"
+        r"\b(?:decisions?|approach|design|trade-?offs?|alternatives?|strategy|not change"
         r"|backward|key|entscheidung|décision)\b", re.I)),
     ("change", re.compile(
         r"\b(?:changes?|fix|solution|implementation|summary|what|new|added|modified|updated"
@@ -150,6 +152,7 @@ def _worth(passage: Passage, words: Set[str]) -> float:
     is_code = passage.kind == "code"
     names, numbers = _names_and_numbers(text)
     worth = 1.0 + OF_A_NAME * min(names, MANY_NAMES) + OF_A_NUMBER * min(numbers, MANY_NUMBERS)
+    worth += OF_A_REASON * (not words.isdisjoint(REASON))
     worth += OF_A_CAUSE * (not words.isdisjoint(CAUSE))
     worth += OF_A_CHOICE * (not words.isdisjoint(DECISION))
     worth += 0.1 * text.count('"')

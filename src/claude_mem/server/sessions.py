@@ -147,7 +147,10 @@ async def stop(request: Request) -> JSONResponse:
     seconds = worker.settings.number("CLAUDE_MEM_DELETE_TIMEOUT") / 1000
     # Held first, so that no other turn of it is begun while the running one is being stopped.
     kept = await asyncio.wrap_future(worker.store.stop_session(session_db_id))
-    await worker.jobs.cancel_session(session_db_id, seconds)
+    await asyncio.gather(
+        worker.jobs.cancel_session(session_db_id, seconds),
+        worker.refiner.cancel_session(session_db_id, seconds),
+    )
     return JSONResponse({"status": "failed", "sessionDbId": session_db_id, "keptMessages": kept})
 
 

@@ -150,7 +150,8 @@ def _fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: s
         _note_first_prompt(connection, turn["session_id"], prompt)
         return
     connection.execute("UPDATE user_prompts SET private = 1 WHERE id = ?", (turn["id"],))
-    for table in ("tool_events", "observations", "session_summaries", "pending_messages"):
+    for table in ("tool_events", "observations", "session_summaries", "pending_messages",
+                  "refinements"):  # fmt: skip
         connection.execute(f"DELETE FROM {table} WHERE turn_id = ?", (turn["id"],))
 
 

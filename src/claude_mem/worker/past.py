@@ -11,6 +11,7 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput
 from claude_mem.observer.changes import EDITING
+from claude_mem.observer.commands import reads_output_of
 from claude_mem.observer.local import distil
 from claude_mem.observer.looking import SENT_FOR
 from claude_mem.store.turns import PROMPT, SESSION_END, SESSION_START, TOLD
@@ -26,6 +27,7 @@ from claude_mem.types import (
 from claude_mem.worker.dialect import Arrival, Reader
 from claude_mem.worker.transcript import Moment, Payload, Transcript
 
+_OF_AN_EDIT = ("filePath", "notebook_path", "type")
 SHORT = 1000
 TURNS_AT_ONCE = 40  # of a long session: so much is held in memory
 
@@ -182,19 +184,23 @@ def _tool_use(place: int, event: Event) -> ToolUse:
 
 def _looked_at(payload: Payload) -> Payload:
     """What an observer looks at: commands and their output, which file an edit was of, errands."""
-    name = payload.get("tool_name")
+    name, given = payload.get("tool_name"), payload.get("tool_input")
+    if name == "Bash":
+        command = given.get("command") if isinstance(given, dict) else None
+        if isinstance(command, str) and not reads_output_of(command):
+            return {**payload, "tool_response": None}
     if name is None or name == "Bash":
         return payload
     if name not in (*EDITING, *SENT_FOR, "Read"):
         return {**payload, "tool_input": None, "tool_response": None}
     return {
         **payload,
-        "tool_input": _short_parts(payload.get("tool_input")),
-        "tool_response": _short_parts(payload.get("tool_response")),
+        "tool_input": _short_parts(given),
+        "tool_response": _short_parts(payload.get("tool_response"), _OF_AN_EDIT),
     }
 
 
-def _short_parts(value: Json) -> Json:
+def _short_parts(value: Json, names: tuple[str, ...] = ()) -> Json:
     """Paths, kinds, small replacements; not the files themselves."""
     if not isinstance(value, dict):
         return None
@@ -202,4 +208,5 @@ def _short_parts(value: Json) -> Json:
         name: part
         for name, part in value.items()
         if isinstance(part, str) and len(part) <= SHORT and name != "content"
+        if not names or name in names
     }
