@@ -414,7 +414,7 @@ def lively(session: str = SESSION, **options: Any) -> Tale:
 
 
 @pytest.mark.parametrize("with_ids", [True, False], ids=["with prompt ids", "without prompt ids"])
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.data())
 def test_while_hooks_tell_the_same_session_it_comes_to_the_same(
     tmp_path_factory: pytest.TempPathFactory, with_ids: bool, data: st.DataObject

@@ -39,9 +39,11 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> Outcome
     session = _ensure_session(connection, past)
     for turn in past.turns:
         _import_turn(connection, session, past, turn, outcome)
-    if _is_known_to_hooks(connection, session["id"]):
-        _fill_in(connection, session["id"], past)
-    else:
+    connection.execute(
+        "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
+        (past.user_prompt, session["id"]),
+    )
+    if not _is_known_to_hooks(connection, session["id"]):
         _describe(connection, session["id"], past)
     return outcome
 
@@ -82,32 +84,24 @@ def _is_known_to_hooks(connection: sqlite3.Connection, session_id: int) -> bool:
     return row is not None
 
 
-def _fill_in(connection: sqlite3.Connection, session_id: int, past: PastSession) -> None:
-    """What hooks said of the session stands."""
-    connection.execute(
-        "UPDATE sdk_sessions SET title = coalesce(title, ?), subtitle = coalesce(subtitle, ?),"
-        " user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
-        (past.title, past.subtitle, past.user_prompt, session_id),
-    )
-
-
 def _describe(connection: sqlite3.Connection, session_id: int, past: PastSession) -> None:
     """What only transcripts told of: from the first to the last that any of them knows. Titles
     are the whole file's, also of turns that stay with another session."""
     row = connection.execute("SELECT * FROM sdk_sessions WHERE id = ?", (session_id,)).fetchone()
     started = min(row["started_at_epoch"], past.started_ms)
     ended = max(row["updated_at_epoch"], past.ended_ms)
-    is_latest = past.ended_ms >= row["updated_at_epoch"]
+    title, subtitle = row["title"], row["subtitle"]
+    if past.ended_ms >= row["updated_at_epoch"]:  # a longer file may say it better than a shorter
+        is_whole = past.started_ms <= row["started_at_epoch"]
+        title, subtitle = past.title if is_whole else title or past.title, past.subtitle
     is_its_own = PurePath(past.transcript_path).stem == past.session_id
     connection.execute(
         "UPDATE sdk_sessions SET started_at = ?, started_at_epoch = ?, updated_at = ?,"
         " updated_at_epoch = ?, prompt_counter = max(prompt_counter, ?), transcript_path = ?,"
-        " title = ?, subtitle = ?, user_prompt = ? WHERE id = ?",
+        " title = ?, subtitle = ? WHERE id = ?",
         (iso(started), started, iso(ended), ended, past.turns[-1].number,
          past.transcript_path if is_its_own else row["transcript_path"],
-         past.title if is_latest else row["title"],
-         past.subtitle if is_latest else row["subtitle"],
-         row["user_prompt"] or past.user_prompt, session_id),
+         title, subtitle, session_id),
     )  # fmt: skip
     sessions.end_session(connection, session_id, "completed", ended)
 
@@ -128,20 +122,20 @@ def _import_turn(
         return
     if turn.prompt is None:
         if known is None:
-            _create_turn(connection, session, turn, past.started_ms)
+            _create_turn(connection, session, turn)
         outcome.private += 1
         return
     if known is not None and not _tells_more(connection, known, turn):
         outcome.known += 1
         return
     if known is None:
-        known = _create_turn(connection, session, turn, past.started_ms)
+        known = _create_turn(connection, session, turn)
     ids = _replace_events(connection, known, turn)
     if turn.made is not None:
         made = _with_sources(turn.made, ids)
         connection.execute(
             "UPDATE user_prompts SET updated_at_epoch = max(updated_at_epoch, ?) WHERE id = ?",
-            (_end_of(turn, past.started_ms), known["id"]),
+            (max(event.arrived_ms for event in turn.events), known["id"]),
         )
         number = known["prompt_number"]
         memories.save_memories(connection, session["id"], known["id"], number, made)
@@ -204,9 +198,9 @@ def _weight(events: dict[str, int]) -> tuple[int, int, list[str]]:
 
 
 def _create_turn(
-    connection: sqlite3.Connection, session: sqlite3.Row, turn: PastTurn, otherwise: int
+    connection: sqlite3.Connection, session: sqlite3.Row, turn: PastTurn
 ) -> sqlite3.Row:
-    begun = turn.events[0].arrived_ms if turn.events else otherwise
+    begun = turn.begun_ms
     taken = connection.execute(
         "SELECT 1 FROM user_prompts WHERE session_id = ? AND prompt_number = ?",
         (session["id"], turn.number),
@@ -263,10 +257,6 @@ def _with_sources(made: Distillate, ids: list[int]) -> Distillate:
         summary=replace(made.summary, sources=found(made.summary.sources)),
         observations=tuple(replace(o, sources=found(o.sources)) for o in made.observations),
     )
-
-
-def _end_of(turn: PastTurn, otherwise: int) -> int:
-    return max((event.arrived_ms for event in turn.events), default=otherwise)
 
 
 def is_imported(connection: sqlite3.Connection, path: str, size: int, modified_ns: int) -> bool:

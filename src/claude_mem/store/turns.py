@@ -181,9 +181,14 @@ def _insert_event(
 
 def _take_over(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> None:
     """An import found the turn before its hooks were heard, perhaps half done. From here on it is
-    theirs, and how it ends is theirs to say."""
+    theirs, and how it ends is theirs to say; so is the session's title, if it is their first."""
     if turn["retired"] or event.kind not in (PROMPT, *CLOSING, *WITHIN_TURN):
         return
+    connection.execute(
+        "UPDATE sdk_sessions SET title = NULL, subtitle = NULL WHERE id = ?1 AND NOT EXISTS"
+        " (SELECT 1 FROM user_prompts WHERE session_id = ?1 AND imported = 0 AND private = 0)",
+        (turn["session_id"],),
+    )
     connection.execute("UPDATE user_prompts SET imported = 0 WHERE id = ?", (turn["id"],))
     guessed = (*CLOSING, PROMPT) if event.kind == PROMPT else CLOSING
     connection.executemany(

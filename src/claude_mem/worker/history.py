@@ -60,7 +60,8 @@ class Wishes:
         return self.project in ("", project.key, project.name, directory)
 
     def wants_turn(self, turn: PastTurn) -> bool:
-        return not turn.events or turn.events[-1].arrived_ms >= self.since_ms
+        last = turn.events[-1].arrived_ms if turn.events else turn.begun_ms
+        return last >= self.since_ms
 
 
 @dataclass(frozen=True, slots=True)

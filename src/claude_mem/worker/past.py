@@ -133,7 +133,7 @@ class _Session:
         self.number += 1
         prompt, prompt_id = events[0].prompt or "", events[0].prompt_id or ""
         if not prompt.strip():
-            self.turns.append(PastTurn(prompt_id, None, self.number))
+            self.turns.append(PastTurn(prompt_id, None, self.number, events[0].arrived_ms))
             return
         made = distil(self._turn(prompt_id, prompt, events))
         self.told = [*self.told, *(o.text for o in made.observations), made.summary.text][-TOLD:]
@@ -141,7 +141,10 @@ class _Session:
         self.subtitle = made.subtitle or self.subtitle
         self.user_prompt = self.user_prompt or prompt
         keeps_raw = events[-1].arrived_ms >= reader.keep_raw_since
-        self.turns.append(PastTurn(prompt_id, prompt, self.number, tuple(events), made, keeps_raw))
+        begun = events[0].arrived_ms
+        self.turns.append(
+            PastTurn(prompt_id, prompt, self.number, begun, tuple(events), made, keeps_raw)
+        )
 
     def _turn(self, prompt_id: str, prompt: str, events: list[Event]) -> Turn:
         return Turn(
