@@ -2,7 +2,18 @@
 
 import sys
 
-from bench import client, footprint, hooks, ingest, mcp_server, recall, redaction, scale, search
+from bench import (
+    client,
+    clients,
+    footprint,
+    hooks,
+    ingest,
+    mcp_server,
+    recall,
+    redaction,
+    scale,
+    search,
+)
 from bench.measure import run
 
 BENCHMARKS = {
@@ -13,6 +24,7 @@ BENCHMARKS = {
     "search": search.measure,
     "footprint": footprint.measure,
     "mcp": mcp_server.measure,
+    "clients": clients.measure,
     "redaction": redaction.measure,
     "recall": recall.measure,
 }

@@ -24,6 +24,8 @@ class Reply:
     status: int = 200
     when: Callable[[Body], bool] | None = None
     hold: threading.Event | None = None  # answers only once this is set
+    headers: tuple[tuple[str, str], ...] = ()
+    cut: bool = False  # the connection ends in the middle of the answer
 
     def fits(self, body: Body) -> bool:
         if self.when is not None:
@@ -45,6 +47,8 @@ class FakeApi:
     url: str = ""
     requests: list[Body] = field(default_factory=list)
     replies: list[Reply] = field(default_factory=list)
+    keys: list[str | None] = field(default_factory=list)
+    otherwise: Callable[[Body], Reply] = lambda body: Reply("OK")
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def say(self, *replies: Reply) -> None:
@@ -58,7 +62,7 @@ class FakeApi:
                 if reply.fits(body):
                     self.replies.remove(reply)
                     return reply
-        return Reply("OK")
+        return self.otherwise(body)
 
     def sent(self) -> str:
         """Everything the client has sent so far."""
@@ -105,35 +109,45 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             body: Body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            if self.path.split("?")[0] != "/v1/messages":
+            path = self.path.split("?")[0]
+            if path not in ("/v1/messages", "/v1/chat/completions"):
                 self._json({"input_tokens": 10})
                 return
             reply = api.pick(body)
+            api.keys.append(self.headers.get("x-api-key") or self.headers.get("authorization"))
             if reply.hold is not None:
                 reply.hold.wait(60)
             if reply.status != 200:
                 error = {"type": "invalid_request_error", "message": reply.text or "scripted"}
-                self._json({"type": "error", "error": error}, reply.status)
+                self._json({"type": "error", "error": error}, reply.status, reply)
+            elif path.endswith("completions"):
+                self._json(_completion(body, reply), reply=reply)
             elif body.get("stream"):
-                self._stream(_message(body, reply))
+                self._stream(_message(body, reply), reply)
             else:
-                self._json(_message(body, reply))
+                self._json(_message(body, reply), reply=reply)
 
-        def _json(self, value: Any, status: int = 200) -> None:
+        def _json(self, value: Any, status: int = 200, reply: Reply | None = None) -> None:
             data = json.dumps(value).encode()
             self.send_response(status)
+            for name, said in reply.headers if reply else ():
+                self.send_header(name, said)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
-            if self.command != "HEAD":
+            if reply is not None and reply.cut:
+                self.wfile.write(data[: len(data) // 2])
+                self.close_connection = True
+            elif self.command != "HEAD":
                 self.wfile.write(data)
 
-        def _stream(self, message: Body) -> None:
+        def _stream(self, message: Body, reply: Reply) -> None:
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.send_header("connection", "close")
             self.end_headers()
-            for event in _events(message):
+            events = list(_events(message))
+            for event in events[: len(events) // 2] if reply.cut else events:
                 line = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n"
                 self.wfile.write(line.encode())
             self.wfile.flush()
@@ -158,6 +172,17 @@ def _message(body: Body, reply: Reply) -> Body:
         "stop_sequence": None,
         "usage": {"input_tokens": 50, "output_tokens": 10, "cache_creation_input_tokens": 0,
                   "cache_read_input_tokens": 0},
+    }  # fmt: skip
+
+
+def _completion(body: Body, reply: Reply) -> Body:
+    return {
+        "id": f"chatcmpl-{next(_numbers):020d}",
+        "object": "chat.completion",
+        "model": body.get("model", "fake"),
+        "choices": [{"index": 0, "finish_reason": "stop",
+                     "message": {"role": "assistant", "content": reply.text}}],
+        "usage": {"prompt_tokens": 50, "completion_tokens": 10, "total_tokens": 60},
     }  # fmt: skip
 
 

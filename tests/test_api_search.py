@@ -50,9 +50,8 @@ def test_the_text_form_groups_rows_by_day_and_file(api: Api) -> None:
     day, *lines = text.splitlines()
     assert day.startswith("2025-11-15")
     assert "src/relay.py [harbor]" in lines
-    assert lines.index("src/relay.py [harbor]") < next(
-        at for at, x in enumerate(lines) if "#1 " in x
-    )
+    first = next(at for at, line in enumerate(lines) if "#1 " in line)
+    assert lines.index("src/relay.py [harbor]") < first
     assert all("t)" in line for line in lines if line[:1] in "#SP" and ":" in line)
 
 

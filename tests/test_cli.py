@@ -125,7 +125,7 @@ def test_context_with_a_payload_answers_as_the_hook_does(remembering: Home) -> N
         capture_output=True,
         env=remembering.env(),
     )
-    assert "light.py: #1" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "Files edited: light.py" in json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
 
 
 def test_the_old_names_of_the_hooks_do_what_the_launcher_does(home: Home) -> None:
@@ -238,7 +238,7 @@ def test_on_a_terminal_sessions_are_a_table_and_context_is_shown(remembering: Ho
     text = on_a_terminal(remembering, "sessions")
     assert "project" in text and "harbor" in text and "\t" not in text
     shown = on_a_terminal(remembering, "context", "--project", "harbor")
-    assert "light.py: #1" in shown
+    assert "Files edited: light.py" in shown
 
 
 def on_a_terminal(home: Home, *arguments: str) -> str:
@@ -266,7 +266,7 @@ def test_the_demo_shows_what_the_next_session_would_get(home: Home) -> None:
     given = done.stdout.split("<claude-mem-context>")[1]
     assert "docs/sessions.md says why the cookie is SameSite=Lax" in given
     assert "swordfish" not in given
-    assert "- harbor/views.py: #1" in given
+    assert "Files edited: harbor/views.py" in given
     assert not home.layout.database.exists()
 
 

@@ -684,7 +684,7 @@ def test_without_a_worker_the_next_session_is_given_what_was_restored(
     file.write_bytes(dump(story.store))
     restore_file(settings_of(home.layout), file)
     (context,) = (path for path in home.layout.contexts.iterdir() if path.name[0] != ".")
-    assert "light.py: #1" in context.read_text()
+    assert "Files edited: light.py" in context.read_text()
 
 
 def test_a_data_directory_is_created_for_its_owner_alone(tmp_path: Path) -> None:

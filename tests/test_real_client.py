@@ -65,7 +65,7 @@ def test_what_one_session_did_the_next_one_is_told(attached: Client) -> None:
     api.forget()
     attached.ask("What did we do?")
     assert "the lamp needed a new fuse" in api.sent()
-    assert "light.py: #" in api.sent()
+    assert "Files edited: light.py" in api.sent()
 
     home.wait_settled()
     home.kill_worker()
@@ -78,7 +78,7 @@ def test_what_one_session_did_the_next_one_is_told(attached: Client) -> None:
     elsewhere.mkdir()
     attached.ask("Hello", project=elsewhere)
     assert "Hello" in api.sent()
-    assert "lamp needed" not in api.sent() and "Changed light.py" not in api.sent()
+    assert "lamp needed" not in api.sent() and "Files edited: light.py" not in api.sent()
 
 
 TOOL = "mcp__plugin_claudemem_memory__"

@@ -24,6 +24,10 @@ class Setting:
     choices: tuple[str, ...] = ()
     smallest: int = 0
     largest: int = 1_000_000_000
+    secret: bool = False  # never shown, served or logged
+
+    def shown(self, value: str) -> str:
+        return "(hidden)" if self.secret and value else value
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -32,18 +36,70 @@ SETTINGS: tuple[Setting, ...] = (
         "CLAUDE_MEM_OBSERVER",
         "local",
         "what distils a turn into memory; local needs no model and no account",
-        choices=("local",),
+        choices=("local", "claude", "anthropic", "openai"),
     ),
     Setting(
         "CLAUDE_MEM_MODEL",
-        "claude-sonnet-4-5",
-        "the model of observers that use one; none in this version",
+        "",
+        "the model that revises drafts; empty: claude-haiku-4-5; openai needs a name",
     ),
     Setting(
         "CLAUDE_MEM_VERBOSITY",
         "normal",
-        "how much observers that use a model write down; none in this version",
+        "how much a model writes down",
         choices=("minimal", "normal", "verbose"),
+    ),
+    Setting(
+        "CLAUDE_MEM_API_URL",
+        "",
+        "where the API of anthropic or openai is; empty: their own; https, or this machine",
+    ),
+    Setting(
+        "CLAUDE_MEM_API_KEY",
+        "",
+        "the key of that API; kept in the system's keyring where there is one",
+        secret=True,
+    ),
+    Setting(
+        "CLAUDE_MEM_DAILY_REQUESTS",
+        "200",
+        "how often a model is asked on one day (UTC) at most, by all observers together",
+        int,
+    ),
+    Setting(
+        "CLAUDE_MEM_DAILY_TOKENS",
+        "1000000",
+        "how many tokens, sent and answered, models may take on one day (UTC)",
+        int,
+    ),
+    Setting(
+        "CLAUDE_MEM_UPGRADE_DRAFTS",
+        "no",
+        "whether drafts wait for a model that is out of quota, capped or not logged in",
+        choices=("no", "yes"),
+    ),
+    Setting(
+        "CLAUDE_MEM_REQUEST_SECONDS",
+        "120",
+        "how long a model may take for one answer",
+        int,
+        smallest=1,
+        largest=3600,
+    ),
+    Setting(
+        "CLAUDE_MEM_OBSERVER_CLIENTS",
+        "2",
+        "how many turns are revised at once, and how many Claude Code clients that takes",
+        int,
+        smallest=1,
+        largest=8,
+    ),
+    Setting(
+        "CLAUDE_MEM_OBSERVER_IDLE_SECONDS",
+        "60",
+        "after how long without work such a client is closed",
+        int,
+        largest=86400,
     ),
     Setting("CLAUDE_CODE_PATH", "", "the Claude Code command; empty: found on the PATH"),
     Setting(
@@ -127,7 +183,8 @@ _OWN_NAMES = frozenset(
         paths.SPOOL, paths.CONTEXTS, paths.LOGS, paths.TROUBLE, paths.WAKE, paths.LOCK,
         paths.SOCKET, paths.WORKER_STATE, paths.LAST_WORKER_STATE, paths.LAUNCHER,
         paths.MCP_LAUNCHER, paths.DATABASE, paths.BACKUPS, paths.TOKEN, paths.SETTINGS,
-        paths.ACTIVITY_FLAG, b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
+        paths.ACTIVITY_FLAG, paths.OBSERVER, paths.AGREED,
+        b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
     )
 )  # fmt: skip
 _OWN_PREFIXES = (f"{os.fsdecode(paths.DATABASE)}-", f"{os.fsdecode(paths.DATABASE)}.damaged-")
@@ -209,6 +266,14 @@ class Layout:
     @property
     def activity_flag(self) -> Path:
         return self.at(paths.ACTIVITY_FLAG)
+
+    @property
+    def observer(self) -> Path:
+        return self.at(paths.OBSERVER)
+
+    @property
+    def agreed(self) -> Path:
+        return self.at(paths.AGREED)
 
     def is_ours(self, name: str) -> bool:
         """Whether a name in the data directory is one that we make; it may not be ours alone."""

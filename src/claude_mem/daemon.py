@@ -22,6 +22,7 @@ from claude_mem.config import Layout, Settings, load_usable_settings, write_priv
 from claude_mem.errors import ClaudeMemError
 from claude_mem.hook import trouble
 from claude_mem.hook.launch import set_aside_state
+from claude_mem.install.claude import transcripts_dir
 from claude_mem.install.launcher import runs_newer, write_launcher
 from claude_mem.server.app import create_app
 from claude_mem.server.guard import Guard, ensure_token
@@ -94,7 +95,7 @@ async def _serve(settings: Settings, lock: WorkerLock) -> bool:
     if told:
         log.error(told)
         trouble.report(os.fsencode(layout.root), told)
-    worker = Worker(settings, store)
+    worker = Worker(settings, store, transcripts=transcripts_dir(os.environ))
     stopping = _stop_signals()
     try:
         async with _listening(settings, worker) as state, _wake_fifo(layout, worker):
@@ -113,11 +114,13 @@ async def _serve(settings: Settings, lock: WorkerLock) -> bool:
             main_loop.cancel()
             with suppress(asyncio.CancelledError):
                 await main_loop
+            await worker.refiner.close()
         if lock.still_ours(layout):
             for leftover in (layout.socket, layout.wake, layout.worker_state):
                 leftover.unlink(missing_ok=True)
         return retired
     finally:
+        await worker.refiner.close()  # also where the loop died: no client outlives it
         await asyncio.to_thread(store.close)
         log.info("stopped")
 

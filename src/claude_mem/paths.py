@@ -25,6 +25,8 @@ BACKUPS = b"backups"
 TOKEN = b"token"
 SETTINGS = b"settings.json"
 ACTIVITY_FLAG = b"activity.flag"
+OBSERVER = b"observer"  # where a model's client runs
+AGREED = b"observer.json"  # which models the person agreed to
 
 
 def data_dir(environ: dict[bytes, bytes]) -> bytes:

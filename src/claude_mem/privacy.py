@@ -211,16 +211,29 @@ DETECTORS: tuple[Detector, ...] = (
 )
 
 
-def _by_word() -> tuple[tuple[str, tuple[Detector, ...]], ...]:
-    """Many detectors wait for the same words: each is looked for once."""
+_Words = tuple[tuple[str, tuple[Detector, ...]], ...]
+
+
+def _by_beginning() -> tuple[tuple[str, _Words], ...]:
+    """Many detectors wait for the same words, many words begin alike: each is looked for once."""
     asking: dict[str, list[Detector]] = {}
     for detector in DETECTORS:
         for word in detector.words:
             asking.setdefault(word, []).append(detector)
-    return tuple((word, tuple(detectors)) for word, detectors in asking.items())
+    alike: dict[str, list[str]] = {}
+    for word in asking:
+        alike.setdefault(word[:2], []).append(word)
+    groups: list[tuple[str, _Words]] = []
+    for beginning, words in alike.items():
+        told = tuple((word, tuple(asking[word])) for word in words)
+        if len(words) > 2:
+            groups.append((beginning, told))
+        else:
+            groups += [(word, ((word, detectors),)) for word, detectors in told]
+    return tuple(groups)
 
 
-_BY_WORD = _by_word()
+_BY_BEGINNING = _by_beginning()
 PASSES = 4
 
 
@@ -238,9 +251,11 @@ class Redactor:
         """
         lowered = _lower("\n".join(_texts(value)))
         detectors: dict[Detector, None] = {}
-        for word, asking in _BY_WORD:
-            if word in lowered:
-                detectors.update(dict.fromkeys(asking))
+        for beginning, words in _BY_BEGINNING:
+            if beginning in lowered:
+                for word, asking in words:
+                    if word in lowered:
+                        detectors.update(dict.fromkeys(asking))
         if not detectors:
             return value
         return self._redact_value(value, tuple(d for d in DETECTORS if d in detectors))

@@ -150,6 +150,10 @@ class PastSession:
     started_ms: int
     ended_ms: int
     turns: tuple[PastTurn, ...] = ()
+    # Of the whole file so far, whatever part of it is kept of the session.
+    title: str | None = None
+    subtitle: str | None = None
+    user_prompt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from claude_mem.cli import (
     hooks,
     install,
     mcp,
+    observer,
     people,
     retry,
     search,
@@ -33,6 +34,7 @@ It watches through the agent's hooks and needs no commands to work. These show w
   claude-mem import            remember the sessions of the past, too
   claude-mem doctor            what is wrong, and what mends it
   claude-mem status            is it running, is anything stuck
+  claude-mem observer          who distils the sessions, and what that costs
   claude-mem retry             try again what could not be distilled
   claude-mem context           what the next session here will be given
   claude-mem sessions          what was worked on
@@ -63,6 +65,7 @@ for group in (
     history,
     export,
     install,
+    observer,
     worker,
     retry,
     settings,

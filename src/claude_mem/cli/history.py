@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,9 +19,10 @@ from claude_mem.cli.restore import (
 from claude_mem.cli.store import open_store_for_import
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
-from claude_mem.install.claude import config_dir
+from claude_mem.hook.wake import wake
+from claude_mem.install.claude import transcripts_dir
 from claude_mem.recall.context import build_context
-from claude_mem.store import Store
+from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import now_ms
 from claude_mem.types import Json, Project
 from claude_mem.worker.contexts import render_contexts
@@ -33,6 +34,7 @@ from claude_mem.worker.history import (
     find_transcripts,
     import_transcripts,
 )
+from claude_mem.worker.projects import Projects
 
 DAY_MS = 86_400_000
 PROCESSES = 4
@@ -74,23 +76,46 @@ def import_past(
         say(report_of_database(import_database(settings, from_db)))
         return
     exports = [path for path in paths if path.is_file() and is_export(path)]
+    if dry_run and exports:
+        raise BadInput(f"--dry-run works for transcripts only, and {exports[0]} is an export")
     for path in exports:
         say(report_of_file(restore_file(settings, path)))
     if exports and len(exports) == len(paths):
         return
     rest = [path for path in paths if path not in exports]
-    files = find_transcripts(rest or [transcripts_home()])
+    places = rest or [transcripts_home()]
+    files = find_transcripts(places)
     wishes = wishes_of(settings, project, day_ms(since))
-    opened = nullcontext() if dry_run else open_store_for_import(settings)
+    if not files and not as_json:
+        click.echo(f"There are no transcripts in {', '.join(map(str, places))}.")
+        return
+    opened = _open_to_look(settings) if dry_run else open_store_for_import(settings)
     with opened as store, _progress(files, as_json) as progress:
         report = import_transcripts(
             store, files, wishes, again=again, processes=processes(), progress=progress
         )
-        look = "" if store is None else refresh_contexts(settings, store, report)
+        look = refresh_contexts(settings, store, report) if isinstance(store, Store) else ""
     if as_json:
         print_json(as_data(report))
-    else:
-        print_report(report, look, dry_run)
+        return
+    print_report(report, look, dry_run)
+    if project and not report.projects:
+        click.echo(f"No session in these files is of the project {project}.")
+
+
+def _open_to_look(settings: Settings) -> AbstractContextManager[StoreReader | None]:
+    database = settings.layout.database
+    return StoreReader.open_existing(database) if database.exists() else nullcontext()
+
+
+def import_and_report(settings: Settings, files: list[Path]) -> None:
+    """All of it, for whoever is just installing."""
+    with open_store_for_import(settings) as store, _progress(files, as_json=False) as progress:
+        report = import_transcripts(
+            store, files, wishes_of(settings), processes=processes(), progress=progress
+        )
+        refresh_contexts(settings, store, report)
+    print_report(report, "", dry_run=False)
 
 
 def say(lines: list[str]) -> None:
@@ -99,7 +124,7 @@ def say(lines: list[str]) -> None:
 
 
 def transcripts_home() -> Path:
-    return config_dir(os.environ) / "projects"
+    return transcripts_dir(os.environ)
 
 
 def processes() -> int:
@@ -114,9 +139,17 @@ def wishes_of(settings: Settings, project: str = "", since_ms: int = 0) -> Wishe
         field_bytes=settings.number("CLAUDE_MEM_RAW_FIELD_BYTES"),
         skip_tools=settings.names("CLAUDE_MEM_SKIP_TOOLS"),
         redact_allow=settings.names("CLAUDE_MEM_REDACT_ALLOW"),
-        project=project,
+        project=_project_of(project),
         since_ms=since_ms,
     )
+
+
+def _project_of(name: str) -> str:
+    """A directory stands for the project that it belongs to."""
+    if not name or not Path(name).is_dir():
+        return name
+    home = os.environ.get("HOME")
+    return Projects(Path(home) if home else None).of(str(Path(name).absolute())).key
 
 
 def day_ms(day: str) -> int:
@@ -155,12 +188,16 @@ def _progress(files: list[Path], as_json: bool) -> Iterator[Progress]:
 
 
 def refresh_contexts(settings: Settings, store: Store, report: Report) -> str:
-    """Renders what cold sessions are given, and returns the most active project's."""
+    """Renders what cold sessions are given, and returns the most active project's.
+
+    Of all projects: an import that was killed may have left any of them as it was before.
+    """
     budget = settings.number("CLAUDE_MEM_CONTEXT_TOKENS")
-    for project, tally in report.projects.items():
-        project_id = store.project_by_key(project.key)
-        if project_id is not None and tally.turns:
+    for known in store.projects():
+        project_id = store.project_by_key(str(known["key"]))
+        if project_id is not None:
             render_contexts(settings.layout, store, project_id, budget)
+    wake(os.fsencode(settings.layout.root))
     busiest = most_active(report)
     project_id = store.project_by_key(busiest.key) if busiest else None
     return build_context(store, project_id, budget) if project_id is not None else ""

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import click
 
-from claude_mem.cli.output import as_json_option, print_json
-from claude_mem.config import Layout, Settings
+from claude_mem.cli.history import import_and_report, transcripts_home
+from claude_mem.cli.observer import switch
+from claude_mem.cli.output import as_json_option, counted, print_json
+from claude_mem.config import Layout, Settings, find_setting
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import claude_settings, mcp_server, plugin, record
 from claude_mem.install.claude import Claude, config_dir, find_claude
@@ -21,6 +23,7 @@ from claude_mem.install.launcher import disarm_launcher, write_launcher
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.pages import Page
+from claude_mem.worker.history import find_transcripts
 
 SCOPES = ("user", "project")
 NEVER_REFUSED = ("doctor", "uninstall")  # they must work where settings do not
@@ -33,9 +36,27 @@ NEVER_REFUSED = ("doctor", "uninstall")  # they must work where settings do not
     help="Write hooks into settings.json instead of installing the plugin.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--yes", is_flag=True, help="Ask nothing.")
+@click.option(
+    "--import/--no-import",
+    "remember_past",
+    default=None,
+    help="Remember the sessions of the past at once, or not; otherwise you are asked.",
+)
+@click.option(
+    "--observer",
+    type=click.Choice(find_setting("CLAUDE_MEM_OBSERVER").choices),
+    help="Who distils the sessions; otherwise you are asked where there is a choice.",
+)
+@click.option("--yes", is_flag=True, help="Ask nothing: attach, and leave the rest as it is.")
 @click.pass_obj
-def install(settings: Settings, scope: str | None, dry_run: bool, yes: bool) -> None:
+def install(
+    settings: Settings,
+    scope: str | None,
+    dry_run: bool,
+    remember_past: bool | None,
+    observer: str | None,
+    yes: bool,
+) -> None:
     """Attach to Claude Code. Run it again after an upgrade, or to mend things.
 
     Without --scope it installs a plugin through Claude Code's own plugin command. With --scope it
@@ -56,7 +77,44 @@ def install(settings: Settings, scope: str | None, dry_run: bool, yes: bool) -> 
     client.start(layout)
     click.echo(done)
     click.echo("Memory is on: the next session of Claude Code is remembered.")
+    asks = sys.stdin.isatty() and not yes
+    choose_observer(settings, observer, asks, yes)
+    offer_import(settings, remember_past, asks)
     click.echo("claude-mem doctor checks everything; claude-mem uninstall takes it back.")
+
+
+def choose_observer(settings: Settings, chosen: str | None, asks: bool, yes: bool = False) -> None:
+    setting = find_setting("CLAUDE_MEM_OBSERVER")
+    now = settings.text(setting.name)
+    if chosen is None and asks and len(setting.choices) > 1:
+        chosen = click.prompt(
+            "Who shall distil your sessions? local asks no model and costs nothing",
+            type=click.Choice(setting.choices),
+            default=now,
+        )
+    if chosen is not None and chosen != now:
+        try:
+            switch(settings, chosen, yes)
+        except ClaudeMemError as error:  # the rest of the installation does not depend on it
+            click.echo(f"{now} goes on to distil your sessions: {error}")
+            return
+        click.echo(f"{chosen} distils your sessions; claude-mem settings OBSERVER changes it.")
+
+
+def offer_import(settings: Settings, wanted: bool | None, asks: bool) -> None:
+    """Most people have months of sessions on their machine already."""
+    files = find_transcripts([transcripts_home()])
+    if wanted is None and files and asks:
+        megabytes = sum(path.stat().st_size for path in files) / 1e6
+        wanted = click.confirm(
+            f"{counted(len(files), 'past session')} of Claude Code ({megabytes:.0f} MB) can be "
+            "remembered, too. It takes seconds and asks no model. Import them?",
+            default=True,
+        )
+    if wanted:
+        import_and_report(settings, files)
+    elif files:
+        click.echo(f"{counted(len(files), 'past session')} can be remembered: claude-mem import")
 
 
 def _install_plugin(settings: Settings, dry_run: bool) -> str:

@@ -23,9 +23,11 @@ from claude_mem.recall.context import build_context
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.server.client import running_worker
 from claude_mem.store import StoreReader
+from claude_mem.store.clock import now_ms
 from claude_mem.store.pages import Page, Record
 from claude_mem.types import Json
 from claude_mem.worker import spool
+from claude_mem.worker.observing import describe, spent_in_words
 from claude_mem.worker.projects import Projects
 
 NOTHING_YET = "Nothing is remembered yet. Memory begins with the first session after install."
@@ -52,11 +54,13 @@ def status(settings: Settings, as_json: bool) -> None:
         queue = store.queue_state() if store else {}
         counts = store.counts() if store else {}
         dead = store.dead_letters() if store else []
+        observer = describe(settings, os.environ, store, now_ms())
     report: dict[str, Json] = {
         "worker": running["worker"] if running else None,
         "data_dir": str(layout.root),
         "spool": {"waiting": len(spool.waiting(layout)), "rejected": len(spool.rejected(layout))},
         "queue": dict(queue),
+        "observer": observer,
         "database": dict(counts),
         "dead_letters": list(dead),
     }
@@ -84,6 +88,10 @@ def _print_status(report: dict[str, Json]) -> None:
         pairs.append(("queue", in_words(queue)))
     else:
         pairs.append(("memory", NOTHING_YET))
+    observer = report["observer"]
+    assert isinstance(observer, dict)
+    spent = "" if observer["wanted"] == "local" else f"; {spent_in_words(observer)}"
+    pairs.append(("observer", f"{observer['used']}, {observer['why']}{spent}"))
     pairs.append(("spool", f"{waiting['waiting']} events waiting, {waiting['rejected']} rejected"))
     print_pairs(pairs)
     dead = report["dead_letters"]

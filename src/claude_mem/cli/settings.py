@@ -3,8 +3,9 @@
 import click
 
 from claude_mem.cli.output import as_json_option, print_json, print_table
-from claude_mem.config import SETTINGS, Settings, change_setting, find_setting
+from claude_mem.config import SETTINGS, Setting, Settings, change_setting, find_setting
 from claude_mem.errors import SettingsError
+from claude_mem.observer.keys import store_in_keyring
 
 
 @click.command()
@@ -28,24 +29,39 @@ def settings(
         return
     setting = find_setting(name)
     if unset or value is not None:
-        change_setting(current.layout.settings, setting, None if unset else value)
+        place = _change(current, setting, None if unset else value)
         if not as_json:
-            click.echo(f"{setting.name} {'is back to its default' if unset else f'= {value}'}")
+            new = setting.shown(value or "")
+            click.echo(f"{setting.name} {'is back to its default' if unset else f'= {new}'}{place}")
             return
-    shown = {"name": setting.name, "value": value or current.text(setting.name),
+    shown = {"name": setting.name,
+             "value": setting.shown(value or current.text(setting.name)),
              "default": setting.default, "help": setting.help}  # fmt: skip
     if as_json:
         print_json(shown)  # type: ignore[arg-type]
     else:
-        click.echo(f"{setting.name}={current.text(setting.name)} "
+        click.echo(f"{setting.name}={setting.shown(current.text(setting.name))} "
                    f"({current.sources[setting.name]})\n{setting.help}")  # fmt: skip
+
+
+def _change(current: Settings, setting: Setting, value: str | None) -> str:
+    """Where it was put, if not into the file."""
+    path = current.layout.settings
+    if not setting.secret:
+        change_setting(path, setting, value)
+        return ""
+    if store_in_keyring(current.layout, value):
+        change_setting(path, setting, None)
+        return " (in the keyring)" if value is not None else ""
+    change_setting(path, setting, value)
+    return f" (in {path.name}: there is no keyring here)" if value is not None else ""
 
 
 def _list(current: Settings, as_json: bool) -> None:
     rows = [
         {
             "name": setting.name,
-            "value": current.text(setting.name),
+            "value": setting.shown(current.text(setting.name)),
             "source": current.sources[setting.name],
             "default": setting.default,
             "help": setting.help,

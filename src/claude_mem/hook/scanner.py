@@ -16,6 +16,7 @@ NAMES = (
 )
 MAX_TAGS = 100
 
+_BEGINNINGS = {b"/", b"\\"} | {name[:1] for name in NAMES}  # of what can follow a "<"
 _LONGEST = max(len(name) for name in NAMES)
 _BACKSLASH, _SLASH, _GREATER = 0x5C, 0x2F, 0x3E
 _OUTSIDE_STRINGS = b" \t\r\n{}[],:0123456789+-.Eetrufalsn"
@@ -74,9 +75,10 @@ class _Tags:
                 if start == escaped:  # the letters u003c without a backslash
                     position = behind
                     continue
-            tag = self._read(start, behind)
-            if tag is not None:
-                return tag
+            if self.lowered[behind : behind + 1] in _BEGINNINGS:
+                tag = self._read(start, behind)
+                if tag is not None:
+                    return tag
             position = behind
 
     def _read(self, start: int, position: int) -> tuple[int, int, bytes, bool] | None:

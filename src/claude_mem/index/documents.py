@@ -12,7 +12,7 @@ _STEP = 4  # document = memory id * 4 + kind, so that an id tells both and needs
 
 # Where a document stands in its session: its turn, then the prompt, observations, the summary.
 _PLACES = 1 << 20
-LONGEST_TITLE, LONGEST_HEAD = 200, 2_000
+LONGEST_TITLE, LONGEST_HEAD, SAYS_LITTLE = 200, 2_000, 12
 
 _TELLS_TIME = re.compile(
     r"(?i)\b(?:yesterday|today|tonight|tomorrow|ago|last|next|recently|since|soon|"
@@ -135,6 +135,8 @@ def _summary(row: sqlite3.Row) -> Document:
     body = "\n".join(row[name] for name in told if row[name])
     text = Text(title=row["request"] or "", body=body, files="\n".join(files))
     shown = text.title or body
+    if len(shown) < SAYS_LITTLE and row["completed"]:
+        shown = f"{shown}: {row['completed']}"  # "commit" names no turn
     return _document("summary", row, "summary", shown, _PLACES - 1, text, files, [])
 
 

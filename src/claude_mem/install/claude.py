@@ -1,7 +1,6 @@
 """Claude Code itself: where it is, which version, and its plugin commands."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,9 +8,9 @@ from pathlib import Path
 
 from claude_mem.config import Settings
 from claude_mem.errors import ClaudeMemError
+from claude_mem.observer.claude import find_command
 
 SECONDS = 120
-_PLACES = (".local/bin/claude", ".claude/local/claude", ".npm-global/bin/claude")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +58,15 @@ class Claude:
 
 
 def find_claude(settings: Settings, environ: Mapping[str, str]) -> Claude | None:
-    chosen = settings.text("CLAUDE_CODE_PATH")
-    if chosen:
-        return Claude(Path(chosen)) if os.access(chosen, os.X_OK) else None
-    found = shutil.which("claude", path=environ.get("PATH"))
-    if found:
-        return Claude(Path(found))
-    home = Path(environ.get("HOME", "/"))
-    places = (home / place for place in _PLACES)
-    return next((Claude(place) for place in places if os.access(place, os.X_OK)), None)
+    path = find_command(settings, environ)
+    return Claude(path) if path is not None else None
 
 
 def config_dir(environ: Mapping[str, str]) -> Path:
     """Where Claude Code keeps the person's settings."""
     chosen = environ.get("CLAUDE_CONFIG_DIR")
     return Path(chosen) if chosen else Path(environ.get("HOME", "/")) / ".claude"
+
+
+def transcripts_dir(environ: Mapping[str, str]) -> Path:
+    return config_dir(environ) / "projects"

@@ -5,6 +5,7 @@ import sqlite3
 import stat
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -23,6 +24,7 @@ from claude_mem.store.clock import now_ms
 from claude_mem.types import Json
 from claude_mem.worker import spool
 from claude_mem.worker.lock import is_held
+from claude_mem.worker.observing import describe, spent_in_words
 
 Verdict = Literal["ok", "warning", "wrong"]
 HOUR = 3_600_000
@@ -255,8 +257,26 @@ class Doctor:
             yield Check("dead letters", "warning", text, "claude-mem retry")
 
     def _observer(self) -> Iterator[Check]:
-        name = self.settings.text("CLAUDE_MEM_OBSERVER")
-        yield Check("observer", "ok", f"{name}: needs no model and no login")
+        path = self.settings.layout.database
+        with StoreReader.open_existing(path) if path.exists() else nullcontext() as store:
+            found = describe(self.settings, self.environ, store, now_ms())
+        if found["wanted"] == "local":
+            yield Check("observer", "ok", "local: needs no model and no login")
+            return
+        text = f"{found['used']} ({found['why']}); {spent_in_words(found)}"
+        breaker = found["breaker"]
+        assert isinstance(breaker, dict)
+        if found["used"] != found["wanted"]:
+            yield Check("observer", "warning", text, f"claude-mem observer {found['wanted']}")
+        elif breaker["state"] != "closed":
+            text = f"{found['used']} is not asked for now: {breaker['reason']}"
+            yield Check("observer", "warning", text, f"claude-mem observer {found['used']}")
+        else:
+            yield Check("observer", "ok", text)
+        if found["key"] == "settings.json":
+            text = "lies in settings.json, readable by you alone"
+            mend = "pip install keyring, then claude-mem settings API_KEY KEY"
+            yield Check("key", "warning", text, mend)
 
     def _another(self) -> Iterator[Check]:
         """The TypeScript claude-mem may share our directory and our port; not our database."""

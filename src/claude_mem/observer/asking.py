@@ -3,35 +3,51 @@
 import re
 from dataclasses import dataclass
 
-from claude_mem.observer.passages import plain
+from claude_mem.observer.passages import heading_of, plain, shorten
+
+LONGEST_LINE = 600  # of a person's own; beyond, it is theirs only if it reads like words
+LONGEST_ERROR, LONGEST_NOTICE = 240, 300
+LONGEST_PROMPT = 100_000
+LOOKED_AT = 300  # characters of a line tell whether it is a log's
+FEWEST_PLAN_CHARS = 600
 
 _PLAN = re.compile(r"^\s*implement the following plan:\s*", re.IGNORECASE)
-_CLIENT_TAIL = re.compile(
-    r"\n+If you need specific details from before exiting plan mode.*\Z", re.DOTALL
-)
-_TAGS = re.compile(
-    r"<(system-reminder|ide_[a-z_]+|environment_details|local-command-[a-z]+)>.*?</\1>",
-    re.DOTALL | re.IGNORECASE,
-)
-_NOTIFICATION = re.compile(r"<task-notification>(.*?)(?:</task-notification>|\Z)", re.DOTALL)
-_NOTED = re.compile(r"<summary>(.*?)</summary>", re.DOTALL)
-_IMAGE = re.compile(r"\[Image[^\]\n]{0,80}\]")
-_TITLE = re.compile(r"^#{1,2}\s+(.+?)\s*#*$", re.MULTILINE)
-_LOG_LINE = re.compile(
-    r"^\s*(?:\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|at [\w.$<>]+(?: ?\(|:\d|$)|\S+\.[jt]sx?:\d+\b"
-    r"|\S+ @ \S+:\d+|\d*chunk-\S+"
-    r"|\[[A-Z][\w ]{2,30}\]|(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE)\b|[>$%] |\+\+\+|---|@@ "
-    r"|File \"|Traceback|\s*\d+ ?\||[{}\]);,]+\s*$)"
-)
-_LOG_INSIDE = re.compile(
-    r"\s\[?\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\]?\s|(?:\[[A-Z]\w+\][^\[]{0,200}){2,}"
-)
-_ERROR = re.compile(
-    r"(?:[\w.]*(?:Error|Exception)\b|\berror\b|\bfail(?:ed|ure)\b|\bfatal\b|\bpanic\b|\bcannot\b"
-    r"|\bexit(?:ed)?(?: with)? code\b)[^\n]{0,200}",
+_CLIENT_TAIL = "If you need specific details from before exiting plan mode"
+_TAG = re.compile(
+    r"<(system-reminder|ide_[a-z_]{1,40}|environment_details|local-command-[a-z]{1,40})>",
     re.IGNORECASE,
 )
-LONGEST_LINE = 600
+_NOTIFICATION = "task-notification"
+_IMAGE = re.compile(r"\[Image[^\]\n]{0,80}\]")
+
+# How a line begins that a program wrote.
+_LOG_LINE = re.compile(
+    "|".join((
+        r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]", r"\[?\d\d:\d\d:\d\d",  # a time
+        r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}\d{1,2} \d\d:",
+        r"[IWEF]\d{4} \d\d:", r"(?:time|ts|level)=",
+        r"\[?(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b", r"\[[A-Z][\w ]{2,30}\]",  # a level
+        r"at [\w.$<>/@-]{1,120}(?: ?\(|:\d|$)", r"Caused by: ", r"Exception in thread",  # a trace
+        r"\S{1,200}\.\w{1,4}:\d+\b", r"\S{1,100} @ \S{1,100}:\d", r"\d*chunk-\S",
+        r"File \"", r"Traceback ", r"goroutine \d+ \[", r"thread '[^']{0,60}' panicked",
+        r"--> \S", r"error\[\w+\]:", r"[\w.]{1,80}(?:Error|Exception)\b",
+        r"[>$%#] \S", r"[\w.-]{1,40}@[\w.-]{1,40}:\S{0,80}[$#] ",  # a shell
+        r"\+\+\+ ", r"--- ", r"@@ ", r"diff --git", r"\d+ ?\|", r"[{}\]);,]+$", r"\{\"",  # code
+    ))
+)  # fmt: skip
+_LOG_INSIDE = re.compile(
+    r"\s\[?\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\]?\s|(?:\[[A-Z]\w{1,30}\][^\[]{0,200}){2,}"
+)
+_ERROR = re.compile(
+    r"(?:Error|Exception)\b|\b(?:error|fail(?:ed|ure)|fatal|panic|panicked|cannot)\b"
+    r"|\bexit(?:ed)?(?: with)? code\b",
+    re.IGNORECASE,
+)
+# An exception by its name; the last of a trace is where it began, or where it ended.
+_RAISED = re.compile(
+    r"(?:Caused by: )?[\w.$]{2,120}?(?:Error|Exception|\.[A-Z]\w{1,60})(?:: |$)|panic: "
+)
+_PARTS_OF_NAMES = re.compile(r"[\w.]{1,80}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,35 +61,101 @@ class Asked:
 
 
 def understand(prompt: str) -> Asked:
-    text = _IMAGE.sub("", _TAGS.sub("", _CLIENT_TAIL.sub("", prompt))).strip()
-    if noted := _NOTIFICATION.search(text):
-        summary = _NOTED.search(noted[1])
-        said = plain(summary[1] if summary else noted[1])
-        return Asked(f"(a background task reported) {said[:300]}")
+    text = prompt[:LONGEST_PROMPT].partition(_CLIENT_TAIL)[0]
+    text = _IMAGE.sub("", _without_tags(text)).strip()
+    if f"<{_NOTIFICATION}>" in text:
+        noted = _inside(text, _NOTIFICATION)
+        said = plain(_inside(noted, "summary") or noted)
+        return Asked(f"(a background task reported) {shorten(said, LONGEST_NOTICE)}")
     if _is_plan(text):
-        body = _PLAN.sub("", text)
-        title = _TITLE.search(body)
-        return Asked("", body, plain(title[1]) if title else "")
+        body = _PLAN.sub("", text, count=1)
+        return Asked("", body, next(iter(_headings(body)), ""))
     return _own_words(text)
+
+
+def _without_tags(text: str) -> str:
+    """A tag that is never closed stays, as the person's own."""
+    kept: list[str] = []
+    place = 0
+    unclosed: set[str] = set()
+    for tag in _TAG.finditer(text):
+        closing = f"</{tag[1]}>"
+        if tag.start() < place or closing in unclosed:
+            continue
+        end = text.find(closing, tag.end())
+        if end < 0:
+            unclosed.add(closing)
+            continue
+        kept.append(text[place : tag.start()])
+        place = end + len(closing)
+    return "".join((*kept, text[place:]))
+
+
+def _inside(text: str, tag: str) -> str:
+    """What the first such tag holds, up to its end or the text's."""
+    return text.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
 
 
 def _is_plan(text: str) -> bool:
     if _PLAN.match(text):
         return True
-    return len(text) > 600 and len(_TITLE.findall(text)) >= 2 and text.lstrip().startswith("#")
+    return text.startswith("#") and len(text) > FEWEST_PLAN_CHARS and len(_headings(text)) >= 2
+
+
+def _headings(text: str) -> list[str]:
+    """The titles of a document and of its chapters."""
+    lines = [line for line in text.splitlines() if line.startswith(("# ", "## "))]
+    return [heading for line in lines if (heading := heading_of(line))]
 
 
 def _own_words(text: str) -> Asked:
     kept: list[str] = []
-    error = ""
+    errors: list[str] = []
+    in_log = False
     for line in text.splitlines():
-        inside = _LOG_INSIDE.search(line) if len(line) > 120 else None
-        if _LOG_LINE.match(line) or len(line) > LONGEST_LINE or inside:
-            if inside and not _LOG_LINE.match(line):
-                kept.append(line[: inside.start()])
-            if not error and (found := _ERROR.search(line)):
-                error = plain(found[0])[:240]
+        stripped = line.strip()
+        in_log = _is_log(stripped) or (in_log and _goes_on(line))
+        if in_log:
+            errors.append(stripped)
+        elif len(line) > 120 and (inside := _LOG_INSIDE.search(line[:LONGEST_LINE])):
+            kept.append(line[: inside.start()])
+            errors.append(line[inside.start() :])
         else:
             kept.append(line)
     words = "\n".join(kept).strip()
-    return Asked(words or text[:LONGEST_LINE], error=error)
+    error = _error_of(errors)
+    return Asked(words or error or shorten(text, LONGEST_LINE), error=error)
+
+
+def _goes_on(line: str) -> bool:
+    """What a log, a trace or a listing wraps, it indents; what was raised ends a trace."""
+    return (line[:1] in (" ", "\t") and not line.isspace()) or bool(_RAISED.match(line))
+
+
+def _is_log(line: str) -> bool:
+    if _LOG_LINE.match(line[:LOOKED_AT]):
+        return True
+    return len(line) > LONGEST_LINE and not _reads_like_words(line[:LONGEST_LINE])
+
+
+def _reads_like_words(text: str) -> bool:
+    """Letters, spaces and a little else; a dump has other signs, or no spaces."""
+    letters = sum(sign.isalpha() for sign in text)
+    others = sum(not (sign.isalpha() or sign.isspace()) for sign in text)
+    return others < letters / 6 and (" " in text[:80] or not text.isascii())
+
+
+def _error_of(lines: list[str]) -> str:
+    """The exception by its name; else what follows the first word that tells of trouble."""
+    raised = [line for line in lines if _RAISED.match(line)]
+    if raised:
+        return _error(raised[-1].removeprefix("Caused by: "))
+    for line in lines:
+        if found := _ERROR.search(line[: 4 * LOOKED_AT]):
+            before = _PARTS_OF_NAMES.search(line[: found.start()])
+            return _error(line[before.start() if before else found.start() :])
+    return ""
+
+
+def _error(text: str) -> str:
+    return shorten(plain(text[:LOOKED_AT]), LONGEST_ERROR)

@@ -33,7 +33,7 @@ _CONCEPTS: dict[ObservationType, tuple[str, ...]] = {
 
 
 def type_of(asked: Asked, title: str, subjects: list[str], edited: bool) -> ObservationType:
-    if not edited and not subjects and not asked.plan:
+    if not edited and not asked.plan and not _is_of(title, subjects):
         return "discovery"
     for subject in subjects:
         for prefix, kind in _CONVENTIONAL:
@@ -47,9 +47,16 @@ def type_of(asked: Asked, title: str, subjects: list[str], edited: bool) -> Obse
     return "change"
 
 
+def _is_of(title: str, subjects: list[str]) -> bool:
+    """The title is a commit's: then it was work, even where no edit was seen."""
+    return any(title.lower() in subject.lower() for subject in subjects)
+
+
 def concepts_of(kind: ObservationType, roles: Collection[str]) -> tuple[str, ...]:
     found = list(_CONCEPTS[kind])
-    if "cause" in roles and kind != "bugfix":
+    if "cause" in roles and kind == "discovery":
+        found.append("gotcha")  # it was found and nothing was done about it: it still holds
+    elif "cause" in roles and kind != "bugfix":
         found.append("why-it-exists")
     if "decision" in roles and "trade-off" not in found:
         found.append("trade-off")

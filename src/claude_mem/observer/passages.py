@@ -1,7 +1,8 @@
 """Markdown, as people and agents write it, cut into passages that stand on their own.
 
 A passage is a sentence, a list item, a table row or a short piece of code, with the heading and the
-label that it stands under. Long code is left out: it is in the files.
+label that it stands under. Long code is left out: it is in the files. Every step is linear in what
+it reads, since anything may have been pasted.
 """
 
 import re
@@ -12,25 +13,28 @@ Kind = Literal["prose", "item", "row", "code"]
 
 LONGEST_CODE_LINES, LONGEST_CODE = 4, 240
 LONGEST_PASSAGE = 420
+LONGEST_LABEL_LINE = 160
+LONGEST_LINE = 8_000
 LARGEST_TEXT = 200_000  # beyond that it is a dump, not a message
 
-_FENCE = re.compile(r"^\s*(```+|~~~+)")
-_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.*?)\s*#*$")
-_LABEL_LINE = re.compile(r"^(?:\d+[.)]\s+)?\*\*(.+?)\*\*\s*(\([^)]*\))?\s*[:：]?$")
-_ITEM = re.compile(r"^(\s*)(?:[-*+•‣–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
-_RULE = re.compile(r"^\s*(?:[-*_=]\s*){3,}$")
-_TABLE_RULE = re.compile(r"^\s*\|?(?:\s*:?-{2,}:?\s*\|)+\s*:?-*:?\s*\|?\s*$")
+_FENCES = ("```", "~~~")
+_RULES = "-*_="
+# What a line of structure begins with; any other line is prose.
+_STRUCTURE = frozenset("#|:-*_=+•‣–0123456789")
+_LABEL_LINE = re.compile(r"(?:\d+[.)]\s+)?\*\*(.+?)\*\*\s*(\([^)]*\))?\s*[:：]?$")
+_ITEM = re.compile(r"(\s*)(?:[-*+•‣–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
 _LABEL = re.compile(
-    r"^(?:\*\*)?(?P<label>[^\W\d_][\w `'/&().-]{1,60}?)(?:\*\*\s*[:：]|[:：]\*\*|\*\*\s+[—–-])\s+"
-    r"|^(?P<plain>[A-Z][\w'-]*(?: [\w'-]+){0,3}):\s+(?=\S)"
+    r"(?:\*\*)?(?P<label>[^\W\d_][\w `'/&().-]{1,60}?)(?:\*\*\s*[:：]|[:：]\*\*|\*\*\s+[—–-])\s*"
+    r"|(?P<plain>[A-Z][\w'-]{0,40}(?: [\w'-]{1,40}){0,3}):\s+(?=\S)"
 )
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\((?:[^()\s]|\([^()]*\))*\)")
-_MARKS = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|</?(?:br|b|i|em|strong|details|summary)\s*/?>")
-_EMOJI = re.compile(r"^[\s✅✓✔☑❌✗⚠️🎉🚀👍🔧📝🐛➡️•·]+")
-_SENTENCE_END = re.compile(
-    r"(?<=[.!?])[\"')\]*]*\s+(?=[\"'(\[*`«A-ZÀ-ÞА-ЯΑ-Ω0-9~./@#-])|(?<=[。！？])"
-)
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|al)|\b[A-Z])\.$", re.I)
+_NUMBERED = re.compile(r"\d{1,2}[.)]\s+")
+_LINK = re.compile(r"!?\[([^\]\n]{0,200})\]\((?:[^()\s]|\([^()\s]{0,100}\)){0,400}\)")
+_ITALICS = re.compile(r"(?<![\w*/.\\])\*([^\s*./][^*\n]{0,200})\*(?![\w*])")
+_TAGS = re.compile(r"</?(?:br|b|i|em|strong|details|summary)\s{0,3}/?>")
+_EMOJI = " \t✅✓✔☑❌✗⚠🎉🚀👍🔧📝🐛➡•·\ufe0f"
+_STOP = re.compile(r"[.!?؟][\"')\]*»”]{0,3}\s+|[。！？।۔][」』”）]?\s*")
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|z\.B|etc|vs|cf|ca|approx|no|nr|fig|al)|\b[A-Za-z])$")
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class Passage:
     kind: Kind = "prose"
     heading: str = ""
     label: str = ""  # of the list or paragraph it belongs to: a file, a part
+    own_label: bool = False  # the text begins with the label
 
 
 def cut_passages(markdown: str) -> list[Passage]:
@@ -58,51 +63,60 @@ class _Cutter:
         self._nesting: list[tuple[int, str]] = []
 
     def cut(self, markdown: str) -> list[Passage]:
-        lines = markdown.expandtabs(4).splitlines()
-        for number, line in enumerate(lines):
-            following = lines[number + 1] if number + 1 < len(lines) else ""
+        lines = [line[:LONGEST_LINE] for line in markdown.expandtabs(4).splitlines()]
+        for line, following in zip(lines, [*lines[1:], ""], strict=False):
             self._take(line, following)
         self._flush()
         return self.found
 
     def _take(self, line: str, following: str) -> None:
+        text = line.strip()
         if self._code is not None:
-            self._in_code(line)
-        elif fence := _FENCE.match(line):
+            self._in_code(text)
+        elif not text:
             self._flush()
-            self._fence, self._code = fence[1][:3], []
-        elif not line.strip() or _RULE.match(line):
+        elif text.startswith(_FENCES):
             self._flush()
-        elif heading := _HEADING.match(line):
+            self._fence, self._code = text[:3], []
+        elif text[0] not in _STRUCTURE or not self._take_structure(line, text, following):
+            (self._paragraph if self._item is None else self._item).append(text)
+
+    def _take_structure(self, line: str, text: str, following: str) -> bool:
+        if _is_rule(text):
             self._flush()
-            self.heading, self.label = plain(heading[1]), ""
-        elif line.lstrip().startswith("|") or _TABLE_RULE.match(line):
+        elif heading := heading_of(text):
             self._flush()
-            self._row(line, following)
-        elif label := _LABEL_LINE.match(line.strip()):
+            self._nesting.clear()
+            self.heading, self.label = heading, ""
+        elif text[0] == "|" or _is_table_rule(text):
             self._flush()
-            self.label = plain(label[1]).rstrip(":")
+            self._row(text, following.strip())
+        elif len(text) <= LONGEST_LABEL_LINE and (label := _LABEL_LINE.match(text)):
+            self._flush()
+            self.label = as_label(label[1])
         elif item := _ITEM.match(line):
             self._flush()
             self._begin_item(len(item[1]), item[2])
         else:
-            (self._paragraph if self._item is None else self._item).append(line.strip())
+            return False
+        return True
 
-    def _in_code(self, line: str) -> None:
+    def _in_code(self, text: str) -> None:
         assert self._code is not None
-        if line.strip().startswith(self._fence):
-            code, self._code = self._code, None
-            text = "; ".join(part.strip() for part in code if part.strip())
-            if len(code) <= LONGEST_CODE_LINES and 0 < len(text) <= LONGEST_CODE:
-                self._add(f"`{text}`" if "`" not in text else text, "code")
-        else:
-            self._code.append(line)
-
-    def _row(self, line: str, following: str) -> None:
-        if _TABLE_RULE.match(line):
+        if not text.startswith(self._fence):
+            self._code.append(text)
             return
-        cells = [plain(cell) for cell in line.strip().strip("|").split("|")]
-        if _TABLE_RULE.match(following):
+        code, self._code = self._code, None
+        if len(code) <= LONGEST_CODE_LINES:
+            joined = "; ".join(part for part in code if part)
+            if 0 < len(joined) <= LONGEST_CODE:
+                self._add(f"`{joined}`" if "`" not in joined else joined, "code")
+
+    def _row(self, text: str, following: str) -> None:
+        if _is_table_rule(text):
+            return
+        cells = [plain(cell) for cell in text.strip("|").split("|")]
+        if _is_table_rule(following):
             self._header = cells
             return
         first, rest = cells[0], self._told_cells(cells)
@@ -129,55 +143,98 @@ class _Cutter:
             text = " ".join(self._item).strip()
             self._item = None
             parent = self._nesting[-2][1] if len(self._nesting) > 1 else ""
-            self._add(text, "item", plain(parent) if len(parent) <= 80 else "")
+            self._add(text, "item", as_label(parent) if len(parent) <= 80 else "")
         elif self._paragraph:
             text = " ".join(self._paragraph)
             self._paragraph = []
             self._nesting.clear()
+            label = ""
             for sentence in sentences(text):
-                self._add(sentence, "prose")
+                label = self._add(sentence, "prose", label)
 
-    def _add(self, text: str, kind: Kind, parent: str = "") -> None:
-        label = parent or self.label
+    def _add(self, text: str, kind: Kind, label: str = "") -> str:
+        """Under its own label if it begins with one; returns that, for what belongs to it."""
         if named := _LABEL.match(text):
-            own = plain(named["label"] or named["plain"])
-            rest = plain(text[named.end() :])
-            if rest:
-                self._keep(f"{own}: {rest}", kind, own)
-            return
-        text = plain(text)
-        if text:
-            self._keep(text, kind, label)
+            label = as_label(named["label"] or named["plain"])
+            if rest := plain(text[named.end() :]):
+                self._keep(f"{label}: {rest}", kind, label, own_label=True)
+        elif text := plain(text):
+            self._keep(text, kind, label or self.label)
+        return label
 
-    def _keep(self, text: str, kind: Kind, label: str) -> None:
+    def _keep(self, text: str, kind: Kind, label: str, own_label: bool = False) -> None:
         if len(text) <= LONGEST_PASSAGE:
-            self.found.append(Passage(text, kind, self.heading, label))
+            self.found.append(Passage(text, kind, self.heading, label, own_label))
             return
         for sentence in sentences(text):
-            whole = sentence if len(sentence) <= LONGEST_PASSAGE else shorten(sentence)
-            self.found.append(Passage(whole, kind, self.heading, label))
+            self.found.append(Passage(shorten(sentence), kind, self.heading, label))
+
+
+def _is_rule(text: str) -> bool:
+    if text[0] not in _RULES:
+        return False
+    marks = text.replace(" ", "")
+    return len(marks) >= 3 and marks == marks[0] * len(marks)
+
+
+def _is_table_rule(text: str) -> bool:
+    return text[:1] in ("|", ":", "-") and "|" in text and "-" in text and not text.strip("|:- ")
+
+
+def heading_of(line: str) -> str:
+    """The words of a heading; empty where the line is none."""
+    if not line.startswith("#"):
+        return ""
+    text = line.lstrip("#")
+    is_heading = len(line) - len(text) <= 6 and text[:1] == " "
+    return plain(text.strip().rstrip("#")) if is_heading else ""
+
+
+def as_label(text: str) -> str:
+    """What a list or paragraph is about, without its number and its colon."""
+    return plain(_NUMBERED.sub("", text, count=1)).rstrip(":： ")
 
 
 def sentences(text: str) -> list[str]:
     found: list[str] = []
-    start = 0
-    for end in _SENTENCE_END.finditer(text):
-        piece = text[start : end.start()]
-        if _ABBREVIATION.search(piece) or piece.count("`") % 2:
+    start = counted = ticks = 0
+    for stop in _STOP.finditer(text):
+        place = stop.start()
+        ticks += text.count("`", counted, place)
+        counted = place
+        if ticks % 2 or not _ends_sentence(text, stop):
             continue
-        found.append(piece.strip())
-        start = end.end()
+        end = place + len(stop[0].rstrip())
+        found.append(text[start:end].strip())
+        start, counted, ticks = stop.end(), stop.end(), 0
     found.append(text[start:].strip())
     return [sentence for sentence in found if sentence]
 
 
+def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
+    goes_on = text[stop.end() : stop.end() + 1].islower()
+    if stop[0][0] != ".":
+        return not goes_on or stop[0][1:2].isspace()  # not after a question that is quoted
+    return not goes_on and not _ABBREVIATION.search(text, max(0, stop.start() - 8), stop.start())
+
+
 def plain(text: str) -> str:
     """Without the marks that only a renderer wants; code stays as it is."""
-    if "*" in text or "_" in text or "<" in text or "](" in text:
+    if "*" in text or "<" in text or "](" in text:
         parts = text.split("`")
-        parts[::2] = [_MARKS.sub("", _LINK.sub(r"\1", part)) for part in parts[::2]]
+        parts[::2] = map(_without_marks, parts[::2])
         text = "`".join(parts)
-    return " ".join(_EMOJI.sub("", text).split())
+    return " ".join(text.lstrip(_EMOJI).split())
+
+
+def _without_marks(text: str) -> str:
+    text = _LINK.sub(r"\1", text).replace("**", "")
+    return _TAGS.sub("", _ITALICS.sub(r"\1", text))
+
+
+def width(text: str) -> int:
+    """How much a text says by its length: a sign of a script without spaces is half a word."""
+    return len(text) + 2 * len(_WIDE.findall(text)) if not text.isascii() else len(text)
 
 
 def shorten(text: str, limit: int = LONGEST_PASSAGE) -> str:

@@ -1,12 +1,13 @@
 """What is remembered, over HTTP: pages, batches, context, counts."""
 
 import asyncio
+import os
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from claude_mem.config import SETTINGS
+from claude_mem.config import SETTINGS, load_usable_settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.mcp.endpoint import endpoint
 from claude_mem.server.requests import known_parameters, page_of, read_object
@@ -59,7 +60,8 @@ async def stats(request: Request) -> JSONResponse:
             "waiting": len(spool.waiting(worker.settings.layout)),
             "rejected": len(spool.rejected(worker.settings.layout)),
         },
-        "observer": worker.observer.name,
+        "observer": worker.choice.used,
+        "observing": await asyncio.to_thread(worker.observing),
         "mcp": {"loaded": endpoint.is_loaded},
     })  # fmt: skip
 
@@ -83,7 +85,7 @@ async def settings(request: Request) -> JSONResponse:
         "settings": [
             {
                 "name": setting.name,
-                "value": current.text(setting.name),
+                "value": setting.shown(current.text(setting.name)),
                 "default": setting.default,
                 "source": current.sources[setting.name],
                 "help": setting.help,
@@ -115,6 +117,18 @@ async def retry(request: Request) -> JSONResponse:
     return JSONResponse({"retried": retried})
 
 
+async def observer(request: Request) -> JSONResponse:
+    """GET /api/observer: who distils and what that cost; POST: reads the settings anew for it"""
+    worker: Worker = request.app.state.worker
+    if request.method == "POST":
+        await read_object(request)
+        settings, _ = load_usable_settings(os.environ)
+        await worker.use_observer(settings)
+        # Whoever asks for it may have mended what was wrong: the next turn is a new try.
+        await asyncio.wrap_future(worker.store.close_breaker(worker.choice.used))
+    return JSONResponse(await asyncio.to_thread(worker.observing))
+
+
 async def one(request: Request) -> JSONResponse:
     """GET /api/observation/{id}: with the events that it was made from"""
     worker: Worker = request.app.state.worker
@@ -137,5 +151,6 @@ routes = [
     Route("/api/projects", projects),
     Route("/api/settings", settings),
     Route("/api/processing", processing, methods=["GET", "POST"]),
+    Route("/api/observer", observer, methods=["GET", "POST"]),
     Route("/api/queue/retry", retry, methods=["POST"]),
 ]

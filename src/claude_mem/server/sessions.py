@@ -12,6 +12,7 @@ from claude_mem.server.requests import number, read_object, required_text, text_
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.dialect import Arrival
+from claude_mem.worker.transcript import is_within
 from claude_mem.worker.worker import Worker
 
 _SESSION = ("contentSessionId", "claudeSessionId", "sessionId", "session_id")
@@ -51,6 +52,8 @@ async def _accept(
     worker: Worker, action: str, body: dict[str, Json], project: Project | None
 ) -> JSONResponse:
     payload = _payload(action, body)
+    if not is_within(payload.get("transcript_path"), worker.transcripts):
+        payload.pop("transcript_path", None)  # the worker would read whatever it names
     if worker.reader.skips(payload):
         return JSONResponse({"status": "skipped", "reason": "this tool is on the skip list"})
     payload["prompt_id"] = await _prompt_id(worker, body)
@@ -144,7 +147,10 @@ async def stop(request: Request) -> JSONResponse:
     seconds = worker.settings.number("CLAUDE_MEM_DELETE_TIMEOUT") / 1000
     # Held first, so that no other turn of it is begun while the running one is being stopped.
     kept = await asyncio.wrap_future(worker.store.stop_session(session_db_id))
-    await worker.jobs.cancel_session(session_db_id, seconds)
+    await asyncio.gather(
+        worker.jobs.cancel_session(session_db_id, seconds),
+        worker.refiner.cancel_session(session_db_id, seconds),
+    )
     return JSONResponse({"status": "failed", "sessionDbId": session_db_id, "keptMessages": kept})
 
 

@@ -1,16 +1,20 @@
 """Sessions of the past, as a transcript tells them, joined with what hooks have told.
 
 A turn that hooks saw stays as they told it. One that is there from an earlier import is left
-alone, unless the transcript has grown since. So any number of imports, in any order, killed or
-not, come to the same.
+alone, unless the transcript has grown since. What depends on which file came first is never kept.
+So any number of imports, in any order, killed or not, come to the same.
 """
 
 import sqlite3
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from claude_mem.store import forgetting, memories, sessions
 from claude_mem.store.clock import iso
+from claude_mem.store.turns import SESSION_END, SESSION_START
 from claude_mem.types import Distillate, Event, PastSession, PastTurn
+
+_BLANK = " \t\n\r\v\f\u00a0"
 
 
 @dataclass(slots=True)
@@ -25,6 +29,8 @@ class Outcome:
 
 def import_session(connection: sqlite3.Connection, past: PastSession) -> Outcome:
     outcome = Outcome()
+    if not past.turns:
+        return outcome
     if forgetting.is_forgotten_session(
         connection, past.session_id
     ) or forgetting.is_forgotten_project(connection, past.project.key, past.started_ms):
@@ -33,21 +39,77 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> Outcome
     session = _ensure_session(connection, past)
     for turn in past.turns:
         _import_turn(connection, session, past, turn, outcome)
+    if _is_known_to_hooks(connection, session["id"]):
+        _fill_in(connection, session["id"], past)
+    else:
+        _describe(connection, session["id"], past)
+    return outcome
+
+
+def foresee(connection: sqlite3.Connection, past: PastSession) -> Outcome:
+    """What an import would do, by looking only."""
+    outcome = Outcome()
+    session = sessions.find_session(connection, past.session_id)
+    for turn in past.turns:
+        known = _known_turn(connection, session["id"], turn) if session else None
+        if turn.made is None:
+            outcome.private += 1
+        elif (
+            not _tells_more(connection, known, turn)
+            if known is not None
+            else _elsewhere(connection, past.session_id, turn.prompt_id) is not None
+        ):
+            outcome.known += 1
+        else:
+            outcome.turns += 1
+            outcome.summaries += 1
+            outcome.observations += len(turn.made.observations)
     return outcome
 
 
 def _ensure_session(connection: sqlite3.Connection, past: PastSession) -> sqlite3.Row:
     first = Event("SessionStart", past.session_id, past.started_ms, "", past.project,
                   past.project_dir, transcript_path=past.transcript_path)  # fmt: skip
-    known = sessions.find_session(connection, past.session_id)
-    row = sessions.ensure_session(connection, first)
-    if known is None:
-        connection.execute(
-            "UPDATE sdk_sessions SET updated_at = ?, updated_at_epoch = ? WHERE id = ?",
-            (iso(past.ended_ms), past.ended_ms, row["id"]),
-        )
-        sessions.end_session(connection, row["id"], "completed", past.ended_ms)
-    return row
+    return sessions.ensure_session(connection, first)
+
+
+def _is_known_to_hooks(connection: sqlite3.Connection, session_id: int) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM user_prompts WHERE session_id = ?1 AND imported = 0 UNION ALL"
+        " SELECT 1 FROM tool_events WHERE session_id = ?1 AND event IN (?2, ?3) LIMIT 1",
+        (session_id, SESSION_START, SESSION_END),
+    ).fetchone()
+    return row is not None
+
+
+def _fill_in(connection: sqlite3.Connection, session_id: int, past: PastSession) -> None:
+    """What hooks said of the session stands."""
+    connection.execute(
+        "UPDATE sdk_sessions SET title = coalesce(title, ?), subtitle = coalesce(subtitle, ?),"
+        " user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
+        (past.title, past.subtitle, past.user_prompt, session_id),
+    )
+
+
+def _describe(connection: sqlite3.Connection, session_id: int, past: PastSession) -> None:
+    """What only transcripts told of: from the first to the last that any of them knows. Titles
+    are the whole file's, also of turns that stay with another session."""
+    row = connection.execute("SELECT * FROM sdk_sessions WHERE id = ?", (session_id,)).fetchone()
+    started = min(row["started_at_epoch"], past.started_ms)
+    ended = max(row["updated_at_epoch"], past.ended_ms)
+    is_latest = past.ended_ms >= row["updated_at_epoch"]
+    is_its_own = PurePath(past.transcript_path).stem == past.session_id
+    connection.execute(
+        "UPDATE sdk_sessions SET started_at = ?, started_at_epoch = ?, updated_at = ?,"
+        " updated_at_epoch = ?, prompt_counter = max(prompt_counter, ?), transcript_path = ?,"
+        " title = ?, subtitle = ?, user_prompt = ? WHERE id = ?",
+        (iso(started), started, iso(ended), ended, past.turns[-1].number,
+         past.transcript_path if is_its_own else row["transcript_path"],
+         past.title if is_latest else row["title"],
+         past.subtitle if is_latest else row["subtitle"],
+         row["user_prompt"] or past.user_prompt, session_id),
+    )  # fmt: skip
+    sessions.end_session(connection, session_id, "completed", ended)
 
 
 def _import_turn(
@@ -69,18 +131,20 @@ def _import_turn(
             _create_turn(connection, session, turn, past.started_ms)
         outcome.private += 1
         return
-    if known is not None and not _has_grown(connection, known, turn):
+    if known is not None and not _tells_more(connection, known, turn):
         outcome.known += 1
         return
-    turn_id = known["id"] if known else _create_turn(connection, session, turn, past.started_ms)
-    ids = _insert_events(connection, session["id"], turn_id, turn)
+    if known is None:
+        known = _create_turn(connection, session, turn, past.started_ms)
+    ids = _replace_events(connection, known, turn)
     if turn.made is not None:
         made = _with_sources(turn.made, ids)
         connection.execute(
             "UPDATE user_prompts SET updated_at_epoch = max(updated_at_epoch, ?) WHERE id = ?",
-            (_end_of(turn, past.started_ms), turn_id),
+            (_end_of(turn, past.started_ms), known["id"]),
         )
-        memories.save_memories(connection, session["id"], turn_id, turn.number, made)
+        number = known["prompt_number"]
+        memories.save_memories(connection, session["id"], known["id"], number, made)
         outcome.turns += 1
         outcome.summaries += 1
         outcome.observations += len(made.observations)
@@ -92,8 +156,9 @@ def _known_turn(
     """By its id; or by its words, where the client gave no ids and hooks know only a number."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM user_prompts WHERE session_id = ?1 AND (prompt_id = ?2 OR"
-        " (prompt_id GLOB 'number-*' AND prompt_text = ?3)) ORDER BY prompt_id = ?2 DESC",
-        (session_id, turn.prompt_id, turn.prompt),
+        " (prompt_id GLOB 'number-*' AND CASE private WHEN 0 THEN trim(prompt_text, ?4) = ?3"
+        " ELSE ?3 IS NULL END)) ORDER BY prompt_id = ?2 DESC",
+        (session_id, turn.prompt_id, turn.prompt, _BLANK),
     ).fetchone()
     return row
 
@@ -101,12 +166,7 @@ def _known_turn(
 def _belongs_to_another(connection: sqlite3.Connection, session_id: str, prompt_id: str) -> bool:
     """A forked session repeats its origin's turns. Whichever file is read first: they stay where
     hooks saw them, or with the session whose id comes first."""
-    row = connection.execute(
-        "SELECT t.id, t.imported, s.content_session_id AS other FROM user_prompts t"
-        " JOIN sdk_sessions s ON s.id = t.session_id"
-        " WHERE t.prompt_id = ? AND s.content_session_id <> ? ORDER BY t.imported, other",
-        (prompt_id, session_id),
-    ).fetchone()
+    row = _elsewhere(connection, session_id, prompt_id)
     if row is None:
         return False
     if not row["imported"] or row["other"] < session_id:
@@ -115,17 +175,37 @@ def _belongs_to_another(connection: sqlite3.Connection, session_id: str, prompt_
     return False
 
 
-def _has_grown(connection: sqlite3.Connection, known: sqlite3.Row, turn: PastTurn) -> bool:
-    """Whether the transcript tells more of the turn than an earlier import found in it."""
+def _elsewhere(
+    connection: sqlite3.Connection, session_id: str, prompt_id: str
+) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT t.id, t.imported, s.content_session_id AS other FROM user_prompts t"
+        " JOIN sdk_sessions s ON s.id = t.session_id"
+        " WHERE t.prompt_id = ? AND s.content_session_id <> ? ORDER BY t.imported, other",
+        (prompt_id, session_id),
+    ).fetchone()
+    return row
+
+
+def _tells_more(connection: sqlite3.Connection, known: sqlite3.Row, turn: PastTurn) -> bool:
+    """Than an earlier import found in its transcript; of two that tell it differently, the same
+    one wins in any order."""
     if not known["imported"]:
         return False
-    rows = connection.execute("SELECT event_key FROM tool_events WHERE turn_id = ?", (known["id"],))
-    return {row[0] for row in rows} < {event.key for event in turn.events}
+    rows = connection.execute(
+        "SELECT event_key, created_at_epoch FROM tool_events WHERE turn_id = ?", (known["id"],)
+    )
+    before = {row[0]: row[1] for row in rows}
+    return _weight({event.key: event.arrived_ms for event in turn.events}) > _weight(before)
+
+
+def _weight(events: dict[str, int]) -> tuple[int, int, list[str]]:
+    return len(events), max(events.values(), default=0), sorted(events)
 
 
 def _create_turn(
     connection: sqlite3.Connection, session: sqlite3.Row, turn: PastTurn, otherwise: int
-) -> int:
+) -> sqlite3.Row:
     begun = turn.events[0].arrived_ms if turn.events else otherwise
     taken = connection.execute(
         "SELECT 1 FROM user_prompts WHERE session_id = ? AND prompt_number = ?",
@@ -137,39 +217,37 @@ def _create_turn(
         (bool(taken), turn.number, session["id"]),
     ).fetchone()[0]
     number = counter if taken else turn.number
-    cursor = connection.execute(
+    row: sqlite3.Row = connection.execute(
         "INSERT INTO user_prompts (session_id, project_id, prompt_id, prompt_number, prompt_text,"
         " private, closed, retired, imported, updated_at_epoch, created_at, created_at_epoch)"
-        " VALUES (?, ?, ?, ?, ?, ?, 1, ?, 1, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, 1, ?, 1, ?, ?, ?) RETURNING *",
         (session["id"], session["project_id"], turn.prompt_id, number, turn.prompt,
          turn.prompt is None, not turn.keeps_raw, begun, iso(begun), begun),
-    )  # fmt: skip
-    if turn.prompt:
-        connection.execute(
-            "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
-            (turn.prompt, session["id"]),
-        )
-    return int(cursor.lastrowid or 0)
+    ).fetchone()  # fmt: skip
+    return row
 
 
-def _insert_events(
-    connection: sqlite3.Connection, session_id: int, turn_id: int, turn: PastTurn
+def _replace_events(
+    connection: sqlite3.Connection, known: sqlite3.Row, turn: PastTurn
 ) -> list[int]:
     """Their ids, in order; raw text only where it is still kept."""
+    turn_id = known["id"]
+    connection.execute("DELETE FROM tool_events WHERE turn_id = ?", (turn_id,))
     connection.executemany(
         "INSERT INTO tool_events (event_key, session_id, turn_id, event, tool_name, tool_use_id,"
         " agent_id, cwd, tool_input, tool_response, text, detail, bytes, created_at_epoch)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?) ON CONFLICT (event_key) DO NOTHING",
-        [_event_row(event, session_id, turn_id, turn.keeps_raw) for event in turn.events],
+        [_event_row(event, known, turn.keeps_raw) for event in turn.events],
     )
     rows = connection.execute("SELECT event_key, id FROM tool_events WHERE turn_id = ?", (turn_id,))
     ids = {row[0]: row[1] for row in rows}
     return [ids.get(event.key, 0) for event in turn.events]
 
 
-def _event_row(event: Event, session_id: int, turn_id: int, keeps_raw: bool) -> tuple[object, ...]:
+def _event_row(event: Event, turn: sqlite3.Row, keeps_raw: bool) -> tuple[object, ...]:
     raw = (event.tool_input, event.tool_response, event.text) if keeps_raw else (None, None, None)
-    return (event.key, session_id, turn_id, event.kind, event.tool_name, event.tool_use_id,
+    return (event.key, turn["session_id"], turn["id"], event.kind, event.tool_name,
+            event.tool_use_id,
             event.agent_id, event.cwd, *raw, sum(len(text) for text in raw if text),
             event.arrived_ms)  # fmt: skip
 
@@ -180,6 +258,8 @@ def _with_sources(made: Distillate, ids: list[int]) -> Distillate:
 
     return replace(
         made,
+        title=None,  # the session is described as a whole
+        subtitle=None,
         summary=replace(made.summary, sources=found(made.summary.sources)),
         observations=tuple(replace(o, sources=found(o.sources)) for o in made.observations),
     )

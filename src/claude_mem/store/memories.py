@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Callable
 
 from claude_mem.hook.faults import reach
 from claude_mem.store import queue
@@ -11,13 +12,22 @@ from claude_mem.types import Distillate, Job, Observation, Summary, Turn
 
 
 def save_distillate(
-    connection: sqlite3.Connection, job: Job, turn: Turn, made: Distillate, now: int
+    connection: sqlite3.Connection,
+    job: Job,
+    turn: Turn,
+    made: Distillate,
+    now: int,
+    after: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Stores what an observer made of a turn and acknowledges the job; False: the lease is lost."""
+    """Stores what an observer made of a turn and acknowledges the job; False: the lease is lost.
+
+    `after` is done in the same transaction.
+    """
     if not queue.holds(connection, job):
         return False
     reach(b"store.before_save")
     save_memories(connection, turn.session_db_id, turn.id, turn.prompt_number, made)
+    after()
     reach(b"queue.before_acknowledge")
     queue.acknowledge(connection, job, now)
     reach(b"queue.after_acknowledge")

@@ -250,12 +250,55 @@ def _forgetting(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+# Drafts that wait for a model, what models were asked for, and what stands in their way.
+_OBSERVER_STATE = """
+CREATE TABLE refinements (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  session_id INTEGER NOT NULL REFERENCES sdk_sessions(id) ON DELETE CASCADE,
+  turn_id INTEGER NOT NULL UNIQUE REFERENCES user_prompts(id) ON DELETE CASCADE,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'processing', 'held', 'kept')),
+  revision INTEGER NOT NULL DEFAULT 1,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  available_at_epoch INTEGER NOT NULL,
+  lease TEXT,
+  lease_until_epoch INTEGER,
+  last_error TEXT,
+  reply TEXT,
+  created_at_epoch INTEGER NOT NULL
+);
+CREATE INDEX refinements_by_status ON refinements(status, available_at_epoch);
+CREATE INDEX refinements_by_session ON refinements(session_id, status);
+CREATE TABLE observer_usage (
+  day INTEGER NOT NULL,
+  observer TEXT NOT NULL,
+  requests INTEGER NOT NULL,
+  tokens INTEGER NOT NULL,
+  PRIMARY KEY (day, observer)
+) WITHOUT ROWID;
+CREATE TABLE observer_breakers (
+  observer TEXT PRIMARY KEY,
+  reason TEXT NOT NULL,
+  failures INTEGER NOT NULL,
+  open_until_epoch INTEGER,
+  probe_until_epoch INTEGER,
+  lasting INTEGER NOT NULL DEFAULT 0
+);
+"""
+
+
+def _keep_observer_state(connection: sqlite3.Connection) -> None:
+    for statement in _OBSERVER_STATE.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
     ("0002_imports", _import_the_past),
     ("0003_full_text", _mark_for_index),
     ("0004_forgetting", _forgetting),
+    ("0006_observer_state", _keep_observer_state),
 )
 
 

@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from claude_mem.errors import NotFound, StoreError
-from claude_mem.store import forgetting, imports, pages, queue, sessions
+from claude_mem.store import forgetting, imports, pages, queue, refinements, sessions, spending
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.pages import Page, Record
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
-from claude_mem.types import Json, Project
+from claude_mem.types import Json, PastSession, Project
 
 T = TypeVar("T")
 
@@ -74,6 +74,30 @@ class StoreReader:
 
     def provider_session_to_resume(self, session_db_id: int, provider: str) -> str | None:
         return self._read(lambda c: sessions.provider_session_to_resume(c, session_db_id, provider))
+
+    def next_refinement(self) -> int | None:
+        return self._read(refinements.next_due)
+
+    def refinement_state(self) -> dict[str, int]:
+        return self._read(refinements.counts)
+
+    def last_kept_reason(self) -> str | None:
+        return self._read(refinements.last_reason)
+
+    def has_finished_provider_session(self) -> bool:
+        return self._read(refinements.has_finished_provider_session)
+
+    def provider_sessions(self, provider: str) -> set[str]:
+        return self._read(lambda c: refinements.provider_sessions(c, provider))
+
+    def spent_today(self, now: int) -> dict[str, int]:
+        return self._read(lambda c: spending.spent_today(c, now))
+
+    def breaker_state(self, observer: str, now: int) -> dict[str, Json]:
+        return self._read(lambda c: spending.breaker_state(c, observer, now))
+
+    def breaker_failures(self, observer: str) -> int:
+        return self._read(lambda c: spending.failures(c, observer))
 
     def start_context(self, content_session_id: str) -> str | None:
         row = self._read(
@@ -193,6 +217,9 @@ class StoreReader:
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
         return self._read(lambda c: pages.recent_sessions(c, project_id, limit, without_session))
+
+    def foresee_import(self, session: PastSession) -> imports.Outcome:
+        return self._read(lambda c: imports.foresee(c, session))
 
     def is_imported(self, path: str, size: int, modified_ns: int) -> bool:
         return self._read(lambda c: imports.is_imported(c, path, size, modified_ns))

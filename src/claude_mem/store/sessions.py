@@ -97,10 +97,11 @@ def revive(connection: sqlite3.Connection, row: sqlite3.Row, event: Event) -> No
         " completed_at_epoch = NULL WHERE id = ?",
         (row["id"],),
     )
-    connection.execute(
-        "UPDATE pending_messages SET status = 'pending' WHERE session_id = ? AND status = 'held'",
-        (row["id"],),
-    )
+    for queue in ("pending_messages", "refinements"):
+        connection.execute(
+            f"UPDATE {queue} SET status = 'pending' WHERE session_id = ? AND status = 'held'",
+            (row["id"],),
+        )
 
 
 def end_session(

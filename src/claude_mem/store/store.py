@@ -12,7 +12,18 @@ from pathlib import Path
 from typing import Self, TypeVar
 
 from claude_mem.errors import DamagedDatabase, StoreError
-from claude_mem.store import backups, by_hand, forgetting, imports, memories, queue, sessions, turns
+from claude_mem.store import (
+    backups,
+    by_hand,
+    forgetting,
+    imports,
+    memories,
+    queue,
+    refinements,
+    sessions,
+    spending,
+    turns,
+)
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
@@ -83,7 +94,11 @@ class Store(StoreReader):
         )
 
     def retire_raw_events(self, before_ms: int, keep_bytes: int) -> "Future[int]":
-        return self._write(lambda c: turns.retire_raw_events(c, before_ms, keep_bytes))
+        def work(connection: sqlite3.Connection) -> int:
+            refinements.forget_kept(connection, before_ms)
+            return turns.retire_raw_events(connection, before_ms, keep_bytes)
+
+        return self._write(work)
 
     def claim_job(self, project_id: int | None = None) -> "Future[tuple[Job, Turn | None] | None]":
         # Every wake-up asks, and mostly nothing is due: looking costs no turn of the one writer.
@@ -107,8 +122,86 @@ class Store(StoreReader):
     def note_imported(self, path: str, size: int, modified_ns: int) -> "Future[None]":
         return self._write(lambda c: imports.note_imported(c, path, size, modified_ns))
 
-    def finish_job(self, job: Job, turn: Turn, made: Distillate) -> "Future[bool]":
-        return self._write(lambda c: memories.save_distillate(c, job, turn, made, self._clock()))
+    def finish_job(
+        self, job: Job, turn: Turn, made: Distillate, *, is_draft: bool = False
+    ) -> "Future[bool]":
+        """`is_draft`: a model shall revise it; that is queued in the same transaction."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            now = self._clock()
+
+            def queue_refinement() -> None:
+                if is_draft:
+                    refinements.enqueue(connection, turn.session_db_id, turn.id, now)
+
+            return memories.save_distillate(connection, job, turn, made, now, queue_refinement)
+
+        return self._write(work)
+
+    def claim_refinement(self) -> "Future[tuple[Job, Turn | None] | None]":
+        if not self._read(lambda c: refinements.is_due(c, self._clock())):
+            nothing: Future[tuple[Job, Turn | None] | None] = Future()
+            nothing.set_result(None)
+            return nothing
+
+        def work(connection: sqlite3.Connection) -> tuple[Job, Turn | None] | None:
+            job = refinements.claim(connection, self._clock())
+            if job is None:
+                return None
+            if refinements.is_retired(connection, job.turn_id):
+                return job, None
+            return job, turns.load_turn(connection, job.turn_id)
+
+        return self._write(work)
+
+    def renew_refinement(self, job: Job) -> "Future[bool]":
+        return self._write(lambda c: refinements.renew(c, job, self._clock()))
+
+    def finish_refinement(self, job: Job, turn: Turn, made: Distillate) -> "Future[bool]":
+        return self._write(lambda c: refinements.save(c, job, turn, made, self._clock()))
+
+    def put_back_refinement(
+        self, job: Job, error: str, available_ms: int, *, counted: bool = True
+    ) -> "Future[None]":
+        return self._write(
+            lambda c: refinements.put_back(c, job, error, available_ms, counted=counted)
+        )
+
+    def keep_draft(self, job: Job, reason: str, reply: str | None = None) -> "Future[None]":
+        return self._write(lambda c: refinements.keep_draft(c, job, reason, reply, self._clock()))
+
+    def keep_all_drafts(self, reason: str) -> "Future[int]":
+        return self._write(lambda c: refinements.keep_all_drafts(c, reason))
+
+    def drop_refinement(self, job: Job) -> "Future[None]":
+        return self._write(lambda c: refinements.drop(c, job))
+
+    def ask_permission(
+        self, observer: str, tokens: int, caps: spending.Caps
+    ) -> "Future[spending.Permission]":
+        """To ask a model; charged if it is granted."""
+        return self._write(
+            lambda c: spending.ask_permission(c, observer, tokens, caps, self._clock())
+        )
+
+    def settle_charge(self, observer: str, charged: int, used: int) -> "Future[None]":
+        return self._write(lambda c: spending.settle(c, observer, charged, used, self._clock()))
+
+    def open_breaker(
+        self, observer: str, reason: str, until_ms: int, *, lasting: bool
+    ) -> "Future[None]":
+        return self._write(
+            lambda c: spending.open_breaker(c, observer, reason, until_ms, lasting=lasting)
+        )
+
+    def note_failure(self, observer: str, reason: str, until_ms: int) -> "Future[None]":
+        return self._write(lambda c: spending.note_failure(c, observer, reason, until_ms))
+
+    def close_breaker(self, observer: str) -> "Future[None]":
+        return self._write(lambda c: spending.close_breaker(c, observer))
+
+    def give_probe_back(self, observer: str) -> "Future[None]":
+        return self._write(lambda c: spending.give_probe_back(c, observer))
 
     def drop_job(self, job: Job) -> "Future[None]":
         return self._write(lambda c: queue.acknowledge(c, job, self._clock()))
@@ -123,7 +216,11 @@ class Store(StoreReader):
         return self._write(lambda c: queue.revive_dead(c, self._clock()))
 
     def free_all_leases(self) -> "Future[None]":
-        return self._write(queue.free_all_leases)
+        def work(connection: sqlite3.Connection) -> None:
+            queue.free_all_leases(connection)
+            refinements.free_all_leases(connection)
+
+        return self._write(work)
 
     def end_session(self, session_db_id: int, status: SessionStatus) -> "Future[None]":
         return self._write(lambda c: sessions.end_session(c, session_db_id, status, self._clock()))
@@ -133,6 +230,7 @@ class Store(StoreReader):
 
         def work(connection: sqlite3.Connection) -> int:
             sessions.end_session(connection, session_db_id, "failed", self._clock())
+            refinements.hold_session(connection, session_db_id)
             return queue.hold_session(connection, session_db_id)
 
         return self._write(work)
@@ -156,6 +254,9 @@ class Store(StoreReader):
 
     def drop_provider_session(self, session_db_id: int) -> "Future[None]":
         return self._write(lambda c: sessions.drop_provider_session(c, session_db_id))
+
+    def drop_finished_provider_sessions(self) -> "Future[list[int]]":
+        return self._write(refinements.drop_finished_provider_sessions)
 
     def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
         return self._write(lambda c: sessions.set_start_context(c, content_session_id, text))

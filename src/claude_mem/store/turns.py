@@ -49,6 +49,8 @@ def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
         )
     if not _insert_event(connection, session_id, turn, event):
         return Recorded("duplicate", session_id, project_id, number)
+    if turn is not None and turn["imported"]:
+        _take_over(connection, turn, event)
     _advance(connection, session, turn, event)
     return Recorded("stored", session_id, project_id, number)
 
@@ -148,7 +150,8 @@ def _fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: s
         _note_first_prompt(connection, turn["session_id"], prompt)
         return
     connection.execute("UPDATE user_prompts SET private = 1 WHERE id = ?", (turn["id"],))
-    for table in ("tool_events", "observations", "session_summaries", "pending_messages"):
+    for table in ("tool_events", "observations", "session_summaries", "pending_messages",
+                  "refinements"):  # fmt: skip
         connection.execute(f"DELETE FROM {table} WHERE turn_id = ?", (turn["id"],))
 
 
@@ -174,6 +177,20 @@ def _insert_event(
          sum(len(text) for text in raw if text), event.arrived_ms),
     )  # fmt: skip
     return cursor.rowcount == 1
+
+
+def _take_over(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> None:
+    """An import found the turn before its hooks were heard, perhaps half done. From here on it is
+    theirs, and how it ends is theirs to say."""
+    if turn["retired"] or event.kind not in (PROMPT, *CLOSING, *WITHIN_TURN):
+        return
+    connection.execute("UPDATE user_prompts SET imported = 0 WHERE id = ?", (turn["id"],))
+    guessed = (*CLOSING, PROMPT) if event.kind == PROMPT else CLOSING
+    connection.executemany(
+        "DELETE FROM tool_events WHERE turn_id = ? AND event = ?"
+        " AND id < (SELECT max(id) FROM tool_events)",
+        [(turn["id"], kind) for kind in guessed],
+    )
 
 
 def _key_within(connection: sqlite3.Connection, turn: sqlite3.Row | None, event: Event) -> str:

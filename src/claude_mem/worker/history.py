@@ -8,6 +8,8 @@ run that was ended is run again.
 import multiprocessing
 import os
 import signal
+import sqlite3
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -17,7 +19,7 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.privacy import Redactor
 from claude_mem.recall.tokens import estimate_tokens
-from claude_mem.store import Store
+from claude_mem.store import Store, StoreReader
 from claude_mem.store.imports import Outcome
 from claude_mem.types import PastSession, PastTurn, Project
 from claude_mem.worker.dialect import Reader
@@ -52,7 +54,8 @@ class Wishes:
         )
 
     def wants(self, project: Project, directory: str) -> bool:
-        if directory == self.own_root or directory.startswith(self.own_root + "/"):
+        roots = (self.own_root, os.path.realpath(self.own_root))
+        if any(directory == root or directory.startswith(root + "/") for root in roots):
             return False
         return self.project in ("", project.key, project.name, directory)
 
@@ -136,20 +139,22 @@ def _tokens(turn: PastTurn) -> int:
 def find_transcripts(places: Iterable[Path]) -> list[Path]:
     """Sessions' own files; what subagents wrote is told in their parents'."""
     found: dict[Path, None] = {}
-    for place in places:
+    for place in map(Path.absolute, places):
         if place.is_dir():
-            found.update(dict.fromkeys(sorted(filter(_is_sessions, place.rglob("*.jsonl")))))
-        else:
+            inside = (path for path in place.rglob("*.jsonl") if _is_sessions(path, place))
+            found.update(dict.fromkeys(sorted(inside)))
+        elif place.exists():
             found[place] = None
     return list(found)
 
 
-def _is_sessions(path: Path) -> bool:
-    return not path.name.startswith("agent-") and path.parent.name != "subagents" and path.is_file()
+def _is_sessions(path: Path, place: Path) -> bool:
+    is_agents = path.name.startswith("agent-") or "subagents" in path.relative_to(place).parts
+    return not is_agents and path.is_file()
 
 
 def import_transcripts(
-    store: Store | None,
+    store: StoreReader | None,
     files: list[Path],
     wishes: Wishes,
     *,
@@ -157,7 +162,7 @@ def import_transcripts(
     processes: int = 1,
     progress: Progress = lambda path, size: None,
 ) -> Report:
-    """Without a store nothing is kept: a look at what would be."""
+    """With a reader, or nothing at all, nothing is kept: a look at what would be."""
     report = Report()
     storing = _Storing(store, report)
     for read in _read_all(_changed(store, files, again, report, progress), wishes, processes):
@@ -177,22 +182,27 @@ def import_transcripts(
 class _Storing:
     """Writes on their way, so many at once that they share their way to the disk."""
 
-    def __init__(self, store: Store | None, report: Report) -> None:
+    def __init__(self, store: StoreReader | None, report: Report) -> None:
         self._store, self._report = store, report
-        self._waiting: deque[tuple[PastSession, Future[Outcome]]] = deque()
+        self._waiting: deque[tuple[PastSession, Future[Outcome]] | ReadFile] = deque()
+        self._failed: set[str] = set()
         self._last: Future[None] | None = None
 
     def put(self, session: PastSession) -> None:
-        if self._store is None:
-            self._report.add(session, _as_if(session))
+        if not session.turns:
+            return
+        if not isinstance(self._store, Store):
+            foreseen = self._store.foresee_import(session) if self._store else _as_if(session)
+            self._report.add(session, foreseen)
             return
         self._waiting.append((session, self._store.import_session(session)))
         while len(self._waiting) > STORED_AT_ONCE:
             self._take()
 
     def note(self, read: ReadFile) -> None:
-        if self._store is not None:
-            self._last = self._store.note_imported(str(read.path), read.size, read.modified_ns)
+        """Once its sessions are on disk."""
+        if isinstance(self._store, Store):
+            self._waiting.append(read)
 
     def finish(self) -> None:
         while self._waiting:
@@ -201,24 +211,42 @@ class _Storing:
             self._last.result()
 
     def _take(self) -> None:
-        session, done = self._waiting.popleft()
-        self._report.add(session, done.result())
+        first = self._waiting.popleft()
+        if isinstance(first, ReadFile):
+            self._take_note(first)
+            return
+        session, done = first
+        try:
+            outcome = done.result()
+        except sqlite3.OperationalError:
+            raise  # the disk or the file, not the session
+        except Exception as error:
+            self._failed.add(session.transcript_path)
+            self._report.troubles.append((Path(session.transcript_path), _reason(error)))
+        else:
+            self._report.add(session, outcome)
+
+    def _take_note(self, read: ReadFile) -> None:
+        if isinstance(self._store, Store) and str(read.path) not in self._failed:
+            self._last = self._store.note_imported(str(read.path), read.size, read.modified_ns)
 
 
 def _as_if(session: PastSession) -> Outcome:
     made = [turn.made for turn in session.turns if turn.made is not None]
-    return Outcome(len(made), sum(len(one.observations) for one in made), len(made))
+    private = len(session.turns) - len(made)
+    observations = sum(len(one.observations) for one in made)
+    return Outcome(len(made), observations, len(made), private=private)
 
 
 def _changed(
-    store: Store | None, files: list[Path], again: bool, report: Report, progress: Progress
+    store: StoreReader | None, files: list[Path], again: bool, report: Report, progress: Progress
 ) -> Iterator[tuple[Path, int]]:
     """Files that were not read yet as they are now, with their sizes."""
     for path in files:
         try:
             status = path.stat()
         except OSError as error:
-            report.troubles.append((path, error.strerror or str(error)))
+            report.troubles.append((path, _reason(error)))
             continue
         known = store is not None and store.is_imported(
             str(path), status.st_size, status.st_mtime_ns
@@ -276,7 +304,15 @@ _reader: Reader
 
 def _begin(wishes: Wishes) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _set_wishes(wishes)
+
+
+def _end_with_parent() -> None:
+    """Whoever reads for one that was killed would wait for ever."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _set_wishes(wishes: Wishes) -> None:
@@ -285,27 +321,34 @@ def _set_wishes(wishes: Wishes) -> None:
 
 
 def _read(path: Path) -> ReadFile:
-    status = path.stat()
     past = PastReader(path, _reader, _wishes.keep_raw_since, _wishes.wants)
     try:
+        status = path.stat()
         sessions = tuple(_wanted(session, _wishes) for session in past.sessions())
-    except (OSError, BadInput) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        return ReadFile(path, status.st_size, status.st_mtime_ns, trouble=reason)
+    except Exception as error:  # one bad file never stops the others
+        return ReadFile(path, 0, 0, trouble=_reason(error))
     return _read_file(path, status, past, sessions)
 
 
 def _read_in_pieces(path: Path, wishes: Wishes) -> Iterator[ReadFile | PastSession]:
-    status = path.stat()
     past = PastReader(path, wishes.reader(), wishes.keep_raw_since, wishes.wants)
+    sessions = past.sessions()
     try:
-        for session in past.sessions():
+        status = path.stat()
+        while (session := next(sessions, None)) is not None:
             yield _wanted(session, wishes)
-    except (OSError, BadInput) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        yield ReadFile(path, status.st_size, status.st_mtime_ns, trouble=reason)
+    except Exception as error:
+        yield ReadFile(path, 0, 0, trouble=_reason(error))
         return
     yield _read_file(path, status, past, ())
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, BadInput):
+        return str(error)
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return f"{type(error).__name__}: {error}"
 
 
 def _read_file(

@@ -43,10 +43,12 @@ class JobRunner:
         complete: Complete | None = None,
         stored: Stored | None = None,
         backoff: Backoff = exponential_backoff,
+        refines: Callable[[], bool] = lambda: False,
     ) -> None:
         self._layout, self._store = layout, store
         self._observer, self._fallback = observer, fallback
         self._complete, self._stored, self._backoff = complete, stored, backoff
+        self._refines = refines  # whether a model shall revise what is made here
         self._running: dict[asyncio.Task[None], Turn] = {}
         self._claiming = asyncio.Lock()
 
@@ -105,7 +107,8 @@ class JobRunner:
             await self._after_failure(job, turn, error)
 
     async def _store_result(self, job: Job, turn: Turn, made: Distillate) -> None:
-        if await asyncio.wrap_future(self._store.finish_job(job, turn, made)) and self._stored:
+        finished = self._store.finish_job(job, turn, made, is_draft=self._refines())
+        if await asyncio.wrap_future(finished) and self._stored:
             self._stored(turn, made)
 
     async def _after_failure(self, job: Job, turn: Turn, error: Exception) -> None:

@@ -9,8 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from claude_mem.errors import BadInput
 from claude_mem.observer.changes import EDITING
+from claude_mem.observer.commands import reads_output_of
 from claude_mem.observer.local import distil
+from claude_mem.observer.looking import SENT_FOR
 from claude_mem.store.turns import PROMPT, SESSION_END, SESSION_START, TOLD
 from claude_mem.types import (
     Event,
@@ -24,6 +27,7 @@ from claude_mem.types import (
 from claude_mem.worker.dialect import Arrival, Reader
 from claude_mem.worker.transcript import Moment, Payload, Transcript
 
+_OF_AN_EDIT = ("filePath", "notebook_path", "type")
 SHORT = 1000
 TURNS_AT_ONCE = 40  # of a long session: so much is held in memory
 
@@ -52,7 +56,8 @@ class PastReader:
                 continue
             elif moment.event == SESSION_END:
                 session.end_turn(self)
-                yield session.piece()
+                if session.turns:
+                    yield session.piece()
                 session = None
             else:
                 self._hear(session, moment)
@@ -65,15 +70,22 @@ class PastReader:
         project = self.reader.projects.of(directory)
         if not self.wanted(project, directory):
             return None
-        at = moment.at_ms if moment.at_ms is not None else self._modified_ms()
+        at = moment.at_ms if moment.at_ms is not None else self._first_ms(moment)
         return _Session(str(moment.payload["session_id"]), project, directory, str(self.path), at)
 
-    def _modified_ms(self) -> int:
+    def _first_ms(self, start: Moment) -> int:
+        """The first time that the session's lines tell, where its first line has none."""
+        for moment in Transcript(self.path).moments():
+            same = moment.payload["session_id"] == start.payload["session_id"]
+            if same and moment.at_ms is not None:
+                return moment.at_ms
         return self.path.stat().st_mtime_ns // 1_000_000
 
     def _hear(self, session: "_Session", moment: Moment) -> None:
         if moment.event == PROMPT:
             session.end_turn(self)
+        elif session.is_private:
+            return
         session.now = max(session.now, moment.at_ms or 0)
         keeps_raw = session.now >= self.keep_raw_since
         payload = moment.payload if keeps_raw else _looked_at(moment.payload)
@@ -82,7 +94,7 @@ class PastReader:
         try:
             arrival = Arrival(moment.event, session.now, session.directory)
             event = self.reader.event(arrival, payload)
-        except ValueError:
+        except (ValueError, BadInput):
             self.unreadable += 1
             return
         session.events.append(event)
@@ -102,9 +114,17 @@ class _Session:
     events: list[Event] = field(default_factory=list)
     turns: list[PastTurn] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
+    title: str | None = None
+    subtitle: str | None = None
+    user_prompt: str | None = None
 
     def __post_init__(self) -> None:
         self.now = self.started_ms
+
+    @property
+    def is_private(self) -> bool:
+        """Of the turn that goes on: its prompt was, as a whole, and so is all that follows."""
+        return bool(self.events) and not (self.events[0].prompt or "").strip()
 
     def end_turn(self, reader: PastReader) -> None:
         events, self.events = self.events, []
@@ -117,6 +137,9 @@ class _Session:
             return
         made = distil(self._turn(prompt_id, prompt, events))
         self.told = [*self.told, *(o.text for o in made.observations), made.summary.text][-TOLD:]
+        self.title = self.title or made.title
+        self.subtitle = made.subtitle or self.subtitle
+        self.user_prompt = self.user_prompt or prompt
         keeps_raw = events[-1].arrived_ms >= reader.keep_raw_since
         self.turns.append(PastTurn(prompt_id, prompt, self.number, tuple(events), made, keeps_raw))
 
@@ -140,7 +163,8 @@ class _Session:
     def piece(self) -> PastSession:
         turns, self.turns = self.turns, []
         return PastSession(self.session_id, self.project, self.directory, self.path,
-                           self.started_ms, self.now, tuple(turns))  # fmt: skip
+                           self.started_ms, self.now, tuple(turns), self.title, self.subtitle,
+                           self.user_prompt)  # fmt: skip
 
 
 def _tool_use(place: int, event: Event) -> ToolUse:
@@ -156,20 +180,24 @@ def _tool_use(place: int, event: Event) -> ToolUse:
 
 
 def _looked_at(payload: Payload) -> Payload:
-    """What an observer looks at: commands and their output, and which file an edit was of."""
-    name = payload.get("tool_name")
+    """What an observer looks at: commands and their output, which file an edit was of, errands."""
+    name, given = payload.get("tool_name"), payload.get("tool_input")
+    if name == "Bash":
+        command = given.get("command") if isinstance(given, dict) else None
+        if isinstance(command, str) and not reads_output_of(command):
+            return {**payload, "tool_response": None}
     if name is None or name == "Bash":
         return payload
-    if name not in EDITING and name != "Read":
+    if name not in (*EDITING, *SENT_FOR, "Read"):
         return {**payload, "tool_input": None, "tool_response": None}
     return {
         **payload,
-        "tool_input": _short_parts(payload.get("tool_input")),
-        "tool_response": _short_parts(payload.get("tool_response")),
+        "tool_input": _short_parts(given),
+        "tool_response": _short_parts(payload.get("tool_response"), _OF_AN_EDIT),
     }
 
 
-def _short_parts(value: Json) -> Json:
+def _short_parts(value: Json, names: tuple[str, ...] = ()) -> Json:
     """Paths, kinds, small replacements; not the files themselves."""
     if not isinstance(value, dict):
         return None
@@ -177,4 +205,5 @@ def _short_parts(value: Json) -> Json:
         name: part
         for name, part in value.items()
         if isinstance(part, str) and len(part) <= SHORT and name != "content"
+        if not names or name in names
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput
 from claude_mem.store import Store
-from claude_mem.store.turns import STATEMENT
+from claude_mem.store.turns import PROMPT, STATEMENT
 from claude_mem.types import Event, Turn
 from claude_mem.worker.dialect import Arrival, Reader
 from claude_mem.worker.transcript import Moment, statements_of
@@ -30,7 +30,7 @@ class Statements:
     def _read(self, turn: Turn) -> list[Event]:
         path = Path(turn.transcript_path)
         try:
-            found = statements_of(path, turn.content_session_id, turn.prompt_id, turn.prompt or "")
+            found = statements_of(path, turn, self._wording)
             return [
                 statement_event(self._reader, m, turn.started_ms, turn.project_dir) for m in found
             ]
@@ -39,6 +39,9 @@ class Statements:
         except (OSError, ValueError, BadInput) as error:
             log.warning("turn %d: %s cannot be read: %s", turn.id, path.name, error)
             return []
+
+    def _wording(self, prompt: str) -> str | None:
+        return self._reader.event(Arrival(PROMPT, 0), {"session_id": "-", "prompt": prompt}).prompt
 
 
 def statement_event(reader: Reader, moment: Moment, otherwise: int, project_dir: str) -> Event:

@@ -10,20 +10,21 @@ import mmap
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from claude_mem.errors import BadInput
 from claude_mem.hook.scanner import NAMES, strip_private
 from claude_mem.store.turns import STATEMENT
-from claude_mem.types import Json
+from claude_mem.types import Json, Turn
 
 Payload = dict[str, Json]
 
 LONGEST_LINE = 64 * 1024 * 1024
+BUFFER = 1024 * 1024
 # What the client itself puts in the user's place.
 _NOT_A_PROMPT = re.compile(
     r"<local-command-|<bash-(?:input|stdout|stderr)>|<user-memory-input>"
@@ -31,8 +32,7 @@ _NOT_A_PROMPT = re.compile(
     r"|(?:Stop|PreToolUse|PostToolUse|UserPromptSubmit)[\w: ]* hook (?:feedback|output|blocking)",
     re.IGNORECASE,
 )
-_COMMAND = re.compile(r"<command-name>\s*(/?[^<]*?)\s*</command-name>")
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_COMMAND = re.compile(r"(?:<command-.*)?<command-name>([^<]*)</command-name>", re.DOTALL)
 _COMMAND_OUTPUT = "<local-command-stdout>"
 # Calls that were refused or never ran: no hook hears of them.
 _NEVER_RAN = re.compile(
@@ -42,6 +42,8 @@ _NEVER_RAN = re.compile(
 _DECODER = json.JSONDecoder()
 _PRIVATE_TAG = re.compile(rb"<[\\/]*(?:" + b"|".join(NAMES) + rb")", re.IGNORECASE)
 _BETWEEN = re.compile(r"[\s,\0\ufeff]*")
+# Of the years in which a client can have written; any other time is a broken one.
+_EARLIEST, _LATEST = (int(datetime(y, 1, 1, tzinfo=UTC).timestamp() * 1000) for y in (2000, 2100))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Transcript:
             if telling is None:
                 if line.get("type") not in ("user", "assistant"):
                     continue
-                telling = _Telling(session_id, str(line.get("cwd") or ""), self.path)
+                telling = _Telling(session_id, _text(line.get("cwd")), self.path)
                 yield telling.moment("SessionStart", line, source="startup")
             yield from telling.hear(line)
         if telling is not None:
@@ -96,10 +98,13 @@ class Transcript:
         if b'"user"' not in line and b'"assistant"' not in line and line.lstrip()[:1] == b"{":
             return  # progress, snapshots: nobody's words
         text = _without_private(line).decode("utf-8", "replace")
+        has_escapes = b"\\u" in line
         place = _next(text, 0)
         while place < len(text):
             try:
                 value, end = _DECODER.raw_decode(text, place)
+                if has_escapes and ("\\ud" in text or "\\uD" in text):
+                    value = _whole_characters(value)
             except (ValueError, RecursionError):
                 self.unreadable += 1
                 return
@@ -110,29 +115,52 @@ class Transcript:
             place = _next(text, end)
 
 
-def statements_of(path: Path, session_id: str, prompt_id: str, prompt: str) -> list[Moment]:
+Wording = Callable[[str], str | None]  # a prompt as the store has it: redacted, cut
+
+
+def statements_of(path: Path, turn: Turn, wording: Wording = str) -> list[Moment]:
     """What was said in one turn, as far as the file has it by now."""
-    start = _place_of(path, prompt_id)
+    start = _place_of(path, turn.prompt_id)
     if start is None:
         return []
-    found: list[Moment] = []
-    inside = False
-    for moment in Transcript(path).moments(start):
+    told = _told_turns(Transcript(path).moments(start), turn.content_session_id)
+    if not _has_no_id(turn.prompt_id):
+        return next((one.statements for one in told if one.prompt_id == turn.prompt_id), [])
+    words = (turn.prompt or "").strip()
+    same = [one for one in told if (wording(one.prompt) or "").strip() == words]
+    return min(same, key=lambda one: one.distance(turn)).statements if same else []
+
+
+@dataclass(slots=True)
+class _ToldTurn:
+    number: int
+    prompt_id: str
+    prompt: str
+    at_ms: int | None
+    statements: list[Moment] = field(default_factory=list)
+
+    def distance(self, turn: Turn) -> tuple[bool, int]:
+        """Of turns in the same words: the one with its number, else the one nearest in time."""
+        return self.number != turn.prompt_number, abs((self.at_ms or 0) - turn.started_ms)
+
+
+def _told_turns(moments: Iterator[Moment], session_id: str) -> Iterator[_ToldTurn]:
+    """The turns of a session, each when it is complete."""
+    number = 0
+    now: _ToldTurn | None = None
+    for moment in moments:
+        payload = moment.payload
+        if payload["session_id"] != session_id:
+            continue
         if moment.event == "UserPromptSubmit":
-            if inside:
-                break
-            inside = _is_turn(moment.payload, session_id, prompt_id, prompt)
-        elif inside and moment.event == STATEMENT:
-            found.append(moment)
-    return found
-
-
-def _is_turn(payload: Payload, session_id: str, prompt_id: str, prompt: str) -> bool:
-    if payload["session_id"] != session_id:
-        return False
-    return payload.get("prompt_id") == prompt_id or (
-        _has_no_id(prompt_id) and str(payload["prompt"]).strip() == prompt.strip()
-    )
+            if now is not None:
+                yield now
+            number += 1
+            now = _ToldTurn(number, str(payload["prompt_id"]), str(payload["prompt"]), moment.at_ms)
+        elif now is not None and moment.event == STATEMENT:
+            now.statements.append(moment)
+    if now is not None:
+        yield now
 
 
 def _has_no_id(prompt_id: str) -> bool:
@@ -160,19 +188,18 @@ class _Telling:
     cwd: str
     path: Path
     prompt_id: str | None = None
+    turns: int = 0
     last_words: str = ""
+    last_error: Payload | None = None  # of the API, if the turn ended with it
     last_line: Payload = field(default_factory=dict)
     command: Payload | None = None  # a slash command of which it is not known yet what it does
     calls: dict[str, Payload] = field(default_factory=dict)
     said: set[tuple[str, str]] = field(default_factory=set)
 
     def moment(self, event: str, line: Payload, **rest: Json) -> Moment:
-        common: Payload = {
-            "session_id": self.session_id,
-            "transcript_path": str(self.path),
-            "cwd": self.cwd,
-            "hook_event_name": event,
-        }
+        common: Payload = {"session_id": self.session_id, "hook_event_name": event}
+        if event != STATEMENT:  # which is the same one wherever its file lies
+            common |= {"transcript_path": str(self.path), "cwd": self.cwd}
         if self.prompt_id is not None:
             common["prompt_id"] = self.prompt_id
         return Moment(event, {**common, **rest}, _milliseconds(line.get("timestamp")))
@@ -198,31 +225,40 @@ class _Telling:
         text = "\n".join(_texts(blocks)).strip()
         if text:
             yield from self._hear_words(line, text)
+        elif _is_said(blocks) and self._is_new_prompt(line):
+            yield from self._begin_turn(line, "")  # all that was said is private
         yield from self._tool_results(line, blocks)
 
+    def _is_new_prompt(self, line: Payload) -> bool:
+        return line.get("promptId") is None or line.get("promptId") != self.prompt_id
+
     def _hear_words(self, line: Payload, text: str) -> Iterator[Moment]:
-        if _COMMAND.search(text):
+        if _COMMAND.match(text):
             self.command = {**line, "text": _as_typed(text)}
         elif _NOT_A_PROMPT.match(text):
             if text.startswith(_COMMAND_OUTPUT):
                 self.command = None  # the client itself answered it
-        elif line.get("promptId") is None or line.get("promptId") != self.prompt_id:
+        elif self._is_new_prompt(line):
             yield from self._begin_turn(line, text)
 
     def _begin_turn(self, line: Payload, text: str) -> Iterator[Moment]:
         yield from self._end_turn()
         self.command = None
-        self.prompt_id = str(line.get("promptId") or line.get("uuid") or f"at-{len(self.said)}")
+        self.turns += 1
+        known = _text(line.get("promptId")) or _text(line.get("uuid"))
+        self.prompt_id = known or f"{self.session_id}:{self.turns}"
         yield self.moment("UserPromptSubmit", line, prompt=text)
         self.last_line = line
 
     def _end_turn(self) -> Iterator[Moment]:
-        if self.prompt_id is not None:
+        if self.prompt_id is not None and self.last_error is not None:
+            yield self.moment("StopFailure", self.last_line, **self.last_error)
+        elif self.prompt_id is not None:
             yield self.moment(
                 "Stop", self.last_line, stop_hook_active=False,
                 last_assistant_message=self.last_words,
             )  # fmt: skip
-        self.last_words = ""
+        self.last_words, self.last_error = "", None
         self.calls.clear()
         self.said.clear()
 
@@ -234,12 +270,16 @@ class _Telling:
             if isinstance(block, dict) and block.get("type") == "tool_use":
                 self.calls[str(block.get("id"))] = block
         text = "\n".join(_texts(blocks)).strip()
-        said = (str(message.get("id")), text)
-        if text and said not in self.said and not line.get("isApiErrorMessage"):
+        self.last_error = None
+        if line.get("isApiErrorMessage"):
+            error = _text(line.get("error")) or "unknown"
+            self.last_error = {"error": error, "last_assistant_message": text}
+        elif text and (said := (str(message.get("id")), text)) not in self.said:
             self.said.add(said)
             self.last_words = text
             if self.prompt_id is not None:
-                yield self.moment(STATEMENT, line, uuid=line.get("uuid"), statement=text)
+                uuid = _text(line.get("uuid"))
+                yield self.moment(STATEMENT, line, uuid=uuid, statement=text)
 
     def _tool_results(self, line: Payload, blocks: list[Json]) -> Iterator[Moment]:
         for block in blocks:
@@ -259,18 +299,31 @@ class _Telling:
                 yield self.moment("PostToolUse", line, **given, tool_response=result)
 
 
+def is_within(path: Json, directory: Path | None) -> bool:
+    """Whether it names a transcript in there, once every link in it is followed."""
+    if not isinstance(path, str) or directory is None or not Path(path).is_absolute():
+        return False
+    try:
+        found = Path(path).resolve()
+        return found.suffix == ".jsonl" and found.is_relative_to(directory.resolve())
+    except (OSError, ValueError, RuntimeError):  # a loop, a NUL
+        return False
+
+
 def open_regular(path: Path) -> BinaryIO:
     """A file, and nothing that could block or never end."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise BadInput(f"{path} is not a file")
-    return os.fdopen(handle, "rb")
+    return os.fdopen(handle, "rb", buffering=BUFFER)
 
 
 def _without_private(line: bytes) -> bytes:
     """Most lines have no such tag; to look for one is cheaper than to scan."""
-    return strip_private(line) if b"u00" in line or _PRIVATE_TAG.search(line) else line
+    if b"u00" in line or b"U00" in line or _PRIVATE_TAG.search(line):
+        return strip_private(line)
+    return line
 
 
 def _skip_line(file: BinaryIO) -> None:
@@ -286,7 +339,23 @@ def _next(text: str, place: int) -> int:
 def _blocks(content: Json) -> list[Json]:
     if isinstance(content, list):
         return content
-    return [{"type": "text", "text": content}]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else []
+
+
+def _is_said(blocks: list[Json]) -> bool:
+    """By the person: words or pictures, and not what a tool gave."""
+    kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
+    return bool(kinds) and "tool_result" not in kinds
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _whole_characters(value: Json) -> Json:
+    """JSON can spell half a character; no text in the database can."""
+    whole: Json = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return whole
 
 
 def _texts(blocks: list[Json]) -> list[str]:
@@ -300,9 +369,9 @@ def _texts(blocks: list[Json]) -> list[str]:
 
 def _as_typed(text: str) -> str:
     """A slash command as the person typed it."""
-    name, given = _COMMAND.search(text), _ARGUMENTS.search(text)
-    arguments = given[1].strip() if given else ""
-    command = name[1] if name else ""
+    name = _COMMAND.match(text)
+    command = name[1].strip() if name else ""
+    arguments = text.partition("<command-args>")[2].partition("</command-args>")[0].strip()
     return f"/{command.removeprefix('/')} {arguments}".strip()
 
 
@@ -310,6 +379,8 @@ def _milliseconds(moment: Json) -> int | None:
     if not isinstance(moment, str):
         return None
     try:
-        return round(datetime.fromisoformat(moment).timestamp() * 1000)
-    except (ValueError, OverflowError):
+        found = datetime.fromisoformat(moment)
+    except ValueError:
         return None
+    ms = round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    return ms if _EARLIEST <= ms < _LATEST else None

@@ -13,7 +13,8 @@ from claude_mem import __version__
 from claude_mem.config import Settings
 from claude_mem.hook import trouble
 from claude_mem.index import full_text
-from claude_mem.observer import LocalObserver, Observer
+from claude_mem.observer import LocalObserver
+from claude_mem.observer.choice import Choice, choose
 from claude_mem.privacy import Redactor
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
@@ -33,7 +34,9 @@ from claude_mem.worker.feed import Feed
 from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.intake import Drained, Intake
 from claude_mem.worker.jobs import JobRunner
+from claude_mem.worker.observing import describe, policy_of
 from claude_mem.worker.projects import Projects
+from claude_mem.worker.refiner import Refiner
 from claude_mem.worker.statements import Statements
 
 log = logging.getLogger("claude_mem.worker")
@@ -43,8 +46,16 @@ GIVEN_CONTEXT = ("startup", "clear", "compact")
 
 
 class Worker:
-    def __init__(self, settings: Settings, store: Store, clock: Clock = now_ms) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock = now_ms,
+        *,
+        transcripts: Path | None = None,
+    ) -> None:
         self.settings, self.store, self.clock = settings, store, clock
+        self.transcripts = transcripts  # where the client keeps its own
         full_text.keep(store)
         self.feed = Feed()
         self.activity = Activity(settings.layout)
@@ -57,7 +68,6 @@ class Worker:
         )
         self.intake = Intake(settings.layout, store, self.reader, self._heard, self._given)
         local = LocalObserver()
-        self.observer: Observer = local
         self.jobs = JobRunner(
             settings.layout,
             store,
@@ -65,7 +75,17 @@ class Worker:
             local,
             complete=Statements(store, self.reader).complete,
             stored=self._remembered,
+            refines=lambda: self.refiner.observer is not None,
         )
+        self.refiner = Refiner(
+            settings.layout,
+            store,
+            clock,
+            stored=self._remembered,
+            woken=self.wake,
+            redact=self.reader.redactor.redact,
+        )
+        self.choice = Choice("local", "the worker is starting")
         self.housekeeping = Housekeeping(settings, store)
         self._changed: set[str] = set()
         self._wake = asyncio.Event()
@@ -77,9 +97,21 @@ class Worker:
     def wake(self) -> None:
         self._wake.set()
 
+    async def use_observer(self, settings: Settings) -> None:
+        """Takes the one that the settings want now; what runs is put back for it."""
+        self.settings = settings
+        self.choice = await asyncio.to_thread(choose, settings, os.environ)
+        log.info("observer: %s (%s)", self.choice.used, self.choice.why)
+        await self.refiner.use(self.choice.observer, policy_of(settings))
+        self.wake()
+
+    def observing(self) -> dict[str, Json]:
+        return describe(self.settings, os.environ, self.store, self.clock(), self.choice)
+
     async def run(self, outdated: Callable[[], bool]) -> None:
         """Until cancelled or outdated: sleeps until something comes, or something is due."""
         await asyncio.wrap_future(self.store.free_all_leases())
+        await self.use_observer(self.settings)
         kept_house = 0
         self.activity.rest(self.clock())  # what a worker that was killed left may be long over
         if clear_contexts_of_another_budget(self.settings.layout, self.budget):
@@ -88,6 +120,8 @@ class Worker:
             self._wake.clear()
             try:
                 await self.catch_up()
+                await self.refiner.start_due()
+                await self.refiner.clean_up()
                 await self._index_rest()
                 if self.clock() - kept_house >= SAFETY_SCAN_SECONDS * 1000:
                     kept_house = self.clock()
@@ -130,7 +164,8 @@ class Worker:
         )
 
     def _pause(self) -> float:
-        due = self.store.next_due()
+        moments = (self.store.next_due(), self.refiner.next_due())
+        due = min((moment for moment in moments if moment is not None), default=None)
         if due is None:
             return SAFETY_SCAN_SECONDS
         return min(SAFETY_SCAN_SECONDS, max(0.01, (due - self.clock()) / 1000))

@@ -51,6 +51,7 @@ BY_NAME = {table.name: table for table in CANONICAL}
 DERIVED = (
     "schema_migrations", "transcripts", "unindexed", "documents", "memory_text", "index_version",
     "forgotten", "forgotten_rows", "tombstones",
+    "refinements", "observer_usage", "observer_breakers",
     "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
 )  # fmt: skip
 _SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")

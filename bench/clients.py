@@ -1,0 +1,76 @@
+"""What the claude observer holds while eight sessions are at work, and when nobody is any more."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.conftest import Home, wait_until
+from tests.fake_api import running_api
+from tests.observed import by_topic, is_alive, use
+from tests.payloads import prompt, stop
+from tests.real_client import bundled_client
+
+from bench.footprint import _children
+from bench.measure import Figure, run
+from claude_mem.install.launcher import write_launcher
+
+SESSIONS = 8
+MEMORY_TARGET, CHILDREN_TARGET = 600, 0
+
+
+def measure() -> list[Figure]:
+    if bundled_client() is None:
+        print("  the real client has no wheel for this platform: not measured")
+        return []
+    with tempfile.TemporaryDirectory(prefix="claude-mem-bench-") as place, running_api() as api:
+        home = Home(Path(place))
+        home.layout.create()
+        write_launcher(home.layout)
+        api.otherwise = by_topic
+        use(home, api, "claude")
+        home.environment["CLAUDE_MEM_OBSERVER_IDLE_SECONDS"] = "5"
+        try:
+            return _figures(home)
+        finally:
+            home.end_worker()
+
+
+def _figures(home: Home) -> list[Figure]:
+    most, clients = 0.0, 0
+    for number in (1, 2, 3):
+        for session in range(SESSIONS):
+            names = {"session_id": f"s{session}", "prompt_id": f"s{session}-{number}"}
+            home.hook(prompt(f"Work on topic-{session}x{number}", **names))
+            home.hook(stop("Done.", **names))
+
+    def done() -> bool:
+        nonlocal most, clients
+        process = Path("/proc", str(home.worker_pid()))
+        alive = [child for child in _children(process) if is_alive(int(child))]
+        children = [Path("/proc", child) for child in alive]
+        most = max(most, sum(map(_resident_megabytes, (process, *children))))
+        clients = max(clients, len(children))
+        return home.settled() and not home.rows("SELECT 1 FROM refinements")
+
+    wait_until(done, "the revisions")
+    process = Path("/proc", str(home.worker_pid()))
+    wait_until(lambda: not _children(process), "the end of the idle clients")
+    found = home.rows("SELECT count(*) AS n FROM session_summaries WHERE observer = 'claude'")
+    print(f"  {found[0]['n']} turns of {SESSIONS} sessions revised by at most {clients} clients")
+    return [
+        Figure("worker and clients at work, resident", most, " MB", MEMORY_TARGET),
+        Figure("worker after the idle time, resident", _resident_megabytes(process), " MB"),
+        Figure("clients after the idle time", len(_children(process)), "", CHILDREN_TARGET),
+    ]
+
+
+def _resident_megabytes(process: Path) -> float:
+    try:
+        lines = (process / "status").read_text().splitlines()
+    except OSError:
+        return 0.0  # it has just ended
+    return sum(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
+
+
+if __name__ == "__main__":
+    sys.exit(run({"clients": measure}))

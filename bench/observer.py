@@ -1,0 +1,156 @@
+"""What a model would be asked for on real sessions, against one request per tool use.
+
+    python -m bench.observer --sessions DIR --questions FILE
+
+DIR holds transcripts as the client writes them; FILE a JSON object per line with `session_id`,
+`question` and `answer_terms`. The sessions of the questions are read into turns, each becomes the
+one request that the observer would make, and beside it stand the requests that an observer makes
+which asks at every tool use, with the same prompts and the same cuts. No model is asked.
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.transcripts import Question, _questions
+from claude_mem.observer.local import distil
+from claude_mem.observer.prompts import (
+    Ask,
+    _tool,
+    estimate,
+    init,
+    system_prompt,
+    turn_prompt,
+)
+from claude_mem.privacy import Redactor
+from claude_mem.types import PastTurn, Project, ToolUse, Turn
+from claude_mem.worker.dialect import Reader
+from claude_mem.worker.history import find_transcripts
+from claude_mem.worker.past import PastReader
+from claude_mem.worker.projects import Projects
+
+FEWER_REQUESTS, FEWER_TOKENS, ANSWERABLE = 5, 3, 14
+SKIPPED = frozenset(
+    ("ListMcpResourcesTool", "SlashCommand", "Skill", "TodoWrite", "AskUserQuestion")
+)
+
+
+@dataclass(slots=True)
+class Cost:
+    requests: int = 0
+    tokens: int = 0
+
+    def add(self, tokens: int) -> None:
+        self.requests += 1
+        self.tokens += tokens
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--sessions", type=Path, required=True)
+    asked.add_argument("--questions", type=Path, required=True)
+    asked.add_argument("--verbosity", default="normal")
+    given = asked.parse_args()
+    questions = _questions(given.questions)
+    wanted = {question.session_id for question in questions}
+    files = [path for path in find_transcripts([given.sessions]) if path.stem in wanted]
+    system = system_prompt(given.verbosity)
+    by_turn, by_tool, continued, after_each = Cost(), Cost(), Cost(), Cost()
+    bodies: dict[str, list[str]] = {}
+    for path in files:
+        for turn in turns_of(path):
+            tools = [event for event in turn.events if event.tool_name]
+            draft = distil(turn)
+            body = turn_prompt(turn, draft, continues=False)
+            bodies.setdefault(path.stem, []).append(body)
+            by_turn.add(Ask(system, body).input_tokens)
+            continued.add(Ask(system, turn_prompt(turn, draft, continues=True)).input_tokens)
+            for event in tools:
+                by_tool.add(Ask(system, f"{init(turn)}\n{_tool(event, 1.0)}").input_tokens)
+            # The same, with the conversation that a running session sends along each time.
+            history = 0
+            for event in tools:
+                history += estimate(_tool(event, 1.0))
+                after_each.add(estimate(system) + history)
+    held = [question for question in questions if _holds(bodies, question)]
+    whole = [question for question in questions if _holds(bodies, question, in_one=True)]
+    _report(len(files), by_turn, by_tool, continued, after_each)
+    print(f"answer terms in the bodies of their session: {len(held)} of {len(questions)} questions "
+          f"({len(whole)} in one body; target at least {ANSWERABLE})")  # fmt: skip
+    good = (
+        by_turn.requests * FEWER_REQUESTS <= by_tool.requests
+        and by_turn.tokens * FEWER_TOKENS <= by_tool.tokens
+        and len(held) >= min(ANSWERABLE, len(questions))
+    )
+    return 0 if good else 1
+
+
+def _report(sessions: int, by_turn: Cost, by_tool: Cost, continued: Cost, each: Cost) -> None:
+    print(f"{sessions} sessions, {by_turn.requests} turns, {by_tool.requests} tool uses")
+    print(f"one request per turn: {by_turn.requests} requests, {by_turn.tokens} input tokens; "
+          f"in a conversation {continued.tokens} new ones")  # fmt: skip
+    print(f"one request per tool use: {by_tool.requests} requests, {by_tool.tokens} input tokens; "
+          f"with the turn's history sent again {each.tokens}")  # fmt: skip
+    requests = by_turn.requests / max(1, by_tool.requests)
+    tokens = by_turn.tokens / max(1, by_tool.tokens)
+    print(f"requests {requests:.3f} (target at most {1 / FEWER_REQUESTS:.3f}), "
+          f"input tokens {tokens:.3f} (target at most {1 / FEWER_TOKENS:.3f}), "
+          f"against the history sent again {by_turn.tokens / max(1, each.tokens):.3f}")  # fmt: skip
+
+
+def turns_of(path: Path) -> list[Turn]:
+    reader = PastReader(path, Reader(Redactor(), Projects(home=None), 8192, SKIPPED), 0)
+    found: list[Turn] = []
+    told: list[str] = []
+    for session in reader.sessions():
+        for past in session.turns:
+            if past.prompt is None or past.made is None:
+                continue
+            found.append(_turn(session.session_id, session.project, session.project_dir, past,
+                               tuple(told[-10:])))  # fmt: skip
+            told += [*(one.text for one in past.made.observations), past.made.summary.text]
+    return found
+
+
+def _turn(
+    session_id: str, project: Project, directory: str, past: PastTurn, told: tuple[str, ...]
+) -> Turn:
+    events = tuple(
+        ToolUse(
+            id=place,
+            kind=event.kind,
+            tool_name=event.tool_name,
+            tool_input=json.loads(event.tool_input or "null"),
+            tool_response=json.loads(event.tool_response or "null"),
+            text=event.text,
+            agent_id=event.agent_id,
+        )
+        for place, event in enumerate(past.events, 1)
+    )
+    return Turn(
+        id=0,
+        session_db_id=0,
+        content_session_id=session_id,
+        memory_session_id="",
+        project=project,
+        project_dir=directory,
+        transcript_path="",
+        prompt_id=past.prompt_id,
+        prompt_number=past.number,
+        prompt=past.prompt,
+        started_ms=past.events[0].arrived_ms,
+        events=events,
+        told=told,
+    )
+
+
+def _holds(bodies: dict[str, list[str]], question: Question, *, in_one: bool = False) -> bool:
+    of_session = bodies.get(question.session_id, [])
+    texts = of_session if in_one else ["\n".join(of_session)]
+    return any(all(term in text for term in question.terms) for text in texts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

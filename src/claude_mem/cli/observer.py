@@ -1,0 +1,104 @@
+"""claude-mem observer: who distils the sessions, why, and what that cost today."""
+
+import os
+import sys
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import click
+
+from claude_mem.cli.output import as_json_option, counted, print_json, print_pairs
+from claude_mem.cli.people import reading
+from claude_mem.config import Settings, change_setting, find_setting, load_settings
+from claude_mem.errors import ClaudeMemError, NotRunning
+from claude_mem.observer.choice import address_of, agree, has_agreed, missing_for
+from claude_mem.server import client
+from claude_mem.store.clock import now_ms
+from claude_mem.types import Json
+from claude_mem.worker.observing import describe, spent_in_words
+
+_NAME = "CLAUDE_MEM_OBSERVER"
+
+
+@click.command()
+@click.argument("name", required=False, type=click.Choice(find_setting(_NAME).choices))
+@click.option("--yes", is_flag=True, help="Agree, without being asked, to what NAME sends where.")
+@as_json_option
+@click.pass_obj
+def observer(settings: Settings, name: str | None, yes: bool, as_json: bool) -> None:
+    """Which observer is used and why, and what it spent today; NAME switches to another at once.
+
+    local asks no model. claude uses Claude Code with your own login, anthropic and openai an API
+    (the latter any that speaks OpenAI's language: API_URL, MODEL and API_KEY are settings).
+    """
+    if name is not None:
+        settings = switch(settings, name, yes)
+    with reading(settings) as store:
+        found = describe(settings, os.environ, store, now_ms())
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+def switch(settings: Settings, name: str, yes: bool) -> Settings:
+    """To this observer, for which the person is asked once; a running worker follows."""
+    setting = find_setting(_NAME)
+    if settings.sources[_NAME] == "environment" and settings.text(_NAME) != name:
+        raise ClaudeMemError(
+            f"{_NAME}={settings.text(_NAME)} in the environment would win over the settings: "
+            "take it out there first"
+        )
+    wanted = load_settings({**os.environ, _NAME: name})
+    if missing := missing_for(wanted, os.environ):
+        raise ClaudeMemError(f"{name} cannot be used: {missing}")
+    ask_once(wanted, name, yes)
+    change_setting(settings.layout.settings, setting, name)
+    with suppress(NotRunning):
+        client.ask_worker(settings.layout, "/api/observer", {})
+    return load_settings(os.environ)
+
+
+def ask_once(wanted: Settings, name: str, yes: bool) -> None:
+    address = address_of(wanted)
+    if name == "local" or has_agreed(wanted.layout, name, address):
+        return
+    caps = (f"at most {wanted.text('CLAUDE_MEM_DAILY_REQUESTS')} requests and "
+            f"{wanted.text('CLAUDE_MEM_DAILY_TOKENS')} tokens a day")  # fmt: skip
+    what = (f"{name} sends what happens in your sessions, without secrets and private parts, to "
+            f"{address}, and spends your quota or money there: {caps}.")  # fmt: skip
+    if not yes:
+        if not sys.stdin.isatty():
+            raise ClaudeMemError(f"{what} To agree: claude-mem observer {name} --yes")
+        click.echo(what)
+        click.confirm("Use it?", default=False, abort=True)
+    agree(wanted.layout, name, address)
+
+
+def _print(found: dict[str, Json]) -> None:
+    pairs: list[tuple[str, object]] = [("observer", f"{found['used']} ({found['why']})")]
+    if "model" in found:
+        pairs += [("model", found["model"] or "none"), ("sends to", found["address"]),
+                  ("key", found["key"])]  # fmt: skip
+        pairs.append(("spent", spent_in_words(found)))
+        breaker = found["breaker"]
+        assert isinstance(breaker, dict)
+        pairs.append(("breaker", breaker_in_words(breaker)))
+    drafts = found["drafts"]
+    assert isinstance(drafts, dict)
+    if waiting := int(str(drafts.get("pending", 0))) + int(str(drafts.get("processing", 0))):
+        pairs.append(("waiting", counted(waiting, "draft")))
+    if kept := drafts.get("kept"):
+        reason = f"; the last: {found['last_reason']}" if "last_reason" in found else ""
+        pairs.append(("left", f"{counted(kept, 'draft')} stand as they are{reason}"))
+    print_pairs(pairs)
+
+
+def breaker_in_words(breaker: dict[str, Json]) -> str:
+    if breaker["state"] == "closed":
+        return "closed"
+    until = datetime.fromtimestamp(int(str(breaker["until_epoch"])) / 1000, UTC)
+    return f"{breaker['state']} until {until:%H:%M} UTC: {breaker['reason']}"
+
+
+commands = [observer]

@@ -1,0 +1,151 @@
+"""What models were asked for: charged before each call, capped by day, stopped by a breaker.
+
+All of it is on disk, so that neither a restart nor a kill gives a second budget.
+"""
+
+import sqlite3
+from dataclasses import dataclass
+
+from claude_mem.types import Json
+
+DAY_MS = 86_400_000
+PROBE_MS = 300_000  # so long one probe may take before another is allowed
+FAILURES = 3  # in a row, until a breaker opens by itself
+LARGEST_REASON = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    requests: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """Whether a model may be asked now; if not, why, until when, and whether that is for long."""
+
+    granted: bool
+    reason: str = ""
+    until_ms: int = 0
+    lasting: bool = False
+    probe: bool = False
+
+
+def ask_permission(
+    connection: sqlite3.Connection, observer: str, tokens: int, caps: Caps, now: int
+) -> Permission:
+    """Charges the request if it may be made."""
+    spent = spent_today(connection, now)
+    tomorrow = (now // DAY_MS + 1) * DAY_MS
+    if spent["requests"] + 1 > caps.requests:
+        reason = f"the daily cap of {caps.requests} requests is reached"
+        return Permission(False, reason, tomorrow, lasting=True)
+    if spent["tokens"] + tokens > caps.tokens:
+        reason = f"the daily cap of {caps.tokens} tokens is reached"
+        return Permission(False, reason, tomorrow, lasting=True)
+    permission = _through_breaker(connection, observer, now)
+    if permission.granted:
+        _charge(connection, observer, now, requests=1, tokens=tokens)
+    return permission
+
+
+def _through_breaker(connection: sqlite3.Connection, observer: str, now: int) -> Permission:
+    row = connection.execute(
+        "SELECT * FROM observer_breakers WHERE observer = ? AND open_until_epoch IS NOT NULL",
+        (observer,),
+    ).fetchone()
+    if row is None:
+        return Permission(True)
+    until = row["open_until_epoch"] if now < row["open_until_epoch"] else row["probe_until_epoch"]
+    if until is not None and now < until:
+        return Permission(False, row["reason"], until, lasting=bool(row["lasting"]))
+    connection.execute(
+        "UPDATE observer_breakers SET probe_until_epoch = ? WHERE observer = ?",
+        (now + PROBE_MS, observer),
+    )
+    return Permission(True, probe=True)
+
+
+def _charge(
+    connection: sqlite3.Connection, observer: str, now: int, *, requests: int, tokens: int
+) -> None:
+    connection.execute(
+        "INSERT INTO observer_usage (day, observer, requests, tokens) VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT (day, observer) DO UPDATE SET requests = requests + ?3,"
+        " tokens = max(0, tokens + ?4)",
+        (now // DAY_MS, observer, requests, tokens),
+    )
+
+
+def settle(
+    connection: sqlite3.Connection, observer: str, charged: int, used: int, now: int
+) -> None:
+    """The answer says what it really took."""
+    _charge(connection, observer, now, requests=0, tokens=used - charged)
+
+
+def spent_today(connection: sqlite3.Connection, now: int) -> dict[str, int]:
+    """By all observers together: a switch gives no second budget."""
+    row = connection.execute(
+        "SELECT coalesce(sum(requests), 0), coalesce(sum(tokens), 0) FROM observer_usage"
+        " WHERE day = ?",
+        (now // DAY_MS,),
+    ).fetchone()
+    return {"requests": row[0], "tokens": row[1]}
+
+
+def open_breaker(
+    connection: sqlite3.Connection,
+    observer: str,
+    reason: str,
+    until_ms: int,
+    *,
+    lasting: bool,
+) -> None:
+    connection.execute(
+        "INSERT INTO observer_breakers (observer, reason, failures, open_until_epoch, lasting)"
+        " VALUES (?1, ?2, 1, ?3, ?4) ON CONFLICT (observer) DO UPDATE SET reason = ?2,"
+        " failures = failures + 1, open_until_epoch = ?3, lasting = ?4, probe_until_epoch = NULL",
+        (observer, reason[:LARGEST_REASON], until_ms, lasting),
+    )
+
+
+def note_failure(connection: sqlite3.Connection, observer: str, reason: str, until_ms: int) -> None:
+    """One of a row; the breaker opens with the third, and with the one that was its probe."""
+    connection.execute(
+        "INSERT INTO observer_breakers (observer, reason, failures) VALUES (?1, ?2, 1)"
+        " ON CONFLICT (observer) DO UPDATE SET reason = ?2, failures = failures + 1, lasting = 0,"
+        " open_until_epoch = CASE WHEN failures + 1 >= ?3 THEN ?4 ELSE open_until_epoch END,"
+        " probe_until_epoch = NULL",
+        (observer, reason[:LARGEST_REASON], FAILURES, until_ms),
+    )
+
+
+def failures(connection: sqlite3.Connection, observer: str) -> int:
+    row = connection.execute(
+        "SELECT failures FROM observer_breakers WHERE observer = ?", (observer,)
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def close_breaker(connection: sqlite3.Connection, observer: str) -> None:
+    connection.execute("DELETE FROM observer_breakers WHERE observer = ?", (observer,))
+
+
+def give_probe_back(connection: sqlite3.Connection, observer: str) -> None:
+    """Its call said nothing about the provider: it was cancelled, or the turn's own fault."""
+    connection.execute(
+        "UPDATE observer_breakers SET probe_until_epoch = NULL WHERE observer = ?", (observer,)
+    )
+
+
+def breaker_state(connection: sqlite3.Connection, observer: str, now: int) -> dict[str, Json]:
+    row = connection.execute(
+        "SELECT reason, open_until_epoch FROM observer_breakers"
+        " WHERE observer = ? AND open_until_epoch IS NOT NULL",
+        (observer,),
+    ).fetchone()
+    if row is None:
+        return {"state": "closed"}
+    state = "open" if now < row["open_until_epoch"] else "waiting for one probe"
+    return {"state": state, "reason": row["reason"], "until_epoch": row["open_until_epoch"]}

@@ -1,0 +1,78 @@
+"""What a memory holds, by what it is and not by the numbers of its rows: to be compared."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+Rows = list[tuple[Any, ...]]
+Contents = dict[str, Rows]
+
+_TURN = "s.content_session_id, t.prompt_id"
+_OF_TURN = "JOIN user_prompts t ON t.id = {0}.turn_id JOIN sdk_sessions s ON s.id = t.session_id"
+_OBSERVED = ("o.type, o.title, o.subtitle, o.narrative, o.facts, o.concepts, o.files_read,"
+             " o.files_modified, o.observer, o.model, o.prompt_version")  # fmt: skip
+_SUMMED = ("m.request, m.investigated, m.learned, m.completed, m.next_steps, m.notes,"
+           " m.files_read, m.files_edited, m.observer")  # fmt: skip
+
+_ALL = {
+    "projects": "SELECT key, name FROM projects",
+    "directories": "SELECT d.directory, p.key, d.seen_at_epoch FROM project_dirs d"
+    " JOIN projects p ON p.id = d.project_id",
+    "sessions": "SELECT s.content_session_id, p.key, s.project_dir, s.dialect, s.title, s.subtitle,"
+    " s.user_prompt, s.prompt_counter, s.status, s.started_at, s.started_at_epoch, s.updated_at,"
+    " s.updated_at_epoch, s.completed_at, s.completed_at_epoch FROM sdk_sessions s"
+    " JOIN projects p ON p.id = s.project_id",
+    "prompts": f"SELECT {_TURN}, t.prompt_number, p.key, t.prompt_text, t.private, t.closed,"
+    " t.retired, t.imported, t.created_at, t.created_at_epoch, t.updated_at_epoch"
+    " FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
+    " JOIN projects p ON p.id = t.project_id",
+    "observations": f"SELECT {_TURN}, o.ordinal, o.prompt_number, p.key, {_OBSERVED}, o.created_at,"
+    f" o.created_at_epoch FROM observations o {_OF_TURN.format('o')}"
+    " JOIN projects p ON p.id = o.project_id",
+    "summaries": f"SELECT {_TURN}, m.prompt_number, p.key, {_SUMMED}, m.created_at,"
+    f" m.created_at_epoch FROM session_summaries m {_OF_TURN.format('m')}"
+    " JOIN projects p ON p.id = m.project_id",
+    "events": "SELECT e.event_key, s.content_session_id, t.prompt_id, e.event, e.tool_name,"
+    " e.tool_use_id, e.agent_id, e.cwd, e.tool_input, e.tool_response, e.text, e.detail, e.bytes,"
+    " e.created_at_epoch FROM tool_events e JOIN sdk_sessions s ON s.id = e.session_id"
+    " LEFT JOIN user_prompts t ON t.id = e.turn_id",
+    "observations' events": f"SELECT {_TURN}, o.ordinal, e.event_key FROM observation_events l"
+    f" JOIN observations o ON o.id = l.observation_id {_OF_TURN.format('o')}"
+    " JOIN tool_events e ON e.id = l.event_id",
+    "summaries' events": f"SELECT {_TURN}, e.event_key FROM summary_events l"
+    f" JOIN session_summaries m ON m.id = l.summary_id {_OF_TURN.format('m')}"
+    " JOIN tool_events e ON e.id = l.event_id",
+    "waiting": "SELECT status FROM pending_messages",
+}
+
+# Whichever way the session was told: hooks know other times, and no ids of an old client.
+_MEMORY = {
+    "sessions": "SELECT s.content_session_id, p.key, s.project_dir, s.title, s.subtitle,"
+    " s.user_prompt, s.prompt_counter FROM sdk_sessions s JOIN projects p ON p.id = s.project_id",
+    "prompts": "SELECT s.content_session_id, t.prompt_number, t.prompt_text, t.private"
+    " FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id",
+    "observations": "SELECT s.content_session_id, t.prompt_number, o.ordinal, o.prompt_number,"
+    f" {_OBSERVED} FROM observations o {_OF_TURN.format('o')}",
+    "summaries": f"SELECT s.content_session_id, t.prompt_number, m.prompt_number, {_SUMMED}"
+    f" FROM session_summaries m {_OF_TURN.format('m')}",
+    "waiting": "SELECT status FROM pending_messages",
+}
+
+
+def contents_of(database: Path) -> Contents:
+    """Every row but what is derived."""
+    return _read(database, _ALL)
+
+
+def memory_in(database: Path) -> Contents:
+    """What is remembered, whichever way it came."""
+    return _read(database, _MEMORY)
+
+
+def _read(database: Path, queries: dict[str, str]) -> Contents:
+    with closing(sqlite3.connect(database, timeout=10)) as connection:
+        return {
+            noun: sorted((tuple(row) for row in connection.execute(query)), key=repr)
+            for noun, query in queries.items()
+        }

@@ -1,0 +1,217 @@
+"""Drafts and the models that revise them, against a scripted API on loopback."""
+
+import asyncio
+import contextlib
+import os
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from claude_mem.config import load_settings
+from claude_mem.observer import LocalObserver
+from claude_mem.observer.apis import AnthropicModel, OpenAIModel
+from claude_mem.observer.choice import address_of, agree
+from claude_mem.observer.claude import ClaudeModel, ClaudeOptions
+from claude_mem.observer.model import Model, ModelObserver
+from claude_mem.store.spending import Caps
+from claude_mem.worker.jobs import JobRunner
+from claude_mem.worker.refiner import Policy, Refiner
+from tests.conftest import Home
+from tests.fake_api import Body, FakeApi, Reply, mentions
+from tests.payloads import Payload
+from tests.real_client import bundled_client
+from tests.story import DAY, Story
+
+T = TypeVar("T")
+KINDS = ["anthropic", "openai", "claude"]
+MODEL = "claude-haiku-4-5"
+TOPIC = re.compile(r"topic-\w+")
+for_observer = mentions("You keep the memory of a coding agent")
+
+
+def answer(title: str, more: str = "") -> str:
+    return (
+        f"<observation><type>feature</type><title>{title}</title><narrative>Revised by the model."
+        f"</narrative>{more}</observation><summary><request>{title}</request>"
+        "<completed>Revised</completed></summary>"
+    )
+
+
+def says(text: str, **options: Any) -> Reply:
+    return Reply(text, when=for_observer, **options)
+
+
+def by_topic(body: Body) -> Reply:
+    """Names what the turn in the last message is about."""
+    said = last_message(body).rpartition("The turn:")[2]
+    return Reply(answer(f"About {(TOPIC.findall(said) or ['nothing'])[0]}"))
+
+
+def last_message(body: Body) -> str:
+    content = body["messages"][-1]["content"]
+    return content if isinstance(content, str) else " ".join(part["text"] for part in content)
+
+
+def client_environment(api: FakeApi, home: Path) -> dict[str, str]:
+    return {
+        "HOME": str(home),
+        "ANTHROPIC_API_KEY": "test-key",
+        "ANTHROPIC_BASE_URL": api.url,
+        "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+        "DISABLE_TELEMETRY": "1",
+        "DISABLE_ERROR_REPORTING": "1",
+        "DISABLE_AUTOUPDATER": "1",
+    }
+
+
+def make_model(kind: str, api: FakeApi, directory: Path, **options: Any) -> Model:
+    seconds = options.pop("seconds", 60.0)
+    if kind == "anthropic":
+        return AnthropicModel(api.url, MODEL, "secret-key", seconds)
+    if kind == "openai":
+        return OpenAIModel(f"{api.url}/v1", MODEL, "secret-key", seconds)
+    return ClaudeModel(
+        ClaudeOptions(
+            command=str(bundled_client()),
+            directory=directory / "observer",
+            model=MODEL,
+            config_dir=directory / "client" / ".claude",
+            seconds=seconds,
+            environment=client_environment(api, directory / "client"),
+            **options,
+        )
+    )
+
+
+def policy(**changes: Any) -> Policy:
+    values: dict[str, Any] = {"caps": Caps(1000, 10_000_000), "waits": lambda failures: 1000}
+    return Policy(**{**values, **changes})
+
+
+class Observed:
+    """A story whose drafts a model revises."""
+
+    def __init__(self, story: Story, api: FakeApi, kind: str) -> None:
+        self.story, self.api, self.kind = story, api, kind
+        self.policy = policy()
+        self.options: dict[str, Any] = {}
+        self.stored: list[str] = []
+
+    @property
+    def directory(self) -> Path:
+        return self.story.layout.root
+
+    def model(self) -> Model:
+        return make_model(self.kind, self.api, self.directory, **self.options)
+
+    def tell(self, *payloads: Payload) -> None:
+        """And have them drafted."""
+        self.story.tell(*payloads)
+        self.draft()
+
+    def draft(self) -> None:
+        local = LocalObserver()
+        runner = JobRunner(self.story.layout, self.story.store, local, local, refines=lambda: True)
+        asyncio.run(runner.run_due())
+
+    def refine(self) -> None:
+        """What is due, once."""
+        self.with_refiner(lambda refiner: refiner.run_due())
+
+    def refine_all(self) -> None:
+        """Day after day, until nothing waits."""
+        for _ in range(12):
+            self.refine()
+            if not self.waiting():
+                return
+            self.story.now += DAY
+        raise AssertionError(f"still waiting: {self.rows('SELECT * FROM refinements')}")
+
+    def with_refiner(self, work: Callable[[Refiner], Awaitable[T]]) -> T:
+        async def run() -> T:
+            refiner = Refiner(self.story.layout, self.story.store, lambda: self.story.now,
+                              stored=lambda turn, made: self.stored.append(made.observer),
+                              )  # fmt: skip
+            try:
+                await refiner.use(ModelObserver(self.model()), self.policy)
+                return await work(refiner)
+            finally:
+                await refiner.close()
+
+        return asyncio.run(run())
+
+    def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
+        return self.story.rows(query, *values)
+
+    def waiting(self) -> list[dict[str, Any]]:
+        return self.rows("SELECT * FROM refinements WHERE status IN ('pending', 'processing')")
+
+    def kept(self) -> list[dict[str, Any]]:
+        return self.rows("SELECT * FROM refinements WHERE status = 'kept'")
+
+    def titles(self) -> list[str]:
+        found = self.rows("SELECT title FROM observations ORDER BY turn_id, ordinal")
+        return [str(row["title"]) for row in found]
+
+    def observers(self) -> list[str]:
+        found = self.rows("SELECT observer FROM session_summaries ORDER BY turn_id")
+        return [str(row["observer"]) for row in found]
+
+    def asked(self) -> int:
+        return len([body for body in self.api.requests if for_observer(body)])
+
+
+def client_pids(directory: Path) -> list[int]:
+    found = []
+    for path in directory.rglob("client-*.pid"):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(int(path.read_bytes()))
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] not in ("Z", "X")
+
+
+def children() -> list[str]:
+    """What this process still has running: of a test that ends, nothing of ours."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            command = (entry / "cmdline").read_bytes().decode(errors="replace")
+        except (OSError, ValueError):
+            continue
+        if parent == os.getpid() and "claude" in command and is_alive(int(entry.name)):
+            found.append(command)
+    return found
+
+
+def use(home: Home, api: FakeApi, kind: str) -> None:
+    """This observer, agreed to, against the fake API."""
+    home.environment["CLAUDE_MEM_OBSERVER"] = kind
+    if kind == "claude":
+        home.environment["CLAUDE_CODE_PATH"] = str(wrapped_client(home, api))
+    else:
+        home.environment["CLAUDE_MEM_API_URL"] = api.url + ("/v1" if kind == "openai" else "")
+        home.environment["CLAUDE_MEM_API_KEY"] = "sk-never-to-be-seen"
+        home.environment["CLAUDE_MEM_MODEL"] = "some-model"
+    settings = load_settings(home.env())
+    agree(home.layout, kind, address_of(settings))
+
+
+def wrapped_client(home: Home, api: FakeApi) -> Path:
+    """The worker's environment holds no key: here the command brings it along."""
+    path = home.path / "claude"
+    environment = client_environment(api, home.path)
+    exports = "".join(f"export {name}='{value}'\n" for name, value in environment.items())
+    path.write_text(f'#!/bin/sh\n{exports}exec "{bundled_client()}" "$@"\n')
+    path.chmod(0o700)
+    return path

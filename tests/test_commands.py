@@ -1,0 +1,177 @@
+"""The commands of a turn: tests, commits, what failed and what made it go away."""
+
+import pytest
+
+from claude_mem.observer.commands import Failure, Ran, look_at_commands, short_command, telling_line
+from claude_mem.types import ToolUse
+from tests.turns import edited, ran, turn, use
+
+
+def look(*events: ToolUse) -> Ran:
+    return look_at_commands(turn(*events))
+
+
+@pytest.mark.parametrize(
+    ("command", "short"),
+    [
+        ("cd /srv && make lamp 2>&1 | tail -5", "make lamp"),
+        ("OIL=1 sudo timeout 60 ./light --twice > /dev/null", "./light --twice"),
+        ("make lamp || true; echo done", "make lamp"),
+        ("make   lamp\necho next line", "make lamp"),
+        ("x" * 500, "x" * 119 + "…"),
+    ],
+)
+def test_a_command_is_told_without_where_it_ran_and_what_was_done_with_its_output(
+    command: str, short: str
+) -> None:
+    assert short_command(command) == short
+
+
+PYTEST = (
+    "FAILED tests/test_lamp.py::test_blink - AssertionError: assert 1 == 2\n1 failed, 41 passed"
+)
+GO = "--- FAIL: TestBlink (0.01s)\n    lamp_test.go:20: got 1 want 2\nFAIL\nFAIL\tharbor\t0.02s"
+CARGO = (
+    "test lamp::tests::blinks ... FAILED\n\nfailures:\nthread 'x' panicked at src/lamp.rs:40:9:\n"
+    "test result: FAILED. 11 passed; 1 failed; 0 ignored\nerror: test failed, to rerun pass `--lib`"
+)
+JEST = "FAIL src/lamp.test.ts\n  ● lamp › blinks\nTests:       1 failed, 12 passed, 13 total"
+GRADLE = (
+    "LampTest > blinks() FAILED\n    org.opentest4j.AssertionFailedError: expected: <2>\n"
+    "12 tests completed, 1 failed\nFAILURE: Build failed with an exception.\nBUILD FAILED in 3s"
+)
+MAVEN = "[ERROR] Tests run: 12, Failures: 1, Errors: 0\n[ERROR] LampTest.blinks:12 expected 2"
+RSPEC = "Failures:\n  1) Lamp blinks\n12 examples, 1 failure"
+
+
+@pytest.mark.parametrize(
+    ("command", "failing", "passing", "outcome", "error"),
+    [
+        ("python -m pytest -q", PYTEST, "42 passed in 2.0s", "42 passed",
+         "FAILED tests/test_lamp.py::test_blink - AssertionError: assert 1 == 2"),
+        ("go test ./...", GO, "ok  \tharbor\t0.02s", "passed", "--- FAIL: TestBlink (0.01s)"),
+        ("cargo test", CARGO, "test result: ok. 12 passed; 0 failed; 0 ignored", "12 passed",
+         "test lamp::tests::blinks ... FAILED"),
+        ("npx jest", JEST, "Tests:       13 passed, 13 total", "13 passed",
+         "FAIL src/lamp.test.ts"),
+        ("./gradlew test", GRADLE, "BUILD SUCCESSFUL in 3s", "passed",
+         "org.opentest4j.AssertionFailedError: expected: <2>"),
+        ("mvn -q test", MAVEN, "", "passed",
+         "[ERROR] Tests run: 12, Failures: 1, Errors: 0"),
+        ("bundle exec rspec", RSPEC, "12 examples, 0 failures", "passed", "1) Lamp blinks"),
+    ],
+)  # fmt: skip
+def test_a_test_that_failed_and_passed_after_an_edit_is_told_with_both(
+    command: str, failing: str, passing: str, outcome: str, error: str
+) -> None:
+    told = look(
+        ran(command, failing, 1, failed=True), edited("lamp.x", 2), ran(command, passing, 3)
+    )
+    assert told.tests == {command: outcome}
+    assert told.failures == [Failure(command, error, "after editing lamp.x", "", (1, 3))]
+
+
+def test_a_pipe_does_not_hide_that_tests_failed() -> None:
+    told = look(ran("pytest | tail -3", "1 failed, 2 passed in 1s"))
+    assert told.tests == {"pytest": "2 passed, 1 failed"}
+
+
+def test_a_failure_that_was_not_mended_is_told_if_it_was_a_check() -> None:
+    assert look(ran("ruff check", "lamp.py:1:1: E501 too long error", 1, failed=True)).failures == [
+        Failure("ruff check", "lamp.py:1:1: E501 too long error", "", "", (1,))
+    ]
+    assert look(ran("./deploy", "error: no such pier", 1, failed=True)).failures == []
+
+
+def test_what_came_between_may_have_mended_it() -> None:
+    told = look(
+        ran("npm run build", "Error: Cannot find module 'oil'", 1, failed=True),
+        ran("npm install", "added 3 packages", 2),
+        ran("npm run build", "ok", 3),
+    )
+    assert [failure.mended_by for failure in told.failures] == ["after `npm install`"]
+
+
+def test_a_command_held_wrong_is_told_with_the_one_that_works() -> None:
+    told = look(
+        ran("wrap bun run lint", "error: unrecognized subcommand 'bun'", 1, failed=True),
+        ran("bun run lint", "", 2),
+    )
+    assert told.failures == [
+        Failure("wrap bun run lint", "error: unrecognized subcommand 'bun'", "", "bun run lint",
+                (1, 2))
+    ]  # fmt: skip
+
+
+def test_the_same_check_within_a_longer_command_is_no_other_command() -> None:
+    told = look(
+        ran("make lint", "lamp.c:4: error: unused lamp", 1, failed=True),
+        edited("lamp.c", 2),
+        ran("make lint && make test", "2 passed", 3),
+    )
+    assert [(one.works, one.mended_by) for one in told.failures] == [("", "after editing lamp.c")]
+
+
+def test_fewer_tests_that_pass_mend_nothing() -> None:
+    told = look(
+        ran("pytest tests", "1 failed, 2 passed", 1, failed=True),
+        ran("pytest tests -k lamp", "1 passed", 2),
+    )
+    assert [(one.command, one.mended_by, one.works) for one in told.failures] in (
+        [("pytest tests", "", "")],
+        [],
+    )
+
+
+def test_looking_around_and_failing_is_no_failure() -> None:
+    told = look(
+        ran("grep -r lamp build", "grep: build: No such file", 1, failed=True),
+        ran("ls build", "ls: cannot access 'build'", 2, failed=True),
+    )
+    assert told == Ran()
+
+
+def test_a_subagents_commands_are_its_own() -> None:
+    given = {"command": "pytest"}
+    event = use(1, tool_name="Bash", tool_input=given, tool_response="2 passed", agent_id="a1")
+    assert look(event) == Ran()
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "commits"),
+    [
+        ("git commit -m 'Blink twice'", "[main 1a2b3c4] Blink twice", {"Blink twice": "1a2b3c4"}),
+        ('git commit -am "Say \\"ahoy\\""', "", {'Say \\"ahoy\\"': ""}),
+        ("git commit -m \"$(cat <<'EOF'\nLight the pier\n\nBody.\nEOF\n)\"",
+         "[winter (root-commit) 99aabbc] Light", {"Light the pier": "99aabbc"}),
+        ("git add . && git commit -F - <<EOF\n\nOil the pump\nEOF", "", {"Oil the pump": ""}),
+        ("git commit --amend --no-edit", "[main 1a2b3c4] x", {}),
+        ("git log --grep commit", "", {}),
+    ],
+)  # fmt: skip
+def test_a_commit_is_told_by_its_subject_and_hash(
+    command: str, output: str, commits: dict[str, str]
+) -> None:
+    assert look(ran(command, output)).commits == commits
+
+
+def test_a_commit_that_a_hook_held_up_is_told_once() -> None:
+    failed = ran("git commit -m 'Blink'", "lint failed", 1, failed=True)
+    told = look(failed, ran("git commit -m 'Blink'", "[main 1a2b3c4] Blink", 2))
+    assert (told.commits, told.sources) == ({"Blink": "1a2b3c4"}, [2])
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("warming up\nValueError: no oil\nexit code 1", "ValueError: no oil"),
+        ('error: script "test" exited with code 1\nlamp.c:4: error: no oil',
+         "lamp.c:4: error: no oil"),
+        ("DeprecationWarning: old error\nthe pump is missing", "the pump is missing"),
+        ("something odd happened here", "something odd happened here"),
+        ("short", ""),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_the_line_that_says_what_went_wrong_is_found(output: str, line: str) -> None:
+    assert telling_line(output) == line

@@ -1,0 +1,417 @@
+"""What the local observer makes of turns as people have them: terse, foreign, pasted, long."""
+
+import re
+import time
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claude_mem.observer.choosing import LEAST, MOST, SHARE, choose, room_for, weigh
+from claude_mem.observer.local import distil
+from claude_mem.observer.passages import sentences
+from claude_mem.observer.story import story_of
+from claude_mem.observer.worth import words_of
+from claude_mem.types import Distillate, Observation, Turn
+from tests.payloads import PROJECT_DIR, read
+from tests.turns import check, edited, ran, said, session, stopped, texts, told, turn, use
+
+
+def only(made: Distillate) -> Observation:
+    (observation,) = made.observations
+    return observation
+
+
+# Terse chats
+
+
+def test_a_terse_request_takes_its_title_from_what_was_done() -> None:
+    final = "Done. The lamp flickered because `poll()` ran twice per tick; it now runs once."
+    made = distil(turn(edited("src/lamp.py"), stopped(final), prompt="fix it"))
+    assert only(made).title == (
+        "The lamp flickered because `poll()` ran twice per tick; it now runs once"
+    )
+    assert only(made).files_modified == ("src/lamp.py",)
+    assert made.summary.request == "fix it"
+
+
+def test_a_correction_is_no_title() -> None:
+    final = "Right, I moved the change to `pier.py` and reverted `lamp.py`."
+    made = distil(turn(edited("pier.py"), stopped(final), prompt="no, the other one"))
+    assert only(made).title == "Moved the change to `pier.py` and reverted `lamp.py`"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "final"),
+    [("ok", "Done."), ("thanks", "You're welcome!"), ("and push", "Pushed to origin/main."),
+     ("继续", "好的。"), ("commit", "Committed as 1a2b3c4.")],
+)  # fmt: skip
+def test_a_nod_leaves_nothing_but_that_it_was_asked(prompt: str, final: str) -> None:
+    made = distil(turn(stopped(final), prompt=prompt))
+    assert made.observations == ()
+    assert (made.summary.request, made.summary.completed) == (prompt, None)
+
+
+def test_routine_reads_and_listings_leave_nothing() -> None:
+    of = told(read(f"{PROJECT_DIR}/lamp.py"), prompt="look around")
+    of = replace(of, events=(*of.events, ran("ls -la", "lamp.py"), stopped("Let me look further.")))
+    made = distil(of)
+    assert made.observations == ()
+    assert made.summary.completed is None
+    assert made.summary.files_read == ("lamp.py",)
+
+
+def test_a_turn_that_was_interrupted_completed_nothing() -> None:
+    start = "I'll start by reading the router to understand it."
+    made = distil(turn(said(start), stopped(start), prompt="Move the router to v6"))
+    assert made.title == "Move the router to v6"
+    assert (made.observations, made.summary.completed) == ((), None)
+
+
+# Questions
+
+
+def test_a_question_is_answered_by_a_discovery() -> None:
+    final = (
+        "Sessions are kept in Redis under `sess:<id>` with a TTL of 30 minutes. The TTL is"
+        " refreshed in `Touch()` on every request. If Redis is down, `Load()` returns"
+        " `ErrNoSession`.\n\nLet me know if you want me to change that."
+    )
+    made = distil(turn(stopped(final), prompt="How does session expiry work here?"))
+    assert only(made) == Observation(
+        "discovery",
+        title="Sessions are kept in Redis under `sess:<id>` with a TTL of 30 minutes",
+        narrative="The TTL is refreshed in `Touch()` on every request. If Redis is down, `Load()`"
+        " returns `ErrNoSession`.",
+        concepts=("how-it-works", "gotcha"),
+        sources=(900,),
+    )
+    assert made.summary.request == "How does session expiry work here?"
+    assert made.summary.next_steps is None
+
+
+def test_a_short_answer_stands_under_its_question() -> None:
+    made = distil(turn(stopped("It's in `config/redis.yaml`."), prompt="where is the config?"))
+    assert (only(made).title, only(made).narrative) == (
+        "Where is the config?",
+        "It's in `config/redis.yaml`.",
+    )
+
+
+# Languages
+
+
+@pytest.mark.parametrize(
+    ("prompt", "final", "title", "kept", "open_step"),
+    [
+        ("Kannst du bitte den Fehler beim Anmelden beheben?",
+         "Fertig. Die Anmeldung schlug fehl, weil das Token in `auth.py` ohne Zeitzone verglichen"
+         " wurde. Alle Tests laufen durch.\n\n## Nächste Schritte\n- Die alten Tokens müssen noch"
+         " migriert werden.",
+         "Den Fehler beim Anmelden beheben", "ohne Zeitzone",
+         "Die alten Tokens müssen noch migriert werden."),
+        ("Le total du panier est faux avec deux remises, corrige ça",
+         "Voici les changements :\n\n- `panier.rb` : le total est recalculé après chaque remise,"
+         " car l'ancien code gardait une valeur périmée",
+         "Le total du panier est faux avec deux remises", "valeur périmée", None),
+        ("ログインできない問題を修正してください",
+         "ログイン処理を修正しました。原因は`session.ts`でCookieの期限が"
+         "ミリ秒で比較されていたことです。次のステップとして、古いCookieの削除が必要です。",
+         "ログインできない問題を修正してください", "ミリ秒で比較",
+         "次のステップとして、古いCookieの削除が必要です。"),
+        ("修复缓存并发崩溃的问题",
+         "已修复。问题出在 `cache.go` 的 `Get()` 没有加锁，导致并发读写时崩溃。所有测试通过。",
+         "修复缓存并发崩溃的问题", "没有加锁", None),
+        ("أصلح خطأ حساب الضريبة في صفحة الدفع",
+         "تم إصلاح المشكلة. كان سبب الخطأ أن `pay.py` يحسب الضريبة مرتين. أضفت اختبارين.",
+         "أصلح خطأ حساب الضريبة في صفحة الدفع", "يحسب الضريبة مرتين", None),
+    ],
+    ids=["German", "French", "Japanese", "Chinese", "Arabic"],
+)  # fmt: skip
+def test_other_languages_are_kept_in_their_words(
+    prompt: str, final: str, title: str, kept: str, open_step: str | None
+) -> None:
+    made = distil(turn(edited("src/x.py"), stopped(final), prompt=prompt))
+    assert only(made).title == title
+    assert kept in only(made).text
+    assert made.summary.next_steps == open_step
+
+
+# Tables, code, plans, logs
+
+
+def test_a_table_becomes_facts_and_short_code_stays() -> None:
+    final = (
+        "Here are the results:\n\n| Engine | p50 | p99 |\n|---|---:|---:|\n"
+        "| Diesel | 1.2 ms | 9 ms |\n| Steam | 2.8 ms | 31 ms |\n\n"
+        "Diesel wins because it never cools down.\n\n"
+        "```bash\nmake bench ENGINE=diesel\n```"
+    )
+    made = only(distil(turn(edited("bench.py"), stopped(final), prompt="Compare the engines")))
+    assert made.title == "Compare the engines"
+    assert made.facts == ("Diesel: p50 1.2 ms; p99 9 ms", "Steam: p50 2.8 ms; p99 31 ms")
+    assert made.narrative == "Diesel wins because it never cools down. `make bench ENGINE=diesel`"
+
+
+def test_what_stands_under_one_file_is_one_fact() -> None:
+    final = (
+        "**`lamp.py`**\n- Added `blink()` for the double flash\n- Removed `flash_once()` since"
+        " nobody called it\n\n**`pier.py`**\n- Replaced the `Rope` class by `Chain`"
+    )
+    made = only(distil(turn(edited("lamp.py"), stopped(final), prompt="Make the lamp blink")))
+    assert made.facts == (
+        "`lamp.py`: Added `blink()` for the double flash; Removed `flash_once()` since nobody"
+        " called it",
+        "`pier.py`: Replaced the `Rope` class by `Chain`",
+    )
+
+
+def test_a_reply_that_is_only_code_leaves_only_what_was_asked() -> None:
+    code = "```python\n" + "\n".join(f"def f{n}(): ..." for n in range(9)) + "\n```"
+    made = distil(turn(stopped(code), prompt="write me nine functions"))
+    assert (made.title, made.observations) == ("Write nine functions", ())
+
+
+PLAN = (
+    "Implement the following plan:\n\n# Plan: Drain before exit\n\n## Problem\nOn SIGTERM the"
+    " server drops requests because `Close()` is called.\n\n## Approach\n"
+    "Call `Shutdown()` with a 20 s"
+    " deadline instead of `Close()`, since SIGKILL comes after 30 s.\n\n## Verification\n- Run the"
+    " tests\n- Check the log"
+)
+
+
+def test_a_pasted_plan_gives_the_title_the_problem_and_the_choice() -> None:
+    made = distil(turn(edited("serve.go"), stopped("The server drains now."), prompt=PLAN))
+    assert only(made).title == made.summary.request == "Drain before exit"
+    assert "drops requests because `Close()` is called" in str(only(made).narrative)
+    assert "20 s deadline instead of" in str(only(made).narrative)
+    assert "Check the log" not in only(made).text
+
+
+def test_the_error_of_a_pasted_trace_is_remembered() -> None:
+    prompt = (
+        "the import crashes\nTraceback (most recent call last):\n"
+        '  File "/srv/imp.py", line 8, in load\n    x()\nharbor.oil.NoOil: tank 7 is empty'
+    )
+    made = distil(turn(edited("imp.py"), stopped("Empty tanks are skipped."), prompt=prompt))
+    assert only(made).title == "The import crashes"
+    assert "harbor.oil.NoOil: tank 7 is empty" in only(made).text
+    assert made.summary.request == "the import crashes"
+
+
+# Work
+
+
+def test_what_failed_and_what_mended_it_are_notes() -> None:
+    of = turn(
+        ran("pytest -q", "FAILED tests/test_fee.py::test_round - assert 1 == 2\n1 failed", 1),
+        edited("fee.py", 2),
+        ran("pytest -q", "42 passed in 2s", 3),
+        stopped("Fees are rounded half-even now."),
+        prompt="Round fees half-even",
+    )
+    assert distil(of).summary.notes == (
+        "Tests: `pytest -q` (42 passed). `pytest -q` failed (FAILED tests/test_fee.py::test_round -"
+        " assert 1 == 2); it passed after editing fee.py."
+    )
+
+
+def test_a_turn_that_only_commits_tells_the_commit_once() -> None:
+    command = "git commit -m 'fix: drain the queue before exit'"
+    final = "Committed as 1a2b3c4. All tests pass."
+    made = distil(turn(ran(command, "[main 1a2b3c4] fix"), stopped(final), prompt="commit"))
+    assert made.observations == ()
+    assert made.summary.completed == "Drain the queue before exit"
+    assert made.summary.notes == "Committed as 1a2b3c4."
+
+
+def test_what_a_commit_ran_into_is_a_discovery() -> None:
+    final = "The pre-commit hook fails because `make test` picks up tests in `tmp/clones/`."
+    made = distil(turn(stopped(final), prompt="commit this"))
+    assert (only(made).type, only(made).title) == ("discovery", final.rstrip("."))
+
+
+def test_what_subagents_and_the_web_were_asked_is_what_was_investigated() -> None:
+    task = {"description": "Explore the billing code", "prompt": "x" * 5000}
+    of = turn(
+        use(1, tool_name="Task", tool_input=task),
+        use(2, tool_name="WebSearch", tool_input={"query": "tax rates 2025"}),
+        use(3, tool_name="Task", tool_input=task),
+        use(4, tool_name="Task", tool_input={"description": "Nested"}, agent_id="a1"),
+        prompt="Where are invoices taxed?",
+    )
+    assert distil(of).summary.investigated == (
+        "Explore the billing code; the web for “tax rates 2025”"
+    )
+
+
+def test_open_steps_are_told_apart_from_what_was_done() -> None:
+    final = (
+        "The two buckets exist now. `for_each` needs a set, so the list is wrapped in `toset()`."
+        " DNS must still be switched to the new bucket by hand."
+    )
+    made = distil(turn(edited("main.tf"), stopped(final), prompt="create the backup buckets"))
+    assert made.summary.completed == "The two buckets exist now"
+    assert made.summary.next_steps == "DNS must still be switched to the new bucket by hand."
+    assert "DNS" not in only(made).text
+
+
+BOILERPLATE = [
+    "Now let me read the file.",
+    "I'll now run the tests to verify.",
+    "Perfect! All 42 tests pass.",
+    "Here's a summary of the changes:",
+    "Everything looks good.",
+    "Let me know if you need anything else!",
+    "The Edit tool failed to match the string.",
+]
+
+
+def test_boilerplate_is_never_remembered() -> None:
+    final = "The relay in `lamp.py` was wired backwards, which blew the 5 A fuse."
+    way = [said(text, number) for number, text in enumerate(BOILERPLATE, 1)]
+    ending = stopped("\n\n".join((*BOILERPLATE, final)))
+    made = distil(turn(*way, edited("lamp.py"), ending, prompt="the fuse blows every night"))
+    everything = "\n".join(text or "" for text in texts(made))
+    assert "wired backwards" in everything
+    assert not [text for text in BOILERPLATE if text.rstrip(".!:") in everything]
+
+
+def test_a_no_is_never_lost() -> None:
+    final = "No component needs to know of `Lamp`; the `pier` package hides it."
+    made = distil(turn(edited("pier.py"), stopped(final), prompt="hide the lamp"))
+    assert final in only(made).text or made.summary.next_steps == final
+
+
+# Long sessions
+
+
+def many_turns(count: int) -> list[Turn]:
+    names = [f"{a}{b}" for a in ("lamp", "pier", "mast", "rope", "gull") for b in range(count)]
+    return [
+        turn(
+            edited(f"src/{name}.py", 5),
+            ran("make test", f"{number} passed", 6),
+            stopped(
+                f"The `{name}` module failed because `open_{name}()` was called before"
+                f" `init_{name}()`; the order is now fixed. Ships need `{names[number - 1]}` too."
+            ),
+            prompt=f"Mend {name}",
+        )
+        for number, name in enumerate(names[:count], start=1)
+    ]
+
+
+def test_a_session_of_many_turns_repeats_nothing() -> None:
+    made = session(*many_turns(60))
+    told_once = [note.summary.notes for note in made if note.summary.notes]
+    assert told_once[0] == "Tests: `make test` (1 passed)."
+    assert len(told_once) <= 60 / 4
+    titles = [one.title for of in made for one in of.observations]
+    assert len(titles) == len(set(titles)) == 60
+
+
+def test_the_same_turn_again_brings_no_second_memory_of_it() -> None:
+    first, again = session(*[many_turns(1)[0]] * 2)
+    assert only(first).narrative is not None
+    kept = {one for observation in again.observations for one in observation.text.split("\n")}
+    assert not kept & {str(only(first).narrative), str(only(first).title)}
+
+
+def test_the_five_hundredth_turn_costs_what_the_tenth_did() -> None:
+    made = session(*many_turns(500))
+    sizes = [sum(len(text or "") for text in texts(one)) for one in made]
+    assert max(sizes[400:]) <= 1.1 * max(sizes[:100])
+
+
+# Anything
+
+
+def hostile(text: str) -> list[Turn]:
+    plan = f"Implement the following plan:\n\n# x\n\n{text}"
+    failed = use(2, "PostToolUseFailure", tool_name="Bash", tool_input={"command": "x"}, text=text)
+    return [
+        turn(said(text), stopped(text + "."), prompt=text),
+        turn(prompt=plan),
+        turn(ran(text), ran("npm test", f"{text}\n1 failed"), failed),
+    ]
+
+
+SIGNS = ["a", "`", "(", " ", "- ", "|", "**", "#", "[", "[a](", "a. A", "a_", "/", "0,", "\n",
+         "中", "<system-reminder>", "12:00:00 ", "error", "| a ", '-m "', "cd x && ", "— ",
+         "# a\n- `b` (c)\n"]  # fmt: skip
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_no_paste_takes_long(sign: str) -> None:
+    text = sign * (200_000 // len(sign))
+    for of in hostile(text):
+        begun = time.process_time()
+        made = distil(of)
+        assert time.process_time() - begun < 2  # a tenth of it, where nothing else runs
+        check(made, of)
+        assert sum(len(part or "") for part in texts(made)) < 2 * MOST
+
+
+words = st.sampled_from(
+    ["The lamp", "blinks", "because", "`fuse()`", "instead of", "failed.", "Now", "it",
+     "\n- ", "\n\n", "**Fix**:", "## Next steps\n", "| a | b |", "twice", "5 A", "never", "。",
+     "灯台", "you need to", "Done!", "I'll", "src/lamp.py", "\n```\n", "must still", "— "]
+)  # fmt: skip
+speech = st.lists(words | st.text(max_size=6), max_size=60).map(" ".join)
+turns = st.builds(
+    lambda prompt, spoken, final, files: turn(
+        *(said(text, number) for number, text in enumerate(spoken, 1)),
+        *(edited(path, number) for number, path in enumerate(files, 100)),
+        stopped(final),
+        prompt=prompt,
+    ),
+    speech,
+    st.lists(speech, max_size=3),
+    speech,
+    st.lists(st.sampled_from(["lamp.py", "src/pier.py"]), max_size=2),
+)
+
+
+@given(turns)
+def test_whatever_was_said_is_kept_in_bounds_in_order_and_once(of: Turn) -> None:
+    story = story_of(of)
+    kept = choose(weigh(story), room_for(story), ())
+    room = max(LEAST, min(MOST, int(SHARE * sum(len(one.text) for one in story.words))))
+    assert sum(len(one.text) for one in kept) <= room == room_for(story)
+    assert [one.place for one in kept] == sorted({one.place for one in kept})
+    assert len({one.text for one in kept}) == len(kept)
+
+
+@given(turns)
+def test_whatever_was_said_is_distilled_the_same_each_time(of: Turn) -> None:
+    made = distil(of)
+    check(made, of)
+    assert distil(of) == made
+
+
+@given(turns)
+def test_a_title_is_a_whole_text_or_ends_where_a_clause_does(of: Turn) -> None:
+    story = story_of(of)
+    sources = [" ".join(re.sub(r"[*`#|]", " ", one.text).split()).lower() for one in story.words]
+    for title in {distil(of).title, *(one.title for one in distil(of).observations)} - {None}:
+        bare = " ".join(re.sub(r"[*`#|]", " ", str(title)).split()).lower()
+        for source in sources:
+            if bare and source.startswith(bare) and source != bare:
+                following = source[len(bare) :]
+                assert not following[0].isalnum() or bare[-1] in ")" or not bare[-1].isalnum()
+
+
+@given(turns)
+def test_nothing_told_before_is_told_again(of: Turn) -> None:
+    first = distil(of)
+    before = tuple(one.text for one in first.observations)
+    again = distil(replace(of, told=before))
+    for observation in again.observations:
+        for text in (observation.narrative, *observation.facts):
+            for sentence in sentences(text or ""):
+                known = [words_of(one) for one in before]
+                assert not any(words_of(sentence) and words_of(sentence) == one for one in known)
+        assert observation.title not in {one.title for one in first.observations}

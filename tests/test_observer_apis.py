@@ -1,0 +1,297 @@
+"""Models over HTTP: what is sent, how failures are told apart, where a key may go."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+from claude_mem.observer.apis import AnthropicModel, OpenAIModel
+from claude_mem.observer.failures import (
+    NotAllowed,
+    ObserverError,
+    QuotaSpent,
+    RateLimited,
+    Refused,
+    TooLong,
+    Transient,
+    failure_in_words,
+    failure_of,
+    retry_after,
+)
+from claude_mem.observer.http import check_url
+from claude_mem.observer.model import Reply
+from claude_mem.observer.prompts import Ask
+from tests.fake_api import FakeApi
+from tests.fake_api import Reply as Says
+
+ASK = Ask("the system", "the turn")
+
+
+def always(text: str, **options: Any) -> Says:
+    return Says(text, when=lambda body: True, **options)
+
+
+def ask(model: AnthropicModel | OpenAIModel) -> Reply:
+    return asyncio.run(model.ask(ASK, 1, None))
+
+
+def anthropic(url: str, seconds: float = 30) -> AnthropicModel:
+    return AnthropicModel(url, "claude-x", "sk-secret", seconds)
+
+
+def openai(url: str, key: str = "sk-secret", seconds: float = 30) -> OpenAIModel:
+    return OpenAIModel(f"{url}/v1", "gpt-x", key, seconds)
+
+
+def test_anthropic_is_asked_in_its_own_language(api: FakeApi) -> None:
+    api.say(always("An answer"))
+    reply = ask(anthropic(api.url))
+    assert (reply.text, reply.model, reply.tokens) == ("An answer", "claude-x", 60)
+    (body,) = api.requests
+    assert body["system"] == "the system"
+    assert body["messages"] == [{"role": "user", "content": "the turn"}]
+    assert body["max_tokens"] == 4096
+    assert "tools" not in body
+    assert api.keys == ["sk-secret"]
+
+
+@pytest.mark.parametrize("url", ["{}", "{}/", "{}/v1", "{}/v1/"])
+def test_anthropics_address_may_be_given_with_or_without_its_version(
+    api: FakeApi, url: str
+) -> None:
+    api.say(always("An answer"))
+    assert ask(anthropic(url.format(api.url))).text == "An answer"
+
+
+def test_openai_is_asked_in_its_own_language(api: FakeApi) -> None:
+    api.say(always("An answer"))
+    reply = ask(openai(api.url))
+    assert (reply.text, reply.model, reply.tokens) == ("An answer", "gpt-x", 60)
+    (body,) = api.requests
+    assert [part["role"] for part in body["messages"]] == ["system", "user"]
+    assert body["max_tokens"] == 4096
+    assert api.keys == ["Bearer sk-secret"]
+
+
+def test_a_server_on_this_machine_needs_no_key(api: FakeApi) -> None:
+    api.say(always("An answer"))
+    assert ask(openai(api.url, key="")).text == "An answer"
+    assert api.keys == [None]
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "kind"),
+    [
+        (401, "bad key", NotAllowed),
+        (403, "no", NotAllowed),
+        (400, "API key not valid. Please pass a valid API key.", NotAllowed),
+        (402, "pay", QuotaSpent),
+        (400, "Your credit balance is too low", QuotaSpent),
+        (429, "You exceeded your current quota", QuotaSpent),
+        (429, "slow down", RateLimited),
+        (413, "big", TooLong),
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", TooLong),
+        (400, "This model's maximum context length is 8192 tokens", TooLong),
+        (400, "no such field", Refused),
+        (404, "no such model", Refused),
+        (302, "go there", Refused),
+        (408, "late", Transient),
+        (500, "oh no", Transient),
+        (503, "", Transient),
+        (529, "overloaded", Transient),
+    ],
+)
+def test_failures_are_told_apart_by_status_and_words(
+    status: int, said: str, kind: type[ObserverError]
+) -> None:
+    for body in (said, f'{{"error": {{"message": "{said}"}}}}', f'{{"error": "{said}"}}'):
+        found = failure_of(status, body, {})
+        assert type(found) is kind, body
+        assert str(status) in str(found)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Invalid API key · Please run /login", NotAllowed),
+        ("Claude AI usage limit reached|1760000000", QuotaSpent),
+        ("Prompt is too long", TooLong),
+        ("Something odd", Transient),
+    ],
+)
+def test_a_client_without_a_status_is_understood_by_its_words(
+    said: str, kind: type[ObserverError]
+) -> None:
+    assert type(failure_in_words(said)) is kind
+
+
+def test_retry_after_is_a_number_or_a_date() -> None:
+    assert retry_after({"Retry-After": "7"}) == 7
+    assert retry_after({"retry-after": "0.5"}) == 0.5
+    assert retry_after({"retry-after": "-3"}) == 0
+    assert retry_after({"retry-after": "1e99"}) == 86_400
+    assert retry_after({"retry-after": formatdate(0)}) == 0
+    for odd in ("", "soon", "nan", "Mon, 99 Foo"):
+        assert retry_after({"retry-after": odd}) is None
+    assert retry_after({}) is None
+
+
+def test_who_must_wait_for_hours_has_spent_a_quota() -> None:
+    assert type(failure_of(429, "slow", {"retry-after": "7200"})) is QuotaSpent
+    assert type(failure_of(429, "slow", {"retry-after": "60"})) is RateLimited
+
+
+@pytest.mark.parametrize(
+    ("url", "usable"),
+    [
+        ("https://openrouter.ai/api/v1", True),
+        ("http://127.0.0.1:11434/v1", True),
+        ("http://localhost:1234/v1", True),
+        ("http://[::1]:1234/v1", True),
+        ("http://models.example/v1", False),
+        ("https://name:word@models.example/v1", False),
+        ("ftp://models.example", False),
+        ("file:///etc/passwd", False),
+        ("models.example", False),
+        ("https://", False),
+        ("https://[::1", False),
+        ("https://models.example:99999/", False),
+        ("", False),
+    ],
+)
+def test_an_address_must_keep_a_key_safe(url: str, usable: bool) -> None:
+    assert (check_url(url) == "") is usable
+
+
+@contextmanager
+def raw_server(answer: bytes) -> Iterator[str]:
+    """Says these bytes to whoever connects, and closes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(30)
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+
+
+ODD = {
+    "nothing": b"",
+    "not HTTP": b"hello\r\n\r\n",
+    "headers only": b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n",
+    "cut off": b'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"a":',
+    "cut chunks": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{}",
+    "not JSON": b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+    "a list": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]",
+    "deep JSON": b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000,
+    "an endless header": b"HTTP/1.1 200 OK\r\nx: " + b"y" * 200_000,
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_answer_that_is_none_is_a_passing_failure(name: str) -> None:
+    with raw_server(ODD[name]) as url, pytest.raises(Transient):
+        ask(anthropic(url))
+
+
+def test_nobody_at_the_address_is_a_passing_failure() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(Transient, match="ConnectionRefusedError"):
+        ask(anthropic(f"http://127.0.0.1:{port}"))
+
+
+def test_no_redirect_is_followed_with_a_key(api: FakeApi) -> None:
+    there = f"HTTP/1.1 307 Go\r\nlocation: {api.url}/v1/messages\r\ncontent-length: 0\r\n\r\n"
+    with raw_server(there.encode()) as url, pytest.raises(Refused):
+        ask(anthropic(url))
+    assert api.requests == []
+
+
+def test_a_key_that_a_server_repeats_is_taken_out() -> None:
+    body = b'{"error":{"message":"Incorrect API key provided: sk-secret."}}'
+    head = b"HTTP/1.1 401 No\r\ncontent-length: %d\r\n\r\n" % len(body)
+    with raw_server(head + body) as url, pytest.raises(NotAllowed) as caught:
+        ask(openai(url))
+    assert "sk-secret" not in str(caught.value)
+    assert "Incorrect API key provided" in str(caught.value)
+
+
+ANSWERS: list[Any] = [
+    {},
+    {"choices": []},
+    {"choices": [None]},
+    {"choices": {"message": "x"}},
+    {"error": {"message": "upstream died", "code": 502}},
+]
+
+
+@pytest.mark.parametrize("value", ANSWERS)
+def test_an_answer_without_a_choice_is_tried_again(value: Any) -> None:
+    import json
+
+    data = json.dumps(value).encode()
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(data)
+    with raw_server(head + data) as url, pytest.raises(Transient):
+        ask(openai(url))
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("plain", "plain"),
+        (None, ""),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}, 7, {"text": None}], "ab"),
+        ({"odd": 1}, ""),
+    ],
+)
+def test_the_words_of_a_choice_are_taken_in_any_form(content: Any, text: str) -> None:
+    import json
+
+    value = {"choices": [{"message": {"content": content}}], "usage": {"prompt_tokens": "many"}}
+    data = json.dumps(value).encode()
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(data)
+    with raw_server(head + data) as url:
+        reply = ask(openai(url))
+    assert (reply.text, reply.tokens) == (text, None)
+
+
+def test_a_cancelled_call_closes_its_connection() -> None:
+    gone = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        asked = threading.Event()
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                asked.set()
+                while connection.recv(65536):
+                    pass
+                gone.set()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+
+        async def cancel() -> None:
+            call = asyncio.create_task(anthropic(url).ask(ASK, 1, None))
+            await asyncio.to_thread(asked.wait, 30)
+            call.cancel()
+            await asyncio.wait([call])
+            assert call.cancelled()
+
+        asyncio.run(cancel())
+        assert gone.wait(30)
+        thread.join()

@@ -1,0 +1,158 @@
+"""Reading what a model answered: whatever it looks like, what was said is kept."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claude_mem.observer.local import distil
+from claude_mem.observer.prompts import PROMPT_VERSION
+from claude_mem.observer.replies import LONGEST_TEXT, Parsed, parse_reply, revise
+from claude_mem.types import OBSERVATION_TYPES, Distillate
+from tests.malformed import MALFORMED, Malformed
+from tests.test_observers import WHOLE
+from tests.turns import check
+
+DRAFT = distil(WHOLE)
+
+
+def memory_of(parsed: Parsed) -> str:
+    """Every text of it, types included."""
+    return json.dumps(
+        [repr(one) for one in parsed.observations] + [repr(parsed.summary)], ensure_ascii=False
+    ).replace("\\\\", "\\")
+
+
+def revised(text: str) -> Distillate:
+    made = revise(
+        DRAFT, parse_reply(text), observer="claude", model="m", prompt_version=PROMPT_VERSION
+    )
+    check(made, WHOLE)
+    return made
+
+
+def test_there_are_at_least_thirty_ways_of_getting_it_wrong() -> None:
+    assert len({one.text for one in MALFORMED}) == len(MALFORMED) >= 30
+
+
+@pytest.mark.parametrize("case", MALFORMED, ids=lambda case: case.name)
+def test_what_a_malformed_answer_says_is_kept_or_the_draft_stands(case: Malformed) -> None:
+    parsed = parse_reply(case.text)
+    assert parsed.is_usable == case.is_usable
+    found = memory_of(parsed)
+    assert not [words for words in case.survives if words not in found], found
+    made = revised(case.text)
+    if not parsed.observations and not parsed.says_nothing_to_observe:
+        assert made.observations == DRAFT.observations
+    if parsed.summary is None:
+        assert made.summary == DRAFT.summary
+
+
+def test_a_whole_answer_is_read_field_by_field() -> None:
+    parsed = parse_reply("""
+        <observation>
+          <type>bugfix</type>
+          <title>The lamp blinked once</title>
+          <subtitle>Ships mistook it for a buoy</subtitle>
+          <narrative>The timer was reset twice.</narrative>
+          <facts><fact>blink() resets it</fact><fact>the period is 4 s</fact></facts>
+          <concepts><concept>gotcha</concept><concept>bugfix</concept></concepts>
+          <files_read><file>a.py</file></files_read>
+          <files_modified><file>src/light.py</file><file>b.py</file></files_modified>
+        </observation>
+        <summary>
+          <request>Blink twice</request><investigated>the timer</investigated>
+          <learned>it is reset twice</learned><completed>it blinks</completed>
+          <next_steps>none</next_steps><notes>mind the fog</notes>
+          <files_read><file>a.py</file></files_read><files_edited><file>b.py</file></files_edited>
+        </summary>""")
+    (one,) = parsed.observations
+    assert (one.type, one.title) == ("bugfix", "The lamp blinked once")
+    assert one.subtitle == "Ships mistook it for a buoy"
+    assert one.narrative == "The timer was reset twice."
+    assert one.facts == ("blink() resets it", "the period is 4 s")
+    assert one.concepts == ("gotcha",)  # a type is no concept
+    assert (one.files_read, one.files_modified) == (("a.py",), ("src/light.py", "b.py"))
+    assert parsed.summary is not None
+    assert parsed.summary.text == (
+        "Blink twice\nthe timer\nit is reset twice\nit blinks\nnone\nmind the fog"
+    )
+    assert (parsed.summary.files_read, parsed.summary.files_edited) == (("a.py",), ("b.py",))
+    assert parsed.outside == ""
+
+
+def test_what_the_model_does_not_speak_of_stands_as_the_draft_has_it() -> None:
+    made = revised("<observation><title>New</title></observation>")
+    assert [one.title for one in made.observations] == ["New"]
+    assert made.summary == DRAFT.summary
+    made = revised("<summary><completed>All of it</completed></summary>")
+    assert made.observations == DRAFT.observations
+    assert made.summary.completed == "All of it"
+    assert made.summary.request == DRAFT.summary.request
+    assert made.summary.files_edited == DRAFT.summary.files_edited
+
+
+def test_an_answer_may_say_that_nothing_is_worth_an_observation() -> None:
+    made = revised("<no_observation/><summary><completed>Small talk</completed></summary>")
+    assert made.observations == ()
+    assert made.summary.completed == "Small talk"
+
+
+def test_a_revised_memory_names_who_made_it_and_the_events_it_came_from() -> None:
+    made = revised("<observation><title>New</title></observation>")
+    assert (made.observer, made.model, made.prompt_version) == ("claude", "m", PROMPT_VERSION)
+    assert set(made.observations[0].sources) >= set(DRAFT.summary.sources)
+
+
+HOSTILE = {
+    "open observations": "<observation>" * 380_000,
+    "open fields": "<observation>" + "<title>" * 700_000,
+    "open lists": "<facts><fact>" * 380_000,
+    "closing tags": "</fact>" * 700_000,
+    "half tags": "<title " * 700_000,
+    "attributes": "<title a='" * 500_000,
+    "one long text": "<narrative>" + "words " * 850_000,
+    "entities": "<narrative>" + "&lt;" * 1_250_000,
+    "blocks": "<observation><title>T</title></observation>" * 110_000,
+    "lists": "<observation><facts>" + "<fact>f</fact>" * 360_000 + "</facts></observation>",
+    "alternating": "<title><narrative>" * 280_000,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_five_megabytes_are_read_step_by_step_and_come_out_small(name: str) -> None:
+    assert len(HOSTILE[name]) > 4_500_000
+    parsed = parse_reply(HOSTILE[name])
+    for one in parsed.observations:
+        assert len(one.narrative or "") <= LONGEST_TEXT
+    made = revise(DRAFT, parsed, observer="x", model="m", prompt_version="1")
+    check(made, WHOLE)
+
+
+PIECES = [
+    "<observation>", "</observation>", "<summary>", "</summary>", "<title>", "</title>", "<fact>",
+    "</fact>", "<facts>", "</facts>", "<type>", "bugfix", "<file>", "&lt;", "&#0;", "<", ">", "</",
+    "```", "<skip_summary/>", "\ud800", "\0",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=10), max_size=40).map("".join))
+def test_whatever_is_said_can_be_read(text: str) -> None:
+    parsed = parse_reply(text)
+    for one in parsed.observations:
+        assert one.type in OBSERVATION_TYPES
+        assert one.title
+    made = revise(DRAFT, parsed, observer="x", model="m", prompt_version="1")
+    check(made, WHOLE)
+    repr(made).encode()  # no lone surrogates: they cannot be stored
+
+
+@given(st.lists(st.text("abc def", min_size=1).filter(str.strip), min_size=1, max_size=6))
+def test_every_word_of_a_block_is_kept_whatever_tags_are_lost(words: list[str]) -> None:
+    tags = ["<title>", "</title>", "<narrative>", "</narrative>", "<subtitle>", "</fact>", "<fact>"]
+    text = "<observation>" + "".join(word + tags[n % len(tags)] for n, word in enumerate(words))
+    found = repr([replace(one, type="change") for one in parse_reply(text).observations])
+    for word in " ".join(words).split():
+        assert word in found
