@@ -132,6 +132,15 @@ def test_a_preview_changes_nothing_and_says_what_would_go(memory: Api) -> None:
     assert everything(memory) == before
 
 
+def test_a_query_forgets_what_fits_it_and_not_what_stands_beside_that(memory: Api) -> None:
+    memory.have_turn("six", "Hm", "The grey walrus swam to the northern harbour at noon.")
+    memory.have_turn("six", "Repair the wooden bridge over the river", "The bridge holds.")
+    query = "where did the grey walrus swim at noon"
+    assert {"S5", "P6"} <= set(found(memory, query))
+    seen = memory.said("/api/forget", query=query)
+    assert [line.split()[0] for line in seen["examples"]] == ["S5"]
+
+
 def test_a_token_is_good_for_exactly_what_was_seen(memory: Api) -> None:
     token = memory.said("/api/forget", session="one")["confirm"]
     for other in ({"session": "two"}, {"ids": [1]}, {"project": "harbor"}):

@@ -364,6 +364,9 @@ def test_a_lost_launcher_is_found_and_mended(sound: Home) -> None:
     sound.layout.launcher.unlink()
     assert verdicts(sound)[1]["launcher"][0] == "wrong"
     assert verdicts(sound, "--fix")[0] == 0
+    sound.layout.mcp_launcher.unlink()
+    assert verdicts(sound)[1]["MCP server"][0] == "wrong"
+    assert verdicts(sound, "--fix")[0] == 0
 
 
 def test_files_open_to_others_are_found_and_closed(sound: Home) -> None:

@@ -85,7 +85,8 @@ def test_everything_it_makes_is_the_owners_alone(home: Home) -> None:
             mode = stat.S_IMODE(path.lstat().st_mode)
         except FileNotFoundError:
             continue  # a journal that was just folded into its file
-        allowed = 0o700 if path.is_dir() or path == home.layout.launcher else 0o600
+        launchers = (home.layout.launcher, home.layout.mcp_launcher)
+        allowed = 0o700 if path.is_dir() or path in launchers else 0o600
         assert mode == allowed, f"{path} has mode {mode:o}"
 
 

@@ -210,6 +210,8 @@ def beside(
         for distance in range(1, reach + 1)
         for sign, compare, order in (("", ">", "ASC"), ("-", "<", "DESC"))
     ]
+    if not steps:
+        return []
     rows = connection.execute(" UNION ALL ".join(steps), {"chosen": json.dumps(documents)})
     return [(of, distance, who) for of, distance, who in rows if who is not None]
 

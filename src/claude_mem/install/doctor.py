@@ -119,6 +119,11 @@ class Doctor:
             )
             return
         yield self._runs(layout.launcher, renew, fix)
+        server = layout.mcp_launcher
+        if os.access(server, os.X_OK):
+            yield Check("MCP server", "ok", f"{server} is there")
+        else:
+            yield Check("MCP server", "wrong", f"{server} is missing", renew, fix)
 
     def _runs(self, launcher: Path, renew: str, fix: Callable[[], None]) -> Check:
         environment = {**self.environ, "CLAUDE_MEM_INTERNAL": "1"}

@@ -1,12 +1,13 @@
 """Forgetting: looked at first, done with the token of what was seen, undone for a while."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.matches import Filters
 from claude_mem.recall.parameters import Given, known, memory_ids, session_id, text
+from claude_mem.recall.ranking import WEIGHTS
 from claude_mem.recall.search import Row, search
 from claude_mem.store import StoreReader
 from claude_mem.store.forgetting import Chosen, Forgotten, Preview
@@ -16,6 +17,7 @@ from claude_mem.worker.worker import Worker
 FORGETTING = ("ids", "session", "file", "query", "project", "confirm")
 MOST_OF_QUERY = 200
 _PAGE = 200
+_ITSELF = replace(WEIGHTS, forward=(), backward=())  # no neighbour is forgotten with a hit
 HOUR = 3_600_000
 
 
@@ -108,7 +110,7 @@ def _found(store: StoreReader, given: Given, project_id: int | None, now: dateti
     filters = Filters(project_id=project_id, files=(file,) if file else ())
     rows: list[Row] = []
     while True:
-        found = search(store, query, now, filters, _PAGE, len(rows))
+        found = search(store, query, now, filters, _PAGE, len(rows), weights=_ITSELF)
         rows += found.rows
         if found.waiting:
             raise BadInput("not all memories are indexed yet: try again soon")
