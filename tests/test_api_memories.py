@@ -273,10 +273,10 @@ def test_a_context_is_of_one_project(api: Api, parameters: dict[str, str]) -> No
 
 @pytest.mark.parametrize("asked", [{"project_dir": PROJECT_DIR}, {"project": "harbor"}])
 def test_the_context_knows_what_still_lay_in_the_spool(api: Api, asked: dict[str, str]) -> None:
-    for payload in (payloads.prompt("Mend the horn"), payloads.stop("The horn sounds.")):
+    for payload in (payloads.prompt("Mend the horn"), payloads.stop("The horn sounds")):
         head = record_header(api.clock.ms, event=payload["hook_event_name"])
         spool.put(bytes(api.layout.root), head, as_bytes(payload))
-    assert "The horn sounds." in api.get("/api/context/inject", **asked).text
+    assert "The horn sounds" in api.get("/api/context/inject", **asked).text
 
 
 def test_nothing_remembered_can_end_the_fence_around_it(api: Api) -> None:
@@ -492,8 +492,8 @@ def test_a_resumed_session_is_given_the_bytes_it_was_given_before(api: Api, sour
     have_sessions(api, 2)
     before = context_of(api, payloads.session_start())
     api.have_turn(SESSION, "Blink", "It blinks.")
-    api.have_turn("another", "Mend the horn", "The horn sounds.")
-    assert "The horn sounds." in context_of(api, payloads.session_start(session_id="fresh"))
+    api.have_turn("another", "Mend the horn", "The horn sounds")
+    assert "The horn sounds" in context_of(api, payloads.session_start(session_id="fresh"))
     assert context_of(api, payloads.session_start(source)) == before != ""
 
 
@@ -512,28 +512,28 @@ def test_a_start_that_is_given_another_than_the_rendered_context_is_resumed_with
         head = record_header(api.clock.ms, event=payload["hook_event_name"])
         spool.put(bytes(api.layout.root), head, as_bytes(payload))
     given = context_of(api, payloads.session_start())
-    assert "The light blinks twice now." in given
-    api.have_turn("another", "Mend the horn", "The horn sounds.")
+    assert "The light blinks twice now" in given
+    api.have_turn("another", "Mend the horn", "The horn sounds")
     assert context_of(api, payloads.session_start("resume")) == given
 
 
 def test_a_session_that_was_given_nothing_is_given_nothing_when_resumed(api: Api) -> None:
     assert context_of(api, payloads.session_start()) == ""
-    api.have_turn("another", "Mend the horn", "The horn sounds.")
+    api.have_turn("another", "Mend the horn", "The horn sounds")
     assert context_of(api, payloads.session_start("resume")) == ""
 
 
 def test_a_forked_session_carries_what_its_origin_was_given(api: Api) -> None:
-    api.have_turn("another", "Mend the horn", "The horn sounds.")
+    api.have_turn("another", "Mend the horn", "The horn sounds")
     assert context_of(api, payloads.session_start("fork", session_id="forked")) == ""
 
 
 @pytest.mark.parametrize("source", ["resume", "startup", "clear", "compact"])
 def test_a_session_is_never_given_its_own_memories(api: Api, source: str) -> None:
-    api.have_turn("another", "Mend the horn", "The horn sounds.", edited=f"{PROJECT_DIR}/horn.py")
+    api.have_turn("another", "Mend the horn", "The horn sounds", edited=f"{PROJECT_DIR}/horn.py")
     api.have_turn(SESSION, "Blink", "It blinks.", edited=f"{PROJECT_DIR}/light.py")
     context = context_of(api, payloads.session_start(source))
-    assert "The horn sounds." in context and "horn.py" in context
+    assert "The horn sounds" in context and "horn.py" in context
     assert "links" not in context and "light.py" not in context and "Blink" not in context
 
 

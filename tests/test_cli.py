@@ -61,7 +61,7 @@ def test_sessions(remembering: Home) -> None:
         "completed",
         "Make the harbour light blink twice",
     )
-    assert session["subtitle"] == "The light blinks twice now."
+    assert session["subtitle"] == "The light blinks twice now"
     (line,) = remembering.command("sessions").stdout.splitlines()
     assert line.split("\t")[2:5] == ["harbor", "completed", "1"]
     assert as_json(remembering, "sessions", "--project", "harbor") == [session]
@@ -265,7 +265,7 @@ def test_the_demo_shows_what_the_next_session_would_get(home: Home) -> None:
     done = home.command("demo")
     assert done.returncode == 0, done.stderr
     given = done.stdout.split("<claude-mem-context>")[1]
-    assert "docs/sessions.md says why the cookie is SameSite=Lax" in given
+    assert "sessions.md says why the cookie is SameSite=Lax" in given
     assert "swordfish" not in given
     assert "Files edited: harbor/views.py" in given
     assert not home.layout.database.exists()

@@ -335,7 +335,7 @@ def test_after_three_tries_the_local_observer_is_asked(waiting: Story) -> None:
     observer = Failing()
     work_off(waiting, observer)
     assert len(observer.asked) == TRIES == 3
-    assert summaries(waiting) == [("local", "The light blinks twice now.")]
+    assert summaries(waiting) == [("local", "The light blinks twice now")]
     assert (waiting.queue(), waiting.trouble()) == ({}, "")
 
 
@@ -412,7 +412,7 @@ def test_a_result_that_the_store_refuses_counts_as_a_failed_try(waiting: Story) 
     assert waiting.queue() == {"pending": 1}
     assert waiting.store.next_due() == waiting.now + WAIT
     work_off(waiting, Dangling())
-    assert summaries(waiting) == [("local", "The light blinks twice now.")]
+    assert summaries(waiting) == [("local", "The light blinks twice now")]
 
 
 def test_a_result_that_the_store_refuses_does_not_stop_the_others(story: Story) -> None:
@@ -525,7 +525,7 @@ def test_a_cancelled_sessions_work_ends_and_nothing_of_it_is_stored(waiting: Sto
     assert waiting.store.stop_session(waiting.session_db_id()).result() == 1
     waiting.tell(session_start("resume"))
     waiting.distil()
-    assert summaries(waiting) == [("local", "The light blinks twice now.")]
+    assert summaries(waiting) == [("local", "The light blinks twice now")]
 
 
 def test_cancelling_one_session_leaves_another_at_work(waiting: Story) -> None:

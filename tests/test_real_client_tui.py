@@ -91,7 +91,7 @@ def _wait_briefly(happened: Callable[[], Any]) -> Any:
 
 def test_a_sitting_with_compact_and_clear_is_remembered(client: Client, terminal: Terminal) -> None:
     home, api = client.home, client.api
-    api.say(tool_call("Bash", command="echo the lamp is lit"), Reply("The harbour is lit."))
+    api.say(tool_call("Bash", command="echo the lamp is lit"), Reply("The harbour is lit"))
     enter(terminal, "Light the harbour", lambda: "Stop" in names(home))
     enter(terminal, "/compact", lambda: "PostCompact" in names(home))
     enter(terminal, "/clear", lambda: "clear" in sources(home))
@@ -104,7 +104,7 @@ def test_a_sitting_with_compact_and_clear_is_remembered(client: Client, terminal
     api.forget()
     api.say(Reply("I remember."))
     enter(terminal, "What do you know?", lambda: "What do you know?" in api.sent())
-    assert "The harbour is lit." in api.sent()
+    assert "The harbour is lit" in api.sent()
 
 
 def test_escape_ends_a_turn_without_a_word_and_the_next_prompt_closes_it(
@@ -119,11 +119,11 @@ def test_escape_ends_a_turn_without_a_word_and_the_next_prompt_closes_it(
     wait_until(lambda: terminal.shows("Interrupted"), "the interruption")
     held.set()
     assert "Stop" not in names(home)
-    api.say(Reply("Back on the shore."))
+    api.say(Reply("Back on the shore"))
     enter(terminal, "Row back", lambda: "Stop" in names(home))
     home.wait_settled()
     summaries = home.rows("SELECT request, completed FROM session_summaries ORDER BY id")
     assert summaries == [
         {"request": "Row to the island", "completed": None},
-        {"request": "Row back", "completed": "Back on the shore."},
+        {"request": "Row back", "completed": "Back on the shore"},
     ]

@@ -298,8 +298,8 @@ def test_a_long_path_is_no_obstacle_to_the_socket(tmp_path: Path) -> None:
     home.layout.create()
     write_launcher(home.layout)
     home.start_worker()
-    for payload in (prompt(), stop("A long way down.")):
+    for payload in (prompt(), stop("A long way down")):
         home.hook(payload)
     home.wait_settled()
-    assert "A long way down." in home.context(session_start(session_id="next"))
+    assert "A long way down" in home.context(session_start(session_id="next"))
     client.stop(home.layout)

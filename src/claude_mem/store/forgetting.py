@@ -272,6 +272,8 @@ def _forget_memories(trash: _Trash, ids: dict[str, list[int]]) -> None:
         connection.execute(
             "UPDATE user_prompts SET sealed = sealed + 1 WHERE id = ?", (turn["id"],)
         )
+        # A model that is just asked about it must not bring it back.
+        connection.execute("DELETE FROM refinements WHERE turn_id = ?", (turn["id"],))
     _take_back_contexts(
         trash, projects, min((turn["created_at_epoch"] for turn in turns), default=trash.ms)
     )
