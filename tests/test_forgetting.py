@@ -136,7 +136,7 @@ def test_a_query_forgets_what_fits_it_and_not_what_stands_beside_that(memory: Ap
     memory.have_turn("six", "Hm", "The grey walrus swam to the northern harbour at noon.")
     memory.have_turn("six", "Repair the wooden bridge over the river", "The bridge holds.")
     query = "where did the grey walrus swim at noon"
-    assert {"S5", "P6"} <= set(found(memory, query))
+    assert "S5" in found(memory, query)
     seen = memory.said("/api/forget", query=query)
     assert [line.split()[0] for line in seen["examples"]] == ["S5"]
 

@@ -75,12 +75,16 @@ _OPENING = re.compile(
 _EMPTY = re.compile(_any(*ANNOUNCED, *WELL, *OF_TOOLS, *COURTEOUS))
 
 
+_NAME = re.compile(r"[a-z]\w*[./_(A-Z]\w")  # spelled small, whatever it begins
+
+
 def without_opening(text: str) -> str:
     """The text without a "Good —" or "Wait," before it."""
     opening = _OPENING.match(text)
     if opening is None or opening.end() == len(text):
         return text
-    return text[opening.end()].upper() + text[opening.end() + 1 :]
+    rest = text[opening.end() :]
+    return rest if _NAME.match(rest) else rest[0].upper() + rest[1:]
 
 
 def says_nothing(lowered: str) -> bool:
