@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
+
 from bench.meaning import read_all
 from claude_mem.cli.history import processes
 from claude_mem.cli.replay import payloads
@@ -250,13 +252,17 @@ def _ask(store: Store, files: list[Path], questions: list[Question]) -> None:
     print(f"memory {memory:,} tokens, text {said:,}, files {size:,} bytes: "
           f"{100 * 4 * memory / size:.2f}% of the files")  # fmt: skip
     for way, found in ranks.items():
-        hits = [sum(rank is not None and rank <= top for rank in found) for top in (1, 5, 10)]
-        print(f"{way:>8}: hits @1 {hits[0]} @5 {hits[1]} @10 {hits[2]} of {len(questions)}")
+        print(f"{way:>8}: {_hits(found)}")
     pairs = zip(ranks["words"], ranks["both"], strict=True)
     lost = sum(bool(a and a <= 5) and not (b and b <= 5) for a, b in pairs)
+    print(f"lost by meaning from the first 5: {lost}")
     share = 100 * memory / max(1, said)
-    print(f"lost by meaning from the first 5: {lost}; within 1000 tokens {within}, "
-          f"memory {share:.1f}% of text")  # fmt: skip
+    print(f"{_hits(ranks['both'])}, within 1000 tokens {within}, memory {share:.1f}% of text")
+
+
+def _hits(ranks: list[int | None]) -> str:
+    hits = [sum(rank is not None and rank <= top for rank in ranks) for top in (1, 5, 10)]
+    return f"hits @1 {hits[0]} @5 {hits[1]} @10 {hits[2]} of {len(ranks)}"
 
 
 Told = list[tuple[str, str]]  # texts of memories, and their sessions
