@@ -303,6 +303,8 @@ def _ask_all(path: Path, tune: bool = False) -> tuple[Score, Score]:
         wrong = [answered_wrongly(store, conversations, way) for way in (None, meaning)]
         print(f"  asked of another conversation, answered nevertheless: by words {wrong[0]:.1f}%,"
               f" by words and meaning {wrong[1]:.1f}%")  # fmt: skip
+    print(f"by words alone {words}")
+    print(both)
     return words, both
 
 
