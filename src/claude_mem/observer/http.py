@@ -116,8 +116,8 @@ class _Call:
             if self._aborted:
                 raise OSError("aborted")
             connection.request("POST", target, self._body, self._headers)
-            response = connection.getresponse()
-            return response.status, dict(response.getheaders()), _read(response)
+            with connection.getresponse() as response:  # which holds the socket by itself
+                return response.status, dict(response.getheaders()), _read(response)
         finally:
             connection.close()
 

@@ -185,7 +185,7 @@ def asks_to_commit(words: str) -> bool:
 def as_title(text: str, longest: int = LONGEST_TITLE) -> str:
     text = plain(text).strip(" .:;—–-'")
     if text.count('"') % 2:
-        text = text.strip('"')
+        text = text.strip('"').strip(" .:;—–-'")
     if width(text) < SHORTEST_TITLE or len(text) > longest or not _is_balanced(text):
         return ""
     if _SAYS_NOTHING.match(text) or _ENDS_OPEN.search(text):
