@@ -309,7 +309,10 @@ def test_a_forgotten_memory_does_not_come_back_from_a_grown_transcript(
         }
         file.write(json.dumps(line) + "\n")
     assert read_in(memory, path) == 1
+    fork = transcript(tmp_path / "f.jsonl", "a-fork", ("Tune the violin", "Not yet."))
+    assert read_in(memory, fork) == 1
     assert found(memory, "violin") == []
+    assert "violin" not in json.dumps(memory.read("/api/sessions")).lower()
 
 
 def test_a_project_that_was_forgotten_is_not_filled_from_older_transcripts(

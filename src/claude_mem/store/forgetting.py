@@ -20,6 +20,7 @@ from claude_mem.types import Json, Project
 EXAMPLES = 20
 BY_HAND = "hand"  # the dialect of sessions that hold what was saved by hand
 _LONGEST_EXAMPLE = 100
+_QUEUES = ("pending_messages", "refinements")
 _RAW = ("tool_input", "tool_response", "text", "detail", "bytes")
 
 
@@ -231,7 +232,8 @@ def _forget_sessions(trash: _Trash, ids: list[int], project: int | None) -> None
     observations = trash.keep("observations", "turn_id", turn_ids)
     trash.keep("summary_events", "summary_id", [row["id"] for row in summaries])
     trash.keep("observation_events", "observation_id", [row["id"] for row in observations])
-    trash.keep("pending_messages", "session_id", ids)
+    for queue in _QUEUES:
+        trash.keep(queue, "session_id", ids)
     # What is saved by hand next is no return of what went.
     trash.bury("session", [s["content_session_id"] for s in sessions if s["dialect"] != BY_HAND])
     trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_its_own(turn["prompt_id"])])
@@ -258,7 +260,9 @@ def _forget_memories(trash: _Trash, ids: dict[str, list[int]]) -> None:
     observations = trash.keep("observations", "id", ids["observations"])
     trash.keep("summary_events", "summary_id", ids["summaries"])
     trash.keep("observation_events", "observation_id", ids["observations"])
-    trash.keep("pending_messages", "turn_id", turn_ids)
+    for queue in _QUEUES:
+        trash.keep(queue, "turn_id", turn_ids)
+    trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_its_own(turn["prompt_id"])])
     prompts = [turn for turn in turns if turn["id"] in set(ids["prompts"])]
     _take_back_titles(trash, turns, [*summaries, *observations, *prompts])
     trash.change("user_prompts", prompts, prompt_text=None)
@@ -272,17 +276,16 @@ def _forget_memories(trash: _Trash, ids: dict[str, list[int]]) -> None:
         connection.execute(
             "UPDATE user_prompts SET sealed = sealed + 1 WHERE id = ?", (turn["id"],)
         )
-        # A model that is just asked about it must not bring it back.
-        connection.execute("DELETE FROM refinements WHERE turn_id = ?", (turn["id"],))
     _take_back_contexts(
         trash, projects, min((turn["created_at_epoch"] for turn in turns), default=trash.ms)
     )
     _delete(connection, "session_summaries", ids["summaries"])
     _delete(connection, "observations", ids["observations"])
-    connection.execute(
-        "DELETE FROM pending_messages WHERE turn_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(turn_ids),),
-    )
+    for queue in _QUEUES:  # whoever is just distilling one, or a model, must not bring it back
+        connection.execute(
+            f"DELETE FROM {queue} WHERE turn_id IN (SELECT value FROM json_each(?))",
+            (json.dumps(turn_ids),),
+        )
 
 
 def _turns_of(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> list[int]:
@@ -453,6 +456,14 @@ def is_forgotten_session(connection: sqlite3.Connection, content_session_id: str
 
 def is_forgotten_turn(connection: sqlite3.Connection, prompt_id: str) -> bool:
     return _is_buried(connection, "turn", prompt_id)
+
+
+def lost_something(connection: sqlite3.Connection, session_id: int) -> bool:
+    """Whether a turn of the session is sealed."""
+    row = connection.execute(
+        "SELECT 1 FROM user_prompts WHERE session_id = ? AND sealed > 0", (session_id,)
+    ).fetchone()
+    return row is not None
 
 
 def is_forgotten_project(connection: sqlite3.Connection, key: str, begun_ms: int) -> bool:

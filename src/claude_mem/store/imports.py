@@ -14,6 +14,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.turns import SESSION_END, SESSION_START
 from claude_mem.types import Distillate, Event, PastSession, PastTurn
 
+_TITLES = ("title", "subtitle", "user_prompt")
 _BLANK = " \t\n\r\v\f\u00a0"
 
 
@@ -31,14 +32,14 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> Outcome
     outcome = Outcome()
     if not past.turns:
         return outcome
-    if forgetting.is_forgotten_session(
-        connection, past.session_id
-    ) or forgetting.is_forgotten_project(connection, past.project.key, past.started_ms):
+    if _is_forgotten(connection, past):
         outcome.forgotten += len(past.turns)
         return outcome
     session = _ensure_session(connection, past)
     for turn in past.turns:
         _import_turn(connection, session, past, turn, outcome)
+    if outcome.forgotten or forgetting.lost_something(connection, session["id"]):
+        past = replace(past, **{name: session[name] for name in _TITLES})  # they might tell it
     connection.execute(
         "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
         (past.user_prompt, session["id"]),
@@ -51,10 +52,15 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> Outcome
 def foresee(connection: sqlite3.Connection, past: PastSession) -> Outcome:
     """What an import would do, by looking only."""
     outcome = Outcome()
+    if _is_forgotten(connection, past):
+        outcome.forgotten += len(past.turns)
+        return outcome
     session = sessions.find_session(connection, past.session_id)
     for turn in past.turns:
         known = _known_turn(connection, session["id"], turn) if session else None
-        if turn.made is None:
+        if _is_forgotten_turn(connection, known, turn):
+            outcome.forgotten += 1
+        elif turn.made is None:
             outcome.private += 1
         elif (
             not _tells_more(connection, known, turn)
@@ -67,6 +73,25 @@ def foresee(connection: sqlite3.Connection, past: PastSession) -> Outcome:
             outcome.summaries += 1
             outcome.observations += len(turn.made.observations)
     return outcome
+
+
+def _is_forgotten(connection: sqlite3.Connection, past: PastSession) -> bool:
+    """As a session, with its project, or because a fork holds nothing but what is forgotten."""
+    if not past.turns or sessions.find_session(connection, past.session_id) is not None:
+        return False
+    return (
+        forgetting.is_forgotten_session(connection, past.session_id)
+        or forgetting.is_forgotten_project(connection, past.project.key, past.started_ms)
+        or all(forgetting.is_forgotten_turn(connection, turn.prompt_id) for turn in past.turns)
+    )
+
+
+def _is_forgotten_turn(
+    connection: sqlite3.Connection, known: sqlite3.Row | None, turn: PastTurn
+) -> bool:
+    if known is not None:
+        return bool(known["sealed"])
+    return forgetting.is_forgotten_turn(connection, turn.prompt_id)
 
 
 def _ensure_session(connection: sqlite3.Connection, past: PastSession) -> sqlite3.Row:
@@ -114,7 +139,7 @@ def _import_turn(
     outcome: Outcome,
 ) -> None:
     known = _known_turn(connection, session["id"], turn)
-    if known["sealed"] if known else forgetting.is_forgotten_turn(connection, turn.prompt_id):
+    if _is_forgotten_turn(connection, known, turn):
         outcome.forgotten += 1
         return
     if known is None and _belongs_to_another(connection, past.session_id, turn.prompt_id):
