@@ -1,6 +1,7 @@
 """Transformers on this machine, for the extra `semantic`: an ONNX directory, or fastembed."""
 
 import importlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,6 +100,9 @@ class FastembedModel:
 
 
 def _import(name: str) -> Any:
+    # onnxruntime tells its maker how it is used unless this is set before it is loaded; fastembed
+    # brings onnxruntime too.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     try:
         return importlib.import_module(name)
     except ImportError:
