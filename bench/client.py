@@ -1,8 +1,8 @@
 """What all hooks together add to a trivial run of the real client, in interpreter starts.
 
-Runs of `claude -p` in turns; an API on loopback answers at once. Loading a plugin costs the client
-something even when the plugin has no hook, so that is measured apart: it is the price of the way
-in, not of our hooks.
+Runs of `claude -p` in turns; an API on loopback answers at once. Hooks are compared with the same
+installation without them: to load a plugin and to greet an MCP server costs the client something
+whatever is in them, and that is measured apart.
 """
 
 import json
@@ -21,9 +21,13 @@ from bench.measure import Figure, in_turns, median, run, seconds_of, table
 
 ROUNDS = 30
 BASELINE, BARE = "python -I -S -c pass", "claude -p"
-EMPTY_PLUGIN = "claude -p, a plugin without hooks"
-PLUGIN, SETTINGS = "claude -p, hooks by the plugin", "claude -p, hooks in settings.json"
-WITH_HOOKS = (PLUGIN, SETTINGS)
+EMPTY_PLUGIN = "claude -p, the plugin without hooks and server"
+SERVER = "claude -p, the plugin without hooks"
+HOOKS = "claude -p, the plugin without server"
+PLUGIN = "claude -p, the plugin"
+SERVER_BY_HAND = "claude -p, --scope user without hooks"
+SETTINGS = "claude -p, --scope user"
+WITH_HOOKS = (HOOKS, PLUGIN, SETTINGS)
 TARGET = 2.5
 FIRED = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd")
 
@@ -39,17 +43,27 @@ def measure() -> list[Figure]:
         [(name, f"{median(seconds) * 1000:.1f}") for name, seconds in taken.items()],
     )
     print(f"  {ROUNDS} rounds; {len(FIRED)} hooks fire in each run with hooks")
-    added = "added per hook, in interpreter starts:"
+    hooks, once = "added per hook, in interpreter starts:", "added to a run, in interpreter starts:"
     return [
-        Figure(f"{added} the plugin", _per_hook(taken, PLUGIN), target=TARGET),
-        Figure(f"{added} settings.json", _per_hook(taken, SETTINGS), target=TARGET),
-        Figure(f"{added} a plugin without hooks", _per_hook(taken, EMPTY_PLUGIN)),
+        Figure(f"{hooks} the plugin", _added(taken, PLUGIN, SERVER) / len(FIRED), target=TARGET),
+        Figure(
+            f"{hooks} the plugin without server",
+            _added(taken, HOOKS, EMPTY_PLUGIN) / len(FIRED),
+            target=TARGET,
+        ),
+        Figure(
+            f"{hooks} settings.json",
+            _added(taken, SETTINGS, SERVER_BY_HAND) / len(FIRED),
+            target=TARGET,
+        ),
+        Figure(f"{once} its MCP server", _added(taken, SERVER, EMPTY_PLUGIN)),
+        Figure(f"{once} a plugin as such", _added(taken, EMPTY_PLUGIN, BARE)),
     ]
 
 
-def _per_hook(taken: dict[str, list[float]], name: str) -> float:
-    added = [w - b for w, b in zip(taken[name], taken[BARE], strict=True)]
-    return median(added) / len(FIRED) / median(taken[BASELINE])
+def _added(taken: dict[str, list[float]], name: str, to: str) -> float:
+    added = [w - b for w, b in zip(taken[name], taken[to], strict=True)]
+    return median(added) / median(taken[BASELINE])
 
 
 @contextmanager
@@ -59,11 +73,17 @@ def _cases() -> Iterator[dict[str, Callable[[], float]]]:
         clients = {
             BARE: _client(stack, api),
             EMPTY_PLUGIN: _client(stack, api, "install", "--yes"),
+            SERVER: _client(stack, api, "install", "--yes"),
+            HOOKS: _client(stack, api, "install", "--yes"),
             PLUGIN: _client(stack, api, "install", "--yes"),
+            SERVER_BY_HAND: _client(stack, api, "install", "--yes", "--scope", "user"),
             SETTINGS: _client(stack, api, "install", "--yes", "--scope", "user"),
         }
-        for hooks in clients[EMPTY_PLUGIN].home.path.rglob("hooks.json"):
-            hooks.write_text('{"hooks": {}}')
+        _empty(clients[EMPTY_PLUGIN], "hooks.json", "hooks")
+        _empty(clients[EMPTY_PLUGIN], ".mcp.json", "mcpServers")
+        _empty(clients[SERVER], "hooks.json", "hooks")
+        _empty(clients[HOOKS], ".mcp.json", "mcpServers")
+        _empty(clients[SERVER_BY_HAND], "settings.json", "hooks")
         yield {
             BASELINE: lambda: (
                 spawn([sys.executable, "-I", "-S", "-c", "pass"], b"", dict(os.environ)).seconds
@@ -84,6 +104,14 @@ def _client(stack: ExitStack, api: FakeApi, *installing: str) -> Client:
     return client
 
 
+def _empty(client: Client, name: str, key: str) -> None:
+    """Takes what is under that key out of every file of that name."""
+    found = list(client.home.path.rglob(name))
+    assert found, name
+    for path in found:
+        path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {key: {}}))
+
+
 def _run(client: Client) -> float:
     client.api.say(tool_call("Bash", command="true"), Reply("Done."))
 
@@ -98,7 +126,7 @@ def _require_all(client: Client) -> None:
     """The figure means nothing unless every hook fired and was stored."""
     client.home.wait_settled()
     rows = client.home.rows("SELECT event, count(*) AS n FROM tool_events GROUP BY event")
-    counted = {row["event"]: row["n"] for row in rows}
+    counted = {row["event"]: row["n"] for row in rows if row["event"] in FIRED}
     if set(counted.values()) != {ROUNDS + 2} or set(counted) != set(FIRED):
         raise RuntimeError(f"not every hook fired: {counted}")
 
