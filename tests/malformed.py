@@ -11,6 +11,7 @@ class Malformed:
     name: str
     text: str
     survives: tuple[str, ...] = ()
+    says_more: bool = False  # than memories hold: the answer stays beside them
 
     @property
     def is_usable(self) -> bool:
@@ -40,7 +41,7 @@ MALFORMED = [
     Malformed("cut in its first tag", "<observ"),
     # something to read
     Malformed("chatter around it", f"Sure! Here is the memory:\n\n{_WHOLE}\n\nAnything else?",
-              ("Lamp blinked once", "reset twice", "It blinks twice")),
+              ("Lamp blinked once", "reset twice", "It blinks twice"), says_more=True),
     Malformed("a code fence around it", f"```xml\n{_WHOLE}\n```",
               ("Lamp blinked once", "It blinks twice")),
     Malformed("a fence that is never closed", f"```xml\n{_WHOLE}", ("Lamp blinked once",)),
@@ -49,13 +50,13 @@ MALFORMED = [
     Malformed("upper case tags", _WHOLE.replace("observation", "OBSERVATION").replace(
         "title", "Title"), ("Lamp blinked once",)),
     Malformed("attributes", '<observation type="decision" id="1"><title lang="en">Keep the relay'
-              '</title></observation>', ("Keep the relay", "decision")),
+              '</title></observation>', ("Keep the relay", "decision"), says_more=True),
     Malformed("spaces in tags", "<observation ><title >Relay kept</title ></observation >",
               ("Relay kept",)),
     Malformed("cut in a narrative", "<observation><type>feature</type><title>Fog horn</title>"
               "<narrative>It sounds every thirty sec", ("Fog horn", "every thirty sec")),
     Malformed("cut in a closing tag", "<observation><title>Fog horn</title><narrative>It sounds"
-              "</narra", ("Fog horn", "It sounds")),
+              "</narra", ("Fog horn", "It sounds"), says_more=True),
     Malformed("cut in a list", "<observation><title>Fog horn</title><facts><fact>port 4711</fact>"
               "<fact>uses the rel", ("port 4711", "uses the rel")),
     Malformed("fields never closed", "<observation><title>Fog horn<narrative>It sounds<facts><fact>"
@@ -83,11 +84,11 @@ MALFORMED = [
     Malformed("unknown tags", "<observation><title>Pump</title><severity>very high</severity>"
               "</observation>", ("Pump", "very high")),
     Malformed("an unknown type", "<observation><type>epiphany</type><title>Pump</title>"
-              "</observation>", ("Pump", "change")),
+              "</observation>", ("Pump", "change"), says_more=True),
     Malformed("a type that is a sentence", "<observation><type>This is about the pump that leaks at"
               " the joint</type><title>Pump</title></observation>", ("Pump", "leaks at the joint")),
     Malformed("all the types", "<observation><type>bugfix | feature | refactor</type><title>Pump"
-              "</title></observation>", ("Pump", "change")),
+              "</title></observation>", ("Pump", "change"), says_more=True),
     Malformed("entities", "<observation><title>a &lt; b &amp;&amp; c &#62; d &#x41;</title>"
               "</observation>", ("a < b && c > d A",)),
     Malformed("bad entities", "<observation><title>R&D &nosuch; &#99999999; &#xD800; x</title>"
@@ -102,7 +103,7 @@ MALFORMED = [
     Malformed("two summaries", "<summary><request>Ask</request></summary><summary><completed>Done"
               "</completed></summary>", ("Ask", "Done")),
     Malformed("many observations", "".join(f"<observation><title>Number {n}</title></observation>"
-              for n in range(100)), ("Number 0", "Number 9")),
+              for n in range(100)), ("Number 0", "Number 9"), says_more=True),
     Malformed("a title of a page", f"<observation><title>{'long words ' * 300}</title>"
               "</observation>", ("long words",)),
     Malformed("unprintable characters", "<observation><title>a\0b\ud800c\x1bd</title>"
@@ -112,7 +113,7 @@ MALFORMED = [
     Malformed("other names of fields", "<observation><title>T</title><text>in other words</text>"
               "</observation>", ("in other words",)),
     Malformed("think block before it", f"<think>It says <b>so</b></think>{_WHOLE}",
-              ("Lamp blinked once",)),
+              ("Lamp blinked once",), says_more=True),
     Malformed("nothing but a skip", '<no_observation/><skip_summary reason="small talk"/>',
-              ("",)),
+              ("",), says_more=True),
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from claude_mem.observer.failures import (
     Refused,
     TooLong,
     Transient,
+    UnusableReply,
     failure_in_words,
     failure_of,
     retry_after,
@@ -265,6 +266,14 @@ def test_the_words_of_a_choice_are_taken_in_any_form(content: Any, text: str) ->
     with raw_server(head + data) as url:
         reply = ask(openai(url))
     assert (reply.text, reply.tokens) == (text, None)
+
+
+def test_the_words_of_a_refusal_are_kept_with_it() -> None:
+    body = b'{"stop_reason": "refusal", "content": [{"type": "text", "text": "I would not."}]}'
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body)
+    with raw_server(head + body) as url, pytest.raises(UnusableReply) as caught:
+        ask(anthropic(url))
+    assert caught.value.reply == "I would not."
 
 
 def test_a_cancelled_call_closes_its_connection() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -16,8 +17,8 @@ from claude_mem.store.refinements import LEASE_MS
 from claude_mem.store.spending import Caps
 from claude_mem.worker import refiner as refiner_module
 from claude_mem.worker.refiner import TRIES, Refiner, exponential_with_jitter
-from tests.fake_api import Body, FakeApi, Reply, running_api
-from tests.malformed import MALFORMED, Malformed
+from tests.fake_api import Body, FakeApi, Reply
+from tests.malformed import MALFORMED
 from tests.observed import (
     KINDS,
     Observed,
@@ -291,27 +292,83 @@ def test_a_hanging_api_is_given_up_and_asked_again(observed: Observed) -> None:
     assert observed.observers() == [observed.kind]
 
 
-@pytest.mark.parametrize("case", MALFORMED, ids=lambda case: case.name)
-@pytest.mark.parametrize("http_kind", ["anthropic", "openai"])
-def test_a_malformed_answer_is_stored_as_far_as_it_goes_or_kept_with_the_job(
-    story: Story, http_kind: str, case: Malformed
+def test_every_malformed_answer_is_stored_as_far_as_it_goes_or_kept_with_the_job(
+    observed: Observed,
 ) -> None:
-    with running_api() as api:
-        observed = Observed(story, api, http_kind)
-        api.say(says(case.text))
-        observed.tell(*ONE_TURN)
-        drafted = observed.titles()
-        observed.refine()
-        assert observed.asked() == 1
-        assert len(observed.rows("SELECT * FROM session_summaries")) == 1
+    """One session, a turn for each: the real client gets them all in one conversation."""
+    observed.api.otherwise = malformed
+    for number in range(len(MALFORMED)):
+        observed.story.tell(prompt(f"topic-n{number} ", prompt_id=f"p{number}"),
+                            stop("Done.", prompt_id=f"p{number}"))  # fmt: skip
+    observed.draft()
+    drafted = stored(observed)
+    observed.refine()
+    assert not observed.waiting()
+    found = stored(observed)
+    kept = {row["turn_id"]: row for row in observed.kept()}
+    assert len(found) == len(observed.rows("SELECT 1 FROM session_summaries")) == len(MALFORMED)
+    for turn_id, case in enumerate(MALFORMED, 1):
+        answer = kept.pop(turn_id, None)
         if case.is_usable:
-            assert observed.observers() == [http_kind]
-            assert observed.rows("SELECT * FROM refinements") == []
+            assert not [said for said in case.survives if said not in found[turn_id]], case.name
+            assert f"'observer': '{observed.kind}'" in found[turn_id], case.name
+            assert (answer is not None) is case.says_more, case.name
         else:
-            assert observed.observers() == ["local"]
-            assert observed.titles() == drafted
-            (kept,) = observed.kept()
-            assert (kept["reply"] or "") == case.text.encode("utf-8", "replace").decode()
+            assert found[turn_id] == drafted[turn_id], case.name
+            assert answer is not None and answer["last_error"], case.name
+        if answer is not None:
+            assert (answer["reply"] or "").strip() == storable(case.text).strip(), case.name
+    assert kept == {}
+
+
+def malformed(body: Body) -> Reply:
+    """What the turn of the last message is to be answered with, however often it is asked for."""
+    said = str(body["messages"]).rpartition("The turn:")[2]
+    number = int(re.findall(r"topic-n(\d+)", said)[0])
+    return Reply(MALFORMED[number].text)
+
+
+def stored(observed: Observed) -> dict[int, str]:
+    """All texts of each turn."""
+    found: dict[int, str] = {}
+    for table in ("observations", "session_summaries"):
+        for row in observed.rows(f"SELECT * FROM {table} ORDER BY turn_id, id"):
+            found[row["turn_id"]] = found.get(row["turn_id"], "") + str(row)
+    return found
+
+
+def storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def test_an_answer_of_five_megabytes_is_kept_whole(observed: Observed) -> None:
+    words = " ".join(f"w{number}" for number in range(700_000))
+    assert len(words) > 5_000_000
+    long = f"<observation><title>Long</title><narrative>{words}</narrative></observation>"
+    for number, said in enumerate((long, words)):
+        observed.api.say(says(said))
+        observed.tell(prompt(prompt_id=f"p{number}"), stop(prompt_id=f"p{number}"))
+        observed.refine()
+    read, unread = observed.rows("SELECT * FROM refinements ORDER BY turn_id")
+    assert (read["status"], read["last_error"], read["reply"]) == ("kept", None, long)
+    assert (unread["status"], unread["reply"]) == ("kept", words)
+    assert observed.observers() == [observed.kind, "local"]
+    assert (
+        observed.story.store.refinement_state()["kept"] == 1
+    )  # of the other there is no draft left
+
+
+def test_kept_answers_go_with_the_raw_events_or_beyond_a_size(simple: Observed) -> None:
+    simple.api.otherwise = lambda body: Reply("Said before. " + answer("Read"))
+    sessions_told(simple, "a", "b", "c")
+    simple.refine()
+    store, now = simple.story.store, simple.story.now
+    size = len(simple.kept()[0]["reply"])
+    store.retire_raw_events(0, 2 * size).result()
+    assert len(simple.kept()) == 2  # the newest two; nothing says more of the third
+    store.retire_raw_events(now + 1, 10**9).result()
+    assert simple.kept() == []
+    assert simple.observers() == ["anthropic"] * 3
 
 
 def test_a_killed_client_is_replaced_and_its_turn_is_revised(story: Story, api: FakeApi) -> None:

@@ -1,15 +1,15 @@
 """Reading what a model answered: whatever it looks like, what was said is kept."""
 
 import json
-from dataclasses import replace
+import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.observer.local import distil
 from claude_mem.observer.prompts import PROMPT_VERSION
-from claude_mem.observer.replies import LONGEST_TEXT, Parsed, parse_reply, revise
+from claude_mem.observer.replies import _KNOWN, LONGEST_TEXT, Parsed, parse_reply, revise
 from claude_mem.types import OBSERVATION_TYPES, Distillate
 from tests.malformed import MALFORMED, Malformed
 from tests.test_observers import WHOLE
@@ -42,6 +42,7 @@ def test_what_a_malformed_answer_says_is_kept_or_the_draft_stands(case: Malforme
     parsed = parse_reply(case.text)
     assert parsed.is_usable == case.is_usable
     found = memory_of(parsed)
+    assert (parsed.left_out == []) is not case.says_more or not case.is_usable, parsed.left_out
     assert not [words for words in case.survives if words not in found], found
     made = revised(case.text)
     if not parsed.observations and not parsed.says_nothing_to_observe:
@@ -80,7 +81,7 @@ def test_a_whole_answer_is_read_field_by_field() -> None:
         "Blink twice\nthe timer\nit is reset twice\nit blinks\nnone\nmind the fog"
     )
     assert (parsed.summary.files_read, parsed.summary.files_edited) == (("a.py",), ("b.py",))
-    assert parsed.outside == ""
+    assert parsed.left_out == []
 
 
 def test_what_the_model_does_not_speak_of_stands_as_the_draft_has_it() -> None:
@@ -118,6 +119,9 @@ HOSTILE = {
     "blocks": "<observation><title>T</title></observation>" * 110_000,
     "lists": "<observation><facts>" + "<fact>f</fact>" * 360_000 + "</facts></observation>",
     "alternating": "<title><narrative>" * 280_000,
+    "summaries": "<summary><notes>n</notes></summary>" * 140_000,
+    "fields of the other kind": "<summary>" + "<title>t</title>" * 310_000,
+    "no block at all": "some words " * 430_000,
 }
 
 
@@ -149,10 +153,64 @@ def test_whatever_is_said_can_be_read(text: str) -> None:
     repr(made).encode()  # no lone surrogates: they cannot be stored
 
 
-@given(st.lists(st.text("abc def", min_size=1).filter(str.strip), min_size=1, max_size=6))
-def test_every_word_of_a_block_is_kept_whatever_tags_are_lost(words: list[str]) -> None:
-    tags = ["<title>", "</title>", "<narrative>", "</narrative>", "<subtitle>", "</fact>", "<fact>"]
-    text = "<observation>" + "".join(word + tags[n % len(tags)] for n, word in enumerate(words))
-    found = repr([replace(one, type="change") for one in parse_reply(text).observations])
-    for word in " ".join(words).split():
-        assert word in found
+TAGS = [*_KNOWN, "severity", "b", "think"]
+_words = st.sampled_from([1, 1, 2, 3, 60, 100, 700, 2500])  # beyond each of the limits
+_tag = st.builds(
+    str.format,
+    st.sampled_from(["<{0}>", "</{0}>", "<{0}/>", '<{0} of="{1}">', '<{0} of="{1}"/>', "< {0} >"]),
+    st.sampled_from(TAGS),
+    st.just("{}"),
+)
+_said = _words.map(lambda count: " ".join(["{}"] * count))
+_around = st.sampled_from(["\n", "\n- ", "```xml\n", "&lt;", "<![CDATA[", "<", "</", " "])
+
+
+@settings(max_examples=300)
+@given(st.lists(_tag | _said | _around, max_size=60).map("".join))
+def test_every_word_is_in_a_memory_or_told_to_be_in_none(text: str) -> None:
+    count = text.count("{}")
+    words = [f"w{number:06}w" for number in range(count)]
+    parsed = parse_reply(text.format(*words))
+    held = {word for found in (memory_of(parsed), *parsed.left_out) for word in WORD.findall(found)}
+    assert not [word for word in words if word not in held]
+    if not parsed.left_out:
+        assert set(WORD.findall(memory_of(parsed))) >= set(words)
+
+
+WORD = re.compile(r"w\d{6}w")
+
+
+def words(count: int) -> str:
+    return " ".join(f"w{number:06}w" for number in range(count))
+
+
+@pytest.mark.parametrize(
+    ("text", "told_of"),
+    [
+        (f"<observation><title>{words(60)}</title></observation>", False),
+        (f"<observation><title>T</title><subtitle>{words(90)}</subtitle></observation>", False),
+        (f"<observation><title>T</title><fact>{words(90)}</fact></observation>", False),
+        ("<observation><title>T</title><facts>"
+         + "".join(f"<fact>{word}</fact>" for word in words(90).split())
+         + "</facts></observation>", False),
+        ("<observation><title>T</title><completed>w000000w</completed></observation>", False),
+        ("<observation><title>T</title><files_edited>w000000w</files_edited></observation>", False),
+        ("<summary><request>T</request><concepts>w000000w</concepts></summary>", False),
+        ("<observation><title>T</title><narrative>a <w000000w", False),
+        (f"<observation><title>T</title><narrative>{words(900)}</narrative></observation>", True),
+        (f"<summary><learned>{words(900)}</learned></summary>", True),
+        ("<observation><title>T</title><concept>" + "w" * 50 + "</concept></observation>", True),
+        ("<observation><title>T</title><file path='w000000w'/></observation>", True),
+        ("<observation><files_read><file>w000000w</file></files_read></observation>", True),
+        ("<observation><type>w000000w</type><title>T</title></observation>", True),
+        ('<skip_summary reason="w000000w"/>', True),
+        ("w000000w <observation><title>T</title></observation>", True),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_its_field_moves_and_what_fits_nowhere_is_told(
+    text: str, told_of: bool
+) -> None:
+    parsed = parse_reply(text)
+    assert bool(parsed.left_out) is told_of
+    if not told_of:
+        assert set(WORD.findall(memory_of(parsed))) == set(WORD.findall(text))

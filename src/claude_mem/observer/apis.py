@@ -1,7 +1,7 @@
 """Models over HTTP: Anthropic's own API, and the one that OpenAI made and many others speak
 (OpenRouter, Gemini's compatible endpoint, Ollama, LM Studio)."""
 
-from claude_mem.observer.failures import Refused, TooLong, Transient
+from claude_mem.observer.failures import TooLong, Transient, UnusableReply
 from claude_mem.observer.http import post_json
 from claude_mem.observer.model import Reply, Stateless
 from claude_mem.observer.prompts import REPLY_TOKENS, Ask
@@ -35,10 +35,11 @@ class AnthropicModel(Stateless):
             for block in (blocks if isinstance(blocks, list) else [])
             if isinstance(block, dict) and block.get("type") == "text"
         ]
+        said = "".join(text for text in texts if isinstance(text, str))
         if answer.get("stop_reason") == "refusal":
-            raise Refused("the model refused to answer")
+            raise UnusableReply("the model refused to answer", said)
         return Reply(
-            text="".join(text for text in texts if isinstance(text, str)),
+            text=said,
             model=_name(answer, self._model),
             tokens=_tokens(answer, "input_tokens", "output_tokens", "cache_read_input_tokens",
                            "cache_creation_input_tokens"),

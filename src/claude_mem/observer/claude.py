@@ -44,6 +44,7 @@ _PLACES = (".local/bin/claude", ".claude/local/claude", ".npm-global/bin/claude"
 GUARD = "CLAUDE_MEM_INTERNAL"
 CLOSE_SECONDS = 3.0
 FRESH_AFTER_TOKENS = 60_000  # of a conversation: what it holds is sent again with every turn
+LARGEST_LINE = 64 * 1024 * 1024  # of the client's: an answer is one, and longer as JSON
 LONGEST_SLUG = 200  # a longer one ends with a hash of the client's own
 _ID = re.compile(r"[0-9a-fA-F][0-9a-fA-F-]{7,63}\Z")
 
@@ -301,6 +302,7 @@ class _Client:
                 leash.PID_FILE: str(self._pid_file),
             },
             stderr=lambda line: None,
+            max_buffer_size=LARGEST_LINE,
         )
 
     async def _receive(self, client: Any) -> Reply:

@@ -70,15 +70,17 @@ class ModelObserver:
         text = turn_prompt(turn, draft, continues=continues, most=most)
         return draft, Ask(self._system, text)
 
-    def read(self, draft: Distillate, reply: Reply) -> Distillate:
+    def read(self, draft: Distillate, reply: Reply) -> tuple[Distillate, str | None]:
+        """The draft revised, and the answer where it says more than the memories hold of it."""
         parsed = parse_reply(reply.text)
         if not parsed.is_usable:
             said = "an empty answer" if not reply.text.strip() else "an answer without a memory"
             raise UnusableReply(said, reply.text)
-        return revise(draft, parsed, observer=self.name, model=reply.model,
+        made = revise(draft, parsed, observer=self.name, model=reply.model,
                       prompt_version=PROMPT_VERSION)  # fmt: skip
+        return made, reply.text if parsed.left_out else None
 
     async def distil(self, turn: Turn) -> Distillate:
         continues = self.model.knows(turn.session_db_id)
         draft, ask = self.prepare(turn, continues=continues)
-        return self.read(draft, await self.model.ask(ask, turn.session_db_id, None))
+        return self.read(draft, await self.model.ask(ask, turn.session_db_id, None))[0]

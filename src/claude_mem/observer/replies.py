@@ -2,12 +2,14 @@
 
 Known tags are looked for, whatever stands around them. A field that is closed before its block
 ends is taken as it is, tags in it included; one that is not runs to the next tag. Words of a block
-that stand in no field become part of its narrative or notes. Unknown tags are text.
+that stand in no field of its own, or in one that is too small for them, become part of its
+narrative or notes. Unknown tags are text. What stands in no memory then, because it was said
+around the blocks or is beyond a limit, is told in `left_out`: the answer must be kept with it.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from claude_mem.types import OBSERVATION_TYPES, Distillate, Observation, ObservationType, Summary
@@ -15,6 +17,7 @@ from claude_mem.types import OBSERVATION_TYPES, Distillate, Observation, Observa
 OBSERVATIONS, LISTED = 12, 40
 LONGEST_TITLE, LONGEST_TEXT, LONGEST_ITEM = 200, 4_000, 500
 LONGEST_CONCEPT = 40
+CLEANED = 4 * LONGEST_TEXT  # of one text: entities make it shorter, nothing makes it longer
 
 _LISTS = {"facts": "fact", "concepts": "concept", "files_read": "file", "files_modified": "file",
           "files_edited": "file"}  # fmt: skip
@@ -33,7 +36,7 @@ _KNOWN = {*_BLOCKS, *_EMPTY, *_WRAPPERS, *_OBSERVATION_FIELDS, *_SUMMARY_FIELDS,
           *_ALIASES}  # fmt: skip
 _NAMES = "|".join(sorted((re.escape(name) for name in _KNOWN), key=len, reverse=True))
 _TAG = re.compile(rf"<(/?)[ \t]{{0,4}}({_NAMES})(?![\w-])([^<>]{{0,400}})>", re.IGNORECASE)
-_TYPE = re.compile(r"""type\s{0,4}=\s{0,4}["']?(\w{1,40})""", re.IGNORECASE)
+_TYPE = re.compile(r"""type\s{0,4}=\s{0,4}["']?(\w{1,40})["']?""", re.IGNORECASE)
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|nbsp|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "nbsp": " "}
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -49,7 +52,7 @@ class Parsed:
     summary: Summary | None = None
     says_nothing_to_observe: bool = False
     skips_summary: bool = False
-    outside: str = ""  # what was said around the blocks
+    left_out: list[str] = field(default_factory=list)  # texts that no memory holds, or not whole
 
     @property
     def is_usable(self) -> bool:
@@ -74,6 +77,20 @@ class _Block:
     lists: dict[str, list[str]] = field(default_factory=dict)
     loose: list[str] = field(default_factory=list)
 
+    def join(self, other: "_Block") -> None:
+        for name, texts in other.texts.items():
+            self.texts.setdefault(name, []).extend(texts)
+        for name, items in other.lists.items():
+            self.lists.setdefault(name, []).extend(items)
+        self.loose += other.loose
+
+    def take_rest(self) -> list[str]:
+        """All that nobody took: words in no field, and fields that another kind of block has."""
+        rest = [*self.loose, *(one for said in self.texts.values() for one in said),
+                *(one for said in self.lists.values() for one in said)]  # fmt: skip
+        self.loose, self.texts, self.lists = [], {}, {}
+        return rest
+
 
 def parse_reply(text: str) -> Parsed:
     return _Parser(text).parse()
@@ -83,6 +100,8 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = list(_tokens(text))
+        self.parsed = Parsed()
+        self.left = _Left(self.parsed.left_out)
         self.closing: dict[str, list[int]] = {}
         self.bounds: list[int] = []
         for place, token in enumerate(self.tokens):
@@ -90,9 +109,8 @@ class _Parser:
                 self.closing.setdefault(token.name, []).append(place)
             if token.name in _BLOCKS or token.name in _WRAPPERS:
                 self.bounds.append(place)
-        self.parsed = Parsed()
+            self._note_attributes(token)
         self.block: _Block | None = None
-        self.outside: list[str] = []
         self.stated: list[_Block] = []
 
     def parse(self) -> Parsed:
@@ -101,17 +119,25 @@ class _Parser:
             token = self.tokens[place]
             self._loose(self.text[at : token.start])
             place, at = self._take(place, token)
-        self._loose(_CUT_TAG.sub("", self.text[at:]))
+        self._loose(self._without_cut_tag(self.text[at:]))
         self._finish()
-        summaries = [one for one in map(_summary, self._of("summary")) if one is not None]
-        found = [one for one in map(_observation, self._of("observation")) if one is not None]
-        self.parsed.observations = found[:OBSERVATIONS]
-        self.parsed.summary = _joined(summaries)
-        self.parsed.outside = _clean("\n".join(self.outside))
+        makes, found = _Making(self.left), self.parsed.observations
+        summary = _Block("summary")
+        for block in self.stated:
+            if block.kind == "summary":  # several of one turn are one, said in pieces
+                summary.join(block)
+            elif len(found) == OBSERVATIONS:
+                self.left.add(*block.take_rest())
+            elif one := makes.observation(block):
+                found.append(one)
+        self.parsed.summary = makes.summary(summary)
         return self.parsed
 
-    def _of(self, kind: str) -> list[_Block]:
-        return [block for block in self.stated if block.kind == kind]
+    def _note_attributes(self, token: _Token) -> None:
+        """Nobody asked for any but a type, but they may say much."""
+        said = _TYPE.sub("", token.rest, 1) if token.name in _BLOCKS else token.rest
+        if said.strip(" /"):
+            self.left.add(said)
 
     def _take(self, place: int, token: _Token) -> tuple[int, int]:
         """Where to go on: the next token, and the place in the text."""
@@ -134,7 +160,7 @@ class _Parser:
         stop = self.tokens[end].start if end < len(self.tokens) else len(self.text)
         content = self.text[token.end : stop]
         if end == len(self.tokens):
-            content = _CUT_TAG.sub("", content)
+            content = self._without_cut_tag(content)
         block = self._block_for(token.name)
         name = token.name
         if name in _LISTS:
@@ -172,9 +198,21 @@ class _Parser:
         return self.block
 
     def _loose(self, text: str) -> None:
-        target = self.outside if self.block is None else self.block.loose
-        if text.strip():
-            target.append(text)
+        if not text.strip():
+            return
+        if self.block is None:
+            self.left.add(_FENCE_LINE.sub("", text))
+        else:
+            self.block.loose.append(text)
+
+    def _without_cut_tag(self, text: str) -> str:
+        """The answer may end in the middle of a tag, or with a word that only looks like one."""
+        cut = _CUT_TAG.search(text, max(0, len(text) - 24))
+        begun = cut.group().strip("</").lower() if cut else ""
+        if cut is None or not any(name.startswith(begun) for name in _KNOWN):
+            return text
+        self.left.add(begun)
+        return text[: cut.start()]
 
     def _finish(self) -> None:
         if self.block is not None:
@@ -197,109 +235,129 @@ def _items(content: str, name: str) -> list[str]:
     return [_BULLET.sub("", line) for line in content.splitlines()]
 
 
-def _observation(block: _Block) -> Observation | None:
-    title = _text(block, "title", LONGEST_TEXT)
-    narrative = _text(block, "narrative", LONGEST_TEXT, more=block.loose)
-    if len(title) > LONGEST_TITLE:
-        narrative = _limited(f"{title}\n{narrative}".strip(), LONGEST_TEXT)
-        title = _limited(title, LONGEST_TITLE)
-    facts = _list(block, "facts", LONGEST_ITEM)
-    subtitle = _text(block, "subtitle", LONGEST_ITEM)
-    files = _list(block, "files_modified", LONGEST_ITEM)
-    read = _list(block, "files_read", LONGEST_ITEM)
-    kind, more = _type(block)
-    concepts = tuple(
-        one.lower().replace(" ", "-")
-        for one in _list(block, "concepts", LONGEST_CONCEPT)
-        if one.lower() not in OBSERVATION_TYPES
-    )
-    if more:
-        narrative = _limited(f"{narrative}\n{more}".strip(), LONGEST_TEXT)
-    if not (title or subtitle or narrative or facts):
-        return None  # a block that says nothing
-    if not title:
-        title = _limited((subtitle or narrative or facts[0]).splitlines()[0], 80)
-    return Observation(
-        type=kind,
-        title=title,
-        subtitle=subtitle or None,
-        narrative=narrative or None,
-        facts=facts,
-        concepts=tuple(dict.fromkeys(concepts)),
-        files_read=read,
-        files_modified=files,
-    )
+class _Left:
+    """Where every text goes that no memory holds, or that one holds in part."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self._texts = texts
+
+    def add(self, *texts: str) -> None:
+        self._texts += [text for text in texts if text.strip()]
+
+    def limited(self, text: str, longest: int) -> str:
+        if len(text) > longest:
+            self.add(text)
+        return _shortened(text, longest)
+
+    def first(self, texts: Iterable[str], most: int) -> tuple[str, ...]:
+        """So many of them, each once."""
+        found = tuple(dict.fromkeys(texts))
+        self.add(*found[most:])
+        return found[:most]
+
+    def clean(self, text: str) -> str:
+        if len(text) > CLEANED:
+            self.add(text)
+            text = text[:CLEANED]
+        text = _CDATA.sub("", text)
+        text = _FENCE_LINE.sub("", text) if text.count("```") == 1 else text
+        text = _ENTITY.sub(_character, text)
+        return _UNPRINTABLE.sub("", text).strip()
 
 
-def _type(block: _Block) -> tuple[ObservationType, str]:
-    """And what was said in its place, where that is more than a word."""
-    said = _clean(" ".join(block.texts.get("type", [])))
-    for known in OBSERVATION_TYPES:
-        if said.lower().strip(" .|`\"'") == known:
-            return known, ""
-    return "change", said if len(said) > LONGEST_CONCEPT else ""
+class _Making:
+    """Memories of blocks: each takes the fields it knows, and the rest of the block as words."""
 
+    def __init__(self, left: _Left) -> None:
+        self._left = left
 
-def _summary(block: _Block) -> Summary | None:
-    notes = _text(block, "notes", LONGEST_TEXT, more=block.loose)
-    # A field of an observation that strayed into a summary is still said.
-    for stray in ("title", "subtitle", "narrative"):
-        if said := _text(block, stray, LONGEST_TEXT):
-            notes = _limited(f"{notes}\n{said}".strip(), LONGEST_TEXT)
-    notes = _limited("\n".join(filter(None, (notes, *_list(block, "facts", LONGEST_ITEM)))),
-                     LONGEST_TEXT)  # fmt: skip
-    made = Summary(
-        request=_text(block, "request", LONGEST_TEXT) or None,
-        investigated=_text(block, "investigated", LONGEST_TEXT) or None,
-        learned=_text(block, "learned", LONGEST_TEXT) or None,
-        completed=_text(block, "completed", LONGEST_TEXT) or None,
-        next_steps=_text(block, "next_steps", LONGEST_TEXT) or None,
-        files_read=_list(block, "files_read", LONGEST_ITEM),
-        files_edited=tuple(dict.fromkeys((*_list(block, "files_edited", LONGEST_ITEM),
-                                          *_list(block, "files_modified", LONGEST_ITEM)))),
-        notes=notes or None,
-    )  # fmt: skip
-    return made if made.text else None
-
-
-def _joined(summaries: list[Summary]) -> Summary | None:
-    """Several summaries of one turn are one, said in pieces."""
-    if not summaries:
-        return None
-    first, *others = summaries
-    for other in others:
-        said = {
-            name: _limited("\n".join(dict.fromkeys(filter(None, (getattr(first, name),
-                                                                 getattr(other, name))))),
-                           LONGEST_TEXT) or None
-            for name in ("request", "investigated", "learned", "completed", "next_steps", "notes")
-        }  # fmt: skip
-        first = replace(
-            first,
-            **said,  # type: ignore[arg-type]
-            files_read=tuple(dict.fromkeys((*first.files_read, *other.files_read)))[:LISTED],
-            files_edited=tuple(dict.fromkeys((*first.files_edited, *other.files_edited)))[:LISTED],
+    def observation(self, block: _Block) -> Observation | None:
+        left = self._left
+        kind, more = self._type(block)
+        title, subtitle = self._text(block, "title"), self._text(block, "subtitle")
+        facts = self._list(block, "facts")
+        concepts = (one.lower().replace(" ", "-") for one in self._list(block, "concepts")
+                    if one.lower() not in OBSERVATION_TYPES)  # fmt: skip
+        read = self._list(block, "files_read")
+        modified = (*self._list(block, "files_modified"), *self._list(block, "files_edited"))
+        # What does not fit its field is told whole in the narrative.
+        long = [title] if len(title) > LONGEST_TITLE else []
+        long += [one for one in (subtitle, *facts) if len(one) > LONGEST_ITEM]
+        narrative = self._joined_text(
+            [*long, self._text(block, "narrative"), *map(left.clean, block.take_rest()), more,
+             *facts[LISTED:]]
+        )  # fmt: skip
+        if not (title or subtitle or narrative or facts):
+            left.add(*concepts, *read, *modified)
+            return None  # a block that says nothing
+        if not title:
+            title = _shortened((subtitle or narrative or facts[0]).splitlines()[0], 80)
+        return Observation(
+            type=kind,
+            title=_shortened(title, LONGEST_TITLE),
+            subtitle=_shortened(subtitle, LONGEST_ITEM) or None,
+            narrative=narrative or None,
+            facts=tuple(_shortened(one, LONGEST_ITEM) for one in facts[:LISTED]),
+            concepts=self._names(concepts, LONGEST_CONCEPT),
+            files_read=self._names(read, LONGEST_ITEM),
+            files_modified=self._names(modified, LONGEST_ITEM),
         )
-    return first
 
+    def _type(self, block: _Block) -> tuple[ObservationType, str]:
+        """And what was said in its place, where that is more than a word."""
+        said = [self._left.clean(one) for one in block.texts.pop("type", [])]
+        for number, one in enumerate(said):
+            for known in OBSERVATION_TYPES:
+                if one.lower().strip(" .|`\"'") == known:
+                    self._left.add(*said[:number], *said[number + 1 :])
+                    return known, ""
+        more = " ".join(said)
+        if len(more) > LONGEST_CONCEPT:
+            return "change", more
+        self._left.add(more)
+        return "change", ""
 
-def _text(block: _Block, name: str, longest: int, more: list[str] | None = None) -> str:
-    parts = [*block.texts.get(name, []), *(more or [])]
-    return _limited("\n".join(filter(None, map(_clean, parts))), longest)
+    def summary(self, block: _Block) -> Summary | None:
+        left = self._left
+        left.add(*block.texts.pop("type", []))
+        request, investigated, learned, completed, next_steps = (
+            left.limited(self._text(block, name), LONGEST_TEXT) or None
+            for name in ("request", "investigated", "learned", "completed", "next_steps")
+        )
+        notes = self._text(block, "notes")
+        read = self._list(block, "files_read")
+        edited = (*self._list(block, "files_edited"), *self._list(block, "files_modified"))
+        # A field of an observation that strayed into a summary is still said.
+        stray = map(left.clean, block.take_rest())
+        made = Summary(
+            request=request,
+            investigated=investigated,
+            learned=learned,
+            completed=completed,
+            next_steps=next_steps,
+            files_read=self._names(read, LONGEST_ITEM),
+            files_edited=self._names(edited, LONGEST_ITEM),
+            notes=self._joined_text([notes, *stray]) or None,
+        )
+        if made.text:
+            return made
+        left.add(*read, *edited)
+        return None
 
+    def _text(self, block: _Block, name: str) -> str:
+        said = map(self._left.clean, block.texts.pop(name, []))
+        return "\n".join(dict.fromkeys(filter(None, said)))
 
-def _list(block: _Block, name: str, longest: int) -> tuple[str, ...]:
-    found = (_limited(_clean(one), longest) for one in block.lists.get(name, [])[: LISTED * 20])
-    return tuple(dict.fromkeys(filter(None, found)))[:LISTED]
+    def _list(self, block: _Block, name: str) -> tuple[str, ...]:
+        said = block.lists.pop(name, [])
+        self._left.add(*said[LISTED * 20 :])
+        return tuple(dict.fromkeys(filter(None, map(self._left.clean, said[: LISTED * 20]))))
 
+    def _names(self, said: Iterable[str], longest: int) -> tuple[str, ...]:
+        return self._left.first((self._left.limited(one, longest) for one in said), LISTED)
 
-def _clean(text: str) -> str:
-    if len(text) > 4 * LONGEST_TEXT:
-        text = text[: 4 * LONGEST_TEXT]
-    text = _CDATA.sub("", text)
-    text = _FENCE_LINE.sub("", text) if text.count("```") == 1 else text
-    text = _ENTITY.sub(_character, text)
-    return _UNPRINTABLE.sub("", text).strip()
+    def _joined_text(self, parts: Iterable[str]) -> str:
+        return self._left.limited("\n".join(dict.fromkeys(filter(None, parts))), LONGEST_TEXT)
 
 
 def _character(match: re.Match[str]) -> str:
@@ -307,10 +365,10 @@ def _character(match: re.Match[str]) -> str:
     if not name.startswith("#"):
         return _NAMED[name]
     number = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
-    return chr(number) if number < 0x110000 else ""
+    return chr(number) if number < 0x110000 else match.group()
 
 
-def _limited(text: str, longest: int) -> str:
+def _shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
 
 

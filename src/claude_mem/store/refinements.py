@@ -4,7 +4,8 @@ A turn's draft is stored and its refinement queued in one transaction, so that a
 before any model is asked, and none is forgotten. One refinement of a session runs at a time. A
 draft that was made anew meanwhile raises the revision: what the model said of the old one changes
 nothing and it is asked again. A refinement that cannot be made is kept with its reason, and with
-the answer that could not be read; the draft stands.
+the answer that could not be read; the draft stands. One that was made is kept without a reason
+where its answer said more than the memories hold: the whole answer stays beside them.
 """
 
 import sqlite3
@@ -16,14 +17,14 @@ from claude_mem.types import Distillate, Job, Turn
 
 LEASE_MS = 120_000
 LARGEST_ERROR = 500
-LARGEST_REPLY = 200_000
+REPLY_BYTES = 50 * 1024 * 1024  # of all kept answers together
 
 
 def enqueue(connection: sqlite3.Connection, session_id: int, turn_id: int, ms: int) -> None:
     connection.execute(
         "INSERT INTO refinements (session_id, turn_id, status, available_at_epoch,"
         " created_at_epoch) VALUES (?, ?, 'pending', ?, ?)"
-        " ON CONFLICT (turn_id) DO UPDATE SET revision = revision + 1, reply = NULL,"
+        " ON CONFLICT (turn_id) DO UPDATE SET revision = revision + 1,"
         " attempts = CASE status WHEN 'kept' THEN 0 ELSE attempts END,"
         " status = CASE status WHEN 'kept' THEN 'pending' ELSE status END",
         (session_id, turn_id, ms, ms),
@@ -67,8 +68,18 @@ def renew(connection: sqlite3.Connection, job: Job, now: int) -> bool:
     return cursor.rowcount > 0
 
 
-def save(connection: sqlite3.Connection, job: Job, turn: Turn, made: Distillate, now: int) -> bool:
-    """Revises the draft in place; False: the lease is lost, or the draft is another by now."""
+def save(
+    connection: sqlite3.Connection,
+    job: Job,
+    turn: Turn,
+    made: Distillate,
+    reply: str | None,
+    now: int,
+) -> bool:
+    """Revises the draft in place; False: the lease is lost, or the draft is another by now.
+
+    `reply` is what the model said, where the memories do not hold all of it.
+    """
     row = connection.execute(
         "SELECT revision FROM refinements WHERE id = ? AND lease = ? AND status = 'processing'",
         (job.id, job.lease),
@@ -81,7 +92,14 @@ def save(connection: sqlite3.Connection, job: Job, turn: Turn, made: Distillate,
     reach(b"refine.before_save")
     save_memories(connection, turn.session_db_id, turn.id, turn.prompt_number, made)
     reach(b"refine.before_acknowledge")
-    connection.execute("DELETE FROM refinements WHERE id = ?", (job.id,))
+    if reply is None:
+        connection.execute("DELETE FROM refinements WHERE id = ?", (job.id,))
+    else:
+        connection.execute(
+            "UPDATE refinements SET status = 'kept', lease = NULL, lease_until_epoch = NULL,"
+            " last_error = NULL, reply = ?, available_at_epoch = ? WHERE id = ?",
+            (_storable(reply), now, job.id),
+        )
     reach(b"refine.after_acknowledge")
     return True
 
@@ -107,11 +125,14 @@ def put_back(
 def keep_draft(
     connection: sqlite3.Connection, job: Job, reason: str, reply: str | None, ms: int
 ) -> None:
-    """No model will revise this draft as it is; if it was made anew meanwhile, that one begins."""
+    """No model will revise this draft as it is; if it was made anew meanwhile, that one begins.
+
+    An answer from before stays: the memories that were made of it may still stand.
+    """
     connection.execute(
-        "UPDATE refinements SET lease = NULL, lease_until_epoch = NULL, last_error = ?, reply = ?,"
-        " available_at_epoch = ?, attempts = CASE revision WHEN ? THEN attempts ELSE 0 END,"
-        " status = CASE revision WHEN ? THEN 'kept' ELSE 'pending' END"
+        "UPDATE refinements SET lease = NULL, lease_until_epoch = NULL, last_error = ?,"
+        " reply = coalesce(?, reply), available_at_epoch = ?, attempts = CASE revision WHEN ? THEN"
+        " attempts ELSE 0 END, status = CASE revision WHEN ? THEN 'kept' ELSE 'pending' END"
         " WHERE id = ? AND lease = ?",
         (reason[:LARGEST_ERROR], reply and _storable(reply), ms, job.revision, job.revision,
          job.id, job.lease),
@@ -119,7 +140,8 @@ def keep_draft(
 
 
 def _storable(text: str) -> str:
-    return text[:LARGEST_REPLY].encode("utf-8", "replace").decode()
+    """Whole, but for what is no character at all."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def keep_all_drafts(connection: sqlite3.Connection, reason: str) -> int:
@@ -151,15 +173,29 @@ def hold_session(connection: sqlite3.Connection, session_id: int) -> None:
     )
 
 
-def forget_kept(connection: sqlite3.Connection, before_ms: int) -> None:
-    """Reasons and unread answers go when the raw events of their time go."""
+def forget_kept(connection: sqlite3.Connection, before_ms: int, keep_bytes: int) -> None:
+    """Reasons and answers go when the raw events of their time go; answers beyond a size too, the
+    oldest first, or a model that talks without end would fill the disk."""
     connection.execute(
         "DELETE FROM refinements WHERE status = 'kept' AND available_at_epoch < ?", (before_ms,)
+    )
+    connection.execute(
+        "UPDATE refinements SET reply = NULL WHERE id IN (SELECT id FROM (SELECT id,"
+        " sum(length(CAST(reply AS BLOB))) OVER (ORDER BY available_at_epoch DESC, id DESC) AS size"
+        " FROM refinements WHERE status = 'kept' AND reply IS NOT NULL) WHERE size > ?)",
+        (min(keep_bytes, REPLY_BYTES),),
+    )
+    connection.execute(
+        "DELETE FROM refinements WHERE status = 'kept' AND reply IS NULL AND last_error IS NULL"
     )
 
 
 def counts(connection: sqlite3.Connection) -> dict[str, int]:
-    rows = connection.execute("SELECT status, count(*) FROM refinements GROUP BY status")
+    """Of drafts: where only an answer is kept, the draft was revised."""
+    rows = connection.execute(
+        "SELECT status, count(*) FROM refinements"
+        " WHERE status <> 'kept' OR last_error IS NOT NULL GROUP BY status"
+    )
     found = dict.fromkeys(("pending", "processing", "held", "kept"), 0)
     found.update({row[0]: row[1] for row in rows})
     return found

@@ -95,7 +95,7 @@ class Store(StoreReader):
 
     def retire_raw_events(self, before_ms: int, keep_bytes: int) -> "Future[int]":
         def work(connection: sqlite3.Connection) -> int:
-            refinements.forget_kept(connection, before_ms)
+            refinements.forget_kept(connection, before_ms, keep_bytes)
             return turns.retire_raw_events(connection, before_ms, keep_bytes)
 
         return self._write(work)
@@ -157,8 +157,11 @@ class Store(StoreReader):
     def renew_refinement(self, job: Job) -> "Future[bool]":
         return self._write(lambda c: refinements.renew(c, job, self._clock()))
 
-    def finish_refinement(self, job: Job, turn: Turn, made: Distillate) -> "Future[bool]":
-        return self._write(lambda c: refinements.save(c, job, turn, made, self._clock()))
+    def finish_refinement(
+        self, job: Job, turn: Turn, made: Distillate, reply: str | None = None
+    ) -> "Future[bool]":
+        """`reply`: what the model said, where the memories do not hold all of it."""
+        return self._write(lambda c: refinements.save(c, job, turn, made, reply, self._clock()))
 
     def put_back_refinement(
         self, job: Job, error: str, available_ms: int, *, counted: bool = True

@@ -11,7 +11,7 @@ import os
 import random
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from claude_mem.config import Layout
@@ -266,10 +266,17 @@ class Refiner:
         if reply.tokens is not None:
             await asyncio.wrap_future(self._store.settle_charge(name, ask.tokens, reply.tokens))
         await self._remember_conversation(turn, name, reply)
-        made = observer.read(draft, Reply(self._redact(reply.text), reply.model))
-        saved = await asyncio.wrap_future(self._store.finish_refinement(job, turn, made))
+        # Megabytes take seconds: not in the loop, where hooks wait for an answer.
+        made, beside = await asyncio.to_thread(self._read, observer, draft, reply)
+        saving = self._store.finish_refinement(job, turn, made, beside)
+        saved = await asyncio.wrap_future(saving)
         if saved and self._stored is not None:
             self._stored(turn, made)
+
+    def _read(
+        self, observer: ModelObserver, draft: Distillate, reply: Reply
+    ) -> tuple[Distillate, str | None]:
+        return observer.read(draft, replace(reply, text=self._redact(reply.text)))
 
     async def _remember_conversation(self, turn: Turn, name: str, reply: Reply) -> None:
         if reply.provider_session_id is None:
@@ -316,7 +323,7 @@ class Refiner:
 
     async def _keep(self, job: Job, reason: str, reply: str | None = None) -> None:
         """The draft stands; an answer that could not be read is kept with the job."""
-        said = self._redact(reply) if reply else reply
+        said = await asyncio.to_thread(self._redact, reply) if reply else reply
         await asyncio.wrap_future(self._store.keep_draft(job, reason, said))
 
     def _tell(self, error: ObserverError, reason: str) -> None:
