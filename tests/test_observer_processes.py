@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.observer.choice import agree
+from claude_mem.observer.prompts import PROMPT_VERSION
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi
@@ -354,6 +355,6 @@ def test_one_result_is_stored_where_the_model_answers_at_once(home: Home, api: F
         home.hook(payload)
     wait_until(lambda: refined(home), "the revision")
     (row,) = home.rows("SELECT observer, model, prompt_version FROM observations")
-    assert row == {"observer": "openai", "model": "some-model", "prompt_version": "1"}
+    assert row == {"observer": "openai", "model": "some-model", "prompt_version": PROMPT_VERSION}
     context = home.context(session_start(session_id="another"))
     assert "The lamp blinks twice" in context

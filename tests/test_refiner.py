@@ -27,6 +27,7 @@ from tests.observed import (
     children,
     client_pids,
     for_observer,
+    last_message,
     policy,
     says,
 )
@@ -91,15 +92,73 @@ def test_one_request_is_made_for_a_turn_of_many_tools(simple: Observed) -> None:
     assert simple.titles() == ["About topic-many"]
 
 
-def test_a_late_event_has_the_turn_drafted_and_revised_again(simple: Observed) -> None:
-    simple.api.otherwise = by_topic
+LATE = [edit("/srv/late.py"), stop("The cause was a relay in late.py that stuck when it was cold.")]
+
+
+def test_what_a_model_made_stands_until_it_revises_a_turn_that_went_on(observed: Observed) -> None:
+    observed.api.say(says(answer("The lamp blinks twice")), says(answer("And the relay is warm")))
+    observed.tell(*ONE_TURN)
+    observed.refine()
+    observed.tell(*LATE)
+    assert observed.observers() == [observed.kind]
+    first, *late = observed.rows("SELECT title, narrative, observer FROM observations ORDER BY id")
+    assert (first["title"], first["observer"]) == ("The lamp blinks twice", observed.kind)
+    assert {row["observer"] for row in late} == {"local"}
+    assert "relay in late.py" in str(late)  # there at once, under its own name
+    observed.refine()
+    assert observed.asked() == 2
+    said = last_message(observed.api.requests[-1])
+    assert "You wrote this turn down before" in said
+    draft = said.partition("The draft:")[2]
+    assert "The lamp blinks twice" in draft and "relay in late.py" in draft
+    assert observed.titles() == ["And the relay is warm"]
+    assert observed.observers() == [observed.kind]
+    linked = observed.rows("SELECT event_id FROM observation_events")
+    (last,) = observed.rows("SELECT max(id) AS id FROM tool_events")
+    assert last["id"] in [row["event_id"] for row in linked]
+
+
+def test_a_model_that_fails_at_a_turn_that_went_on_takes_nothing_away(simple: Observed) -> None:
+    simple.api.say(says("Well: " + answer("The lamp blinks twice")))
     simple.tell(*ONE_TURN)
     simple.refine()
-    simple.tell(edit("/srv/late.py", prompt_id=ONE_TURN[0].get("prompt_id")))
-    assert simple.observers() == ["local"]
+    simple.api.otherwise = lambda body: Reply("no", status=400)
+    for _ in range(2):  # also when it goes on once more
+        simple.tell(*LATE)
+        simple.refine_all()
+    first, *late = simple.rows("SELECT title, narrative, observer FROM observations ORDER BY id")
+    assert (first["title"], first["observer"]) == ("The lamp blinks twice", "anthropic")
+    assert "relay in late.py" in str(late)
+    assert len(late) == len({row["narrative"] for row in late})
+    (kept,) = simple.kept()
+    assert kept["last_error"] and kept["reply"].startswith("Well: ")
+
+
+def test_a_turn_that_goes_on_without_its_model_keeps_what_that_made(simple: Observed) -> None:
+    simple.api.say(says(answer("The lamp blinks twice")))
+    simple.tell(*ONE_TURN)
+    simple.refine()
+    simple.story.tell(*LATE)
+    simple.story.distil()  # the local observer is used now
+    assert simple.titles()[0] == "The lamp blinks twice"
+    assert simple.observers() == ["anthropic"]
+    assert "relay in late.py" in str(simple.rows("SELECT * FROM observations"))
+
+
+def test_last_words_that_came_late_are_kept_though_no_observation_tells_them(
+    simple: Observed,
+) -> None:
+    simple.api.say(says("<no_observation/>" + answer("x").partition("</observation>")[2]))
+    simple.tell(*ONE_TURN)
+    simple.refine()
+    assert simple.titles() == []
+    simple.tell(stop("Switched off."))
+    added = simple.titles()
+    assert added[-1] == "Switched off."
+    simple.api.say(says("<no_observation/>"))
     simple.refine()
     assert simple.observers() == ["anthropic"]
-    assert simple.asked() == 2
+    assert simple.titles() == added  # nothing came to what is there
 
 
 def test_what_was_said_of_an_older_draft_does_not_replace_a_newer_one(simple: Observed) -> None:

@@ -6,7 +6,7 @@ from typing import Protocol
 from claude_mem.observer import local
 from claude_mem.observer.failures import UnusableReply
 from claude_mem.observer.prompts import PROMPT_VERSION, Ask, system_prompt, turn_prompt
-from claude_mem.observer.replies import parse_reply, revise
+from claude_mem.observer.replies import go_on, parse_reply, revise
 from claude_mem.types import Distillate, Turn
 
 
@@ -67,6 +67,8 @@ class ModelObserver:
         self, turn: Turn, *, continues: bool, most: int | None = None
     ) -> tuple[Distillate, Ask]:
         draft = local.distil(turn)
+        if turn.standing is not None:
+            draft = go_on(turn.standing, draft)
         text = turn_prompt(turn, draft, continues=continues, most=most)
         return draft, Ask(self._system, text)
 

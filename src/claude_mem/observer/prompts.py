@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from claude_mem.types import Distillate, Json, Observation, ToolUse, Turn
 
-PROMPT_VERSION = "1"
+PROMPT_VERSION = "2"
 
 MOST_CHARS = 48_000  # of one turn's record; about 12,000 tokens
 LONGEST_PROMPT, LONGEST_SPEECH = 6_000, 6_000
 LONGEST_INPUT, LONGEST_OUTPUT = 700, 900
+LONGEST_DRAFT = 16_000
 SHORTEST = 160  # what is left of a tool's text where a turn is too long
 HEAD_SHARE = 0.65
 TOLD_CHARS = 3_000
@@ -98,6 +99,12 @@ Project: {project}
 The same session goes on: turn {number}. What you wrote down before is kept; write down only what \
 is new."""
 
+_GROWN = """
+
+You wrote this turn down before, and then it went on. It is shown from its beginning, and the \
+draft is what you wrote, with what was added by rules. What you write now takes its place: keep \
+what still holds, and add what is new."""
+
 _TURN = """\
 {opening}
 
@@ -143,10 +150,11 @@ def system_prompt(verbosity: str) -> str:
 
 def turn_prompt(turn: Turn, draft: Distillate, *, continues: bool, most: int | None = None) -> str:
     """`continues`: the model has the session's turns before this one in its own history."""
+    opening = continuation(turn) if continues else init(turn)
     return _TURN.format(
-        opening=continuation(turn) if continues else init(turn),
+        opening=opening + (_GROWN if turn.standing is not None else ""),
         record=record_of(turn, most or MOST_CHARS),
-        draft=fenced(draft_text(draft)),
+        draft=fenced(cut(draft_text(draft), min(LONGEST_DRAFT, most or MOST_CHARS))),
         closing=_CLOSING,
     )
 

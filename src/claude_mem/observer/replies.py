@@ -378,13 +378,11 @@ def _shortened(text: str, longest: int) -> str:
 def revise(draft: Distillate, parsed: Parsed, *, observer: str, model: str,
            prompt_version: str) -> Distillate:  # fmt: skip
     """The draft with what the model said in its place; what it did not speak of stands."""
-    sources = tuple(dict.fromkeys(
-        (*draft.summary.sources, *(i for one in draft.observations for i in one.sources))
-    ))  # fmt: skip
+    sources = _sources(draft)
     if parsed.observations:
         observations = tuple(replace(one, sources=sources) for one in parsed.observations)
-    elif parsed.says_nothing_to_observe:
-        observations = ()
+    elif parsed.says_nothing_to_observe and draft.model is None:
+        observations = ()  # of a turn that went on it means that nothing came to them
     else:
         observations = draft.observations
     summary = draft.summary
@@ -406,3 +404,19 @@ def revise(draft: Distillate, parsed: Parsed, *, observer: str, model: str,
         model=model,
         prompt_version=prompt_version,
     )
+
+
+def go_on(standing: Distillate, fresh: Distillate) -> Distillate:
+    """What a model made of a turn is its draft when the turn went on; its events are more now."""
+    sources = tuple(dict.fromkeys((*_sources(standing), *_sources(fresh))))
+    return replace(
+        standing,
+        summary=replace(standing.summary, sources=sources),
+        title=fresh.title,
+        subtitle=fresh.subtitle,
+    )
+
+
+def _sources(made: Distillate) -> tuple[int, ...]:
+    ids = (*made.summary.sources, *(i for one in made.observations for i in one.sources))
+    return tuple(dict.fromkeys(ids))

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 
 from claude_mem.hook.faults import reach
 from claude_mem.store import queue
@@ -26,7 +27,10 @@ def save_distillate(
     if not queue.holds(connection, job):
         return False
     reach(b"store.before_save")
-    save_memories(connection, turn.session_db_id, turn.id, turn.prompt_number, made)
+    if made.model is None and is_revised(connection, turn.id):
+        _add_what_is_new(connection, turn, made)
+    else:
+        save_memories(connection, turn.session_db_id, turn.id, turn.prompt_number, made)
     after()
     reach(b"queue.before_acknowledge")
     queue.acknowledge(connection, job, now)
@@ -38,11 +42,20 @@ def save_memories(
     connection: sqlite3.Connection, session_db_id: int, turn_id: int, number: int, made: Distillate
 ) -> None:
     """The memories of a turn in the place of those it had."""
+    origin = _origin(connection, session_db_id, turn_id, number, made)
+    _save_summary(connection, made.summary, origin)
+    _save_observations(connection, turn_id, made.observations, origin)
+    set_titles(connection, session_db_id, made.title, made.subtitle)
+
+
+def _origin(
+    connection: sqlite3.Connection, session_db_id: int, turn_id: int, number: int, made: Distillate
+) -> dict[str, object]:
     memory_session_id = register_memory_session(connection, session_db_id)
     row = connection.execute(
         "SELECT project_id, updated_at_epoch FROM user_prompts WHERE id = ?", (turn_id,)
     ).fetchone()
-    origin = {
+    return {
         "memory_session_id": memory_session_id,
         "project_id": row["project_id"],
         "turn_id": turn_id,
@@ -53,9 +66,94 @@ def save_memories(
         "created_at": iso(row["updated_at_epoch"]),
         "created_at_epoch": row["updated_at_epoch"],
     }
-    _save_summary(connection, made.summary, origin)
-    _save_observations(connection, turn_id, made.observations, origin)
-    set_titles(connection, session_db_id, made.title, made.subtitle)
+
+
+# What a model made stands until it makes something better.
+
+
+def is_revised(connection: sqlite3.Connection, turn_id: int) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM session_summaries WHERE turn_id = ? AND model IS NOT NULL", (turn_id,)
+    ).fetchone()
+    return row is not None
+
+
+def load_revised(connection: sqlite3.Connection, turn_id: int) -> Distillate | None:
+    """What a model made of the turn, and what came to it since."""
+    row = connection.execute(
+        "SELECT * FROM session_summaries WHERE turn_id = ? AND model IS NOT NULL", (turn_id,)
+    ).fetchone()
+    if row is None:
+        return None
+    observations = connection.execute(
+        "SELECT * FROM observations WHERE turn_id = ? ORDER BY ordinal", (turn_id,)
+    ).fetchall()
+    summary = Summary(
+        **{name: row[name] for name in _SUMMARY_TEXTS},
+        files_read=_texts(row["files_read"]),
+        files_edited=_texts(row["files_edited"]),
+        sources=_sources(connection, "summary", row["id"]),
+    )
+    return Distillate(
+        summary,
+        tuple(_observation(connection, one) for one in observations),
+        observer=row["observer"],
+        model=row["model"],
+        prompt_version=row["prompt_version"],
+    )
+
+
+_SUMMARY_TEXTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+
+
+def _observation(connection: sqlite3.Connection, row: sqlite3.Row) -> Observation:
+    return Observation(
+        type=row["type"],
+        title=row["title"],
+        subtitle=row["subtitle"],
+        narrative=row["narrative"],
+        facts=_texts(row["facts"]),
+        concepts=_texts(row["concepts"]),
+        files_read=_texts(row["files_read"]),
+        files_modified=_texts(row["files_modified"]),
+        sources=_sources(connection, "observation", row["id"]),
+    )
+
+
+def _sources(connection: sqlite3.Connection, noun: str, memory_id: int) -> tuple[int, ...]:
+    rows = connection.execute(
+        f"SELECT event_id FROM {noun}_events WHERE {noun}_id = ? ORDER BY event_id", (memory_id,)
+    )
+    return tuple(row[0] for row in rows)
+
+
+def _texts(stored: str) -> tuple[str, ...]:
+    return tuple(json.loads(stored))
+
+
+def _add_what_is_new(connection: sqlite3.Connection, turn: Turn, draft: Distillate) -> None:
+    """Beside a model's memories, what the draft tells of events that came after them."""
+    last, count = connection.execute(
+        "SELECT (SELECT max(event_id) FROM (SELECT event_id FROM observation_events"
+        " JOIN observations o ON o.id = observation_id WHERE o.turn_id = ?1"
+        " AND o.model IS NOT NULL UNION ALL SELECT event_id FROM summary_events"
+        " JOIN session_summaries s ON s.id = summary_id WHERE s.turn_id = ?1)),"
+        " (SELECT count(*) FROM observations WHERE turn_id = ?1 AND model IS NOT NULL)",
+        (turn.id,),
+    ).fetchone()
+    origin = _origin(connection, turn.session_db_id, turn.id, turn.prompt_number, draft)
+    _save_observations(connection, turn.id, _since(draft, last or 0), origin, count)
+
+
+def _since(draft: Distillate, last: int) -> tuple[Observation, ...]:
+    """Its observations of later events; and the last words, where none of them tells these."""
+    late = [one for one in draft.observations if max(one.sources, default=0) > last]
+    summary = replace(draft.summary, request=None)
+    is_late = bool(summary.text) and max(summary.sources, default=0) > last
+    if is_late and not any((summary.completed or summary.text) in one.text for one in late):
+        title, _, more = summary.text.partition("\n")
+        late.append(Observation("change", title, narrative=more or None, sources=summary.sources))
+    return tuple(late)
 
 
 def _save_summary(
@@ -71,13 +169,15 @@ def _save_observations(
     turn_id: int,
     observations: tuple[Observation, ...],
     origin: dict[str, object],
+    first: int = 0,
 ) -> None:
-    for ordinal, observation in enumerate(observations):
+    for ordinal, observation in enumerate(observations, first):
         values = {"ordinal": ordinal, **observation_values(observation), **origin}
         observation_id = _upsert(connection, "observations", "turn_id, ordinal", values)
         _link(connection, "observation", observation_id, observation.sources)
     connection.execute(
-        "DELETE FROM observations WHERE turn_id = ? AND ordinal >= ?", (turn_id, len(observations))
+        "DELETE FROM observations WHERE turn_id = ? AND ordinal >= ?",
+        (turn_id, first + len(observations)),
     )
 
 

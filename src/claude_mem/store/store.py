@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -150,7 +151,9 @@ class Store(StoreReader):
                 return None
             if refinements.is_retired(connection, job.turn_id):
                 return job, None
-            return job, turns.load_turn(connection, job.turn_id)
+            turn = turns.load_turn(connection, job.turn_id)
+            standing = memories.load_revised(connection, job.turn_id)
+            return job, replace(turn, standing=standing) if turn else None
 
         return self._write(work)
 
