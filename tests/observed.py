@@ -5,6 +5,7 @@ import contextlib
 import os
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from claude_mem.config import load_settings
 from claude_mem.observer import LocalObserver
 from claude_mem.observer.apis import AnthropicModel, OpenAIModel
 from claude_mem.observer.choice import address_of, agree
-from claude_mem.observer.claude import ClaudeModel, ClaudeOptions
+from claude_mem.observer.claude import ClaudeModel, ClaudeOptions, sweep
 from claude_mem.observer.model import Model, ModelObserver
 from claude_mem.store.spending import Caps
 from claude_mem.worker.jobs import JobRunner
@@ -132,6 +133,8 @@ class Observed:
         async def run() -> T:
             refiner = Refiner(self.story.layout, self.story.store, lambda: self.story.now,
                               stored=lambda turn, made: self.stored.append(made.observer),
+                              sweep=partial(sweep, self.directory / "observer",
+                                            self.directory / "client" / ".claude"),
                               )  # fmt: skip
             try:
                 await refiner.use(ModelObserver(self.model()), self.policy)

@@ -28,7 +28,13 @@ from tests.payloads import Payload, edit, prompt, session_end, session_start, st
 from tests.real_client import Client, needs_client
 from tests.terminal import Terminal
 
-POINTS = [
+DRAFTING = [
+    "queue.after_claim",
+    "store.before_save",
+    "queue.before_acknowledge",
+    "queue.after_acknowledge",
+]
+REVISING = [
     "refine.after_claim",
     "refine.before_call",
     "refine.after_call",
@@ -36,7 +42,7 @@ POINTS = [
     "refine.before_acknowledge",
     "refine.after_acknowledge",
 ]
-KINDS = ["anthropic", pytest.param("claude", marks=needs_client)]
+KINDS = ["anthropic", "openai", pytest.param("claude", marks=needs_client)]
 
 
 def one_turn() -> list[Payload]:
@@ -62,8 +68,8 @@ def observing(home: Home) -> Iterator[Home]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("point", POINTS)
-def test_a_worker_killed_at_any_step_of_a_revision_loses_and_doubles_nothing(
+@pytest.mark.parametrize("point", [*DRAFTING, *REVISING])
+def test_a_worker_killed_at_any_step_of_a_draft_or_its_revision_loses_and_doubles_nothing(
     observing: Home, api: FakeApi, tmp_path: Path, kind: str, point: str
 ) -> None:
     home = observing
@@ -76,28 +82,44 @@ def test_a_worker_killed_at_any_step_of_a_revision_loses_and_doubles_nothing(
         assert home.hook(payload).returncode == 0
     wait_until(lambda: not marker.exists(), "the kill")
     wait_until(lambda: not is_held(home.layout), "the death")
-    assert len(observers(home)) == 1  # the draft, or what took its place
+    pids = client_pids(home.layout.root)
+    wait_until(lambda: not any(map(is_alive, pids)), "the end of the clients")
+    if point in REVISING:
+        assert len(observers(home)) == 1  # the draft, or what took its place
     home.hook(session_end())
     wait_until(lambda: refined(home), "the revision")
+    assert_revised_once(home, kind)
+    # The clients that were killed left nothing behind either.
+    wait_until(lambda: not {*pids} & {*client_pids(home.layout.root)}, "the end of their names")
+
+
+def assert_revised_once(home: Home, kind: str) -> None:
     assert observers(home) == [kind]
-    titles = [row["title"] for row in home.rows("SELECT title FROM observations")]
-    assert titles == ["About topic-one"]
+    found = home.rows("SELECT title, observer FROM observations")
+    assert found == [{"title": "About topic-one", "observer": kind}]
+    assert home.rows("SELECT * FROM refinements") == []
 
 
-@needs_client
-def test_a_killed_worker_takes_its_clients_with_it(observing: Home, api: FakeApi) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_worker_killed_while_a_model_thinks_takes_its_clients_with_it(
+    observing: Home, api: FakeApi, kind: str
+) -> None:
     hold = threading.Event()
+    api.otherwise = by_topic
     api.say(says("never", hold=hold))
-    use(observing, api, "claude")
+    use(observing, api, kind)
     for payload in one_turn():
         observing.hook(payload)
     wait_until(lambda: any(map(for_observer, api.requests)), "the call")
-    (pid,) = client_pids(observing.layout.root)
-    assert is_alive(pid)
+    pids = client_pids(observing.layout.root)
+    assert len(pids) == (kind == "claude") and all(map(is_alive, pids))
     observing.kill_worker()
-    wait_until(lambda: not is_alive(pid), "the end of the client")
+    wait_until(lambda: not any(map(is_alive, pids)), "the end of the client")
     hold.set()
     assert observers(observing) == ["local"]
+    observing.hook(session_end())
+    wait_until(lambda: refined(observing), "the revision")
+    assert_revised_once(observing, kind)
 
 
 @needs_client

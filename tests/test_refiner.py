@@ -737,6 +737,61 @@ def test_transcripts_of_the_observer_are_deleted_with_the_session(
     assert row == {"provider": None, "provider_session_id": None}
 
 
+def transcripts_of(observed: Observed) -> list[str]:
+    return [path.stem for path in observed.directory.rglob("client/.claude/projects/*/*.jsonl")]
+
+
+@pytest.mark.parametrize("fault", ["a refused call", "a fresh start"])
+def test_a_conversation_that_is_given_up_leaves_no_transcript(
+    story: Story, api: FakeApi, fault: str
+) -> None:
+    if bundled_client() is None:
+        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
+    observed = Observed(story, api, "claude")
+    api.otherwise = by_topic
+    if fault == "a refused call":
+        api.say(says("invalid x-api-key", status=401))
+    else:
+        api.say(says("prompt is too long", status=400))
+    observed.tell(*ONE_TURN)
+
+    async def tidy(refiner: Refiner) -> None:
+        await refiner.run_due()
+        await refiner.clean_up()  # as the worker does when it has nothing else to do
+
+    observed.with_refiner(tidy)
+    known = [row["provider_session_id"] for row in observed.rows("SELECT * FROM sdk_sessions")]
+    assert transcripts_of(observed) == ([] if fault == "a refused call" else known)
+
+
+@pytest.mark.parametrize("after", ["local", "openai"])
+def test_transcripts_are_deleted_also_where_another_observer_is_used_by_then(
+    story: Story, api: FakeApi, after: str
+) -> None:
+    if bundled_client() is None:
+        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
+    observed = Observed(story, api, "claude")
+    api.otherwise = by_topic
+    observed.tell(*ONE_TURN)
+    observed.refine()
+    assert len(transcripts_of(observed)) == 1
+    if after == "openai":  # a conversation is dropped with its provider
+        observed.kind = after
+        observed.refine()
+        assert transcripts_of(observed) == []
+        return
+
+    async def local(refiner: Refiner) -> None:
+        await refiner.use(None, observed.policy)
+        assert len(transcripts_of(observed)) == 1  # it may be gone on with
+        story.tell(session_end())
+        await asyncio.to_thread(observed.draft)
+        await refiner.clean_up()
+
+    observed.with_refiner(local)
+    assert transcripts_of(observed) == []
+
+
 def test_few_clients_are_open_at_once_and_none_when_idle(story: Story, api: FakeApi) -> None:
     if bundled_client() is None:
         pytest.skip("claude-agent-sdk has no wheel with the client for this platform")

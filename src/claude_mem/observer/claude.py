@@ -125,14 +125,10 @@ class ClaudeModel:
             await client.close()
 
     def sweep(self, known: set[str]) -> None:
-        """Deletes transcripts of ours that no session will resume."""
-        open_now = {client.session_id for client in self._live.values()}
-        for directory in self._own_transcripts():
-            for path in directory.glob("*.jsonl"):
-                if path.stem not in known and path.stem not in open_now:
-                    path.unlink(missing_ok=True)
-            with suppress(OSError):
-                directory.rmdir()  # only when it is empty
+        open_now = {client.session_id for client in self._live.values() if client.session_id}
+        sweep_transcripts(self._options.directory, self._options.config_dir, known | open_now)
+        if not self._live and not self._closing:
+            forget_dead_clients(self._options.directory)
 
     async def close(self) -> None:
         clients, self._live = list(self._live.values()), OrderedDict()
@@ -162,16 +158,42 @@ class ClaudeModel:
     def _has_transcript(self, provider_session_id: str) -> bool:
         return bool(_ID.match(provider_session_id)) and any(
             (directory / f"{provider_session_id}.jsonl").is_file()
-            for directory in self._own_transcripts()
+            for directory in _transcripts(self._options.directory, self._options.config_dir)
         )
 
-    def _own_transcripts(self) -> list[Path]:
-        """Where the client keeps what was said in our directory, and in no other."""
-        slug = re.sub(r"[^a-zA-Z0-9]", "-", str(self._options.directory.resolve()))
-        projects = self._options.config_dir / "projects"
-        if len(slug) <= LONGEST_SLUG:
-            return [projects / slug] if (projects / slug).is_dir() else []
-        return [path for path in projects.glob(f"{slug[:LONGEST_SLUG]}-*") if path.is_dir()]
+
+# What clients leave behind: swept also where another observer is used by now.
+
+
+def sweep(directory: Path, config_dir: Path, known: set[str]) -> None:
+    """While no client runs."""
+    sweep_transcripts(directory, config_dir, known)
+    forget_dead_clients(directory)
+
+
+def sweep_transcripts(directory: Path, config_dir: Path, known: set[str]) -> None:
+    """Deletes those of ours that no session will resume."""
+    for kept_in in _transcripts(directory, config_dir):
+        for path in kept_in.glob("*.jsonl"):
+            if path.stem not in known:
+                path.unlink(missing_ok=True)
+        with suppress(OSError):
+            kept_in.rmdir()  # only when it is empty
+
+
+def forget_dead_clients(directory: Path) -> None:
+    """Those that were killed with their worker could not say that they are gone."""
+    for path in directory.glob("client-*"):
+        path.unlink(missing_ok=True)
+
+
+def _transcripts(directory: Path, config_dir: Path) -> list[Path]:
+    """Where the client keeps what was said in our directory, and in no other."""
+    slug = re.sub(r"[^a-zA-Z0-9]", "-", str(directory.resolve()))
+    projects = config_dir / "projects"
+    if len(slug) <= LONGEST_SLUG:
+        return [projects / slug] if (projects / slug).is_dir() else []
+    return [path for path in projects.glob(f"{slug[:LONGEST_SLUG]}-*") if path.is_dir()]
 
 
 @dataclass(slots=True)

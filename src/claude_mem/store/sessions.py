@@ -160,6 +160,14 @@ def drop_provider_session(connection: sqlite3.Connection, session_db_id: int) ->
     )
 
 
+def drop_other_provider_sessions(connection: sqlite3.Connection, provider: str) -> None:
+    connection.execute(
+        "UPDATE sdk_sessions SET provider = NULL, provider_session_id = NULL"
+        " WHERE provider IS NOT NULL AND provider <> ?",
+        (provider,),
+    )
+
+
 def provider_session_to_resume(
     connection: sqlite3.Connection, session_db_id: int, provider: str
 ) -> str | None:

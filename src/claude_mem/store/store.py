@@ -261,6 +261,9 @@ class Store(StoreReader):
     def drop_provider_session(self, session_db_id: int) -> "Future[None]":
         return self._write(lambda c: sessions.drop_provider_session(c, session_db_id))
 
+    def drop_other_provider_sessions(self, provider: str) -> "Future[None]":
+        return self._write(lambda c: sessions.drop_other_provider_sessions(c, provider))
+
     def drop_finished_provider_sessions(self) -> "Future[list[int]]":
         return self._write(refinements.drop_finished_provider_sessions)
 

@@ -17,6 +17,7 @@ from typing import Protocol
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.hook.faults import reach
+from claude_mem.observer.claude import ClaudeModel
 from claude_mem.observer.failures import (
     LostSession,
     NotAllowed,
@@ -78,9 +79,12 @@ class Refiner:
         stored: Stored | None = None,
         woken: Callable[[], None] = lambda: None,
         redact: Redact = lambda text: text,
+        sweep: Callable[[set[str]], None] = lambda known: None,
     ) -> None:
         self._layout, self._store, self._clock = layout, store, clock
         self._stored, self._woken, self._redact = stored, woken, redact
+        self._sweep = sweep  # what Claude Code left, where another is used now
+        self._is_tidy = False  # no conversation was given up since the last sweep
         self._observer: ModelObserver | None = None
         self._policy = Policy(Caps(0, 0))
         self._running: dict[asyncio.Task[None], int] = {}
@@ -99,6 +103,8 @@ class Refiner:
             await before.model.close()
         if observer is None and not policy.upgrades:
             await asyncio.wrap_future(self._store.keep_all_drafts("no model is used now"))
+        if observer is not None:  # a conversation with another provider is not gone on with
+            await asyncio.wrap_future(self._store.drop_other_provider_sessions(observer.name))
         self._observer = observer
         await self.clean_up(thoroughly=True)
 
@@ -146,17 +152,22 @@ class Refiner:
 
     async def clean_up(self, *, thoroughly: bool = False) -> None:
         """Ends conversations of sessions that are over, and deletes what is left of them."""
-        if not thoroughly and not self._store.has_finished_provider_session():
+        nothing_to_sweep = self._is_tidy or bool(self._running)
+        if nothing_to_sweep and not thoroughly and not self._store.has_finished_provider_session():
             return
+        self._is_tidy = False
         ended = await asyncio.wrap_future(self._store.drop_finished_provider_sessions())
-        if self._observer is None:
-            return
-        model = self._observer.model
-        for session in ended:
-            if session not in self._running.values():
+        model = self._observer.model if self._observer is not None else None
+        if model is not None:
+            for session in ended:
                 await model.end(session)
-        if not self._running:  # a conversation that has just begun is not yet known by its name
+        if self._running:  # a conversation that has just begun is not yet known by its name
+            return
+        if model is not None:
             model.sweep(self._store.provider_sessions(model.name))
+        if model is None or model.name != ClaudeModel.name:
+            self._sweep(self._store.provider_sessions(ClaudeModel.name))
+        self._is_tidy = True
 
     def _start(self, job: Job, turn: Turn, observer: ModelObserver) -> None:
         task = asyncio.create_task(self._refine(job, turn, observer))
@@ -182,12 +193,14 @@ class Refiner:
                 return
             await self._attempt(job, turn, observer)
         except asyncio.CancelledError:
+            self._is_tidy = False
             await self._let_go(job, observer.name)
             raise
         except sqlite3.OperationalError:
             await self._let_go(job, observer.name)
             raise  # the disk or the file, not the turn
         except ObserverError as error:
+            self._is_tidy = False
             await self._after_failure(job, turn, observer.name, error)
         except Exception as error:
             log.exception("turn %d, %s", turn.id, observer.name)
@@ -216,6 +229,7 @@ class Refiner:
                 log.info("turn %d, %s: %s; begun afresh", turn.id, name, error)
                 await observer.model.end(session)
                 await asyncio.wrap_future(self._store.drop_provider_session(session))
+                self._is_tidy = False
                 if most is SHORTER[-1]:
                     raise Refused(str(error)) from None
                 continue
@@ -280,6 +294,7 @@ class Refiner:
 
     async def _remember_conversation(self, turn: Turn, name: str, reply: Reply) -> None:
         if reply.provider_session_id is None:
+            self._is_tidy = self._is_tidy and name != ClaudeModel.name
             await asyncio.wrap_future(self._store.drop_provider_session(turn.session_db_id))
         else:
             await asyncio.wrap_future(

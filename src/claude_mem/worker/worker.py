@@ -7,6 +7,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 from claude_mem import __version__
@@ -15,7 +16,8 @@ from claude_mem.hook import trouble
 from claude_mem.index import full_text
 from claude_mem.index.meaning import open_meaning
 from claude_mem.observer import LocalObserver
-from claude_mem.observer.choice import Choice, choose
+from claude_mem.observer.choice import Choice, choose, client_config_dir
+from claude_mem.observer.claude import sweep
 from claude_mem.privacy import Redactor
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
@@ -88,6 +90,7 @@ class Worker:
             stored=self._remembered,
             woken=self.wake,
             redact=self.reader.redactor.redact,
+            sweep=partial(sweep, settings.layout.observer, client_config_dir(os.environ)),
         )
         self.choice = Choice("local", "the worker is starting")
         self.housekeeping = Housekeeping(settings, store)
