@@ -1,11 +1,13 @@
 """What a model would be asked for on real sessions, against one request per tool use.
 
-    python -m bench.observer --sessions DIR --questions FILE
+    python bench/observer.py --sessions DIR --questions FILE
 
 DIR holds transcripts as the client writes them; FILE a JSON object per line with `session_id`,
 `question` and `answer_terms`. The sessions of the questions are read into turns, each becomes the
 one request that the observer would make, and beside it stand the requests that an observer makes
 which asks at every tool use, with the same prompts and the same cuts. No model is asked.
+A client that keeps a conversation sends all of it again with each request: that is told too, for
+both, begun afresh after as many tokens.
 """
 
 import argparse
@@ -14,11 +16,16 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
+
 from bench.transcripts import Question, _questions
+from claude_mem.observer.claude import FRESH_AFTER_TOKENS
 from claude_mem.observer.local import distil
 from claude_mem.observer.prompts import (
     Ask,
     _tool,
+    continuation,
+    draft_text,
     estimate,
     init,
     system_prompt,
@@ -47,6 +54,18 @@ class Cost:
         self.tokens += tokens
 
 
+class Conversation:
+    """The input of requests that are sent with all that was said before them."""
+
+    def __init__(self, cost: Cost, system: str) -> None:
+        self._cost, self._system, self._said = cost, estimate(system), 0
+
+    def say(self, text: str, answer: int) -> None:
+        sent = self._system + self._said + estimate(text)
+        self._cost.add(sent)
+        self._said = 0 if sent > FRESH_AFTER_TOKENS else sent - self._system + answer
+
+
 def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--sessions", type=Path, required=True)
@@ -57,26 +76,27 @@ def main() -> int:
     wanted = {question.session_id for question in questions}
     files = [path for path in find_transcripts([given.sessions]) if path.stem in wanted]
     system = system_prompt(given.verbosity)
-    by_turn, by_tool, continued, after_each = Cost(), Cost(), Cost(), Cost()
+    by_turn, by_tool, talk_by_turn, talk_by_tool = Cost(), Cost(), Cost(), Cost()
     bodies: dict[str, list[str]] = {}
     for path in files:
-        for turn in turns_of(path):
+        turns, tools_told = Conversation(talk_by_turn, system), Conversation(talk_by_tool, system)
+        for number, turn in enumerate(turns_of(path)):
             tools = [event for event in turn.events if event.tool_name]
             draft = distil(turn)
             body = turn_prompt(turn, draft, continues=False)
             bodies.setdefault(path.stem, []).append(body)
             by_turn.add(Ask(system, body).input_tokens)
-            continued.add(Ask(system, turn_prompt(turn, draft, continues=True)).input_tokens)
-            for event in tools:
+            # An answer is about as long as the draft; of a tool use, as its share of that.
+            answer = estimate(draft_text(draft))
+            turns.say(turn_prompt(turn, draft, continues=number > 0), answer)
+            for place, event in enumerate(tools):
                 by_tool.add(Ask(system, f"{init(turn)}\n{_tool(event, 1.0)}").input_tokens)
-            # The same, with the conversation that a running session sends along each time.
-            history = 0
-            for event in tools:
-                history += estimate(_tool(event, 1.0))
-                after_each.add(estimate(system) + history)
+                first = number == place == 0
+                opening = init(turn) if first else continuation(turn)
+                tools_told.say(f"{opening}\n{_tool(event, 1.0)}", answer // len(tools))
     held = [question for question in questions if _holds(bodies, question)]
     whole = [question for question in questions if _holds(bodies, question, in_one=True)]
-    _report(len(files), by_turn, by_tool, continued, after_each)
+    _report(len(files), by_turn, by_tool, talk_by_turn, talk_by_tool)
     print(f"answer terms in the bodies of their session: {len(held)} of {len(questions)} questions "
           f"({len(whole)} in one body; target at least {ANSWERABLE})")  # fmt: skip
     good = (
@@ -87,17 +107,17 @@ def main() -> int:
     return 0 if good else 1
 
 
-def _report(sessions: int, by_turn: Cost, by_tool: Cost, continued: Cost, each: Cost) -> None:
+def _report(sessions: int, by_turn: Cost, by_tool: Cost, turns: Cost, tools: Cost) -> None:
     print(f"{sessions} sessions, {by_turn.requests} turns, {by_tool.requests} tool uses")
     print(f"one request per turn: {by_turn.requests} requests, {by_turn.tokens} input tokens; "
-          f"in a conversation {continued.tokens} new ones")  # fmt: skip
+          f"in a conversation {turns.tokens}")  # fmt: skip
     print(f"one request per tool use: {by_tool.requests} requests, {by_tool.tokens} input tokens; "
-          f"with the turn's history sent again {each.tokens}")  # fmt: skip
+          f"in a conversation {tools.tokens}")  # fmt: skip
     requests = by_turn.requests / max(1, by_tool.requests)
     tokens = by_turn.tokens / max(1, by_tool.tokens)
     print(f"requests {requests:.3f} (target at most {1 / FEWER_REQUESTS:.3f}), "
           f"input tokens {tokens:.3f} (target at most {1 / FEWER_TOKENS:.3f}), "
-          f"against the history sent again {by_turn.tokens / max(1, each.tokens):.3f}")  # fmt: skip
+          f"in a conversation {turns.tokens / max(1, tools.tokens):.3f}")  # fmt: skip
 
 
 def turns_of(path: Path) -> list[Turn]:
