@@ -25,6 +25,7 @@ class Reply:
     when: Callable[[Body], bool] | None = None
     hold: threading.Event | None = None  # answers only once this is set
     headers: tuple[tuple[str, str], ...] = ()
+    is_full: bool = False  # the answer is as long as it may be
     cut: bool = False  # the connection ends in the middle of the answer
 
     def fits(self, body: Body) -> bool:
@@ -168,7 +169,8 @@ def _message(body: Body, reply: Reply) -> Body:
         "role": "assistant",
         "model": body.get("model", "fake"),
         "content": content,
-        "stop_reason": "tool_use" if reply.tools else "end_turn",
+        "stop_reason": ("tool_use" if reply.tools else
+                        "max_tokens" if reply.is_full else "end_turn"),
         "stop_sequence": None,
         "usage": {"input_tokens": 50, "output_tokens": 10, "cache_creation_input_tokens": 0,
                   "cache_read_input_tokens": 0},
@@ -180,7 +182,7 @@ def _completion(body: Body, reply: Reply) -> Body:
         "id": f"chatcmpl-{next(_numbers):020d}",
         "object": "chat.completion",
         "model": body.get("model", "fake"),
-        "choices": [{"index": 0, "finish_reason": "stop",
+        "choices": [{"index": 0, "finish_reason": "length" if reply.is_full else "stop",
                      "message": {"role": "assistant", "content": reply.text}}],
         "usage": {"prompt_tokens": 50, "completion_tokens": 10, "total_tokens": 60},
     }  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.observer.prompts import PROMPT_VERSION
+from claude_mem.observer.prompts import PROMPT_VERSION, REPLY_TOKENS
 from claude_mem.store.refinements import LEASE_MS
 from claude_mem.store.spending import Caps
 from claude_mem.worker import refiner as refiner_module
@@ -616,6 +616,70 @@ def test_a_request_is_charged_before_it_is_made_and_corrected_after_it(simple: O
     assert spent[0]["requests"] == 1 and spent[0]["tokens"] > 4096
     assert simple.story.store.spent_today(simple.story.now) == {"requests": 1, "tokens": 60}
     assert simple.story.store.spent_today(simple.story.now + DAY)["requests"] == 0
+
+
+def test_a_conversation_is_charged_with_what_it_sends_again(story: Story, api: FakeApi) -> None:
+    if bundled_client() is None:
+        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
+    observed = Observed(story, api, "claude")
+    api.otherwise = by_topic
+
+    async def look(refiner: Refiner) -> int:
+        """How much the call that runs is charged with, beyond what it says itself."""
+        before = story.store.spent_today(story.now)["tokens"]
+        asked, hold = observed.asked(), threading.Event()
+        api.say(says(answer("Held"), hold=hold))
+        await refiner.start_due()
+        await _until(lambda: observed.asked() == asked + 1)
+        charged = story.store.spent_today(story.now)["tokens"] - before
+        hold.set()
+        await refiner.run_due()
+        body = api.requests[-1]
+        said = str(body["system"][-1]["text"]) + last_message(body)
+        return charged - len(said) // 4 - REPLY_TOKENS
+
+    observed.tell(prompt("topic-x1", prompt_id="p1"), stop("Done.", prompt_id="p1"))
+    assert abs(observed.with_refiner(look)) < 500
+    observed.tell(prompt("topic-x2", prompt_id="p2"), stop("Done.", prompt_id="p2"))
+    assert observed.with_refiner(look) > 500  # resumed: its transcript
+    assert story.store.spent_today(story.now) == {"requests": 2, "tokens": 120}
+
+
+def test_what_a_client_asks_for_by_itself_is_counted(story: Story, api: FakeApi) -> None:
+    if bundled_client() is None:
+        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
+    observed = Observed(story, api, "claude")
+    begun, ended = answer("In two pieces").split("two ", 1)
+    api.say(says(f"{begun}two ", is_full=True), says(ended))
+    observed.tell(*ONE_TURN)
+    observed.refine()
+    assert observed.titles() == ["In two pieces"]
+    assert observed.asked() == 2
+    assert story.store.spent_today(story.now) == {"requests": 2, "tokens": 120}
+
+
+def test_an_answer_that_never_ends_is_stored_as_far_as_it_goes(observed: Observed) -> None:
+    observed.api.otherwise = lambda body: Reply("<observation><title>Cut</title>", is_full=True)
+    observed.tell(*ONE_TURN)
+    observed.refine()
+    assert observed.observers() == [observed.kind]
+    assert set(observed.titles()) == {"Cut"}
+    spent = observed.story.store.spent_today(observed.story.now)
+    assert spent["requests"] == observed.asked() <= 4
+
+
+def test_a_client_is_told_to_answer_briefly_and_not_to_think(story: Story, api: FakeApi) -> None:
+    """Of an answer that may be 32,000 tokens long, most would be thought, at the person's cost."""
+    if bundled_client() is None:
+        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
+    observed = Observed(story, api, "claude")
+    api.otherwise = by_topic
+    observed.tell(*ONE_TURN)
+    observed.refine()
+    (body,) = api.requests
+    assert body["max_tokens"] == REPLY_TOKENS
+    assert body.get("thinking", {"type": "disabled"}) == {"type": "disabled"}
+    assert body["tools"] == []
 
 
 def test_failed_requests_count_too(simple: Observed) -> None:

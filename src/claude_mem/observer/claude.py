@@ -36,7 +36,7 @@ from claude_mem.observer.failures import (
     failure_of,
 )
 from claude_mem.observer.model import Reply
-from claude_mem.observer.prompts import Ask
+from claude_mem.observer.prompts import CHARS_PER_TOKEN, REPLY_TOKENS, Ask
 
 log = logging.getLogger("claude_mem.claude")
 
@@ -119,6 +119,15 @@ class ClaudeModel:
         client = self._live.get(session)
         return client is not None and not client.is_over
 
+    def carries(self, session: int, resume: str | None) -> int:
+        client = self._live.get(session)
+        if client is not None and not client.is_over:
+            return client.tokens
+        if resume is None or not _ID.match(resume):
+            return 0
+        paths = (kept_in / f"{resume}.jsonl" for kept_in in self._transcripts())
+        return sum(path.stat().st_size // CHARS_PER_TOKEN for path in paths if path.is_file())
+
     async def end(self, session: int) -> None:
         client = self._live.pop(session, None)
         if client is not None:
@@ -157,9 +166,11 @@ class ClaudeModel:
 
     def _has_transcript(self, provider_session_id: str) -> bool:
         return bool(_ID.match(provider_session_id)) and any(
-            (directory / f"{provider_session_id}.jsonl").is_file()
-            for directory in _transcripts(self._options.directory, self._options.config_dir)
+            (kept_in / f"{provider_session_id}.jsonl").is_file() for kept_in in self._transcripts()
         )
+
+    def _transcripts(self) -> list[Path]:
+        return _transcripts(self._options.directory, self._options.config_dir)
 
 
 # What clients leave behind: swept also where another observer is used by now.
@@ -318,6 +329,9 @@ class _Client:
                 **options.environment,
                 GUARD: "1",
                 "CLAUDE_CODE_MAX_RETRIES": "0",  # we count what is asked, and when it is again
+                # Left to itself it asks for 32,000 tokens, and thinks as long as that.
+                "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(REPLY_TOKENS),
+                "MAX_THINKING_TOKENS": "0",
                 "CLAUDE_AGENT_SDK_SKIP_VERSION_CHECK": "1",
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
                 leash.PARENT: str(os.getpid()),
@@ -332,19 +346,24 @@ class _Client:
 
         texts: list[str] = []
         model, session_id = self._options.model, None
+        error: str | None = None
         async for message in client.receive_response():
             if isinstance(message, SystemMessage) and message.subtype == "init":
                 session_id = message.data.get("session_id") or session_id
+            elif isinstance(message, AssistantMessage) and message.error:
+                error = message.error  # told in the client's own words, not the model's
             elif isinstance(message, AssistantMessage):
                 model = message.model or model
                 texts += [block.text for block in message.content if isinstance(block, TextBlock)]
             elif isinstance(message, ResultMessage):
                 session_id = session_id or message.session_id
                 said = message.result or "".join(texts)
-                if message.is_error:
+                is_cut = error == "max_output_tokens" and bool(texts)
+                if message.is_error and not is_cut:
                     raise _api_failure(message.api_error_status, said, message.errors)
                 self.tokens, self.session_id = _tokens(message.usage) or 0, session_id
-                return Reply("".join(texts) or said, model, self.tokens or None, session_id)
+                return Reply("".join(texts) or said, model, self.tokens or None, session_id,
+                             max(1, message.num_turns))  # fmt: skip
         raise Transient("the client ended without a result")
 
 

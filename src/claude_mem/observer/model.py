@@ -16,6 +16,7 @@ class Reply:
     model: str
     tokens: int | None = None  # sent and answered together, where the provider says it
     provider_session_id: str | None = None  # what it needs to go on
+    requests: int = 1  # that it took: a client may ask again by itself
 
 
 class Model(Protocol):
@@ -27,6 +28,10 @@ class Model(Protocol):
 
     def knows(self, session: int) -> bool:
         """Whether it has this session's turns before in a conversation that is still open."""
+        ...
+
+    def carries(self, session: int, resume: str | None) -> int:
+        """How many tokens of a conversation so far are sent along, about."""
         ...
 
     async def end(self, session: int) -> None:
@@ -45,6 +50,9 @@ class Stateless:
 
     def knows(self, session: int) -> bool:
         return False
+
+    def carries(self, session: int, resume: str | None) -> int:
+        return 0
 
     async def end(self, session: int) -> None:
         pass

@@ -78,10 +78,10 @@ def _charge(
 
 
 def settle(
-    connection: sqlite3.Connection, observer: str, charged: int, used: int, now: int
+    connection: sqlite3.Connection, observer: str, charged: int, used: int, requests: int, now: int
 ) -> None:
-    """The answer says what it really took."""
-    _charge(connection, observer, now, requests=0, tokens=used - charged)
+    """The answer says what it really took; one request is charged already."""
+    _charge(connection, observer, now, requests=requests - 1, tokens=used - charged)
 
 
 def spent_today(connection: sqlite3.Connection, now: int) -> dict[str, int]:

@@ -190,8 +190,12 @@ class Store(StoreReader):
             lambda c: spending.ask_permission(c, observer, tokens, caps, self._clock())
         )
 
-    def settle_charge(self, observer: str, charged: int, used: int) -> "Future[None]":
-        return self._write(lambda c: spending.settle(c, observer, charged, used, self._clock()))
+    def settle_charge(
+        self, observer: str, charged: int, used: int, requests: int = 1
+    ) -> "Future[None]":
+        return self._write(
+            lambda c: spending.settle(c, observer, charged, used, requests, self._clock())
+        )
 
     def open_breaker(
         self, observer: str, reason: str, until_ms: int, *, lasting: bool

@@ -221,7 +221,8 @@ class Refiner:
             known = observer.model.knows(session)
             continues = known or resume is not None
             draft, ask = observer.prepare(turn, continues=continues, most=most)
-            if not await self._may_ask(job, name, ask):
+            charge = ask.tokens + observer.model.carries(session, resume)
+            if not await self._may_ask(job, name, charge):
                 return
             try:
                 reply = await self._call(job, observer, ask, session, None if known else resume)
@@ -235,11 +236,12 @@ class Refiner:
                 continue
             if reply is None:
                 return  # the lease was lost
-            await self._answered(job, turn, observer, ask, draft, reply)
+            await self._settle(name, charge, reply)
+            await self._answered(job, turn, observer, draft, reply)
             return
 
-    async def _may_ask(self, job: Job, name: str, ask: Ask) -> bool:
-        asking = self._store.ask_permission(name, ask.tokens, self._policy.caps)
+    async def _may_ask(self, job: Job, name: str, charge: int) -> bool:
+        asking = self._store.ask_permission(name, charge, self._policy.caps)
         permission = await asyncio.wrap_future(asking)
         if permission.granted:
             return True
@@ -272,13 +274,10 @@ class Refiner:
         return task.result()
 
     async def _answered(
-        self, job: Job, turn: Turn, observer: ModelObserver, ask: Ask, draft: Distillate,
-        reply: Reply,
-    ) -> None:  # fmt: skip
+        self, job: Job, turn: Turn, observer: ModelObserver, draft: Distillate, reply: Reply
+    ) -> None:
         name = observer.name
         await asyncio.wrap_future(self._store.close_breaker(name))
-        if reply.tokens is not None:
-            await asyncio.wrap_future(self._store.settle_charge(name, ask.tokens, reply.tokens))
         await self._remember_conversation(turn, name, reply)
         # Megabytes take seconds: not in the loop, where hooks wait for an answer.
         made, beside = await asyncio.to_thread(self._read, observer, draft, reply)
@@ -286,6 +285,11 @@ class Refiner:
         saved = await asyncio.wrap_future(saving)
         if saved and self._stored is not None:
             self._stored(turn, made)
+
+    async def _settle(self, name: str, charge: int, reply: Reply) -> None:
+        used = charge if reply.tokens is None else reply.tokens
+        settled = self._store.settle_charge(name, charge, used, reply.requests)
+        await asyncio.wrap_future(settled)
 
     def _read(
         self, observer: ModelObserver, draft: Distillate, reply: Reply
