@@ -27,6 +27,7 @@ from tests.observed import (
     children,
     client_pids,
     for_observer,
+    is_alive,
     last_message,
     policy,
     says,
@@ -473,6 +474,56 @@ def test_deleting_a_session_ends_its_call_at_once(observed: Observed) -> None:
     hold.set()
     assert observed.observers() == ["local"]
     assert observed.rows("SELECT status FROM refinements") == [{"status": "held"}]
+
+
+@pytest.mark.parametrize("moment", ["at once", "when its client runs", "when it is asked"])
+def test_a_call_that_is_cancelled_at_any_moment_leaves_nothing_running(
+    story: Story, api: FakeApi, moment: str
+) -> None:
+    if bundled_client() is None:
+        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
+    observed = Observed(story, api, "claude")
+    hold = threading.Event()
+    api.say(says("never", hold=hold))
+    observed.tell(*ONE_TURN)
+    happened = {
+        "at once": lambda: True,
+        "when its client runs": lambda: client_pids(observed.directory),
+        "when it is asked": lambda: observed.asked() == 1,
+    }[moment]
+
+    async def cancel(refiner: Refiner) -> None:
+        await refiner.start_due()
+        await _until(happened)
+        await refiner.cancel_session(story.session_db_id(), 30.0)
+        assert not refiner._running
+        await _until(lambda: client_pids(observed.directory) == [])
+
+    observed.with_refiner(cancel)
+    hold.set()
+    assert children() == []
+    assert observed.observers() == ["local"]
+
+
+def test_who_deletes_a_session_does_not_wait_for_a_client_that_hangs(
+    story: Story, api: FakeApi
+) -> None:
+    if bundled_client() is None:
+        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
+    observed = Observed(story, api, "claude")
+    api.otherwise = by_topic
+    observed.tell(*ONE_TURN)
+
+    async def delete(refiner: Refiner) -> None:
+        await refiner.run_due()
+        (pid,) = client_pids(observed.directory)
+        os.kill(pid, signal.SIGSTOP)  # deaf, but not to the last signal
+        await refiner.cancel_session(story.session_db_id(), 0.0)
+        assert is_alive(pid)
+        await _until(lambda: not is_alive(pid))
+
+    observed.with_refiner(delete)
+    assert children() == []
 
 
 # How often, and when

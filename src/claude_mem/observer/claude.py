@@ -129,9 +129,9 @@ class ClaudeModel:
         return sum(path.stat().st_size // CHARS_PER_TOKEN for path in paths if path.is_file())
 
     async def end(self, session: int) -> None:
-        client = self._live.pop(session, None)
-        if client is not None:
-            await client.close()
+        client = self._live.get(session)
+        if client is not None:  # it closes also where nobody waits so long
+            await asyncio.wait([self._retire(session, client)])
 
     def sweep(self, known: set[str]) -> None:
         open_now = {client.session_id for client in self._live.values() if client.session_id}
@@ -147,12 +147,13 @@ class ClaudeModel:
         if self._live.get(session) is client and not client.is_busy:
             self._retire(session, client)
 
-    def _retire(self, session: int, client: "_Client") -> None:
+    def _retire(self, session: int, client: "_Client") -> "asyncio.Task[None]":
         if self._live.get(session) is client:
             del self._live[session]
         task = asyncio.get_running_loop().create_task(client.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+        return task
 
     async def _make_room(self) -> None:
         """Closes the one that was not used for longest; the busy ones are never more than fit."""

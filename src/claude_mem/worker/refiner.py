@@ -11,6 +11,7 @@ import os
 import random
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -141,9 +142,13 @@ class Refiner:
         return done
 
     async def cancel_session(self, session_db_id: int, seconds: float) -> None:
+        """Waits no longer than that; a client that does not end by itself is killed later."""
+        until = asyncio.get_running_loop().time() + seconds
         await self._cancel([t for t, s in self._running.items() if s == session_db_id], seconds)
         if self._observer is not None:
-            await self._observer.model.end(session_db_id)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    await self._observer.model.end(session_db_id)
 
     def next_due(self) -> int | None:
         """What is due already waits for something that wakes the worker by itself."""
