@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import formatdate
@@ -129,6 +130,14 @@ def test_a_client_without_a_status_is_understood_by_its_words(
     said: str, kind: type[ObserverError]
 ) -> None:
     assert type(failure_in_words(said)) is kind
+
+
+def test_a_client_says_when_its_limit_is_over() -> None:
+    soon = int(time.time()) + 7200
+    found = failure_in_words(f"Claude AI usage limit reached|{soon}")
+    assert found.retry_after is not None and 0 < found.retry_after <= 7200
+    assert failure_in_words("Claude AI usage limit reached|1760000000").retry_after == 0
+    assert failure_in_words("Claude AI usage limit reached").retry_after is None
 
 
 def test_retry_after_is_a_number_or_a_date() -> None:

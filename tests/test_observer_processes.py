@@ -280,6 +280,23 @@ def test_the_key_is_never_shown_logged_or_stored(home: Home, api: FakeApi) -> No
         assert b"sk-never-to-be-seen" not in data, path
 
 
+def test_answers_that_were_kept_can_be_looked_at(home: Home, api: FakeApi) -> None:
+    assert home.command("observer", "--answers").stdout == "no answer is kept\n"
+    api.say(says("nothing in \x1b[31mthat form"), says("Sure! " + answer("The lamp blinks")))
+    use(home, api, "openai")
+    for number in (1, 2):
+        for payload in (prompt(prompt_id=f"p{number}"), stop(prompt_id=f"p{number}")):
+            home.hook(payload)
+        wait_until(lambda: refined(home), "the end")
+    shown = home.command("observer", "--answers").stdout
+    assert "turn 1: openai: an answer without a memory\nnothing in [31mthat form\n" in shown
+    assert "turn 2: it says more than the memories hold\nSure! <observation>" in shown
+    kept = json.loads(home.command("observer", "--answers", "--json").stdout)
+    assert [one["turn"] for one in kept] == [2, 1]
+    state = json.loads(home.command("observer", "--json").stdout)
+    assert state["drafts"]["kept"] == 1  # the other was revised
+
+
 def test_asking_for_an_observer_again_gives_it_another_try(home: Home, api: FakeApi) -> None:
     api.say(says("bad key", status=401))
     use(home, api, "anthropic")

@@ -1,13 +1,14 @@
 """claude-mem observer: who distils the sessions, why, and what that cost today."""
 
 import os
+import re
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 
 import click
 
-from claude_mem.cli.output import as_json_option, counted, print_json, print_pairs
+from claude_mem.cli.output import as_json_option, counted, heading, print_json, print_pairs
 from claude_mem.cli.people import reading
 from claude_mem.config import Settings, change_setting, find_setting, load_settings
 from claude_mem.errors import ClaudeMemError, NotRunning
@@ -18,21 +19,28 @@ from claude_mem.types import Json
 from claude_mem.worker.observing import describe, spent_in_words
 
 _NAME = "CLAUDE_MEM_OBSERVER"
+# A model's words are a stranger's: nothing in them moves the cursor.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @click.command()
 @click.argument("name", required=False, type=click.Choice(find_setting(_NAME).choices))
 @click.option("--yes", is_flag=True, help="Agree, without being asked, to what NAME sends where.")
+@click.option("--answers", is_flag=True, help="Show the answers that were kept as they came.")
 @as_json_option
 @click.pass_obj
-def observer(settings: Settings, name: str | None, yes: bool, as_json: bool) -> None:
+def observer(settings: Settings, name: str | None, yes: bool, answers: bool, as_json: bool) -> None:
     """Which observer is used and why, and what it spent today; NAME switches to another at once.
 
     local asks no model. claude uses Claude Code with your own login, anthropic and openai an API
     (the latter any that speaks OpenAI's language: API_URL, MODEL and API_KEY are settings).
+    Answers that could not be read, or that say more than memories hold, are kept for a while.
     """
     if name is not None:
         settings = switch(settings, name, yes)
+    if answers:
+        _print_answers(settings, as_json)
+        return
     with reading(settings) as store:
         found = describe(settings, os.environ, store, now_ms())
     if as_json:
@@ -92,6 +100,20 @@ def _print(found: dict[str, Json]) -> None:
         reason = f"; the last: {found['last_reason']}" if "last_reason" in found else ""
         pairs.append(("left", f"{counted(kept, 'draft')} stand as they are{reason}"))
     print_pairs(pairs)
+
+
+def _print_answers(settings: Settings, as_json: bool) -> None:
+    with reading(settings) as store:
+        kept = store.kept_replies() if store else []
+    if as_json:
+        print_json(list(kept))
+        return
+    if not kept:
+        click.echo("no answer is kept")
+    for one in kept:
+        why = one["reason"] or "it says more than the memories hold"
+        heading(f"session {one['session']}, turn {one['turn']}: {why}")
+        click.echo(_UNPRINTABLE.sub("", str(one["reply"])).strip() + "\n")
 
 
 def breaker_in_words(breaker: dict[str, Json]) -> str:

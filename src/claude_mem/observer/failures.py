@@ -40,6 +40,7 @@ _LOGIN = re.compile(
     r"oauth|please run .{0,20}login|api key.{0,20}(invalid|not valid|missing)",
     re.IGNORECASE,
 )
+_RESETS = re.compile(r"limit reached\|(\d{10})\b")  # as the client says until when
 
 
 class ObserverError(ClaudeMemError):
@@ -108,7 +109,9 @@ def failure_in_words(said: str) -> ObserverError:
     if _LOGIN.search(said):
         return NotAllowed(message)
     if _QUOTA.search(said):
-        return QuotaSpent(message)
+        resets = _RESETS.search(said)
+        wait = int(resets.group(1)) - datetime.now(UTC).timestamp() if resets else None
+        return QuotaSpent(message, wait and min(LONGEST_WAIT, max(0.0, wait)))
     return Transient(message)
 
 

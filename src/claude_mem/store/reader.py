@@ -84,6 +84,9 @@ class StoreReader:
     def last_kept_reason(self) -> str | None:
         return self._read(refinements.last_reason)
 
+    def kept_replies(self) -> list[dict[str, Json]]:
+        return self._read(refinements.kept_replies)
+
     def has_finished_provider_session(self) -> bool:
         return self._read(refinements.has_finished_provider_session)
 

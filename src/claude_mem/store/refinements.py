@@ -13,7 +13,7 @@ import uuid
 
 from claude_mem.hook.faults import reach
 from claude_mem.store.memories import save_memories
-from claude_mem.types import Distillate, Job, Turn
+from claude_mem.types import Distillate, Job, Json, Turn
 
 LEASE_MS = 120_000
 LARGEST_ERROR = 500
@@ -216,6 +216,17 @@ def last_reason(connection: sqlite3.Connection) -> str | None:
         " ORDER BY available_at_epoch DESC, id DESC LIMIT 1"
     ).fetchone()
     return row[0] if row else None
+
+
+def kept_replies(connection: sqlite3.Connection) -> list[dict[str, Json]]:
+    """What models said, where the memories do not hold all of it: the last first."""
+    rows = connection.execute(
+        "SELECT s.content_session_id AS session, t.prompt_number AS turn, r.last_error AS reason,"
+        " r.available_at_epoch AS at_epoch, r.reply FROM refinements r"
+        " JOIN user_prompts t ON t.id = r.turn_id JOIN sdk_sessions s ON s.id = r.session_id"
+        " WHERE r.reply IS NOT NULL ORDER BY r.available_at_epoch DESC, r.id DESC"
+    )
+    return [dict(row) for row in rows]
 
 
 _FINISHED = (
