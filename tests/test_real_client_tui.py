@@ -9,8 +9,10 @@ import pytest
 
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi, Reply, tool_call
+from tests.observed import by_topic, use
 from tests.real_client import Client, needs_client
 from tests.terminal import Terminal
+from tests.test_observer_processes import observers
 
 pytestmark = needs_client
 
@@ -127,3 +129,31 @@ def test_escape_ends_a_turn_without_a_word_and_the_next_prompt_closes_it(
         {"request": "Row to the island", "completed": None},
         {"request": "Row back", "completed": "Back on the shore"},
     ]
+
+
+def test_the_resume_list_shows_the_persons_sessions_and_none_of_the_observer(
+    client: Client,
+) -> None:
+    home, api = client.home, client.api
+    use(home, api, "claude")
+    client.more |= home.environment
+    client.claude_mem("worker", "stop")  # the next has the environment that the hooks have now
+    api.otherwise = by_topic
+    api.say(Reply("The harbour light is repaired"))
+    sitting = Terminal([str(client.path)], client.project, client.env())
+    wait_until(lambda: "SessionStart" in names(home), "the start of the session")
+    wait_until(lambda: sitting.shows("❯"), "the prompt")
+    enter(sitting, "Repair topic-light", lambda: "Stop" in names(home))
+    wait_until(lambda: observers(home) == ["claude"], "the revision")
+    sitting.close()
+    # What the observer said is there, so that a list could show it.
+    assert list((home.path / ".claude" / "projects").glob("*-observer/*.jsonl"))
+    listed = Terminal([str(client.path), "--resume"], client.project, client.env())
+    wait_until(lambda: listed.shows("Repair topic-light"), "the list")
+    listed.shown = b""
+    listed.press("\x01")
+    wait_until(lambda: listed.shows("only show current repo"), "the list of all projects")
+    wait_until(lambda: listed.shows("Repair topic-light"), "the session in it")
+    assert not listed.shows("of a session that you have not seen")
+    assert not listed.shows(".claude-mem/observer")
+    listed.close()
