@@ -12,10 +12,12 @@ import pytest
 
 from claude_mem.observer.choice import agree
 from claude_mem.observer.prompts import PROMPT_VERSION
+from claude_mem.server.client import ask_worker
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi
 from tests.observed import (
+    MODEL,
     answer,
     by_topic,
     client_pids,
@@ -23,6 +25,7 @@ from tests.observed import (
     is_alive,
     says,
     use,
+    wrapped_client,
 )
 from tests.payloads import Payload, edit, prompt, session_end, session_start, stop, tool
 from tests.real_client import Client, needs_client
@@ -236,26 +239,49 @@ def test_a_person_at_a_terminal_is_asked_once(home: Home, api: FakeApi) -> None:
     assert "openai (set in settings.json)" in again.stdout
 
 
-def test_the_observer_is_switched_without_a_restart(home: Home, api: FakeApi) -> None:
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["local", "openai", "local"],
+        pytest.param(["local", "claude", "openai", "local"], marks=needs_client),
+    ],
+    ids=" ".join,
+)
+def test_the_observer_is_switched_in_a_session_without_a_restart(
+    observing: Home, api: FakeApi, names: list[str]
+) -> None:
+    home = observing
     api.otherwise = by_topic
-    home.environment |= {"CLAUDE_MEM_API_URL": f"{api.url}/v1", "CLAUDE_MEM_MODEL": "m"}
+    home.environment |= {"CLAUDE_MEM_API_URL": f"{api.url}/v1", "CLAUDE_MEM_MODEL": MODEL}
+    if "claude" in names:
+        home.environment["CLAUDE_CODE_PATH"] = str(wrapped_client(home, api))
     home.start_worker()
     pid = home.worker_pid()
-    for name, number in (("local", 1), ("openai", 2), ("local", 3)):
+    for number, name in enumerate(names, 1):
         assert home.command("observer", name, "--yes").returncode == 0
         for payload in (prompt(f"topic-n{number}", prompt_id=f"p{number}"),
                         stop("Done.", prompt_id=f"p{number}")):  # fmt: skip
             home.hook(payload)
         wait_until(lambda: refined(home), "the revision")
-    found = home.rows("SELECT observer FROM session_summaries ORDER BY turn_id")
-    assert [row["observer"] for row in found] == ["local", "openai", "local"]
+    found = home.rows("SELECT observer, prompt_number FROM session_summaries ORDER BY turn_id")
+    assert [row["observer"] for row in found] == names
+    titles = home.rows("SELECT title FROM observations WHERE model IS NOT NULL ORDER BY turn_id")
+    assert [row["title"] for row in titles] == [
+        f"About topic-n{number}" for number, name in enumerate(names, 1) if name != "local"
+    ]
     assert home.worker_pid() == pid
-    assert "1 of 200 requests" in home.command("observer", "openai").stdout
-    assert "1 of 200 requests, 60 of 1000000 tokens today" in home.command("status").stdout
-    stats = json.loads(home.command("status", "--json").stdout)
-    assert stats["observer"]["today"] == {
-        "requests": 1, "requests_cap": 200, "tokens": 60, "tokens_cap": 1000000
-    }  # fmt: skip
+    assert client_pids(home.layout.root) == []  # nobody's client is open any more
+    asked = len(names) - names.count("local")
+    spent = f"{asked} of 200 requests, {60 * asked} of 1000000 tokens today"
+    for name in ("local", "openai"):  # what was spent is shown also by those who spend nothing
+        assert spent in home.command("observer", name).stdout
+        assert spent in home.command("status").stdout
+        assert spent in home.command("doctor").stdout
+    today = {"requests": asked, "requests_cap": 200, "tokens": 60 * asked, "tokens_cap": 1000000}
+    assert json.loads(home.command("status", "--json").stdout)["observer"]["today"] == today
+    stats = ask_worker(home.layout, "/api/stats")
+    assert isinstance(stats, dict) and isinstance(stats["observing"], dict)
+    assert stats["observing"]["today"] == today
 
 
 def test_the_key_is_never_shown_logged_or_stored(home: Home, api: FakeApi) -> None:
@@ -270,8 +296,6 @@ def test_the_key_is_never_shown_logged_or_stored(home: Home, api: FakeApi) -> No
         ["observer", "--json"], ["status"], ["status", "--json"], ["doctor"], ["worker", "logs"],
     )]  # fmt: skip
     assert "(hidden)" in shown[0]
-    from claude_mem.server.client import ask_worker
-
     shown += [json.dumps(ask_worker(home.layout, path)) for path in (
         "/api/settings", "/api/stats", "/api/observer")]  # fmt: skip
     for text in shown:
@@ -361,6 +385,15 @@ def test_a_worker_started_by_a_hook_has_no_key_of_the_client(home: Home, api: Fa
     wait_until(lambda: home.worker_pid() is not None)
     environment = Path(f"/proc/{home.worker_pid()}/environ").read_bytes()
     assert b"sk-of-the-client" not in environment
+
+
+def test_a_worker_started_by_a_hook_can_reach_the_keyring(home: Home) -> None:
+    """A Secret Service is found by this address alone."""
+    home.environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/run/user/1000/bus"
+    home.hook(prompt())
+    wait_until(lambda: home.worker_pid() is not None)
+    environment = Path(f"/proc/{home.worker_pid()}/environ").read_bytes()
+    assert b"DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus\0" in environment
 
 
 def test_the_leash_ends_what_it_holds_with_its_parent(tmp_path: Path) -> None:

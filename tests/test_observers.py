@@ -3,17 +3,20 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.observer import LocalObserver, Observer
+from claude_mem.observer.failures import UnusableReply
 from claude_mem.observer.local import distil as local_distil
 from claude_mem.observer.model import ModelObserver
 from claude_mem.observer.prompts import turn_prompt
 from claude_mem.types import Distillate, Json, Turn
 from tests.fake_api import Reply, running_api
+from tests.malformed import MALFORMED
 from tests.payloads import PROJECT_DIR, edit, one_of_each, read, write
 from tests.real_client import bundled_client
 from tests.turns import TURN, check, stopped, texts, told, turn, use
@@ -52,6 +55,41 @@ class Seen:
         finally:
             if isinstance(made, ModelObserver):
                 await made.model.close()
+
+
+@pytest.mark.parametrize("name", ["local", "anthropic", "openai", "claude"])
+def test_whatever_is_answered_a_turn_is_distilled_or_the_answer_is_told(
+    name: str, tmp_path: Path
+) -> None:
+    if name == "claude" and bundled_client() is None:
+        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
+    from tests.observed import make_model
+
+    async def each() -> list[Distillate | UnusableReply]:
+        made: Observer = LocalObserver()
+        if name != "local":
+            made = ModelObserver(make_model(name, api, tmp_path))
+        found: list[Distillate | UnusableReply] = []
+        for case in MALFORMED:
+            api.otherwise = lambda body, text=case.text: Reply(text)  # type: ignore[misc]
+            try:
+                found.append(await made.distil(WHOLE))
+            except UnusableReply as error:
+                found.append(error)
+        if isinstance(made, ModelObserver):
+            await made.model.close()
+        return found
+
+    with running_api() as api:
+        found = asyncio.run(each())
+    for case, one in zip(MALFORMED, found, strict=True):
+        if isinstance(one, UnusableReply):
+            assert name != "local" and not case.is_usable, case.name
+            assert one.reply.strip() == case.text.strip(), case.name
+        else:
+            assert case.is_usable or name == "local", case.name
+            assert one.observer == name
+            check(one, WHOLE)
 
 
 def distil(observer: Observer, of: Turn) -> Distillate:

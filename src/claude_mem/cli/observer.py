@@ -16,7 +16,7 @@ from claude_mem.observer.choice import address_of, agree, has_agreed, missing_fo
 from claude_mem.server import client
 from claude_mem.store.clock import now_ms
 from claude_mem.types import Json
-from claude_mem.worker.observing import describe, spent_in_words
+from claude_mem.worker.observing import describe, has_spent, spent_in_words
 
 _NAME = "CLAUDE_MEM_OBSERVER"
 # A model's words are a stranger's: nothing in them moves the cursor.
@@ -88,7 +88,9 @@ def _print(found: dict[str, Json]) -> None:
     if "model" in found:
         pairs += [("model", found["model"] or "none"), ("sends to", found["address"]),
                   ("key", found["key"])]  # fmt: skip
+    if has_spent(found):
         pairs.append(("spent", spent_in_words(found)))
+    if "model" in found:
         breaker = found["breaker"]
         assert isinstance(breaker, dict)
         pairs.append(("breaker", breaker_in_words(breaker)))

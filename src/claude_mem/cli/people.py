@@ -28,7 +28,7 @@ from claude_mem.store.clock import now_ms
 from claude_mem.store.pages import Page, Record
 from claude_mem.types import Json
 from claude_mem.worker import spool
-from claude_mem.worker.observing import describe, spent_in_words
+from claude_mem.worker.observing import describe, has_spent, spent_in_words
 from claude_mem.worker.projects import Projects
 
 NOTHING_YET = "Nothing is remembered yet. Memory begins with the first session after install."
@@ -102,7 +102,7 @@ def _print_status(report: dict[str, Json]) -> None:
         pairs.append(("memory", NOTHING_YET))
     observer = report["observer"]
     assert isinstance(observer, dict)
-    spent = "" if observer["wanted"] == "local" else f"; {spent_in_words(observer)}"
+    spent = f"; {spent_in_words(observer)}" if has_spent(observer) else ""
     pairs.append(("observer", f"{observer['used']}, {observer['why']}{spent}"))
     pairs.append(("spool", f"{waiting['waiting']} events waiting, {waiting['rejected']} rejected"))
     print_pairs(pairs)

@@ -12,10 +12,11 @@ import sys
 from claude_mem import paths
 
 # The client's environment holds keys and tokens. The worker gets what it needs to run, its own
-# settings, and what reaching a model through a proxy takes; nothing else.
+# settings, and what reaching a model through a proxy and its key in a keyring takes; nothing else.
 _KEPT = (
     b"PATH", b"HOME", b"USER", b"LOGNAME", b"SHELL", b"LANG", b"LANGUAGE", b"TZ", b"TMPDIR",
     b"CLAUDE_CONFIG_DIR", b"CLAUDE_CODE_PATH", b"SSL_CERT_FILE", b"SSL_CERT_DIR",
+    b"DBUS_SESSION_BUS_ADDRESS",
     b"HTTP_PROXY", b"HTTPS_PROXY", b"NO_PROXY", b"http_proxy", b"https_proxy", b"no_proxy",
 )  # fmt: skip
 _KEPT_PREFIXES = (b"CLAUDE_MEM_", b"LC_", b"XDG_")

@@ -24,7 +24,7 @@ from claude_mem.store.clock import now_ms
 from claude_mem.types import Json
 from claude_mem.worker import spool
 from claude_mem.worker.lock import is_held
-from claude_mem.worker.observing import describe, spent_in_words
+from claude_mem.worker.observing import describe, has_spent, spent_in_words
 
 Verdict = Literal["ok", "warning", "wrong"]
 HOUR = 3_600_000
@@ -261,7 +261,8 @@ class Doctor:
         with StoreReader.open_existing(path) if path.exists() else nullcontext() as store:
             found = describe(self.settings, self.environ, store, now_ms())
         if found["wanted"] == "local":
-            yield Check("observer", "ok", "local: needs no model and no login")
+            spent = f"; {spent_in_words(found)}" if has_spent(found) else ""
+            yield Check("observer", "ok", f"local: needs no model and no login{spent}")
             return
         text = f"{found['used']} ({found['why']}); {spent_in_words(found)}"
         breaker = found["breaker"]
@@ -269,7 +270,8 @@ class Doctor:
         if found["used"] != found["wanted"]:
             yield Check("observer", "warning", text, f"claude-mem observer {found['wanted']}")
         elif breaker["state"] != "closed":
-            text = f"{found['used']} is not asked for now: {breaker['reason']}"
+            spent = spent_in_words(found)
+            text = f"{found['used']} is not asked for now: {breaker['reason']}; {spent}"
             yield Check("observer", "warning", text, f"claude-mem observer {found['used']}")
         else:
             yield Check("observer", "ok", text)

@@ -58,6 +58,13 @@ def describe(
     return found
 
 
+def has_spent(found: dict[str, Json]) -> bool:
+    """Whether a model is wanted, or was asked today."""
+    today = found["today"]
+    assert isinstance(today, dict)
+    return found["wanted"] != "local" or bool(today["requests"])
+
+
 def spent_in_words(found: dict[str, Json]) -> str:
     today = found["today"]
     assert isinstance(today, dict)
