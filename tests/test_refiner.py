@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from claude_mem.observer import claude as claude_module
 from claude_mem.observer.prompts import PROMPT_VERSION, REPLY_TOKENS
 from claude_mem.store.refinements import LEASE_MS
 from claude_mem.store.spending import Caps
@@ -850,6 +851,32 @@ def test_transcripts_of_the_observer_are_deleted_with_the_session(
     assert not list(observed.directory.rglob("client/.claude/projects/*/*.jsonl"))
     (row,) = observed.rows("SELECT provider, provider_session_id FROM sdk_sessions")
     assert row == {"provider": None, "provider_session_id": None}
+
+
+def test_a_conversation_that_grew_long_is_ended_and_the_next_is_told_what_is_remembered(
+    story: Story, api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if bundled_client() is None:
+        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
+    monkeypatch.setattr(claude_module, "FRESH_AFTER_TOKENS", 59)  # each answer takes 60
+    observed = Observed(story, api, "claude")
+    api.otherwise = by_topic
+
+    async def two_turns(refiner: Refiner) -> None:
+        for number in (1, 2):
+            await asyncio.to_thread(
+                observed.tell, prompt(f"topic-z{number}", prompt_id=f"p{number}"),
+                stop("Done.", prompt_id=f"p{number}"),
+            )  # fmt: skip
+            await refiner.run_due()
+            await refiner.clean_up()
+            assert transcripts_of(observed) == []
+
+    observed.with_refiner(two_turns)
+    assert observed.titles() == ["About topic-z1", "About topic-z2"]
+    last = [body for body in api.requests if for_observer(body)][-1]
+    assert len(last["messages"]) == 1
+    assert "About topic-z1" in last_message(last).partition("The turn:")[0]
 
 
 def transcripts_of(observed: Observed) -> list[str]:

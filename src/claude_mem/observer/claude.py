@@ -43,7 +43,9 @@ log = logging.getLogger("claude_mem.claude")
 _PLACES = (".local/bin/claude", ".claude/local/claude", ".npm-global/bin/claude")
 GUARD = "CLAUDE_MEM_INTERNAL"
 CLOSE_SECONDS = 3.0
-FRESH_AFTER_TOKENS = 60_000  # of a conversation: what it holds is sent again with every turn
+# Of a conversation: what it holds is sent again with every turn. A fresh one is told what is
+# remembered of the session; at four times this, long sessions would cost eight times their turns.
+FRESH_AFTER_TOKENS = 16_000
 LARGEST_LINE = 64 * 1024 * 1024  # of the client's: an answer is one, and longer as JSON
 LONGEST_SLUG = 200  # a longer one ends with a hash of the client's own
 _ID = re.compile(r"[0-9a-fA-F][0-9a-fA-F-]{7,63}\Z")
