@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from claude_mem.privacy import Redactor
 from claude_mem.store.transfer.restore import restore
 from claude_mem.store.transfer.tables import CANONICAL
 from claude_mem.worker.contexts import rendered_context
-from claude_mem.worker.past import PastReader
+from claude_mem.worker.past import TURNS_AT_ONCE, PastReader
 from tests import payloads
 from tests.api import Api, open_api
 from tests.conftest import Home
@@ -255,7 +256,7 @@ def transcript(path: Path, session: str, *said: tuple[str, str]) -> Path:
     lines: list[dict[str, Any]] = []
     for number, (asked, answered) in enumerate(said):
         common = {"sessionId": session, "cwd": PROJECT_DIR,
-                  "timestamp": f"2025-11-15T08:0{number}:00.000Z"}  # fmt: skip
+                  "timestamp": f"2025-11-15T{8 + number // 60:02d}:{number % 60:02d}:00.000Z"}  # fmt: skip
         uuid = f"{number:08d}-0000-4000-8000-000000000000"
         lines.append({"type": "user", "uuid": uuid, "promptId": uuid, **common,
                       "message": {"role": "user", "content": asked}})  # fmt: skip
@@ -266,12 +267,12 @@ def transcript(path: Path, session: str, *said: tuple[str, str]) -> Path:
     return path
 
 
-def read_in(api: Api, path: Path) -> int:
-    """Imports a transcript; how many turns were left out as forgotten."""
-    outcomes = [
-        api.worker.store.import_session(session).result()
-        for session in PastReader(path, api.worker.reader, 0).sessions()
-    ]
+def read_in(api: Api, path: Path, since: int = 0) -> int:
+    """Imports a transcript from a turn on; how many turns were left out as forgotten."""
+    outcomes = []
+    for session in PastReader(path, api.worker.reader, 0).sessions():
+        kept = tuple(turn for turn in session.turns if turn.number > since)
+        outcomes.append(api.worker.store.import_session(replace(session, turns=kept)).result())
     return sum(outcome.forgotten for outcome in outcomes)
 
 
@@ -289,6 +290,26 @@ def test_a_forgotten_session_does_not_come_back_from_its_transcript_or_a_fork(
     assert found(memory, "violin") == [] and found(memory, "harp")
     memory.said("/api/forget/undo", undo=done["undo"])
     assert found(memory, "violin")
+
+
+@pytest.mark.parametrize("what", ["the session", "its first prompt"])
+@pytest.mark.parametrize("since", [0, 90], ids=["all", "the last of it"])
+def test_no_piece_of_a_long_fork_tells_a_title_that_was_forgotten(
+    memory: Api, tmp_path: Path, what: str, since: int
+) -> None:
+    said = [("Tune the violin", "The violin is tuned.")]
+    said += [(f"Oil hinge {n}", f"Hinge {n} is oiled.") for n in range(2 * TURNS_AT_ONCE - 1)]
+    read_in(memory, transcript(tmp_path / "t.jsonl", "strings", *said))
+    if what == "the session":
+        forget(memory, session="strings")
+    else:
+        forget(memory, query="violin")
+    said += [(f"Wax harp {n}", f"Harp {n} is waxed.") for n in range(TURNS_AT_ONCE + 5)]
+    fork = transcript(tmp_path / "f.jsonl", "a-fork", *said)
+    read_in(memory, fork, since)
+    assert found(memory, "harp") and found(memory, "violin") == []
+    assert "violin" not in json.dumps(memory.read("/api/sessions")).lower()
+    assert "violin" not in context(memory)
 
 
 def test_a_forgotten_memory_does_not_come_back_from_a_grown_transcript(

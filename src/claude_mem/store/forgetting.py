@@ -458,6 +458,15 @@ def is_forgotten_turn(connection: sqlite3.Connection, prompt_id: str) -> bool:
     return _is_buried(connection, "turn", prompt_id)
 
 
+def is_any_forgotten_turn(connection: sqlite3.Connection, prompt_ids: Sequence[str]) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM tombstones WHERE kind = 'turn'"
+        " AND key IN (SELECT value FROM json_each(?)) LIMIT 1",
+        (json.dumps(prompt_ids),),
+    ).fetchone()
+    return row is not None
+
+
 def lost_something(connection: sqlite3.Connection, session_id: int) -> bool:
     """Whether a turn of the session is sealed."""
     row = connection.execute(

@@ -38,8 +38,8 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> Outcome
     session = _ensure_session(connection, past)
     for turn in past.turns:
         _import_turn(connection, session, past, turn, outcome)
-    if outcome.forgotten or forgetting.lost_something(connection, session["id"]):
-        past = replace(past, **{name: session[name] for name in _TITLES})  # they might tell it
+    if _may_tell_what_is_forgotten(connection, session["id"], past):
+        past = replace(past, **{name: session[name] for name in _TITLES})
     connection.execute(
         "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
         (past.user_prompt, session["id"]),
@@ -92,6 +92,15 @@ def _is_forgotten_turn(
     if known is not None:
         return bool(known["sealed"])
     return forgetting.is_forgotten_turn(connection, turn.prompt_id)
+
+
+def _may_tell_what_is_forgotten(
+    connection: sqlite3.Connection, session_id: int, past: PastSession
+) -> bool:
+    """Whether the titles may: they are the whole file's, whichever piece of it this is."""
+    return forgetting.lost_something(connection, session_id) or forgetting.is_any_forgotten_turn(
+        connection, past.prompt_ids
+    )
 
 
 def _ensure_session(connection: sqlite3.Connection, past: PastSession) -> sqlite3.Row:
