@@ -267,6 +267,10 @@ def transcript(path: Path, session: str, *said: tuple[str, str]) -> Path:
     return path
 
 
+def titles(api: Api) -> list[str | None]:
+    return [session["title"] for session in api.read("/api/sessions")["items"]]
+
+
 def read_in(api: Api, path: Path, since: int = 0) -> int:
     """Imports a transcript from a turn on; how many turns were left out as forgotten."""
     outcomes = []
@@ -310,6 +314,22 @@ def test_no_piece_of_a_long_fork_tells_a_title_that_was_forgotten(
     assert found(memory, "harp") and found(memory, "violin") == []
     assert "violin" not in json.dumps(memory.read("/api/sessions")).lower()
     assert "violin" not in context(memory)
+
+
+@pytest.mark.parametrize("what", ["the session", "its first prompt"])
+def test_the_title_of_a_fork_goes_with_the_turn_that_it_was_made_of(
+    memory: Api, tmp_path: Path, what: str
+) -> None:
+    said = [("Tune the violin", "The violin is tuned."), ("And the harp", "Waxed.")]
+    read_in(memory, transcript(tmp_path / "t.jsonl", "a-first", *said[:1]))
+    read_in(memory, transcript(tmp_path / "f.jsonl", "z-fork", *said))
+    assert titles(memory).count("Tune the violin") == 2
+    named = {"session": "a-first"} if what == "the session" else {"query": "violin"}
+    done = forget(memory, **named)
+    assert "violin" not in json.dumps(memory.read("/api/sessions")).lower()
+    assert found(memory, "harp")
+    memory.said("/api/forget/undo", undo=done["undo"])
+    assert titles(memory).count("Tune the violin") == 2
 
 
 def test_a_forgotten_memory_does_not_come_back_from_a_grown_transcript(
