@@ -117,7 +117,7 @@ async def _search(call: Call) -> str:
     if given is None:
         return fenced(f"Nothing is remembered of this project yet. {_OTHERS}")
     meaning = call.worker.meaning
-    found = await call.read(lambda store: asked_search(store, given, call.now, meaning))
+    found = await call.read(lambda store: asked_search(store, given, call.now, meaning, past=True))
     hint = [] if found.rows or "project" not in given else [_OTHERS]
     return fenced(search_text(found, call.now.tzinfo), *hint)
 
@@ -132,7 +132,9 @@ async def _timeline(call: Call) -> str:
         return fenced(f"Nothing is remembered of this project yet. {_OTHERS}")
     asked = given
     meaning = call.worker.meaning
-    found = await call.read(lambda store: asked_timeline(store, asked, call.now, meaning))
+    found = await call.read(
+        lambda store: asked_timeline(store, asked, call.now, meaning, past=True)
+    )
     hint = [] if found or "project" not in asked else [_OTHERS]
     return fenced(timeline_text(found, call.now.tzinfo), *hint)
 
