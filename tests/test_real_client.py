@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,6 +106,28 @@ def test_the_agent_searches_and_reads_through_the_plugin(attached: Client) -> No
     home.wait_settled()
     names = [row["tool_name"] for row in home.rows("SELECT tool_name FROM tool_events")]
     assert not any(name and name.startswith("mcp__") for name in names)
+
+
+def test_the_schema_of_forget_comes_when_it_is_asked_for(attached: Client) -> None:
+    home, api = attached.home, attached.api
+    attached.ask("Mend the lamp")
+    home.wait_settled()
+    name = f"{TOOL}forget"
+    api.forget()
+    api.say(
+        tool_call("ToolSearch", query=f"select:{name}"),
+        tool_call(name, ids=["P1"]),
+        Reply("Shall it go?"),
+    )
+    assert "Shall it go?" in attached.ask("Forget the lamp").stdout
+    first, *_, last = [body for body in api.requests if _offers(body, f"{TOOL}search")]
+    assert not _offers(first, name) and name in json.dumps(first)
+    assert _offers(last, name)
+    assert "P1 Mend the lamp" in _results(api)[-1]
+
+
+def _offers(body: dict[str, Any], name: str) -> bool:
+    return name in {tool["name"] for tool in body.get("tools") or []}
 
 
 def _results(api: FakeApi) -> list[str]:
