@@ -85,8 +85,14 @@ class Client:
         return str(json.loads(done.stdout)["session_id"])
 
     def plugin(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return self._run("plugin", *arguments)
+
+    def mcp(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return self._run("mcp", *arguments)
+
+    def _run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [self.path, "plugin", *arguments],
+            [self.path, *arguments],
             env=self.env(),
             text=True,
             capture_output=True,

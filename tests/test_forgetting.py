@@ -255,8 +255,9 @@ def test_a_prompt_in_the_queue_goes_with_its_session(memory: Api) -> None:
 def transcript(path: Path, session: str, *said: tuple[str, str]) -> Path:
     lines: list[dict[str, Any]] = []
     for number, (asked, answered) in enumerate(said):
+        hour, minute = divmod(8 * 60 + number, 60)
         common = {"sessionId": session, "cwd": PROJECT_DIR,
-                  "timestamp": f"2025-11-15T{8 + number // 60:02d}:{number % 60:02d}:00.000Z"}  # fmt: skip
+                  "timestamp": f"2025-11-15T{hour:02d}:{minute:02d}:00.000Z"}  # fmt: skip
         uuid = f"{number:08d}-0000-4000-8000-000000000000"
         lines.append({"type": "user", "uuid": uuid, "promptId": uuid, **common,
                       "message": {"role": "user", "content": asked}})  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from claude_mem.install import claude_settings
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi, Reply, mentions, tool_call
 from tests.real_client import Client, needs_client
@@ -280,14 +281,102 @@ def test_a_denied_tool_is_not_recorded_and_harms_nothing(attached: Client) -> No
 
 def test_plugin_and_settings_hooks_at_once_are_one_event_each(attached: Client) -> None:
     home, api = attached.home, attached.api
-    done = attached.claude_mem("install", "--scope", "user", "--yes")
-    assert done.returncode == 0, done.stderr
+    settings = home.path / ".claude" / "settings.json"
+    claude_settings.apply(claude_settings.with_hooks(settings, home.layout.launcher))
+    found = {check["check"]: check for check in json.loads(doctor(attached).stdout)}
+    assert found["hooks"]["verdict"] == "warning" and "twice" in found["hooks"]["found"]
     api.say(*working_session(attached))
     attached.ask("Make the light blink twice")
     home.wait_settled()
     assert events(home).count("PostToolUse") == 3
     assert events(home).count("Stop") == 1
     assert len(home.rows("SELECT * FROM session_summaries")) == 1
+
+
+def doctor(client: Client, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return client.claude_mem("doctor", "--json", *arguments)
+
+
+def servers(client: Client) -> dict[str, Any]:
+    """What `claude mcp add-json` wrote down."""
+    state = json.loads((client.home.path / ".claude.json").read_text())
+    found = state.get("mcpServers") or {}
+    for project in (state.get("projects") or {}).values():
+        found |= project.get("mcpServers") or {}
+    return dict(found)
+
+
+def tools_offered(client: Client) -> list[str]:
+    client.api.forget()
+    client.ask("Hello")
+    return [
+        tool["name"]
+        for body in client.api.requests
+        for tool in body.get("tools") or []
+        if tool["name"].endswith("__get_observations")
+    ]
+
+
+def hooks_in(client: Client) -> dict[str, Any]:
+    path = client.home.path / ".claude" / "settings.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    return dict(found.get("hooks") or {})
+
+
+def test_one_way_of_installing_takes_the_place_of_the_other(client: Client) -> None:
+    other = {"type": "stdio", "command": "/bin/true"}
+    client.mcp("add-json", "--scope", "user", "other", json.dumps(other))
+    for _ in range(2):
+        done = client.claude_mem("install", "--scope", "user", "--yes")
+        assert "Added the MCP server" in done.stdout, done.stderr + done.stdout
+        assert set(servers(client)) == {"other", "claude-mem"} and hooks_in(client)
+        assert "claudemem" not in client.plugin("list").stdout
+        assert tools_offered(client) == ["mcp__claude-mem__get_observations"]
+
+        foreseen = client.claude_mem("install", "--dry-run").stdout
+        assert "mcp remove --scope user claude-mem" in foreseen
+        assert "take our hooks out of" in foreseen and set(servers(client)) > {"other"}
+
+        done = client.claude_mem("install", "--yes")
+        assert "Removed the MCP server." in done.stdout and "Took our hooks" in done.stdout
+        assert set(servers(client)) == {"other"} and not hooks_in(client)
+        assert tools_offered(client) == [f"{TOOL}get_observations"]
+        assert doctor(client).returncode == 0
+
+
+def test_a_project_that_the_plugin_attaches_is_not_attached_again(attached: Client) -> None:
+    done = attached.claude_mem("install", "--scope", "project", "--yes")
+    assert done.returncode == 1
+    assert "claude-mem uninstall, then claude-mem install --scope project" in done.stderr
+
+
+def test_a_server_that_is_there_twice_is_found_and_mended(attached: Client) -> None:
+    entry = json.dumps({
+        "type": "stdio",
+        "command": str(attached.home.layout.mcp_launcher),
+        "alwaysLoad": True,
+    })  # fmt: skip
+    attached.mcp("add-json", "--scope", "user", "claude-mem", entry)
+    (tools,) = (c for c in json.loads(doctor(attached).stdout) if c["check"] == "tools")
+    assert (tools["verdict"], tools["mend"]) == (
+        "warning",
+        "claude mcp remove --scope user claude-mem",
+    )
+    (tools,) = (c for c in json.loads(doctor(attached, "--fix").stdout) if c["check"] == "tools")
+    assert tools["verdict"] == "ok" and servers(attached) == {}
+
+    attached.mcp("add-json", "--scope", "user", "claude-mem", entry)
+    assert "Removed the MCP server." in attached.claude_mem("uninstall").stdout
+    assert servers(attached) == {} and tools_offered(attached) == []
+
+
+def test_a_server_of_the_same_name_that_is_not_ours_stays(client: Client) -> None:
+    entry = {"type": "stdio", "command": "/bin/true"}
+    client.mcp("add-json", "--scope", "user", "claude-mem", json.dumps(entry))
+    done = client.claude_mem("install", "--scope", "user", "--yes")
+    assert done.returncode == 0 and "already exists" in done.stdout
+    client.claude_mem("uninstall")
+    assert servers(client)["claude-mem"]["command"] == "/bin/true"
 
 
 @pytest.mark.parametrize("gone", ["package", "interpreter", "data directory"])

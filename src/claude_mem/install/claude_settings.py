@@ -24,14 +24,14 @@ class Change:
 
 
 def with_hooks(path: Path, launcher: Path) -> Change:
-    before = _read(path)
+    before = read(path)
     text = _decode(path, before or b"")
     return Change(path, before, _add_all(path, text, launcher).encode())
 
 
 def without_hooks(path: Path, launcher: Path, existed: frozenset[str] = frozenset()) -> Change:
     """`existed` names the containers (containers()) that were there before us: they stay."""
-    before = _read(path)
+    before = read(path)
     if before is None or not before.strip():
         return Change(path, before, before)
     text = _decode(path, before)
@@ -51,7 +51,7 @@ def containers(data: bytes | None) -> frozenset[str]:
 
 def has_hooks(path: Path, launcher: Path) -> list[str]:
     """The events that the file has our hook for."""
-    before = _read(path)
+    before = read(path)
     if before is None or not before.strip():
         return []
     root = _parse(path, _decode(path, before))
@@ -84,7 +84,7 @@ def apply(change: Change) -> None:
         raise SettingsError(f"{change.path} cannot be written: {error.strerror}") from None
 
 
-def _read(path: Path) -> bytes | None:
+def read(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -13,9 +13,10 @@ from typing import Literal
 from claude_mem import __version__
 from claude_mem.config import Settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError, DamagedDatabase
-from claude_mem.install import claude_settings, plugin
+from claude_mem.install import claude_settings, mcp_server, plugin
 from claude_mem.install.another import find_others
-from claude_mem.install.claude import Claude, config_dir, find_claude
+from claude_mem.install.attachment import settings_files
+from claude_mem.install.claude import Claude, find_claude
 from claude_mem.install.hooks import EVENTS
 from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
 from claude_mem.server import client
@@ -75,12 +76,14 @@ class Doctor:
             version = claude.version()
             verdict: Verdict = "ok" if version else "wrong"
             yield Check("Claude Code", verdict, f"{claude.path} {version or 'cannot be run'}")
-        yield self._hooks(claude)
+            claude = claude if version else None
+        has_plugin = claude is not None and plugin.is_enabled(claude)
+        yield self._hooks(has_plugin)
+        if claude is not None:
+            yield self._tools(claude, has_plugin)
 
-    def _hooks(self, claude: Claude | None) -> Check:
-        ways = []
-        if claude is not None and claude.version() and plugin.is_enabled(claude):
-            ways.append("the plugin")
+    def _hooks(self, has_plugin: bool) -> Check:
+        ways = ["the plugin"] if has_plugin else []
         launcher = self.settings.layout.launcher
         for path in settings_files(self.environ):
             events = claude_settings.has_hooks(path, launcher)
@@ -90,9 +93,32 @@ class Doctor:
                 return Check("hooks", "wrong", text, "claude-mem install --scope user")
             if events:
                 ways.append(f"{len(events)} hooks in {path}")
+        if len(ways) > 1:
+            text = f"{' and '.join(ways)}: each event is told twice (and kept once)"
+            return Check("hooks", "warning", text, "claude-mem install")
         if ways:
             return Check("hooks", "ok", " and ".join(ways))
         return Check("hooks", "wrong", "no hook of ours is installed", "claude-mem install")
+
+    def _tools(self, claude: Claude, has_plugin: bool) -> Check:
+        server = f"added as {mcp_server.NAME}"
+        places = mcp_server.find_places(self.settings.layout, self.environ)
+        here = [place for place in places if place.directory in (None, Path.cwd())]
+
+        def fix() -> None:
+            for place in here:
+                mcp_server.remove_server(claude, place)
+
+        if has_plugin and here:
+            text = f"Claude Code has our MCP server twice: from the plugin, and {server}"
+            mend = " ".join(("claude", "mcp", *here[0].removing))
+            return Check("tools", "warning", text, mend, fix)
+        if has_plugin or here:
+            return Check(
+                "tools", "ok", f"the MCP server is {'in the plugin' if has_plugin else server}"
+            )
+        text = "Claude Code knows no MCP server of ours: the agent cannot search"
+        return Check("tools", "warning", text, "claude-mem install")
 
     def _launcher(self) -> Iterator[Check]:
         layout = self.settings.layout
@@ -283,14 +309,6 @@ class Doctor:
         layout, files = self.settings.layout, settings_files(self.environ)
         for other in find_others(layout, self.environ, files):
             yield Check("another claude-mem", "warning", other.found, other.mend)
-
-
-def settings_files(environ: Mapping[str, str]) -> list[Path]:
-    """Where our hooks may stand: the person's settings, and this directory's project."""
-    here = Path.cwd() / ".claude"
-    places = (config_dir(environ), "settings.json"), (here, "settings.json"), (
-        here, "settings.local.json")  # fmt: skip
-    return list(dict.fromkeys(directory / name for directory, name in places))
 
 
 def _own_files(root: Path) -> list[Path]:
