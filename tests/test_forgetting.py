@@ -490,9 +490,9 @@ def test_the_command_remembers_shows_forgets_and_brings_back(home: Home) -> None
     seen = home.command("forget", "1")
     assert "#1 The lamp oil" in seen.stdout and "Nothing is forgotten yet" in seen.stdout
     command = seen.stdout.rsplit("claude-mem ", 1)[1].split()
-    assert "Forgotten: 1 observations" in home.command(*command).stdout
+    assert "Forgotten: 1 observation." in home.command(*command).stdout
     assert "Nothing found" in home.command("search", "cellar").stdout
-    assert "1 observations" in home.command("forget", "--list").stdout
+    assert "1 observation\n" in home.command("forget", "--list").stdout
     assert "Remembered again" in home.command("forget", "--undo").stdout
     assert "cellar" in home.command("search", "cellar").stdout
     assert home.command("forget", "--query", "cellar", "--yes").returncode == 0

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sqlite3
 import stat
 import sys
@@ -351,6 +352,17 @@ def test_missing_hooks_are_found(home: Home) -> None:
     status, found = verdicts(home)
     assert status == 1
     assert found["hooks"] == ("wrong", "claude-mem install")
+
+
+def test_before_an_install_there_is_one_thing_to_do_and_nothing_is_made(home: Home) -> None:
+    shutil.rmtree(home.layout.root)
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    status, found = verdicts(home, "--fix")
+    assert status == 1
+    assert {mend for name, (_, mend) in found.items() if mend and name != "Claude Code"} == {
+        "claude-mem install"
+    }
+    assert not home.layout.root.exists()
 
 
 def test_a_lost_interpreter_is_found_and_mended(sound: Home) -> None:

@@ -125,7 +125,7 @@ async def by_hand(client: Client) -> None:
     token = seen.rsplit('"', 2)[1]
     assert "look again" in await refused(client, "forget", ids=[1], confirm=token)
     done = await said(client, "forget", query="lamp oil cellar", confirm=token)
-    assert "1 observations" in done and f"forget --undo {token}" in done
+    assert "1 observation." in done and f"forget --undo {token}" in done
     assert done == await said(client, "forget", query="lamp oil cellar", confirm=token)
     assert "Nothing found." in await said(client, "search", query="oil")
     assert "nothing that is remembered" in await refused(client, "forget", ids=[2])

@@ -2,6 +2,8 @@
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 import click
@@ -25,6 +27,22 @@ from claude_mem.types import OBSERVATION_TYPES, Json
 _QUERY = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 _OPTION = re.compile(r"--[\w-]+(=.*)?", re.DOTALL)
 _WORD = re.compile(r"\w+")
+_NAMES = {"type_": "type", "date_start": "dateStart", "date_end": "dateEnd", "order": "orderBy"}
+_TYPED = {"dateStart": "--since", "dateEnd": "--until", "orderBy": "--order", "type": "--type",
+          "status": "--status", "limit": "--limit", "offset": "--offset",
+          "depth_before": "--before", "depth_after": "--after"}  # fmt: skip
+
+
+@contextmanager
+def _said_as_typed() -> Iterator[None]:
+    """What is wrong, by the name of the option instead of the parameter's."""
+    try:
+        yield
+    except BadInput as error:
+        typed = _TYPED.get(error.field or "")
+        if typed is None:
+            raise
+        raise BadInput(str(error).replace(error.field or "", typed, 1), error.field) from None
 
 
 @click.command(context_settings=_QUERY)
@@ -55,11 +73,10 @@ def search(
     Any word may match, a phrase in quotes must, -word must not. "last week" or "in May" prefers
     memories of that time. `claude-mem show 12 S3 P4` shows them in full.
     """
-    names = {"type_": "type", "date_start": "dateStart", "date_end": "dateEnd", "order": "orderBy"}
     given: dict[str, Json] = {"query": _joined(query)}
-    given |= {names.get(name, name): value for name, value in options.items() if value is not None}
+    given |= {_NAMES.get(name, name): value for name, value in options.items() if value is not None}
     now = datetime.now().astimezone()
-    with reading(settings) as store:
+    with reading(settings) as store, _said_as_typed():
         found = asked_search(store, given, now, open_meaning(settings)) if store else None
     if as_json:
         print_json(found_record(found) if found else {"results": []})
@@ -84,7 +101,7 @@ def timeline(
     given: dict[str, Json] = {name: value for name, value in options.items() if value is not None}
     given["anchor" if read_anchor(where) else "query"] = where
     now = datetime.now().astimezone()
-    with reading(settings) as store:
+    with reading(settings) as store, _said_as_typed():
         if store is None:
             raise NotFound(NOTHING_YET)
         found = asked_timeline(store, given, now, open_meaning(settings))
@@ -107,7 +124,7 @@ def related(
     """Memories that mean something like one: 12, S3 or P4."""
     given: dict[str, Json] = {"anchor": anchor, "type": type_, **options}
     now = datetime.now().astimezone()
-    with reading(settings) as store:
+    with reading(settings) as store, _said_as_typed():
         if store is None:
             raise NotFound(NOTHING_YET)
         wanted = {name: value for name, value in given.items() if value is not None}

@@ -29,6 +29,7 @@ from claude_mem.worker.observing import describe, spent_in_words
 
 Verdict = Literal["ok", "warning", "wrong"]
 HOUR = 3_600_000
+NOT_INSTALLED = "no hook of ours is installed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,9 @@ class Doctor:
             yield Check("Claude Code", verdict, f"{claude.path} {version or 'cannot be run'}")
             claude = claude if version else None
         has_plugin = claude is not None and plugin.is_enabled(claude)
-        yield self._hooks(has_plugin)
-        if claude is not None:
+        hooks = self._hooks(has_plugin)
+        yield hooks
+        if claude is not None and hooks.found != NOT_INSTALLED:
             yield self._tools(claude, has_plugin)
 
     def _hooks(self, has_plugin: bool) -> Check:
@@ -98,7 +100,7 @@ class Doctor:
             return Check("hooks", "warning", text, "claude-mem install")
         if ways:
             return Check("hooks", "ok", " and ".join(ways))
-        return Check("hooks", "wrong", "no hook of ours is installed", "claude-mem install")
+        return Check("hooks", "wrong", NOT_INSTALLED, "claude-mem install")
 
     def _tools(self, claude: Claude, has_plugin: bool) -> Check:
         server = f"added as {mcp_server.NAME}"
@@ -122,6 +124,8 @@ class Doctor:
 
     def _launcher(self) -> Iterator[Check]:
         layout = self.settings.layout
+        if not layout.root.is_dir():
+            return  # all is yet to come
         parts = launcher_parts(layout)
         renew = "claude-mem doctor --fix"
 
@@ -185,6 +189,8 @@ class Doctor:
 
     def _worker(self) -> Iterator[Check]:
         layout = self.settings.layout
+        if not layout.root.is_dir():
+            return
         start = "claude-mem worker start"
 
         def fix() -> None:
