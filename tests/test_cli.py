@@ -279,6 +279,14 @@ def test_on_a_terminal_sessions_are_a_table_and_context_is_shown(remembering: Ho
     assert "Files edited: light.py" in shown
 
 
+def test_what_a_memory_holds_does_not_steer_the_terminal(home: Home) -> None:
+    home.command("remember", "The bell \x1b[31mis \x07cracked\x1b]0;owned")
+    for command in (["search", "bell"], ["timeline", "1"], ["show", "1"], ["context"]):
+        shown = on_a_terminal(home, *command)
+        assert "cracked" in shown, command
+        assert "\x07" not in shown and "[31m" not in shown and "\x1b]" not in shown, command
+
+
 def on_a_terminal(home: Home, *arguments: str) -> str:
     controller, terminal = pty.openpty()
     process = subprocess.Popen(

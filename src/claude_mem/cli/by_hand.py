@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import click
 
-from claude_mem.cli.output import as_json_option, print_json
+from claude_mem.cli.output import as_json_option, print_json, printable
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.recall.compact import counts_text
@@ -119,7 +119,7 @@ def _forget(
 def _show(seen: dict[str, Any]) -> None:
     click.echo(f"This would be forgotten: {counts_text(seen['counts'])}.")
     for line in seen["examples"]:
-        click.echo(f"  {line}")
+        click.echo(f"  {printable(line)}")
     counts = seen["counts"]
     shown = ("sessions", "observations") if counts["sessions"] else tuple(counts)
     if (more := sum(counts[noun] for noun in shown) - len(seen["examples"])) > 0:

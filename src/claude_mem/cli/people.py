@@ -16,6 +16,7 @@ from claude_mem.cli.output import (
     print_json,
     print_pairs,
     print_table,
+    printable,
 )
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
@@ -238,7 +239,7 @@ def _print_record(kind: str, record: Record) -> None:
             value = str(value[0]) if single else "\n".join(f"- {item}" for item in value)
         if value is None or value == "":
             continue
-        text = str(value)
+        text = printable(str(value))
         label = name.replace("_", " ")
         click.echo(f"{label}:\n{text}" if "\n" in text else f"{label}: {text}")
 
@@ -275,7 +276,7 @@ def show_context(settings: Settings, project: str | None, as_json: bool) -> None
     if as_json:
         print_json({"context": text, "tokens": estimate_tokens(text)})
     elif text:
-        click.echo(text)
+        click.echo(printable(text))
     elif budget == 0:
         click.echo("Sessions are given nothing: CLAUDE_MEM_CONTEXT_TOKENS is 0.")
     else:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import click
 
-from claude_mem.cli.output import as_json_option, counted, print_json
+from claude_mem.cli.output import as_json_option, counted, print_json, printable
 from claude_mem.cli.people import NOTHING_YET, reading
 from claude_mem.cli.store import open_store_for_import
 from claude_mem.config import Settings
@@ -132,7 +132,7 @@ def related(
     if as_json:
         print_json(found_record(found))
     else:
-        click.echo(search_text(found, now.tzinfo))
+        click.echo(search_text(found, now.tzinfo, printable))
 
 
 def _joined(words: tuple[str, ...]) -> str:
@@ -145,14 +145,14 @@ def _joined(words: tuple[str, ...]) -> str:
 def _marker(query: str, now: datetime) -> Show:
     """Marks the words of the question, on a terminal alone."""
     if not sys.stdout.isatty():
-        return str
+        return printable
     asked = {stem(piece) for word in read_question(query, now).words for piece in word.pieces}
 
     def mark(match: re.Match[str]) -> str:
         stems = {stem(piece.lower()) for piece in pieces(plain_text(match[0]))}
         return click.style(match[0], bold=True) if stems & asked else match[0]
 
-    return lambda title: _WORD.sub(mark, title)
+    return lambda title: _WORD.sub(mark, printable(title))
 
 
 @click.command()
