@@ -173,6 +173,7 @@ def _install_hooks(layout: Layout, path: Path, dry_run: bool, yes: bool) -> str:
     change = claude_settings.with_hooks(path, layout.launcher)
     if change.is_empty:
         return f"{path} has our hooks already."
+    claude_settings.check_writable(path)
     if dry_run or (sys.stdin.isatty() and not yes):
         _print_diff(change)
     if dry_run:

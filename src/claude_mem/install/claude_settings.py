@@ -67,6 +67,7 @@ def apply(change: Change) -> None:
     """Writes the file as it shall be, through links, with the mode it had; or changes nothing."""
     if change.is_empty:
         return
+    check_writable(change.path)
     target = change.path.resolve()
     try:
         if change.after is None:
@@ -74,14 +75,21 @@ def apply(change: Change) -> None:
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
-        if target.exists() and not os.access(target, os.W_OK):
-            raise PermissionError(13, "Permission denied")
         unfinished = target.with_name(f".{target.name}.claude-mem")
         unfinished.write_bytes(change.after)
         unfinished.chmod(mode)
         unfinished.replace(target)
     except OSError as error:
         raise SettingsError(f"{change.path} cannot be written: {error.strerror}") from None
+
+
+def check_writable(path: Path) -> None:
+    """The file, and the directory in which it is replaced; or that in which it will be made."""
+    target = path.resolve()
+    place = next(parent for parent in target.parents if parent.exists())
+    for needed in (target, place) if target.exists() else (place,):
+        if not os.access(needed, os.W_OK):
+            raise SettingsError(f"{path} cannot be written: {needed} is read-only")
 
 
 def read(path: Path) -> bytes | None:

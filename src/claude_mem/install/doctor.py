@@ -12,7 +12,7 @@ from typing import Literal
 
 from claude_mem import __version__
 from claude_mem.config import Settings, load_usable_settings
-from claude_mem.errors import ClaudeMemError, DamagedDatabase
+from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
 from claude_mem.install import claude_settings, mcp_server, plugin
 from claude_mem.install.another import find_others
 from claude_mem.install.attachment import settings_files
@@ -56,7 +56,8 @@ class Doctor:
             try:
                 found += part()
             except (ClaudeMemError, OSError, sqlite3.Error, subprocess.TimeoutExpired) as error:
-                found.append(Check(part.__name__.strip("_"), "wrong", str(error)))
+                name = part.__name__.strip("_").replace("_", " ")
+                found.append(Check(name, "wrong", str(error), "claude-mem worker logs"))
         return found
 
     def _settings(self) -> Iterator[Check]:
@@ -76,7 +77,9 @@ class Doctor:
         else:
             version = claude.version()
             verdict: Verdict = "ok" if version else "wrong"
-            yield Check("Claude Code", verdict, f"{claude.path} {version or 'cannot be run'}")
+            mend = "" if version else "claude-mem settings CLAUDE_CODE_PATH /path/to/claude"
+            text = f"{claude.path} {version or 'cannot be run'}"
+            yield Check("Claude Code", verdict, text, mend)
             claude = claude if version else None
         has_plugin = claude is not None and plugin.is_enabled(claude)
         hooks = self._hooks(has_plugin)
@@ -88,7 +91,10 @@ class Doctor:
         ways = ["the plugin"] if has_plugin else []
         launcher = self.settings.layout.launcher
         for path in settings_files(self.environ):
-            events = claude_settings.has_hooks(path, launcher)
+            try:
+                events = claude_settings.has_hooks(path, launcher)
+            except SettingsError as error:
+                return Check("hooks", "wrong", str(error), f"look into {path}")
             missing = [event.name for event in EVENTS if event.name not in events]
             if events and missing:
                 text = f"{path} lacks {', '.join(missing)}"
@@ -199,7 +205,7 @@ class Doctor:
         running = client.running_worker(layout)
         if running is None and is_held(layout):
             yield Check("lock", "warning", "held by a worker that is starting or stuck",
-                        "claude-mem worker status")  # fmt: skip
+                        "claude-mem worker restart")  # fmt: skip
             return
         yield Check("lock", "ok", "free" if running is None else "held by the worker")
         if running is None:
@@ -232,7 +238,7 @@ class Doctor:
         if worker["port"] == wanted or (worker["port"] is None and wanted == 0):
             return Check("port", "ok", f"127.0.0.1:{wanted}" if wanted else "none wanted")
         text = f"{wanted} was taken; it serves {worker['port'] or 'the socket alone'}"
-        return Check("port", "warning", text)
+        return Check("port", "warning", text, "claude-mem settings WORKER_PORT NUMBER")
 
     # the memory
 
