@@ -1,6 +1,5 @@
 """install, uninstall and doctor over settings files of every kind, without the client."""
 
-import ctypes
 import json
 import os
 import shutil
@@ -25,8 +24,8 @@ from claude_mem.install.launcher import disarm_launcher, launcher_parts, write_l
 from claude_mem.install.plugin import SHIPPED, shipped_files, write_plugin
 from tests.conftest import Home, wait_until
 from tests.payloads import prompt, stop, tool
+from tests.rights import give_up_overriding
 
-PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
 LAUNCHER = Path("/home/dev/.claude-mem/hook")
 OTHER = {"hooks": [{"type": "command", "command": "notify-send done"}]}
 
@@ -195,15 +194,9 @@ def test_a_directory_in_the_files_place_is_a_clear_error(home: Home) -> None:
 
 
 def as_anyone(home: Home, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """The command without root's right to pass over modes, for whoever tests as root."""
-
-    def give_up_the_right() -> None:
-        for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
-            ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
-
     return subprocess.run(
         [sys.executable, "-m", "claude_mem", *arguments], env=home.env(), text=True,
-        capture_output=True, stdin=subprocess.DEVNULL, timeout=60, preexec_fn=give_up_the_right,
+        capture_output=True, stdin=subprocess.DEVNULL, timeout=60, preexec_fn=give_up_overriding,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from claude_mem.install import claude_settings
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi, Reply, mentions, tool_call
 from tests.real_client import Client, needs_client
+from tests.rights import give_up_overriding
 
 pytestmark = needs_client
 
@@ -402,6 +403,34 @@ def test_prompts_and_tools_go_on_whatever_is_taken_away(
     done = attached.ask("Make the light blink twice")
     assert done.returncode == 0, done.stderr
     assert "needed a new fuse" in done.stdout
+    assert (attached.project / "light.py").read_text() == "blink(2)\nwait()\n"
+
+
+@pytest.mark.parametrize(
+    ("gone", "command"),
+    [
+        ("the package", "sed -i s,/hook/__main__.py,/hook/gone.py, {root}/hook"),
+        ("the interpreter", "sed -i s,{python},{python}-moved, {root}/hook"),
+        ("the right to write", "kill {pid}; chmod -R a-w {root}"),
+        ("the data directory", "kill -9 {pid}; rm -rf {root}"),
+    ],
+)
+def test_a_session_goes_on_when_in_its_midst_it_loses(
+    attached: Client, gone: str, command: str
+) -> None:
+    home, api = attached.home, attached.api
+    root, path = home.layout.root, str(attached.project / "light.py")
+    loses = command.format(root=root, python=sys.executable, pid=home.worker_pid())
+    api.say(
+        tool_call("Read", file_path=path),
+        tool_call("Bash", command=f"{loses}; echo is gone"),
+        tool_call("Edit", file_path=path, old_string="blink(1)", new_string="blink(2)"),
+        Reply("The light blinks twice now."),
+    )
+    done = attached.ask("Make the light blink twice", preexec_fn=give_up_overriding)
+    subprocess.run(["chmod", "-R", "u+w", root], check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "The light blinks twice now.")
+    assert "is gone" in "".join(_results(api)), "the command itself failed"
     assert (attached.project / "light.py").read_text() == "blink(2)\nwait()\n"
 
 
