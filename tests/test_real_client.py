@@ -472,6 +472,22 @@ def test_doctor_finds_nothing_wrong_after_an_install(attached: Client) -> None:
     assert set(verdicts.values()) == {"ok"}, verdicts
 
 
+def test_a_disabled_plugin_is_found_and_can_be_enabled_or_installed_again(
+    attached: Client,
+) -> None:
+    for mend in ("enable", "install"):  # our own path says "disabled" here, which is no state
+        attached.plugin("disable", "claudemem@claudemem")
+        found = {check["check"]: check for check in json.loads(doctor(attached).stdout)}
+        assert found["hooks"]["found"] == "the plugin is disabled in Claude Code"
+        assert found["hooks"]["mend"] == "claude plugin enable claudemem@claudemem"
+        if mend == "enable":
+            attached.plugin("enable", "claudemem@claudemem")
+        else:
+            attached.claude_mem("install", "--yes")
+        done = doctor(attached)
+        assert done.returncode == 0, done.stdout
+
+
 def test_install_twice_is_install_once(attached: Client) -> None:
     done = attached.claude_mem("install", "--yes")
     assert done.returncode == 0, done.stderr + done.stdout

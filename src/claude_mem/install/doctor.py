@@ -13,9 +13,8 @@ from typing import Literal
 from claude_mem import __version__
 from claude_mem.config import Settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
-from claude_mem.install import claude_settings, mcp_server, plugin
+from claude_mem.install import attachment, claude_settings, mcp_server, plugin
 from claude_mem.install.another import find_others
-from claude_mem.install.attachment import settings_files
 from claude_mem.install.claude import Claude, find_claude
 from claude_mem.install.hooks import EVENTS
 from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
@@ -83,14 +82,17 @@ class Doctor:
             claude = claude if version else None
         has_plugin = claude is not None and plugin.is_enabled(claude)
         hooks = self._hooks(has_plugin)
+        if hooks.found == NOT_INSTALLED and attachment.has_plugin(claude):
+            enable = f"claude plugin enable {plugin.NAME}@{plugin.MARKETPLACE}"
+            hooks = Check("hooks", "wrong", "the plugin is disabled in Claude Code", enable)
         yield hooks
-        if claude is not None and hooks.found != NOT_INSTALLED:
+        if claude is not None and hooks.verdict != "wrong":
             yield self._tools(claude, has_plugin)
 
     def _hooks(self, has_plugin: bool) -> Check:
         ways = ["the plugin"] if has_plugin else []
         launcher = self.settings.layout.launcher
-        for path in settings_files(self.environ):
+        for path in attachment.settings_files(self.environ):
             try:
                 events = claude_settings.has_hooks(path, launcher)
             except SettingsError as error:
@@ -318,7 +320,7 @@ class Doctor:
 
     def _another(self) -> Iterator[Check]:
         """The TypeScript claude-mem may share our directory and our port; not our database."""
-        layout, files = self.settings.layout, settings_files(self.environ)
+        layout, files = self.settings.layout, attachment.settings_files(self.environ)
         for other in find_others(layout, self.environ, files):
             yield Check("another claude-mem", "warning", other.found, other.mend)
 
