@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.privacy import Redactor
+from claude_mem.store.clock import iso
 from claude_mem.store.transfer.restore import restore
 from claude_mem.store.transfer.tables import CANONICAL
 from claude_mem.worker.contexts import rendered_context
@@ -315,6 +316,20 @@ def test_no_piece_of_a_long_fork_tells_a_title_that_was_forgotten(
     assert found(memory, "harp") and found(memory, "violin") == []
     assert "violin" not in json.dumps(memory.read("/api/sessions")).lower()
     assert "violin" not in context(memory)
+
+
+def test_a_forgotten_prompt_without_an_id_does_not_come_back_from_its_transcript(
+    memory: Api, tmp_path: Path
+) -> None:
+    memory.have_turn("old-client", "Tune the violin", "The violin is tuned.")
+    times = {"T08:00:00.000Z": memory.clock.ms + 2000, "T08:01:00.000Z": memory.clock.ms + HOUR}
+    forget(memory, query="violin")
+    said = [("Tune the violin", "The violin is tuned."), ("And the harp", "Waxed.")]
+    path = transcript(tmp_path / "t.jsonl", "old-client", *said)
+    for written, ms in times.items():
+        path.write_text(path.read_text().replace(f"2025-11-15{written}", iso(ms)))
+    assert read_in(memory, path) == 1
+    assert found(memory, "violin") == [] and found(memory, "harp")
 
 
 @pytest.mark.parametrize("what", ["the session", "its first prompt"])
