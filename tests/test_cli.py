@@ -272,6 +272,26 @@ def test_a_wrong_value_is_refused_by_the_name_that_was_typed(
     assert done.stderr.startswith(f"claude-mem: {option} is ")
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "search", "search --project", "search --session", "search --file", "search --since",
+        "timeline", "show", "show session", "related", "sessions --project", "context --project",
+        "remember", "remember x --project", "forget", "forget --query", "forget --session",
+        "settings", "export - --project", "import --project",
+    ],
+)  # fmt: skip
+def test_bytes_that_are_no_text_are_answered_or_clearly_refused(
+    remembering: Home, command: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable.encode(), b"-m", b"claude_mem", *command.encode().split(), b"caf\xe9 \xff"],
+        env=remembering.env(), capture_output=True, stdin=subprocess.DEVNULL, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0 or done.stderr.startswith(b"claude-mem: ")
+    assert b"Traceback" not in done.stderr and done.stderr.count(b"\n") <= 1
+
+
 def test_on_a_terminal_sessions_are_a_table_and_context_is_shown(remembering: Home) -> None:
     text = on_a_terminal(remembering, "sessions")
     assert "project" in text and "harbor" in text and "\t" not in text

@@ -111,5 +111,15 @@ def main() -> None:
     except sqlite3.DatabaseError as error:
         click.echo(f"claude-mem: the database: {error}. See claude-mem doctor.", err=True)
         sys.exit(1)
+    except UnicodeEncodeError as error:
+        if error.encoding == "utf-8":  # bytes of the command line that are no text
+            click.echo("claude-mem: what was typed is not UTF-8", err=True)
+        else:
+            click.echo(
+                f"claude-mem: this terminal's encoding ({error.encoding}) cannot show it: "
+                "set PYTHONUTF8=1",
+                err=True,
+            )
+        sys.exit(1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
