@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,7 +66,11 @@ class Client:
         return [str(self.path), *arguments, "--permission-mode", "bypassPermissions"]
 
     def ask(
-        self, prompt: str, *arguments: str, project: Path | None = None
+        self,
+        prompt: str,
+        *arguments: str,
+        project: Path | None = None,
+        preexec_fn: Callable[[], None] | None = None,
     ) -> "subprocess.CompletedProcess[str]":
         """`claude -p`, to its end."""
         return subprocess.run(
@@ -76,6 +81,7 @@ class Client:
             text=True,
             stdin=subprocess.DEVNULL,
             timeout=120,
+            preexec_fn=preexec_fn,
         )
 
     def ask_for_id(self, prompt: str, *arguments: str) -> str:
@@ -85,8 +91,14 @@ class Client:
         return str(json.loads(done.stdout)["session_id"])
 
     def plugin(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return self._run("plugin", *arguments)
+
+    def mcp(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return self._run("mcp", *arguments)
+
+    def _run(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
-            [self.path, "plugin", *arguments],
+            [self.path, *arguments],
             env=self.env(),
             text=True,
             capture_output=True,

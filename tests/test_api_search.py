@@ -121,6 +121,25 @@ def test_what_makes_no_sense_is_refused_by_name(api: Api, path: str, field: str)
 
 
 @pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        *(("GET", f"/api/{name}") for name in (
+            "search", "search/by-file?filePath=x", "search/by-type?type=bugfix", "recent",
+            "related?anchor=1", "timeline?anchor=1", "observations", "summaries", "prompts",
+            "sessions", "observation/1", "stats", "projects", "settings", "processing",
+            "observer", "forgotten", "context/inject?project=harbor",
+        )),
+        *(("POST", f"/api/{name}") for name in (
+            "observations/batch", "memories", "forget", "forget/undo", "queue/retry",
+        )),
+    ],
+)  # fmt: skip
+def test_no_address_ignores_a_parameter(api: Api, method: str, path: str) -> None:
+    answer = api.request(method, f"{path}{'&' if '?' in path else '?'}quarry=x")
+    assert (answer.status_code, answer.json()["field"]) == (400, "quarry")
+
+
+@pytest.mark.parametrize(
     "path",
     ["/api/search?query=x&project=none", "/api/search?query=x&session=none",
      "/api/search?session=99", "/api/timeline?anchor=99", "/api/timeline?anchor=S99"],

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import sqlite3
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from claude_mem.cli import commands
 from tests.conftest import Home
 from tests.payloads import SESSION, as_bytes, edit, prompt, session_end, session_start, stop, tool
 
@@ -235,11 +237,74 @@ def test_help_teaches(home: Home, command: str) -> None:
     assert "Usage:" in done.stdout and len(done.stdout) > 150
 
 
+def test_help_lists_every_command_that_is_for_people(home: Home) -> None:
+    text = home.command("--help").stdout
+    listed = re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
+    shown = {name for name, command in commands.commands.items() if not command.hidden}
+    assert sorted(listed) == sorted(shown)
+
+
+def test_of_several_ids_those_that_are_there_are_shown(remembering: Home) -> None:
+    done = remembering.command("show", "S1", "S77", "P88")
+    assert done.returncode == 1 and "there is nothing with the id S77, P88" in done.stderr
+    assert "request: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("search --since yesterweek", "--since"),
+        ("search --until 2026-99-01", "--until"),
+        ("search x --limit none", "--limit"),
+        ("search x --order upwards", "--order"),
+        ("search x --type poem", "--type"),
+        ("search x --status lost", "--status"),
+        ("timeline S1 --before 201", "--before"),
+        ("timeline S1 --after=-1", "--after"),
+        ("related S1 --limit 0", "--limit"),
+    ],
+)
+def test_a_wrong_value_is_refused_by_the_name_that_was_typed(
+    remembering: Home, command: str, option: str
+) -> None:
+    done = remembering.command(*command.split())
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"claude-mem: {option} is ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "search", "search --project", "search --session", "search --file", "search --since",
+        "timeline", "show", "show session", "related", "sessions --project", "context --project",
+        "remember", "remember x --project", "forget", "forget --query", "forget --session",
+        "settings", "export - --project", "import --project",
+    ],
+)  # fmt: skip
+def test_bytes_that_are_no_text_are_answered_or_clearly_refused(
+    remembering: Home, command: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable.encode(), b"-m", b"claude_mem", *command.encode().split(), b"caf\xe9 \xff"],
+        env=remembering.env(), capture_output=True, stdin=subprocess.DEVNULL, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0 or done.stderr.startswith(b"claude-mem: ")
+    assert b"Traceback" not in done.stderr and done.stderr.count(b"\n") <= 1
+
+
 def test_on_a_terminal_sessions_are_a_table_and_context_is_shown(remembering: Home) -> None:
     text = on_a_terminal(remembering, "sessions")
     assert "project" in text and "harbor" in text and "\t" not in text
     shown = on_a_terminal(remembering, "context", "--project", "harbor")
     assert "Files edited: light.py" in shown
+
+
+def test_what_a_memory_holds_does_not_steer_the_terminal(home: Home) -> None:
+    home.command("remember", "The bell \x1b[31mis \x07cracked\x1b]0;owned")
+    for command in (["search", "bell"], ["timeline", "1"], ["show", "1"], ["context"]):
+        shown = on_a_terminal(home, *command)
+        assert "cracked" in shown, command
+        assert "\x07" not in shown and "[31m" not in shown and "\x1b]" not in shown, command
 
 
 def on_a_terminal(home: Home, *arguments: str) -> str:

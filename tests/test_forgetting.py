@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.privacy import Redactor
+from claude_mem.store.clock import iso
 from claude_mem.store.transfer.restore import restore
 from claude_mem.store.transfer.tables import CANONICAL
 from claude_mem.worker.contexts import rendered_context
-from claude_mem.worker.past import PastReader
+from claude_mem.worker.past import TURNS_AT_ONCE, PastReader
 from tests import payloads
 from tests.api import Api, open_api
 from tests.conftest import Home
@@ -254,8 +256,9 @@ def test_a_prompt_in_the_queue_goes_with_its_session(memory: Api) -> None:
 def transcript(path: Path, session: str, *said: tuple[str, str]) -> Path:
     lines: list[dict[str, Any]] = []
     for number, (asked, answered) in enumerate(said):
+        hour, minute = divmod(8 * 60 + number, 60)
         common = {"sessionId": session, "cwd": PROJECT_DIR,
-                  "timestamp": f"2025-11-15T08:0{number}:00.000Z"}  # fmt: skip
+                  "timestamp": f"2025-11-15T{hour:02d}:{minute:02d}:00.000Z"}  # fmt: skip
         uuid = f"{number:08d}-0000-4000-8000-000000000000"
         lines.append({"type": "user", "uuid": uuid, "promptId": uuid, **common,
                       "message": {"role": "user", "content": asked}})  # fmt: skip
@@ -266,12 +269,16 @@ def transcript(path: Path, session: str, *said: tuple[str, str]) -> Path:
     return path
 
 
-def read_in(api: Api, path: Path) -> int:
-    """Imports a transcript; how many turns were left out as forgotten."""
-    outcomes = [
-        api.worker.store.import_session(session).result()
-        for session in PastReader(path, api.worker.reader, 0).sessions()
-    ]
+def titles(api: Api) -> list[str | None]:
+    return [session["title"] for session in api.read("/api/sessions")["items"]]
+
+
+def read_in(api: Api, path: Path, since: int = 0) -> int:
+    """Imports a transcript from a turn on; how many turns were left out as forgotten."""
+    outcomes = []
+    for session in PastReader(path, api.worker.reader, 0).sessions():
+        kept = tuple(turn for turn in session.turns if turn.number > since)
+        outcomes.append(api.worker.store.import_session(replace(session, turns=kept)).result())
     return sum(outcome.forgotten for outcome in outcomes)
 
 
@@ -289,6 +296,56 @@ def test_a_forgotten_session_does_not_come_back_from_its_transcript_or_a_fork(
     assert found(memory, "violin") == [] and found(memory, "harp")
     memory.said("/api/forget/undo", undo=done["undo"])
     assert found(memory, "violin")
+
+
+@pytest.mark.parametrize("what", ["the session", "its first prompt"])
+@pytest.mark.parametrize("since", [0, 90], ids=["all", "the last of it"])
+def test_no_piece_of_a_long_fork_tells_a_title_that_was_forgotten(
+    memory: Api, tmp_path: Path, what: str, since: int
+) -> None:
+    said = [("Tune the violin", "The violin is tuned.")]
+    said += [(f"Oil hinge {n}", f"Hinge {n} is oiled.") for n in range(2 * TURNS_AT_ONCE - 1)]
+    read_in(memory, transcript(tmp_path / "t.jsonl", "strings", *said))
+    if what == "the session":
+        forget(memory, session="strings")
+    else:
+        forget(memory, query="violin")
+    said += [(f"Wax harp {n}", f"Harp {n} is waxed.") for n in range(TURNS_AT_ONCE + 5)]
+    fork = transcript(tmp_path / "f.jsonl", "a-fork", *said)
+    read_in(memory, fork, since)
+    assert found(memory, "harp") and found(memory, "violin") == []
+    assert "violin" not in json.dumps(memory.read("/api/sessions")).lower()
+    assert "violin" not in context(memory)
+
+
+def test_a_forgotten_prompt_without_an_id_does_not_come_back_from_its_transcript(
+    memory: Api, tmp_path: Path
+) -> None:
+    memory.have_turn("old-client", "Tune the violin", "The violin is tuned.")
+    times = {"T08:00:00.000Z": memory.clock.ms + 2000, "T08:01:00.000Z": memory.clock.ms + HOUR}
+    forget(memory, query="violin")
+    said = [("Tune the violin", "The violin is tuned."), ("And the harp", "Waxed.")]
+    path = transcript(tmp_path / "t.jsonl", "old-client", *said)
+    for written, ms in times.items():
+        path.write_text(path.read_text().replace(f"2025-11-15{written}", iso(ms)))
+    assert read_in(memory, path) == 1
+    assert found(memory, "violin") == [] and found(memory, "harp")
+
+
+@pytest.mark.parametrize("what", ["the session", "its first prompt"])
+def test_the_title_of_a_fork_goes_with_the_turn_that_it_was_made_of(
+    memory: Api, tmp_path: Path, what: str
+) -> None:
+    said = [("Tune the violin", "The violin is tuned."), ("And the harp", "Waxed.")]
+    read_in(memory, transcript(tmp_path / "t.jsonl", "a-first", *said[:1]))
+    read_in(memory, transcript(tmp_path / "f.jsonl", "z-fork", *said))
+    assert titles(memory).count("Tune the violin") == 2
+    named = {"session": "a-first"} if what == "the session" else {"query": "violin"}
+    done = forget(memory, **named)
+    assert "violin" not in json.dumps(memory.read("/api/sessions")).lower()
+    assert found(memory, "harp")
+    memory.said("/api/forget/undo", undo=done["undo"])
+    assert titles(memory).count("Tune the violin") == 2
 
 
 def test_a_forgotten_memory_does_not_come_back_from_a_grown_transcript(
@@ -448,9 +505,9 @@ def test_the_command_remembers_shows_forgets_and_brings_back(home: Home) -> None
     seen = home.command("forget", "1")
     assert "#1 The lamp oil" in seen.stdout and "Nothing is forgotten yet" in seen.stdout
     command = seen.stdout.rsplit("claude-mem ", 1)[1].split()
-    assert "Forgotten: 1 observations" in home.command(*command).stdout
+    assert "Forgotten: 1 observation." in home.command(*command).stdout
     assert "Nothing found" in home.command("search", "cellar").stdout
-    assert "1 observations" in home.command("forget", "--list").stdout
+    assert "1 observation\n" in home.command("forget", "--list").stdout
     assert "Remembered again" in home.command("forget", "--undo").stdout
     assert "cellar" in home.command("search", "cellar").stdout
     assert home.command("forget", "--query", "cellar", "--yes").returncode == 0

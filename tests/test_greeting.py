@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.conftest import Home
-from tests.payloads import prompt, session_end, session_start, stop, tool
+from tests.payloads import PROJECT_DIR, prompt, session_end, session_start, stop, tool
 
 
 def message(home: Home, source: str = "startup", session: str = "now") -> str:
@@ -29,6 +29,13 @@ def live(home: Home, session: str, text: str) -> None:
 def test_the_first_session_is_told_that_memory_is_on(running: Home) -> None:
     assert message(running).startswith("claude-mem: memory is on.")
     assert "claude-mem status" in message(running)
+
+
+def test_what_was_saved_by_hand_before_it_is_no_session(running: Home) -> None:
+    assert running.command("remember", "The bell is cracked", "--project", "harbor").returncode == 1
+    done = running.command("remember", "The bell is cracked", CLAUDE_PROJECT_DIR=PROJECT_DIR)
+    assert done.returncode == 0, done.stderr
+    assert message(running).startswith("claude-mem: memory is on.")
 
 
 def test_later_ones_are_told_what_is_remembered(running: Home) -> None:

@@ -2,8 +2,11 @@
 
 import json
 import os
+import shutil
+import socket
 import sqlite3
 import stat
+import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +24,7 @@ from claude_mem.install.launcher import disarm_launcher, launcher_parts, write_l
 from claude_mem.install.plugin import SHIPPED, shipped_files, write_plugin
 from tests.conftest import Home, wait_until
 from tests.payloads import prompt, stop, tool
+from tests.rights import give_up_overriding
 
 LAUNCHER = Path("/home/dev/.claude-mem/hook")
 OTHER = {"hooks": [{"type": "command", "command": "notify-send done"}]}
@@ -189,6 +193,39 @@ def test_a_directory_in_the_files_place_is_a_clear_error(home: Home) -> None:
     assert done.returncode == 1 and "cannot be read" in done.stderr
 
 
+def as_anyone(home: Home, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "claude_mem", *arguments], env=home.env(), text=True,
+        capture_output=True, stdin=subprocess.DEVNULL, timeout=60, preexec_fn=give_up_overriding,
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="rights are given up in Linux's way")
+@pytest.mark.parametrize("what", ["the file", "its directory", "no file in its directory"])
+def test_what_is_read_only_is_a_clear_error_and_nothing_changes(home: Home, what: str) -> None:
+    shutil.rmtree(home.layout.root)
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    path = written(home.path / ".claude" / "settings.json", '{"model": "opus"}')
+    if what == "no file in its directory":
+        path.unlink()
+    locked = path if what == "the file" else path.parent
+    locked.chmod(0o555)
+    done = as_anyone(home, "install", "--scope", "user", "--yes")
+    assert done.returncode == 1 and f"{locked} is read-only" in done.stderr
+    assert not path.exists() or read(path) == '{"model": "opus"}'
+    assert not home.layout.root.exists()
+
+    locked.chmod(0o755)
+    assert as_anyone(home, "install", "--scope", "user", "--yes").returncode == 0
+    with_us = read(path)
+    locked.chmod(0o555)
+    done = as_anyone(home, "uninstall")
+    assert "is read-only" in done.stdout and read(path) == with_us
+    locked.chmod(0o755)
+    assert "Took our hooks out" in as_anyone(home, "uninstall").stdout
+    assert not path.exists() or read(path) == '{"model": "opus"}'
+
+
 def test_a_link_is_followed_and_the_mode_kept(home: Home) -> None:
     real = written(home.path / "dotfiles" / "claude.json", "{}\n")
     real.chmod(0o640)
@@ -353,6 +390,17 @@ def test_missing_hooks_are_found(home: Home) -> None:
     assert found["hooks"] == ("wrong", "claude-mem install")
 
 
+def test_before_an_install_there_is_one_thing_to_do_and_nothing_is_made(home: Home) -> None:
+    shutil.rmtree(home.layout.root)
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    status, found = verdicts(home, "--fix")
+    assert status == 1
+    assert {mend for name, (_, mend) in found.items() if mend and name != "Claude Code"} == {
+        "claude-mem install"
+    }
+    assert not home.layout.root.exists()
+
+
 def test_a_lost_interpreter_is_found_and_mended(sound: Home) -> None:
     write_launcher(sound.layout, python="/no/such/python")
     assert verdicts(sound)[1]["interpreter"][0] == "wrong"
@@ -406,6 +454,23 @@ def test_a_damaged_database_is_mended_from_a_backup(sound: Home) -> None:
         file.write(b"\xa5" * (size - 8192))
     assert verdicts(sound)[1]["database"] == ("wrong", "claude-mem doctor --fix")
     assert verdicts(sound, "--fix")[1]["database"][0] == "ok"
+
+
+def test_whatever_is_wrong_has_a_way_out(sound: Home) -> None:
+    cannot_run = sound.path / "claude"
+    cannot_run.write_text("#!/bin/sh\nexit 1\n")
+    cannot_run.chmod(0o700)
+    sound.environment["CLAUDE_CODE_PATH"] = str(cannot_run)
+    (sound.path / ".claude" / "settings.json").write_text("{broken")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        sound.environment["CLAUDE_MEM_WORKER_PORT"] = str(taken.getsockname()[1])
+        sound.command("worker", "restart")
+        status, found = verdicts(sound)
+    assert status == 1
+    bad = {name: mend for name, (verdict, mend) in found.items() if verdict != "ok"}
+    assert set(bad) == {"Claude Code", "hooks", "port"} and all(bad.values())
 
 
 def test_a_dead_letter_is_found_with_the_way_back(sound: Home) -> None:

@@ -125,7 +125,7 @@ async def by_hand(client: Client) -> None:
     token = seen.rsplit('"', 2)[1]
     assert "look again" in await refused(client, "forget", ids=[1], confirm=token)
     done = await said(client, "forget", query="lamp oil cellar", confirm=token)
-    assert "1 observations" in done and f"forget --undo {token}" in done
+    assert "1 observation." in done and f"forget --undo {token}" in done
     assert done == await said(client, "forget", query="lamp oil cellar", confirm=token)
     assert "Nothing found." in await said(client, "search", query="oil")
     assert "nothing that is remembered" in await refused(client, "forget", ids=[2])
@@ -162,6 +162,28 @@ def test_a_session_looks_in_its_own_project_unless_it_says_otherwise(harbour: Ho
         assert "no project 'quay'" in await refused(client, "search", project="quay")
 
     over_stdio(harbour, look)
+
+
+def test_the_prompt_that_made_the_agent_ask_is_no_answer(harbour: Home) -> None:
+    prompt = {**payloads.prompt("Which harbour lamp has a zebra on it?"), "prompt_id": "p-2"}
+    harbour.hook(prompt)
+    harbour.wait_settled()
+
+    async def work(client: Client) -> list[str]:
+        question = {"query": "Which harbour lamp has a zebra on it?"}
+        return [
+            await said(client, "search", **question),
+            await said(client, "search", **question, project="*"),
+            await said(client, "timeline", query="zebra"),
+            await said(client, "timeline", anchor="S1"),
+            await said(client, "search", query="zebra"),
+        ]
+
+    assert not [text for text in over_stdio(harbour, work) if "zebra" in text]
+    assert "zebra" in harbour.command("search", "zebra").stdout  # a person may look for it
+    harbour.hook({**payloads.stop("None has."), "prompt_id": "p-2"})
+    harbour.wait_settled()
+    assert "zebra" in over_stdio(harbour, work)[-1]
 
 
 def test_of_a_project_that_nothing_is_known_of_it_says_so(harbour: Home) -> None:

@@ -8,12 +8,15 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from claude_mem.install import claude_settings
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi, Reply, mentions, tool_call
 from tests.real_client import Client, needs_client
+from tests.rights import give_up_overriding
 
 pytestmark = needs_client
 
@@ -105,6 +108,28 @@ def test_the_agent_searches_and_reads_through_the_plugin(attached: Client) -> No
     home.wait_settled()
     names = [row["tool_name"] for row in home.rows("SELECT tool_name FROM tool_events")]
     assert not any(name and name.startswith("mcp__") for name in names)
+
+
+def test_the_schema_of_forget_comes_when_it_is_asked_for(attached: Client) -> None:
+    home, api = attached.home, attached.api
+    attached.ask("Mend the lamp")
+    home.wait_settled()
+    name = f"{TOOL}forget"
+    api.forget()
+    api.say(
+        tool_call("ToolSearch", query=f"select:{name}"),
+        tool_call(name, ids=["P1"]),
+        Reply("Shall it go?"),
+    )
+    assert "Shall it go?" in attached.ask("Forget the lamp").stdout
+    first, *_, last = [body for body in api.requests if _offers(body, f"{TOOL}search")]
+    assert not _offers(first, name) and name in json.dumps(first)
+    assert _offers(last, name)
+    assert "P1 Mend the lamp" in _results(api)[-1]
+
+
+def _offers(body: dict[str, Any], name: str) -> bool:
+    return name in {tool["name"] for tool in body.get("tools") or []}
 
 
 def _results(api: FakeApi) -> list[str]:
@@ -257,14 +282,102 @@ def test_a_denied_tool_is_not_recorded_and_harms_nothing(attached: Client) -> No
 
 def test_plugin_and_settings_hooks_at_once_are_one_event_each(attached: Client) -> None:
     home, api = attached.home, attached.api
-    done = attached.claude_mem("install", "--scope", "user", "--yes")
-    assert done.returncode == 0, done.stderr
+    settings = home.path / ".claude" / "settings.json"
+    claude_settings.apply(claude_settings.with_hooks(settings, home.layout.launcher))
+    found = {check["check"]: check for check in json.loads(doctor(attached).stdout)}
+    assert found["hooks"]["verdict"] == "warning" and "twice" in found["hooks"]["found"]
     api.say(*working_session(attached))
     attached.ask("Make the light blink twice")
     home.wait_settled()
     assert events(home).count("PostToolUse") == 3
     assert events(home).count("Stop") == 1
     assert len(home.rows("SELECT * FROM session_summaries")) == 1
+
+
+def doctor(client: Client, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return client.claude_mem("doctor", "--json", *arguments)
+
+
+def servers(client: Client) -> dict[str, Any]:
+    """What `claude mcp add-json` wrote down."""
+    state = json.loads((client.home.path / ".claude.json").read_text())
+    found = state.get("mcpServers") or {}
+    for project in (state.get("projects") or {}).values():
+        found |= project.get("mcpServers") or {}
+    return dict(found)
+
+
+def tools_offered(client: Client) -> list[str]:
+    client.api.forget()
+    client.ask("Hello")
+    return [
+        tool["name"]
+        for body in client.api.requests
+        for tool in body.get("tools") or []
+        if tool["name"].endswith("__get_observations")
+    ]
+
+
+def hooks_in(client: Client) -> dict[str, Any]:
+    path = client.home.path / ".claude" / "settings.json"
+    found = json.loads(path.read_text()) if path.exists() else {}
+    return dict(found.get("hooks") or {})
+
+
+def test_one_way_of_installing_takes_the_place_of_the_other(client: Client) -> None:
+    other = {"type": "stdio", "command": "/bin/true"}
+    client.mcp("add-json", "--scope", "user", "other", json.dumps(other))
+    for _ in range(2):
+        done = client.claude_mem("install", "--scope", "user", "--yes")
+        assert "Added the MCP server" in done.stdout, done.stderr + done.stdout
+        assert set(servers(client)) == {"other", "claude-mem"} and hooks_in(client)
+        assert "claudemem" not in client.plugin("list").stdout
+        assert tools_offered(client) == ["mcp__claude-mem__get_observations"]
+
+        foreseen = client.claude_mem("install", "--dry-run").stdout
+        assert "mcp remove --scope user claude-mem" in foreseen
+        assert "take our hooks out of" in foreseen and set(servers(client)) > {"other"}
+
+        done = client.claude_mem("install", "--yes")
+        assert "Removed the MCP server." in done.stdout and "Took our hooks" in done.stdout
+        assert set(servers(client)) == {"other"} and not hooks_in(client)
+        assert tools_offered(client) == [f"{TOOL}get_observations"]
+        assert doctor(client).returncode == 0
+
+
+def test_a_project_that_the_plugin_attaches_is_not_attached_again(attached: Client) -> None:
+    done = attached.claude_mem("install", "--scope", "project", "--yes")
+    assert done.returncode == 1
+    assert "claude-mem uninstall, then claude-mem install --scope project" in done.stderr
+
+
+def test_a_server_that_is_there_twice_is_found_and_mended(attached: Client) -> None:
+    entry = json.dumps({
+        "type": "stdio",
+        "command": str(attached.home.layout.mcp_launcher),
+        "alwaysLoad": True,
+    })  # fmt: skip
+    attached.mcp("add-json", "--scope", "user", "claude-mem", entry)
+    (tools,) = (c for c in json.loads(doctor(attached).stdout) if c["check"] == "tools")
+    assert (tools["verdict"], tools["mend"]) == (
+        "warning",
+        "claude mcp remove --scope user claude-mem",
+    )
+    (tools,) = (c for c in json.loads(doctor(attached, "--fix").stdout) if c["check"] == "tools")
+    assert tools["verdict"] == "ok" and servers(attached) == {}
+
+    attached.mcp("add-json", "--scope", "user", "claude-mem", entry)
+    assert "Removed the MCP server." in attached.claude_mem("uninstall").stdout
+    assert servers(attached) == {} and tools_offered(attached) == []
+
+
+def test_a_server_of_the_same_name_that_is_not_ours_stays(client: Client) -> None:
+    entry = {"type": "stdio", "command": "/bin/true"}
+    client.mcp("add-json", "--scope", "user", "claude-mem", json.dumps(entry))
+    done = client.claude_mem("install", "--scope", "user", "--yes")
+    assert done.returncode == 0 and "already exists" in done.stdout
+    client.claude_mem("uninstall")
+    assert servers(client)["claude-mem"]["command"] == "/bin/true"
 
 
 @pytest.mark.parametrize("gone", ["package", "interpreter", "data directory"])
@@ -290,6 +403,34 @@ def test_prompts_and_tools_go_on_whatever_is_taken_away(
     done = attached.ask("Make the light blink twice")
     assert done.returncode == 0, done.stderr
     assert "needed a new fuse" in done.stdout
+    assert (attached.project / "light.py").read_text() == "blink(2)\nwait()\n"
+
+
+@pytest.mark.parametrize(
+    ("gone", "command"),
+    [
+        ("the package", "sed -i s,/hook/__main__.py,/hook/gone.py, {root}/hook"),
+        ("the interpreter", "sed -i s,{python},{python}-moved, {root}/hook"),
+        ("the right to write", "kill {pid}; chmod -R a-w {root}"),
+        ("the data directory", "kill -9 {pid}; rm -rf {root}"),
+    ],
+)
+def test_a_session_goes_on_when_in_its_midst_it_loses(
+    attached: Client, gone: str, command: str
+) -> None:
+    home, api = attached.home, attached.api
+    root, path = home.layout.root, str(attached.project / "light.py")
+    loses = command.format(root=root, python=sys.executable, pid=home.worker_pid())
+    api.say(
+        tool_call("Read", file_path=path),
+        tool_call("Bash", command=f"{loses}; echo is gone"),
+        tool_call("Edit", file_path=path, old_string="blink(1)", new_string="blink(2)"),
+        Reply("The light blinks twice now."),
+    )
+    done = attached.ask("Make the light blink twice", preexec_fn=give_up_overriding)
+    subprocess.run(["chmod", "-R", "u+w", root], check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "The light blinks twice now.")
+    assert "is gone" in "".join(_results(api)), "the command itself failed"
     assert (attached.project / "light.py").read_text() == "blink(2)\nwait()\n"
 
 
@@ -329,6 +470,22 @@ def test_doctor_finds_nothing_wrong_after_an_install(attached: Client) -> None:
     done = attached.claude_mem("doctor", "--json")
     verdicts = {row["check"]: row["verdict"] for row in json.loads(done.stdout)}
     assert set(verdicts.values()) == {"ok"}, verdicts
+
+
+def test_a_disabled_plugin_is_found_and_can_be_enabled_or_installed_again(
+    attached: Client,
+) -> None:
+    for mend in ("enable", "install"):  # our own path says "disabled" here, which is no state
+        attached.plugin("disable", "claudemem@claudemem")
+        found = {check["check"]: check for check in json.loads(doctor(attached).stdout)}
+        assert found["hooks"]["found"] == "the plugin is disabled in Claude Code"
+        assert found["hooks"]["mend"] == "claude plugin enable claudemem@claudemem"
+        if mend == "enable":
+            attached.plugin("enable", "claudemem@claudemem")
+        else:
+            attached.claude_mem("install", "--yes")
+        done = doctor(attached)
+        assert done.returncode == 0, done.stdout
 
 
 def test_install_twice_is_install_once(attached: Client) -> None:

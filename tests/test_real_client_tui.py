@@ -95,6 +95,8 @@ def test_a_sitting_with_compact_and_clear_is_remembered(client: Client, terminal
     home, api = client.home, client.api
     api.say(tool_call("Bash", command="echo the lamp is lit"), Reply("The harbour is lit"))
     enter(terminal, "Light the harbour", lambda: "Stop" in names(home))
+    wait_until(lambda: terminal.shows("memory is on"), "the first session's line")
+    assert "claude-mem: memory" not in api.sent() and "<claude-mem-context>" not in api.sent()
     enter(terminal, "/compact", lambda: "PostCompact" in names(home))
     enter(terminal, "/clear", lambda: "clear" in sources(home))
     home.wait_settled()
@@ -102,11 +104,11 @@ def test_a_sitting_with_compact_and_clear_is_remembered(client: Client, terminal
     assert sources(home) == ["startup", "compact", "clear"]
     sessions = home.rows("SELECT status FROM sdk_sessions ORDER BY id")
     assert [row["status"] for row in sessions] == ["completed", "active"]
-    assert wait_until(lambda: terminal.shows("claude-mem:"), "the line for the person")
+    wait_until(lambda: terminal.shows("remembers 1 session"), "the next session's line")
     api.forget()
     api.say(Reply("I remember."))
     enter(terminal, "What do you know?", lambda: "What do you know?" in api.sent())
-    assert "The harbour is lit" in api.sent()
+    assert "The harbour is lit" in api.sent() and "claude-mem: remembers" not in api.sent()
 
 
 def test_escape_ends_a_turn_without_a_word_and_the_next_prompt_closes_it(

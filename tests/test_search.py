@@ -242,6 +242,19 @@ def test_without_a_question_the_newest_comes_first(library: Story) -> None:
     assert titles(library, "")[0] == "Relay elsewhere"
 
 
+@pytest.mark.parametrize("query", ["🗼", '""', "---", "NEAR(", "?!"])
+def test_what_no_memory_can_hold_is_not_answered_with_all_that_pass_a_filter(
+    library: Story, query: str
+) -> None:
+    bugfixes = Filters(types=("bugfix",))
+    assert look(library, "", bugfixes).rows == look(library, "*", bugfixes).rows != ()
+    assert not look(library, query, bugfixes).rows
+
+
+def test_with_a_filter_a_word_can_be_excluded_from_all_that_pass(library: Story) -> None:
+    assert titles(library, "-bug", Filters(types=("bugfix", "decision"))) == ["Relay choice"]
+
+
 def test_a_filter_also_holds_back_neighbours(library: Story) -> None:
     question = "which relay bug was it in the morning"
     assert titles(library, question, Filters(types=("bugfix",))) == ["Relay bug"]

@@ -156,6 +156,7 @@ class PastSession:
     title: str | None = None
     subtitle: str | None = None
     user_prompt: str | None = None
+    prompt_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import click
 
-from claude_mem.cli.output import as_json_option, counted, in_words, print_json
+from claude_mem.cli.output import as_json_option, print_json, printable
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
+from claude_mem.recall.compact import counts_text
 from claude_mem.server import client
 from claude_mem.types import OBSERVATION_TYPES, Json
 
@@ -92,8 +93,9 @@ def forget(
     if as_json:
         print_json(done)
     elif done["forgotten"]:
-        click.echo(f"Forgotten: {in_words(done['counts'])}.")
-        click.echo(f"Until {done['until'][:16]} UTC: claude-mem forget --undo {done['undo']}")
+        click.echo(f"Forgotten: {counts_text(done['counts'])}.")
+        until = done["until"][:16].replace("T", " ")
+        click.echo(f"To bring it back, until {until} UTC: claude-mem forget --undo {done['undo']}")
 
 
 def _forget(
@@ -106,7 +108,7 @@ def _forget(
         if not yes and (as_json or not sys.stdin.isatty()):
             if not as_json:
                 command = shlex.join([*sys.argv[1:], "--confirm", seen["confirm"]])
-                click.echo(f"Nothing is forgotten yet: claude-mem {command}")
+                click.echo(f"Nothing is forgotten yet. To do it: claude-mem {command}")
             return seen
         if not yes:
             click.confirm("Forget this?", abort=True)
@@ -115,9 +117,9 @@ def _forget(
 
 
 def _show(seen: dict[str, Any]) -> None:
-    click.echo(f"This would be forgotten: {in_words(seen['counts'])}.")
+    click.echo(f"This would be forgotten: {counts_text(seen['counts'])}.")
     for line in seen["examples"]:
-        click.echo(f"  {line}")
+        click.echo(f"  {printable(line)}")
     counts = seen["counts"]
     shown = ("sessions", "observations") if counts["sessions"] else tuple(counts)
     if (more := sum(counts[noun] for noun in shown) - len(seen["examples"])) > 0:
@@ -129,7 +131,7 @@ def _undo(settings: Settings, token: str | None, as_json: bool) -> None:
     if as_json:
         print_json(done)
     else:
-        click.echo(f"Remembered again: {in_words(done['counts'])}.")
+        click.echo(f"Remembered again: {counts_text(done['counts'])}.")
 
 
 def _list(settings: Settings, as_json: bool) -> None:
@@ -139,9 +141,9 @@ def _list(settings: Settings, as_json: bool) -> None:
         return
     for one in found["forgotten"]:
         where = ", ".join(one["projects"])
-        click.echo(f"{one['undo']}  {one['at'][:16]}  {where}  {in_words(one['counts'])}")
+        click.echo(f"{one['undo']}  {one['at'][:16]}  {where}  {counts_text(one['counts'])}")
     if not found["forgotten"]:
-        click.echo(f"Nothing: {counted(0, 'memory')} were forgotten of late.")
+        click.echo("Nothing was forgotten of late.")
 
 
 def _asked(settings: Settings, path: str, body: Json = None) -> dict[str, Any]:

@@ -25,7 +25,7 @@ def _command(name: str, event: str, text: str) -> click.Command:
         run_hook(event)
 
     help_text = f"{text} Hook payload as JSON on stdin ({event})."
-    return click.Command(name, callback=run, help=help_text, short_help=text)
+    return click.Command(name, callback=run, help=help_text, short_help=text, hidden=True)
 
 
 def run_hook(event: str) -> None:

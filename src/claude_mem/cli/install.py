@@ -15,10 +15,10 @@ from claude_mem.cli.observer import switch
 from claude_mem.cli.output import as_json_option, counted, print_json
 from claude_mem.config import Layout, Settings, find_setting
 from claude_mem.errors import ClaudeMemError, SettingsError
-from claude_mem.install import claude_settings, mcp_server, plugin, record
+from claude_mem.install import attachment, claude_settings, mcp_server, plugin, record
 from claude_mem.install.claude import Claude, config_dir, find_claude
 from claude_mem.install.claude_settings import Change
-from claude_mem.install.doctor import Check, Doctor, settings_files
+from claude_mem.install.doctor import Check, Doctor
 from claude_mem.install.launcher import disarm_launcher, write_launcher
 from claude_mem.server import client
 from claude_mem.store import StoreReader
@@ -61,14 +61,13 @@ def install(
 
     Without --scope it installs a plugin through Claude Code's own plugin command. With --scope it
     writes hooks into ~/.claude/settings.json (user) or ./.claude/settings.json (project), and has
-    Claude Code add the MCP server.
+    Claude Code add the MCP server. Each way takes the place of the other.
     """  # fmt: skip
     layout = settings.layout
     if scope is None:
         done = _install_plugin(settings, dry_run)
     else:
-        done = _install_hooks(layout, _settings_path(scope), dry_run, yes)
-        done = "\n".join(filter(None, (done, _install_server(settings, scope, dry_run))))
+        done = _install_in_settings(settings, scope, dry_run, yes)
     if dry_run:
         click.echo(done or "Nothing was changed.")
         return
@@ -118,6 +117,7 @@ def offer_import(settings: Settings, wanted: bool | None, asks: bool) -> None:
 
 
 def _install_plugin(settings: Settings, dry_run: bool) -> str:
+    layout = settings.layout
     claude = find_claude(settings, os.environ)
     if claude is None:
         raise ClaudeMemError(
@@ -125,22 +125,55 @@ def _install_plugin(settings: Settings, dry_run: bool) -> str:
             "claude-mem settings CLAUDE_CODE_PATH /path/to/claude. "
             "Or write the hooks yourself: claude-mem install --scope user"
         )
-    directory = plugin.installed_dir(settings.layout)
     if dry_run:
-        click.echo(f"would write {directory} and {settings.layout.launcher}, then run")
-        click.echo(f"  {claude.path} plugin marketplace add {directory}")
-        click.echo(f"  {claude.path} plugin install {plugin.NAME}@{plugin.MARKETPLACE}")
-        return ""
-    settings.layout.create()
-    write_launcher(settings.layout)
-    plugin.install_plugin(claude, settings.layout)
-    return f"Installed the plugin {plugin.NAME} into Claude Code {claude.version()}."
+        return "\n".join(_foreseen(claude, layout))
+    layout.create()
+    write_launcher(layout)
+    plugin.install_plugin(claude, layout)
+    said = [f"Installed the plugin {plugin.NAME} into Claude Code {claude.version()}."]
+    said += attachment.take_out_servers(claude, layout, os.environ)
+    return "\n".join((*said, *attachment.take_out_hooks(layout, os.environ)))
+
+
+def _foreseen(claude: Claude, layout: Layout) -> list[str]:
+    directory = plugin.installed_dir(layout)
+    places = mcp_server.find_places(layout, os.environ)
+    files = attachment.files_with_hooks(layout, os.environ)
+    return [
+        f"would write {directory} and {layout.launcher}, then run",
+        f"  {claude.path} plugin marketplace add {directory}",
+        f"  {claude.path} plugin install {plugin.NAME}@{plugin.MARKETPLACE}",
+        *(f"  {claude.path} {shlex.join(('mcp', *place.removing))}" for place in places),
+        *(f"and take our hooks out of {path}: the plugin brings them" for path in files),
+    ]
+
+
+def _install_in_settings(settings: Settings, scope: str, dry_run: bool, yes: bool) -> str:
+    """Hooks and MCP server; the plugin goes, which brings both."""
+    layout = settings.layout
+    claude = find_claude(settings, os.environ)
+    has_plugin = attachment.has_plugin(claude)
+    if has_plugin and scope == "project":
+        raise ClaudeMemError(
+            "The plugin is installed: it attaches this project like every other. To attach this "
+            "one alone: claude-mem uninstall, then claude-mem install --scope project"
+        )
+    said = [_install_hooks(layout, _settings_path(scope), dry_run, yes)]
+    if has_plugin:
+        said += (
+            [f"would remove the plugin {plugin.NAME}: the hooks take its place"]
+            if dry_run
+            else attachment.take_out_plugin(claude, layout)
+        )
+    said.append(_install_server(claude, layout, scope, dry_run))
+    return "\n".join(filter(None, said))
 
 
 def _install_hooks(layout: Layout, path: Path, dry_run: bool, yes: bool) -> str:
     change = claude_settings.with_hooks(path, layout.launcher)
     if change.is_empty:
         return f"{path} has our hooks already."
+    claude_settings.check_writable(path)
     if dry_run or (sys.stdin.isatty() and not yes):
         _print_diff(change)
     if dry_run:
@@ -159,19 +192,17 @@ def _install_hooks(layout: Layout, path: Path, dry_run: bool, yes: bool) -> str:
     return f"Wrote our hooks into {path}.{kept}"
 
 
-def _install_server(settings: Settings, scope: str, dry_run: bool) -> str:
+def _install_server(claude: Claude | None, layout: Layout, scope: str, dry_run: bool) -> str:
     """What became of it: hooks remember without it, so that nothing here is an error."""
-    layout = settings.layout
     command = shlex.join(("claude", "mcp", *mcp_server.adding(layout, scope)))
-    claude = find_claude(settings, os.environ)
     if claude is None:
         return f"Claude Code was not found; for its tools of search run: {command}"
     if dry_run:
         return f"would run {command}"
+    here = mcp_server.Place(scope, None if scope == "user" else Path.cwd())
     try:
-        if plugin.is_installed(claude):
-            return ""  # which brings it
-        mcp_server.add_server(claude, layout, scope, Path.cwd())
+        known = mcp_server.find_places(layout, os.environ)
+        mcp_server.add_server(claude, layout, here, known)
     except ClaudeMemError as error:
         return f"The MCP server could not be added: {error}"
     return "Added the MCP server, with which the agent can search."
@@ -199,7 +230,9 @@ def uninstall(settings: Settings, purge: bool, yes: bool) -> None:
     layout = settings.layout
     if purge and not yes:
         click.confirm(f"Delete everything in {layout.root}?", abort=True)
-    for line in _detach(settings):
+    claude = find_claude(settings, os.environ)
+    said = attachment.take_out_everything(claude, layout, os.environ)
+    for line in said or ["No hook of ours was installed."]:
         click.echo(line)
     sessions_open = _open_sessions(layout)
     client.stop(layout)
@@ -211,41 +244,6 @@ def uninstall(settings: Settings, purge: bool, yes: bool) -> None:
             click.echo(f"Not ours, or still called, and left there: {', '.join(stayed)}")
     elif layout.database.exists():
         click.echo(f"The memory stays in {layout.root}; claude-mem uninstall --purge deletes it.")
-
-
-def _detach(settings: Settings) -> list[str]:
-    """Takes out exactly our entries, wherever they are; one line for each place."""
-    layout = settings.layout
-    said = []
-    claude = find_claude(settings, os.environ)
-    if claude is not None and plugin.remove_plugin(claude, layout):
-        said.append(f"Removed the plugin {plugin.NAME}.")
-    if claude is None and plugin.installed_dir(layout).exists():
-        said.append(
-            "Claude Code was not found, so its plugin may still be there: "
-            f"claude plugin uninstall {plugin.NAME}@{plugin.MARKETPLACE}"
-        )
-    recorded = record.installed_files(layout)
-    if claude is not None and _remove_servers(claude, [file.path for file in recorded]):
-        said.append("Removed the MCP server.")
-    taken = [f.path for f in recorded if not record.take_back(layout, f, layout.launcher).is_empty]
-    said += [f"Took our hooks out of {path}." for path in taken]
-    for path in settings_files(os.environ):
-        try:
-            change = claude_settings.without_hooks(path, layout.launcher)
-            claude_settings.apply(change)
-        except SettingsError as error:
-            said.append(f"Look into this file yourself: {error}.")
-        else:
-            said += [] if change.is_empty else [f"Took our hooks out of {path}."]
-    return said or ["No hook of ours was installed."]
-
-
-def _remove_servers(claude: Claude, settings_files: list[Path]) -> bool:
-    home = config_dir(os.environ)
-    projects = [p.parents[1] for p in settings_files if p.parent != home and p.parents[1].is_dir()]
-    removed = [mcp_server.remove_server(claude, "project", project) for project in projects]
-    return mcp_server.remove_server(claude, "user", Path.home()) or any(removed)
 
 
 def _open_sessions(layout: Layout) -> bool:

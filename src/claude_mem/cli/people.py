@@ -16,6 +16,7 @@ from claude_mem.cli.output import (
     print_json,
     print_pairs,
     print_table,
+    printable,
 )
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
@@ -170,30 +171,30 @@ def show(settings: Settings, ids: tuple[str, ...], as_json: bool) -> None:
         if ids == ("session",):
             raise BadInput("say which session: `claude-mem sessions` lists them")
         if ids[0] == "session":
-            records = [record for text in ids[1:] for record in _whole_session(store, text)]
+            looked_up = {text: _whole_session(store, text) for text in ids[1:]}
         else:
-            records = [_find(store, text) for text in ids]
+            looked_up = {text: _find(store, text) for text in ids}
+    records = [record for found in looked_up.values() for record in found]
     if as_json:
         print_json([{"kind": kind, **record} for kind, record in records])
-        return
-    for position, (kind, record) in enumerate(records):
-        if position:
-            click.echo()
-        _print_record(kind, record)
+    else:
+        for position, (kind, record) in enumerate(records):
+            if position:
+                click.echo()
+            _print_record(kind, record)
+    if missing := [text for text, found in looked_up.items() if not found]:
+        raise NotFound(f"there is nothing with the id {', '.join(missing)}")
 
 
 _KINDS = {"": "observations", "#": "observations", "S": "summaries", "P": "prompts"}
 
 
-def _find(store: StoreReader, text: str) -> tuple[str, Record]:
+def _find(store: StoreReader, text: str) -> list[tuple[str, Record]]:
     mark = "" if text[:1].isdecimal() else text[:1].upper()
     digits = text[1:] if mark else text
     if mark not in _KINDS or not _is_number(digits):
         raise BadInput(f"{text!r} is not an id: 12, S3, P4, or `session 5`")
-    found = store.get_many(_KINDS[mark], [int(digits)])
-    if not found:
-        raise NotFound(f"there is nothing with the id {text}")
-    return _KINDS[mark], found[0]
+    return [(_KINDS[mark], record) for record in store.get_many(_KINDS[mark], [int(digits)])]
 
 
 def _is_number(text: str) -> bool:
@@ -238,7 +239,7 @@ def _print_record(kind: str, record: Record) -> None:
             value = str(value[0]) if single else "\n".join(f"- {item}" for item in value)
         if value is None or value == "":
             continue
-        text = str(value)
+        text = printable(str(value))
         label = name.replace("_", " ")
         click.echo(f"{label}:\n{text}" if "\n" in text else f"{label}: {text}")
 
@@ -275,7 +276,7 @@ def show_context(settings: Settings, project: str | None, as_json: bool) -> None
     if as_json:
         print_json({"context": text, "tokens": estimate_tokens(text)})
     elif text:
-        click.echo(text)
+        click.echo(printable(text))
     elif budget == 0:
         click.echo("Sessions are given nothing: CLAUDE_MEM_CONTEXT_TOKENS is 0.")
     else:

@@ -2,11 +2,13 @@
 
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 import click
 
-from claude_mem.cli.output import as_json_option, counted, print_json
+from claude_mem.cli.output import as_json_option, counted, print_json, printable
 from claude_mem.cli.people import NOTHING_YET, reading
 from claude_mem.cli.store import open_store_for_import
 from claude_mem.config import Settings
@@ -25,6 +27,22 @@ from claude_mem.types import OBSERVATION_TYPES, Json
 _QUERY = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 _OPTION = re.compile(r"--[\w-]+(=.*)?", re.DOTALL)
 _WORD = re.compile(r"\w+")
+_NAMES = {"type_": "type", "date_start": "dateStart", "date_end": "dateEnd", "order": "orderBy"}
+_TYPED = {"dateStart": "--since", "dateEnd": "--until", "orderBy": "--order", "type": "--type",
+          "status": "--status", "limit": "--limit", "offset": "--offset",
+          "depth_before": "--before", "depth_after": "--after"}  # fmt: skip
+
+
+@contextmanager
+def _said_as_typed() -> Iterator[None]:
+    """What is wrong, by the name of the option instead of the parameter's."""
+    try:
+        yield
+    except BadInput as error:
+        typed = _TYPED.get(error.field or "")
+        if typed is None:
+            raise
+        raise BadInput(str(error).replace(error.field or "", typed, 1), error.field) from None
 
 
 @click.command(context_settings=_QUERY)
@@ -55,11 +73,10 @@ def search(
     Any word may match, a phrase in quotes must, -word must not. "last week" or "in May" prefers
     memories of that time. `claude-mem show 12 S3 P4` shows them in full.
     """
-    names = {"type_": "type", "date_start": "dateStart", "date_end": "dateEnd", "order": "orderBy"}
     given: dict[str, Json] = {"query": _joined(query)}
-    given |= {names.get(name, name): value for name, value in options.items() if value is not None}
+    given |= {_NAMES.get(name, name): value for name, value in options.items() if value is not None}
     now = datetime.now().astimezone()
-    with reading(settings) as store:
+    with reading(settings) as store, _said_as_typed():
         found = asked_search(store, given, now, open_meaning(settings)) if store else None
     if as_json:
         print_json(found_record(found) if found else {"results": []})
@@ -84,7 +101,7 @@ def timeline(
     given: dict[str, Json] = {name: value for name, value in options.items() if value is not None}
     given["anchor" if read_anchor(where) else "query"] = where
     now = datetime.now().astimezone()
-    with reading(settings) as store:
+    with reading(settings) as store, _said_as_typed():
         if store is None:
             raise NotFound(NOTHING_YET)
         found = asked_timeline(store, given, now, open_meaning(settings))
@@ -107,7 +124,7 @@ def related(
     """Memories that mean something like one: 12, S3 or P4."""
     given: dict[str, Json] = {"anchor": anchor, "type": type_, **options}
     now = datetime.now().astimezone()
-    with reading(settings) as store:
+    with reading(settings) as store, _said_as_typed():
         if store is None:
             raise NotFound(NOTHING_YET)
         wanted = {name: value for name, value in given.items() if value is not None}
@@ -115,7 +132,7 @@ def related(
     if as_json:
         print_json(found_record(found))
     else:
-        click.echo(search_text(found, now.tzinfo))
+        click.echo(search_text(found, now.tzinfo, printable))
 
 
 def _joined(words: tuple[str, ...]) -> str:
@@ -128,14 +145,14 @@ def _joined(words: tuple[str, ...]) -> str:
 def _marker(query: str, now: datetime) -> Show:
     """Marks the words of the question, on a terminal alone."""
     if not sys.stdout.isatty():
-        return str
+        return printable
     asked = {stem(piece) for word in read_question(query, now).words for piece in word.pieces}
 
     def mark(match: re.Match[str]) -> str:
         stems = {stem(piece.lower()) for piece in pieces(plain_text(match[0]))}
         return click.style(match[0], bold=True) if stems & asked else match[0]
 
-    return lambda title: _WORD.sub(mark, title)
+    return lambda title: _WORD.sub(mark, printable(title))
 
 
 @click.command()

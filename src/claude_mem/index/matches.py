@@ -20,6 +20,7 @@ _FIELDS = (
 )
 # What waits for the index may be gone or say something else by now.
 _UNMARKED = "d.id NOT IN (SELECT document FROM unindexed)"
+_PAST = f"d.id NOT IN (SELECT id * 4 + {KINDS.index('prompt')} FROM user_prompts WHERE closed = 0)"
 
 
 class Traits(NamedTuple):
@@ -67,6 +68,7 @@ class Filters:
     until: int | None = None  # the first moment that is too late
     session: int | None = None
     statuses: tuple[str, ...] = ()
+    past: bool = False  # without the prompts of turns that still go on
 
     def __bool__(self) -> bool:
         return self != Filters()
@@ -145,9 +147,10 @@ def newest(
     offset: int,
     *,
     oldest: bool = False,
+    without: tuple[str, ...] = (),
 ) -> list[Match]:
-    """By time alone."""
-    condition = where(filters)
+    """By time alone; without those that hold one of these expressions."""
+    condition = _without(where(filters), without)
     down = "" if oldest else " DESC"
     expression = required(filters)
     source, values = "documents d", condition.values
@@ -267,6 +270,8 @@ def where(filters: Filters) -> Condition:
         found.append(_among(
             "d.session_id IN (SELECT s.id FROM sdk_sessions s WHERE s.status IN", filters.statuses
         ))  # fmt: skip
+    if filters.past:
+        found.append(Condition(_PAST))
     if filters.concepts:
         found.append(_with_concept(filters.concepts))
     if filters.files:
@@ -274,6 +279,16 @@ def where(filters: Filters) -> Condition:
     conditions += [condition.sql for condition in found]
     everything = [*values, *(value for condition in found for value in condition.values)]
     return Condition(" AND ".join(conditions) or "TRUE", everything)
+
+
+def _without(condition: Condition, expressions: tuple[str, ...]) -> Condition:
+    if not expressions:
+        return condition
+    return Condition(
+        f"{condition.sql} AND d.id NOT IN"
+        " (SELECT rowid FROM memory_text WHERE memory_text MATCH ?)",
+        [*condition.values, any_of(expressions)],
+    )
 
 
 def _of_type(filters: Filters) -> Condition:

@@ -68,5 +68,11 @@ def config_dir(environ: Mapping[str, str]) -> Path:
     return Path(chosen) if chosen else Path(environ.get("HOME", "/")) / ".claude"
 
 
+def state_file(environ: Mapping[str, str]) -> Path:
+    """Where Claude Code writes down what it knows, MCP servers among it."""
+    chosen = environ.get("CLAUDE_CONFIG_DIR")
+    return Path(chosen or environ.get("HOME", "/")) / ".claude.json"
+
+
 def transcripts_dir(environ: Mapping[str, str]) -> Path:
     return config_dir(environ) / "projects"

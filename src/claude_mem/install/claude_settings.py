@@ -24,14 +24,14 @@ class Change:
 
 
 def with_hooks(path: Path, launcher: Path) -> Change:
-    before = _read(path)
+    before = read(path)
     text = _decode(path, before or b"")
     return Change(path, before, _add_all(path, text, launcher).encode())
 
 
 def without_hooks(path: Path, launcher: Path, existed: frozenset[str] = frozenset()) -> Change:
     """`existed` names the containers (containers()) that were there before us: they stay."""
-    before = _read(path)
+    before = read(path)
     if before is None or not before.strip():
         return Change(path, before, before)
     text = _decode(path, before)
@@ -51,7 +51,7 @@ def containers(data: bytes | None) -> frozenset[str]:
 
 def has_hooks(path: Path, launcher: Path) -> list[str]:
     """The events that the file has our hook for."""
-    before = _read(path)
+    before = read(path)
     if before is None or not before.strip():
         return []
     root = _parse(path, _decode(path, before))
@@ -67,6 +67,7 @@ def apply(change: Change) -> None:
     """Writes the file as it shall be, through links, with the mode it had; or changes nothing."""
     if change.is_empty:
         return
+    check_writable(change.path)
     target = change.path.resolve()
     try:
         if change.after is None:
@@ -74,8 +75,6 @@ def apply(change: Change) -> None:
             return
         target.parent.mkdir(parents=True, exist_ok=True)
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
-        if target.exists() and not os.access(target, os.W_OK):
-            raise PermissionError(13, "Permission denied")
         unfinished = target.with_name(f".{target.name}.claude-mem")
         unfinished.write_bytes(change.after)
         unfinished.chmod(mode)
@@ -84,7 +83,16 @@ def apply(change: Change) -> None:
         raise SettingsError(f"{change.path} cannot be written: {error.strerror}") from None
 
 
-def _read(path: Path) -> bytes | None:
+def check_writable(path: Path) -> None:
+    """The file, and the directory in which it is replaced; or that in which it will be made."""
+    target = path.resolve()
+    place = next(parent for parent in target.parents if parent.exists())
+    for needed in (target, place) if target.exists() else (place,):
+        if not os.access(needed, os.W_OK):
+            raise SettingsError(f"{path} cannot be written: {needed} is read-only")
+
+
+def read(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except FileNotFoundError:

@@ -12,10 +12,10 @@ from typing import Literal
 
 from claude_mem import __version__
 from claude_mem.config import Settings, load_usable_settings
-from claude_mem.errors import ClaudeMemError, DamagedDatabase
-from claude_mem.install import claude_settings, plugin
+from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
+from claude_mem.install import attachment, claude_settings, mcp_server, plugin
 from claude_mem.install.another import find_others
-from claude_mem.install.claude import Claude, config_dir, find_claude
+from claude_mem.install.claude import Claude, find_claude
 from claude_mem.install.hooks import EVENTS
 from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
 from claude_mem.server import client
@@ -28,6 +28,7 @@ from claude_mem.worker.observing import describe, has_spent, spent_in_words
 
 Verdict = Literal["ok", "warning", "wrong"]
 HOUR = 3_600_000
+NOT_INSTALLED = "no hook of ours is installed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,8 @@ class Doctor:
             try:
                 found += part()
             except (ClaudeMemError, OSError, sqlite3.Error, subprocess.TimeoutExpired) as error:
-                found.append(Check(part.__name__.strip("_"), "wrong", str(error)))
+                name = part.__name__.strip("_").replace("_", " ")
+                found.append(Check(name, "wrong", str(error), "claude-mem worker logs"))
         return found
 
     def _settings(self) -> Iterator[Check]:
@@ -74,28 +76,64 @@ class Doctor:
         else:
             version = claude.version()
             verdict: Verdict = "ok" if version else "wrong"
-            yield Check("Claude Code", verdict, f"{claude.path} {version or 'cannot be run'}")
-        yield self._hooks(claude)
+            mend = "" if version else "claude-mem settings CLAUDE_CODE_PATH /path/to/claude"
+            text = f"{claude.path} {version or 'cannot be run'}"
+            yield Check("Claude Code", verdict, text, mend)
+            claude = claude if version else None
+        has_plugin = claude is not None and plugin.is_enabled(claude)
+        hooks = self._hooks(has_plugin)
+        if hooks.found == NOT_INSTALLED and attachment.has_plugin(claude):
+            enable = f"claude plugin enable {plugin.NAME}@{plugin.MARKETPLACE}"
+            hooks = Check("hooks", "wrong", "the plugin is disabled in Claude Code", enable)
+        yield hooks
+        if claude is not None and hooks.verdict != "wrong":
+            yield self._tools(claude, has_plugin)
 
-    def _hooks(self, claude: Claude | None) -> Check:
-        ways = []
-        if claude is not None and claude.version() and plugin.is_enabled(claude):
-            ways.append("the plugin")
+    def _hooks(self, has_plugin: bool) -> Check:
+        ways = ["the plugin"] if has_plugin else []
         launcher = self.settings.layout.launcher
-        for path in settings_files(self.environ):
-            events = claude_settings.has_hooks(path, launcher)
+        for path in attachment.settings_files(self.environ):
+            try:
+                events = claude_settings.has_hooks(path, launcher)
+            except SettingsError as error:
+                return Check("hooks", "wrong", str(error), f"look into {path}")
             missing = [event.name for event in EVENTS if event.name not in events]
             if events and missing:
                 text = f"{path} lacks {', '.join(missing)}"
                 return Check("hooks", "wrong", text, "claude-mem install --scope user")
             if events:
                 ways.append(f"{len(events)} hooks in {path}")
+        if len(ways) > 1:
+            text = f"{' and '.join(ways)}: each event is told twice (and kept once)"
+            return Check("hooks", "warning", text, "claude-mem install")
         if ways:
             return Check("hooks", "ok", " and ".join(ways))
-        return Check("hooks", "wrong", "no hook of ours is installed", "claude-mem install")
+        return Check("hooks", "wrong", NOT_INSTALLED, "claude-mem install")
+
+    def _tools(self, claude: Claude, has_plugin: bool) -> Check:
+        server = f"added as {mcp_server.NAME}"
+        places = mcp_server.find_places(self.settings.layout, self.environ)
+        here = [place for place in places if place.directory in (None, Path.cwd())]
+
+        def fix() -> None:
+            for place in here:
+                mcp_server.remove_server(claude, place)
+
+        if has_plugin and here:
+            text = f"Claude Code has our MCP server twice: from the plugin, and {server}"
+            mend = " ".join(("claude", "mcp", *here[0].removing))
+            return Check("tools", "warning", text, mend, fix)
+        if has_plugin or here:
+            return Check(
+                "tools", "ok", f"the MCP server is {'in the plugin' if has_plugin else server}"
+            )
+        text = "Claude Code knows no MCP server of ours: the agent cannot search"
+        return Check("tools", "warning", text, "claude-mem install")
 
     def _launcher(self) -> Iterator[Check]:
         layout = self.settings.layout
+        if not layout.root.is_dir():
+            return  # all is yet to come
         parts = launcher_parts(layout)
         renew = "claude-mem doctor --fix"
 
@@ -159,6 +197,8 @@ class Doctor:
 
     def _worker(self) -> Iterator[Check]:
         layout = self.settings.layout
+        if not layout.root.is_dir():
+            return
         start = "claude-mem worker start"
 
         def fix() -> None:
@@ -167,7 +207,7 @@ class Doctor:
         running = client.running_worker(layout)
         if running is None and is_held(layout):
             yield Check("lock", "warning", "held by a worker that is starting or stuck",
-                        "claude-mem worker status")  # fmt: skip
+                        "claude-mem worker restart")  # fmt: skip
             return
         yield Check("lock", "ok", "free" if running is None else "held by the worker")
         if running is None:
@@ -200,7 +240,7 @@ class Doctor:
         if worker["port"] == wanted or (worker["port"] is None and wanted == 0):
             return Check("port", "ok", f"127.0.0.1:{wanted}" if wanted else "none wanted")
         text = f"{wanted} was taken; it serves {worker['port'] or 'the socket alone'}"
-        return Check("port", "warning", text)
+        return Check("port", "warning", text, "claude-mem settings WORKER_PORT NUMBER")
 
     # the memory
 
@@ -282,17 +322,9 @@ class Doctor:
 
     def _another(self) -> Iterator[Check]:
         """The TypeScript claude-mem may share our directory and our port; not our database."""
-        layout, files = self.settings.layout, settings_files(self.environ)
+        layout, files = self.settings.layout, attachment.settings_files(self.environ)
         for other in find_others(layout, self.environ, files):
             yield Check("another claude-mem", "warning", other.found, other.mend)
-
-
-def settings_files(environ: Mapping[str, str]) -> list[Path]:
-    """Where our hooks may stand: the person's settings, and this directory's project."""
-    here = Path.cwd() / ".claude"
-    places = (config_dir(environ), "settings.json"), (here, "settings.json"), (
-        here, "settings.local.json")  # fmt: skip
-    return list(dict.fromkeys(directory / name for directory, name in places))
 
 
 def _own_files(root: Path) -> list[Path]:

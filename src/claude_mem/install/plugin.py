@@ -69,8 +69,9 @@ def is_installed(claude: Claude) -> bool:
 
 def is_enabled(claude: Claude) -> bool:
     _, found, rest = claude.plugin("list").partition(f"{NAME}@{MARKETPLACE}")
-    own_lines = rest.split("❯")[0]
-    return bool(found) and "disabled" not in own_lines
+    own_lines = rest.split("❯")[0].splitlines()
+    states = [line for line in own_lines if line.strip().startswith("Status:")]
+    return bool(found) and not any("disabled" in line for line in states)
 
 
 def manifest() -> dict[str, Json]:

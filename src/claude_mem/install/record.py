@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from claude_mem.config import Layout, write_private
-from claude_mem.install.claude_settings import Change, apply, containers, without_hooks
+from claude_mem.install.claude_settings import Change, apply, containers, read, without_hooks
 
 _FILE = "installed.json"
 
@@ -20,9 +20,8 @@ class InstalledFile:
 
     def undo(self, launcher: Path) -> Change:
         """Byte for byte where nothing else changed since; else only our entries go."""
-        current = self.path.read_bytes() if self.path.exists() else None
-        if current == self.after:
-            return Change(self.path, current, self.before)
+        if read(self.path) == self.after:
+            return Change(self.path, self.after, self.before)
         return without_hooks(self.path, launcher, containers(self.before))
 
 

@@ -13,7 +13,13 @@ from typing import TypeVar
 
 from claude_mem.errors import BadInput
 from claude_mem.hook.scanner import strip_private
-from claude_mem.recall.compact import records_text, search_text, timeline_text, unfenced
+from claude_mem.recall.compact import (
+    counts_text,
+    records_text,
+    search_text,
+    timeline_text,
+    unfenced,
+)
 from claude_mem.recall.context import FENCE
 from claude_mem.recall.parameters import asked_memories, asked_search, asked_timeline, text
 from claude_mem.store import StoreReader
@@ -117,7 +123,7 @@ async def _search(call: Call) -> str:
     if given is None:
         return fenced(f"Nothing is remembered of this project yet. {_OTHERS}")
     meaning = call.worker.meaning
-    found = await call.read(lambda store: asked_search(store, given, call.now, meaning))
+    found = await call.read(lambda store: asked_search(store, given, call.now, meaning, past=True))
     hint = [] if found.rows or "project" not in given else [_OTHERS]
     return fenced(search_text(found, call.now.tzinfo), *hint)
 
@@ -132,7 +138,9 @@ async def _timeline(call: Call) -> str:
         return fenced(f"Nothing is remembered of this project yet. {_OTHERS}")
     asked = given
     meaning = call.worker.meaning
-    found = await call.read(lambda store: asked_timeline(store, asked, call.now, meaning))
+    found = await call.read(
+        lambda store: asked_timeline(store, asked, call.now, meaning, past=True)
+    )
     hint = [] if found or "project" not in asked else [_OTHERS]
     return fenced(timeline_text(found, call.now.tzinfo), *hint)
 
@@ -158,18 +166,15 @@ async def _forget(call: Call) -> str:
     answer = await forget(call.worker, given, call.now)
     if isinstance(answer, Preview):
         return fenced(
-            f"This would be forgotten: {_in_words(answer.counts)}.",
+            f"This would be forgotten: {counts_text(answer.counts)}.",
             *(unfenced(line) for line in answer.examples),
             f'Nothing is forgotten yet. To do it, repeat the call with confirm "{answer.token}".',
         )
+    until = iso(answer.until_epoch)[:16]
     return (
-        f"Forgotten: {_in_words(answer.forgotten.counts)}. Until {iso(answer.until_epoch)[:16]} UTC"
+        f"Forgotten: {counts_text(answer.forgotten.counts)}. Until {until} UTC"
         f" the user can bring it back: claude-mem forget --undo {answer.forgotten.token}"
     )
-
-
-def _in_words(counts: dict[str, int]) -> str:
-    return ", ".join(f"{count} {noun}" for noun, count in counts.items() if count)
 
 
 def _in_project(call: Call) -> Given | None:

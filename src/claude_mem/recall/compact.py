@@ -1,13 +1,14 @@
 """The text form of what was found: few tokens, grouped by day and file, ids to go on with."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 
 from claude_mem.hook.scanner import NAMES
 from claude_mem.recall.search import Found, Row
 from claude_mem.recall.timeline import Timeline
 from claude_mem.store.pages import Record
+from claude_mem.types import Json
 
 LONGEST_TITLE = 120
 NO_FILE = "General"
@@ -18,7 +19,21 @@ _FIELDS = (
     "files_edited",
 )  # fmt: skip
 
+_ONE = {
+    "sessions": "session",
+    "observations": "observation",
+    "summaries": "summary",
+    "prompts": "prompt",
+}
+
 Show = Callable[[str], str]  # how a title is shown, where words can be marked
+
+
+def counts_text(counts: Mapping[str, Json]) -> str:
+    """{"sessions": 1, "summaries": 2} as "1 session, 2 summaries"."""
+    return ", ".join(
+        f"{count} {_ONE[noun] if count == 1 else noun}" for noun, count in counts.items() if count
+    )
 
 
 def search_text(found: Found, zone: tzinfo | None, show: Show = str) -> str:

@@ -4,6 +4,7 @@ Values come as text, numbers or lists; whatever makes no sense is a `BadInput` w
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import cast
 
@@ -37,15 +38,21 @@ _NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prom
 
 
 def asked_search(
-    store: StoreReader, given: Given, now: datetime, meaning: Meaning | None = None
+    store: StoreReader,
+    given: Given,
+    now: datetime,
+    meaning: Meaning | None = None,
+    *,
+    past: bool = False,
 ) -> Found:
-    """`search`, by its parameters."""
+    """`search`, by its parameters. Who asks in the middle of a turn wants what is past: not the
+    prompt that made them ask."""
     known(given, SEARCH)
     return search(
         store,
         text(given, "query") or "",
         now,
-        filters(store, given, now),
+        replace(filters(store, given, now), past=past),
         number(given, "limit", ROWS, 1, LARGEST_PAGE),
         number(given, "offset", 0, 0, LARGEST_OFFSET),
         _order(given),
@@ -54,16 +61,21 @@ def asked_search(
 
 
 def asked_timeline(
-    store: StoreReader, given: Given, now: datetime, meaning: Meaning | None = None
+    store: StoreReader,
+    given: Given,
+    now: datetime,
+    meaning: Meaning | None = None,
+    *,
+    past: bool = False,
 ) -> Timeline | None:
-    """`timeline`, by its parameters: an anchor, or a query that finds one."""
+    """`timeline`, by its parameters: an anchor, or a query that finds one; `past` as above."""
     known(given, TIMELINE)
     anchor, query = text(given, "anchor"), text(given, "query")
     if bool(anchor) == bool(query):
         raise BadInput("say where: anchor=<12, S3 or P4>, or query=<what it is about>", "anchor")
     before = number(given, "depth_before", DEPTH, 0, LARGEST_DEPTH)
     after = number(given, "depth_after", DEPTH, 0, LARGEST_DEPTH)
-    allowed = filters(store, given, now)
+    allowed = replace(filters(store, given, now), past=past)
     if anchor:
         return timeline(store, anchor, before, after, allowed)
     return timeline_by_query(store, query or "", now, before, after, allowed, meaning)

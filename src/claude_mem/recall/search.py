@@ -23,6 +23,7 @@ log = logging.getLogger("claude_mem.search")
 Order = Literal["relevance", "date_desc", "date_asc"]
 ORDERS: tuple[Order, ...] = ("relevance", "date_desc", "date_asc")
 ROWS = 40
+EVERYTHING = "*"  # as many say it who have only filters
 MARKS = {"observation": "", "summary": "S", "prompt": "P"}
 
 
@@ -89,14 +90,15 @@ def search(
     weights: Weights = WEIGHTS,
     meaning: Meaning | None = None,
 ) -> Found:
-    """Without a question, the newest that pass the filters."""
+    """Without a question, the newest that pass the filters; with one that no memory can hold,
+    nothing."""
     question = read_question(query, now)
 
     def work(connection: sqlite3.Connection) -> Found:
         if not full_text.is_current(connection):
             return Found(query, (), False, full_text.waiting(connection))
-        if query and question.is_empty and not filters:
-            return Found(query, (), False, 0)  # no memory can hold it; that is not asking for all
+        if query and question.is_empty and not (filters and _asks_for_all(question)):
+            return Found(query, (), False, 0)  # no memory can hold it
         trouble = None
         try:
             found = _find(connection, question, filters, limit, offset, order, weights, meaning)
@@ -108,6 +110,11 @@ def search(
         return Found(query, tuple(found[:limit]), len(found) > limit, waiting, trouble)
 
     return store.read(work)
+
+
+def _asks_for_all(question: Question) -> bool:
+    """Of what passes the filters: by saying nothing, or only what it shall not hold."""
+    return bool(question.excluded) or question.text.strip() in ("", EVERYTHING)
 
 
 def _find(
@@ -123,9 +130,10 @@ def _find(
     """One more than asked for, where there are more."""
     if question.is_empty:
         oldest = order == "date_asc"
-        return as_rows(
-            connection, matches.newest(connection, filters, limit + 1, offset, oldest=oldest)
+        found = matches.newest(
+            connection, filters, limit + 1, offset, oldest=oldest, without=question.excluded
         )
+        return as_rows(connection, found)
     question = with_occasions(connection, question, filters.project_id)
     ranked = rank(connection, question, filters, offset + limit + 1, weights, meaning)
     ranked, also = _shown_once(connection, ranked)

@@ -19,6 +19,7 @@ from claude_mem.worker.worker import Worker
 
 async def save(request: Request) -> JSONResponse:
     """POST /api/memories"""
+    known_parameters(request, ())
     worker: Worker = request.app.state.worker
     body = await read_object(request)
     directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
@@ -29,6 +30,7 @@ async def save(request: Request) -> JSONResponse:
 
 async def forget(request: Request) -> JSONResponse:
     """POST /api/forget: a preview; with its token as `confirm`, it is done"""
+    known_parameters(request, ())
     worker: Worker = request.app.state.worker
     body = await read_object(request)
     now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
@@ -45,6 +47,7 @@ async def forget(request: Request) -> JSONResponse:
 
 async def undo(request: Request) -> JSONResponse:
     """POST /api/forget/undo"""
+    known_parameters(request, ())
     worker: Worker = request.app.state.worker
     body = await read_object(request)
     known(body, ("undo",))

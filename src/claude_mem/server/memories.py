@@ -51,6 +51,7 @@ async def inject(request: Request) -> Response:
 
 async def stats(request: Request) -> JSONResponse:
     """GET /api/stats"""
+    known_parameters(request, ())
     worker: Worker = request.app.state.worker
     return JSONResponse({
         "worker": request.app.state.describe(),
@@ -82,12 +83,14 @@ def _database(worker: Worker) -> dict[str, Json]:
 
 async def projects(request: Request) -> JSONResponse:
     """GET /api/projects"""
+    known_parameters(request, ())
     worker: Worker = request.app.state.worker
     return JSONResponse({"projects": await asyncio.to_thread(worker.store.projects)})
 
 
 async def settings(request: Request) -> JSONResponse:
     """GET /api/settings"""
+    known_parameters(request, ())
     worker: Worker = request.app.state.worker
     current = worker.settings
     return JSONResponse({
@@ -106,6 +109,7 @@ async def settings(request: Request) -> JSONResponse:
 
 async def processing(request: Request) -> JSONResponse:
     """GET and POST /api/processing"""
+    known_parameters(request, ())
     worker: Worker = request.app.state.worker
     if request.method == "POST":
         wanted = (await read_object(request)).get("isProcessing")
@@ -119,6 +123,7 @@ async def processing(request: Request) -> JSONResponse:
 
 async def retry(request: Request) -> JSONResponse:
     """POST /api/queue/retry: dead letters begin anew"""
+    known_parameters(request, ())
     worker: Worker = request.app.state.worker
     await read_object(request)
     retried = await asyncio.wrap_future(worker.store.revive_dead_jobs())
@@ -128,6 +133,7 @@ async def retry(request: Request) -> JSONResponse:
 
 async def observer(request: Request) -> JSONResponse:
     """GET /api/observer: who distils and what that cost; POST: reads the settings anew for it"""
+    known_parameters(request, ())
     worker: Worker = request.app.state.worker
     if request.method == "POST":
         await read_object(request)
@@ -140,6 +146,7 @@ async def observer(request: Request) -> JSONResponse:
 
 async def one(request: Request) -> JSONResponse:
     """GET /api/observation/{id}: with the events that it was made from"""
+    known_parameters(request, ())
     worker: Worker = request.app.state.worker
     text = request.path_params["id"]
     identity = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0

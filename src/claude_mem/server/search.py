@@ -14,7 +14,7 @@ from claude_mem.recall import parameters
 from claude_mem.recall.compact import records_text, search_text, timeline_text
 from claude_mem.recall.search import Found
 from claude_mem.recall.timeline import Timeline
-from claude_mem.server.requests import read_object
+from claude_mem.server.requests import known_parameters, read_object
 from claude_mem.types import Json
 from claude_mem.worker.worker import Worker
 
@@ -104,6 +104,7 @@ async def _timeline(request: Request, without: str) -> Response:
 
 async def batch(request: Request) -> Response:
     """POST /api/observations/batch"""
+    known_parameters(request, ())
     body = await read_object(request)
     as_text = _takes_text(body.pop("format", None))
     found, _ = await _ask(request, lambda w, _: parameters.asked_memories(w.store, body))

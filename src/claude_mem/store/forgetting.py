@@ -238,6 +238,7 @@ def _forget_sessions(trash: _Trash, ids: list[int], project: int | None) -> None
     trash.bury("session", [s["content_session_id"] for s in sessions if s["dialect"] != BY_HAND])
     trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_its_own(turn["prompt_id"])])
     if project is None:
+        _take_back_titles(trash, turns, [*turns, *summaries, *observations])
         first = min((row["started_at_epoch"] for row in sessions), default=trash.ms)
         _take_back_contexts(trash, projects, first)
         _delete(connection, "sdk_sessions", ids)
@@ -311,16 +312,25 @@ def _take_back_titles(
         texts = (value for value in values.values() if isinstance(value, str))
         told[session] = " ".join((told.get(session, ""), *texts))
     for session_id, text in told.items():
-        row = trash.connection.execute(
-            "SELECT * FROM sdk_sessions WHERE id = ?", (session_id,)
-        ).fetchone()
-        gone = {
-            name: None
-            for name in ("title", "subtitle", "user_prompt")
-            if row[name] and _is_told_by(row[name], text)
-        }
-        if gone:
-            trash.change("sdk_sessions", [row], **gone)
+        for row in _titled_alike(trash.connection, session_id):
+            gone = {
+                name: None
+                for name in ("title", "subtitle", "user_prompt")
+                if row[name] and _is_told_by(row[name], text)
+            }
+            if gone:
+                trash.change("sdk_sessions", [row], **gone)
+
+
+def _titled_alike(connection: sqlite3.Connection, session_id: int) -> list[sqlite3.Row]:
+    """The session, and its forks that were imported: their titles come from its turns."""
+    return connection.execute(
+        "SELECT one.* FROM sdk_sessions one JOIN sdk_sessions origin ON origin.id = ?1"
+        " WHERE one.id = ?1 OR (one.project_id = origin.project_id"
+        " AND one.user_prompt = origin.user_prompt AND NOT EXISTS (SELECT 1 FROM user_prompts"
+        " WHERE session_id = one.id AND prompt_text = one.user_prompt))",
+        (session_id,),
+    ).fetchall()
 
 
 def _is_told_by(title: str, text: str) -> bool:
@@ -456,6 +466,15 @@ def is_forgotten_session(connection: sqlite3.Connection, content_session_id: str
 
 def is_forgotten_turn(connection: sqlite3.Connection, prompt_id: str) -> bool:
     return _is_buried(connection, "turn", prompt_id)
+
+
+def is_any_forgotten_turn(connection: sqlite3.Connection, prompt_ids: Sequence[str]) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM tombstones WHERE kind = 'turn'"
+        " AND key IN (SELECT value FROM json_each(?)) LIMIT 1",
+        (json.dumps(prompt_ids),),
+    ).fetchone()
+    return row is not None
 
 
 def lost_something(connection: sqlite3.Connection, session_id: int) -> bool:

@@ -15,6 +15,7 @@ from claude_mem.store.turns import SESSION_END, SESSION_START
 from claude_mem.types import Distillate, Event, PastSession, PastTurn
 
 _TITLES = ("title", "subtitle", "user_prompt")
+_SAME_TIME_MS = 60_000  # between what a hook and what a transcript says of a prompt
 _BLANK = " \t\n\r\v\f\u00a0"
 
 
@@ -38,8 +39,8 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> Outcome
     session = _ensure_session(connection, past)
     for turn in past.turns:
         _import_turn(connection, session, past, turn, outcome)
-    if outcome.forgotten or forgetting.lost_something(connection, session["id"]):
-        past = replace(past, **{name: session[name] for name in _TITLES})  # they might tell it
+    if _may_tell_what_is_forgotten(connection, session["id"], past):
+        past = replace(past, **{name: session[name] for name in _TITLES})
     connection.execute(
         "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
         (past.user_prompt, session["id"]),
@@ -92,6 +93,15 @@ def _is_forgotten_turn(
     if known is not None:
         return bool(known["sealed"])
     return forgetting.is_forgotten_turn(connection, turn.prompt_id)
+
+
+def _may_tell_what_is_forgotten(
+    connection: sqlite3.Connection, session_id: int, past: PastSession
+) -> bool:
+    """Whether the titles may: they are the whole file's, whichever piece of it this is."""
+    return forgetting.lost_something(connection, session_id) or forgetting.is_any_forgotten_turn(
+        connection, past.prompt_ids
+    )
 
 
 def _ensure_session(connection: sqlite3.Connection, past: PastSession) -> sqlite3.Row:
@@ -172,12 +182,15 @@ def _import_turn(
 def _known_turn(
     connection: sqlite3.Connection, session_id: int, turn: PastTurn
 ) -> sqlite3.Row | None:
-    """By its id; or by its words, where the client gave no ids and hooks know only a number."""
+    """By its id. Where the client gave no ids and hooks know only a number: by its words, or, if
+    they are forgotten, by its time."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM user_prompts WHERE session_id = ?1 AND (prompt_id = ?2 OR"
-        " (prompt_id GLOB 'number-*' AND CASE private WHEN 0 THEN trim(prompt_text, ?4) = ?3"
-        " ELSE ?3 IS NULL END)) ORDER BY prompt_id = ?2 DESC",
-        (session_id, turn.prompt_id, turn.prompt, _BLANK),
+        " (prompt_id GLOB 'number-*' AND CASE WHEN private THEN ?3 IS NULL"
+        " WHEN prompt_text IS NULL THEN sealed > 0 AND abs(created_at_epoch - ?5) < ?6"
+        " ELSE trim(prompt_text, ?4) = ?3 END))"
+        " ORDER BY prompt_id = ?2 DESC, prompt_text IS NULL",
+        (session_id, turn.prompt_id, turn.prompt, _BLANK, turn.begun_ms, _SAME_TIME_MS),
     ).fetchone()
     return row
 

@@ -171,6 +171,8 @@ def table_counts(connection: sqlite3.Connection) -> dict[str, int]:
     }
     silent = "SELECT count(*) FROM sdk_sessions WHERE prompt_counter = 0"
     counts["sessions"] -= connection.execute(silent).fetchone()[0]  # as the list of them does
+    wordless = "SELECT count(*) FROM user_prompts WHERE private OR prompt_text IS NULL"
+    counts["prompts"] -= connection.execute(wordless).fetchone()[0]
     return counts
 
 

@@ -118,11 +118,11 @@ class StoreReader:
         return found
 
     def is_first_session(self, content_session_id: str) -> bool:
-        """Whether no other session was ever recorded."""
+        """Whether no other session was ever recorded; what was saved by hand is none."""
         row = self._read(
             lambda c: c.execute(
-                "SELECT 1 FROM sdk_sessions WHERE content_session_id <> ? LIMIT 1",
-                (content_session_id,),
+                "SELECT 1 FROM sdk_sessions WHERE content_session_id <> ? AND dialect <> ? LIMIT 1",
+                (content_session_id, forgetting.BY_HAND),
             ).fetchone()
         )
         return row is None

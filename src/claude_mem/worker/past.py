@@ -117,6 +117,7 @@ class _Session:
     title: str | None = None
     subtitle: str | None = None
     user_prompt: str | None = None
+    prompt_ids: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.now = self.started_ms
@@ -132,6 +133,7 @@ class _Session:
             return
         self.number += 1
         prompt, prompt_id = events[0].prompt or "", events[0].prompt_id or ""
+        self.prompt_ids.append(prompt_id)
         if not prompt.strip():
             self.turns.append(PastTurn(prompt_id, None, self.number, events[0].arrived_ms))
             return
@@ -167,7 +169,7 @@ class _Session:
         turns, self.turns = self.turns, []
         return PastSession(self.session_id, self.project, self.directory, self.path,
                            self.started_ms, self.now, tuple(turns), self.title, self.subtitle,
-                           self.user_prompt)  # fmt: skip
+                           self.user_prompt, tuple(self.prompt_ids))  # fmt: skip
 
 
 def _tool_use(place: int, event: Event) -> ToolUse:
