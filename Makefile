@@ -12,14 +12,14 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered
 
 check: $(VENV)/.dev
-	$(BIN)/ruff format --check src tests bench
-	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench training
+	$(BIN)/ruff check src tests bench training
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(VENV)/.dev
-	$(BIN)/ruff format src tests bench
-	$(BIN)/ruff check --fix src tests bench
+	$(BIN)/ruff format src tests bench training
+	$(BIN)/ruff check --fix src tests bench training
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench

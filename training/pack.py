@@ -37,13 +37,29 @@ def pack(table: Table, into: Path, name: str) -> str:
     return str(about["sha256"])
 
 
+def mean_of(asked: list[str]) -> Table:
+    """Each table is first brought to the same mean length of its rows."""
+    tables: list[tuple[Table, float]] = []
+    for one in asked:
+        path, _, weight = one.partition(":")
+        tables.append((Table.load(Path(path)), float(weight or 1)))
+    first = tables[0][0]
+    if any(table.vocabulary != first.vocabulary for table, _ in tables):
+        raise SystemExit("the tables are not of the same pieces")
+    vectors = np.zeros(first.rows.shape, np.float32)
+    for table, weight in tables:
+        held = table.vectors()
+        vectors += held * np.float32(weight / np.linalg.norm(held, axis=1).mean())
+    return Table.of(vectors, first.vocabulary, {"of": asked})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Pack a trained table as the model that ships")
-    parser.add_argument("table", type=Path)
+    parser.add_argument("tables", nargs="+", help="file, or file:weight")
     parser.add_argument("--into", type=Path, default=SHIPPED)
     parser.add_argument("--name", default=NAME)
     asked = parser.parse_args()
-    pack(Table.load(asked.table), asked.into, asked.name)
+    pack(mean_of(asked.tables), asked.into, asked.name)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Table:
         return self.rows.astype(np.float32) * self.scales[:, None]
 
     def save(self, path: Path) -> None:
-        np.savez(
+        np.savez_compressed(
             path,
             rows=self.rows,
             scales=self.scales,
