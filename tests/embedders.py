@@ -33,7 +33,7 @@ class Concepts:
 
     def __init__(self, identity: str = "concepts", shift: int = 0) -> None:
         self.id = identity
-        self.encoded = 0
+        self.encoded: list[str] = []
         self._axes = {
             word: (number + shift) % self.dimension
             for number, words in enumerate(MEANINGS)
@@ -41,7 +41,7 @@ class Concepts:
         }
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        self.encoded += len(texts)
+        self.encoded += texts
         made = np.zeros((len(texts), self.dimension), np.float32)
         for row, text in zip(made, texts, strict=True):
             for word in pieces(text.lower()):

@@ -440,9 +440,9 @@ def test_what_is_saved_after_a_project_was_forgotten_is_kept(memory: Api) -> Non
     memory.said("/api/memories", text="The oven is cold", project_dir=BAKERY)
     assert "oven is cold" in context(memory, BAKERY)
     memory.said("/api/forget/undo")
-    assert len(found(memory, "oven")) == 2
+    assert len(found(memory, '"oven"')) == 2
     memory.said("/api/memories", text="The oven is sold", project_dir=BAKERY)
-    assert len(found(memory, "oven")) == 3
+    assert len(found(memory, '"oven"')) == 3
 
 
 def test_private_text_and_secrets_said_by_hand_are_not_kept(memory: Api) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,9 @@ def test_what_shares_words_and_meaning_comes_before_what_shares_only_one(story: 
         ("latency of storage", "the slow database", "slow gull", "the rope")
     ):
         remember(story, title, session=f"s{number}")
-    found = titles(story, "slow database", meaning=meaning_by())
-    assert found == ["the slow database", "latency of storage", "slow gull"]
+    best, *others = titles(story, "slow database", meaning=meaning_by())
+    assert best == "the slow database"
+    assert sorted(others) == ["latency of storage", "slow gull"]
 
 
 def test_nothing_is_found_where_nothing_means_the_like(library: Story) -> None:
@@ -105,12 +107,19 @@ def test_few_that_pass_a_filter_are_found_behind_many_that_do_not(
 
 def test_equally_good_memories_stand_in_the_order_of_their_age(story: Story) -> None:
     """The newer first; of one moment, the one with the lower id."""
-    remember(story, REDIRECT, REDIRECT, session="a")
-    remember(story, REDIRECT, session="b")
+    moment = datetime(2025, 10, 10, tzinfo=UTC)
+    for session, at in (("a", moment), ("b", moment), ("c", moment + timedelta(days=1))):
+        remember(story, REDIRECT, session=session, at=at)
     found = look(story, "signin circle", meaning=meaning_by())
     assert [row.id for row in found.rows] == ["3", "1", "2"]
-    scores = {row.score for row in found.rows[1:]}
-    assert len(scores) == 1
+    assert len({row.score for row in found.rows}) == 1
+
+
+def test_what_stands_beside_what_is_near_is_nearer_than_what_stands_alone(story: Story) -> None:
+    remember(story, "password again", session="a")
+    remember(story, "password again", REDIRECT, session="b")
+    found = look(story, "signin circle", meaning=meaning_by())
+    assert [row.id for row in found.rows][-1] == "1"
 
 
 def test_the_order_is_that_of_the_scores_and_stays(library: Story) -> None:
@@ -261,7 +270,7 @@ def test_every_document_gets_a_vector_and_no_second_one(library: Story) -> None:
     by = meaning_by(embedder)
     fill(library, by)
     assert models(library) == ["concepts"] * 3
-    assert embedder.encoded == 3
+    assert [embedder.encoded.count(title) for title in (REDIRECT, TABLE, GULLS)] == [1, 1, 1]
     assert by.progress(library.store) == (3, 3)
     assert by.fill_some(library.store) == 0
 
@@ -288,11 +297,11 @@ def test_a_deleted_memory_takes_its_vector_with_it(library: Story, filled: bool)
     library.store.delete_session(library.session_db_id("s0")).result()
     assert titles(library, "signin circle", meaning=by) == []
     assert len(models(library)) == 2
-    assert len(by._load()[1]._shelves[1].compare(asked(by, "login")).best(10)) == 2
+    assert len(by._load().shelves._shelves[1].compare(asked(by, "login")).best(10)) == 2
 
 
 def asked(by: Meaning, text: str) -> shelf.Asked:
-    return shelf.Asked(by._load()[1].encode([text])[0])
+    return shelf.Asked(by._load().shelves.encode([text])[0])
 
 
 def test_what_another_process_writes_is_found(library: Story) -> None:
@@ -401,7 +410,7 @@ def test_of_many_vectors_the_signs_choose_and_the_table_decides(
     monkeypatch.setattr(shelves, "IN_FULL", 2)
     few = meaning_by()
     assert look(library, "a slow login loop", meaning=few) == exact
-    assert not few._load()[1]._shelves[1].in_full
+    assert not few._load().shelves._shelves[1].in_full
 
 
 def test_projects_that_nobody_asked_about_lately_make_room(
@@ -415,7 +424,7 @@ def test_projects_that_nobody_asked_about_lately_make_room(
     fill(story, by)
     for project in (*projects, projects[1]):
         assert titles(story, "signin circle", Filters(project_id=project), by) == [REDIRECT]
-    held = by._load()[1]._shelves
+    held = by._load().shelves._shelves
     assert list(held) == [projects[2], projects[1]]
     assert len(titles(story, "signin circle", meaning=by)) == 3
 

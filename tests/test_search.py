@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from claude_mem.index import matches
 from claude_mem.index.matches import Filters
 from claude_mem.recall.search import search
 from claude_mem.types import Observation, Project, Summary
-from tests.remembering import ids, look, remember, titles
+from tests.remembering import HARBOR, ids, look, remember, titles
 from tests.story import Story
 
 MONDAY = datetime(2026, 3, 9, 12, tzinfo=UTC)
@@ -330,3 +331,20 @@ def test_a_path_or_a_name_is_one_word_to_whoever_asks(story: Story) -> None:
     remember(story, narrative("mended src/store/queue.py at last"), narrative("painted the gate"))
     assert ids(story, "src/store/queue.py") == ["1"]
     assert ids(story, "mendStoreQueue queue.py") == ["1"]
+
+
+def test_a_search_in_a_project_reads_only_its_texts(story: Story) -> None:
+    """Those of a project stand together in the table of texts, whatever was stored between."""
+    for number in range(3):
+        for project in (HARBOR, Project("dock", "dock")):
+            remember(story, f"lamp {number}", session=f"{project.key}-{number}", project=project)
+    dock = story.store.find_project("dock")
+    order = story.column(
+        "SELECT d.project_id FROM memory_text JOIN documents d"
+        " ON d.id = memory_text.rowid & 1099511627775 ORDER BY memory_text.rowid"
+    )
+    assert order == sorted(order)
+    found = story.store.read(lambda c: matches.holding(c, '"lamp"', dock))
+    assert len(found) == 3
+    assert story.store.read(lambda c: matches.frequency(c, '"lamp"', dock)) == 3
+    assert story.store.read(lambda c: matches.frequency(c, '"lamp"')) == 6

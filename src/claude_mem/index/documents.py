@@ -9,6 +9,7 @@ from claude_mem.index.words import pieces, plain_text, searchable, stem
 
 KINDS = ("observation", "summary", "prompt")
 _STEP = 4  # document = memory id * 4 + kind, so that an id tells both and needs no table
+DOCUMENT_BITS = 40
 
 # Where a document stands in its session: its turn, then the prompt, observations, the summary.
 _PLACES = 1 << 20
@@ -78,12 +79,10 @@ class Document:
     def indexed(self) -> tuple[str, ...]:
         return tuple(searchable(part) for part in self._parts)
 
-    @property
-    def told(self) -> str:
-        """What an embedder reads: the words, without names of files and concepts."""
-        text = self.text
-        parts = (text.title, text.subtitle, text.body, text.facts)
-        return "\n".join(part for part in parts if part)
+
+def text_id(project_id: int, document: int) -> int:
+    """Where its text stands: by project, so that one is searched without reading the others."""
+    return project_id << DOCUMENT_BITS | document
 
 
 def document_id(kind: str, memory_id: int) -> int:

@@ -11,13 +11,20 @@ import logging
 import sqlite3
 
 from claude_mem.index import twins, vectors
-from claude_mem.index.documents import KINDS, Document, document_id, load
+from claude_mem.index.documents import (
+    DOCUMENT_BITS,
+    KINDS,
+    Document,
+    document_id,
+    load,
+    text_id,
+)
 from claude_mem.index.words import TOKENIZER
 from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
 
-VERSION = 3  # another one rebuilds the index at the next write: raise it when words are split anew
+VERSION = 4  # another one rebuilds the index at the next write: raise it when words are split anew
 CHUNK = 500  # a transaction of some tenths of a second at most
 
 COLUMNS = ("title", "subtitle", "body", "facts", "files", "concepts")
@@ -79,12 +86,18 @@ def refresh(connection: sqlite3.Connection) -> int:
         return 0
     documents = list(dict.fromkeys(row[0] for row in marked))
     chosen = json.dumps(documents)
-    for table, column in (("memory_text", "rowid"), ("documents", "id"), ("unindexed", "document")):
+    connection.execute(
+        f"DELETE FROM memory_text WHERE rowid IN (SELECT project_id << {DOCUMENT_BITS} | id"
+        " FROM documents WHERE id IN (SELECT value FROM json_each(?)))",
+        (chosen,),
+    )
+    for table, column in (("documents", "id"), ("unindexed", "document")):
         connection.execute(
             f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", (chosen,)
         )
     # Upwards: FTS5 writes out what it has gathered whenever a rowid is less than the one before.
-    present = sorted(load(connection, documents), key=lambda document: document.id)
+    present = load(connection, documents)
+    present.sort(key=lambda document: text_id(document.project_id, document.id))
     for document in present:
         _insert(connection, document)
     vectors.mark(connection, documents, present)
@@ -127,9 +140,13 @@ def waiting(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM unindexed").fetchone()[0])
 
 
-def count(connection: sqlite3.Connection) -> int:
-    found: int = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
-    return found
+def count(connection: sqlite3.Connection, project_id: int | None = None) -> int:
+    """Of a project, or of all."""
+    condition = "" if project_id is None else " WHERE project_id = :project"
+    row = connection.execute(
+        f"SELECT count(*) FROM documents{condition}", {"project": project_id}
+    ).fetchone()
+    return int(row[0])
 
 
 def _start_anew(connection: sqlite3.Connection) -> None:
@@ -155,7 +172,7 @@ def _insert(connection: sqlite3.Connection, document: Document) -> None:
     )  # fmt: skip
     connection.execute(
         f"INSERT INTO memory_text (rowid, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (document.id, *document.indexed()),
+        (text_id(document.project_id, document.id), *document.indexed()),
     )
 
 

@@ -6,10 +6,10 @@ An expression is in FTS5's language and comes from `Expression` alone, never fro
 import json
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from claude_mem.index.documents import KINDS, kind_of, memory_id_of
+from claude_mem.index.documents import DOCUMENT_BITS, KINDS, kind_of, memory_id_of, text_id
 from claude_mem.index.words import grams, is_unspaced, pieces
 
 Weights = tuple[float, float, float, float, float, float]  # by column of `full_text.COLUMNS`
@@ -18,6 +18,7 @@ _TRAITS = "d.id, d.created_at_epoch, d.words, d.tells_time, d.title_stems"
 _FIELDS = (
     "d.id, d.project_id, d.session_id, d.place, d.created_at_epoch, d.type, d.title, d.file, d.size"
 )
+_DOCUMENT = f"(memory_text.rowid & {(1 << DOCUMENT_BITS) - 1})"
 # What waits for the index may be gone or say something else by now.
 _UNMARKED = "d.id NOT IN (SELECT document FROM unindexed)"
 _PAST = f"d.id NOT IN (SELECT id * 4 + {KINDS.index('prompt')} FROM user_prompts WHERE closed = 0)"
@@ -104,18 +105,26 @@ def within(column: str, expression: str) -> str:
     return f"{column} : {expression}"
 
 
-def frequency(connection: sqlite3.Connection, expression: str) -> int:
-    """In how many documents it is found."""
+def frequency(
+    connection: sqlite3.Connection, expression: str, project_id: int | None = None
+) -> int:
+    """In how many documents of a project, or of all, it is found."""
+    only = _texts_of(project_id)
     row = connection.execute(
-        "SELECT count(*) FROM memory_text WHERE memory_text MATCH ?", (expression,)
+        f"SELECT count(*) FROM memory_text WHERE memory_text MATCH ? AND {only.sql}",
+        (expression, *only.values),
     ).fetchone()
     return int(row[0])
 
 
-def holding(connection: sqlite3.Connection, expression: str) -> list[int]:
-    """The documents in which it is found."""
+def holding(
+    connection: sqlite3.Connection, expression: str, project_id: int | None = None
+) -> list[int]:
+    """The documents of a project, or of all, in which it is found."""
+    only = _texts_of(project_id)
     rows = connection.execute(
-        "SELECT rowid FROM memory_text WHERE memory_text MATCH ?", (expression,)
+        f"SELECT {_DOCUMENT} FROM memory_text WHERE memory_text MATCH ? AND {only.sql}",
+        (expression, *only.values),
     )
     return [row[0] for row in rows]
 
@@ -129,15 +138,24 @@ def best(
 ) -> list[tuple[Traits, float]]:
     """The best by bm25 among those that pass the filters, with their scores."""
     rank = f"bm25(memory_text, {', '.join(map(repr, weights))})"
-    condition = where(filters)
-    join = " CROSS JOIN documents d ON d.id = memory_text.rowid" if filters else ""
+    others = replace(filters, project_id=None)
+    only, condition = _texts_of(filters.project_id), where(others)
+    join = f" CROSS JOIN documents d ON d.id = {_DOCUMENT}" if others else ""
     rows = connection.execute(
-        f"SELECT {_TRAITS}, f.score FROM (SELECT memory_text.rowid AS id, -{rank} AS score"
-        f" FROM memory_text{join} WHERE memory_text MATCH ? AND {condition.sql}"
+        f"SELECT {_TRAITS}, f.score FROM (SELECT {_DOCUMENT} AS id, -{rank} AS score"
+        f" FROM memory_text{join} WHERE memory_text MATCH ? AND {only.sql} AND {condition.sql}"
         f" ORDER BY score DESC LIMIT ?) f CROSS JOIN documents d ON d.id = f.id WHERE {_UNMARKED}",
-        (expression, *condition.values, limit),
+        (expression, *only.values, *condition.values, limit),
     )
     return [(Traits._make(row[:5]), row[5]) for row in rows]
+
+
+def _texts_of(project_id: int | None) -> Condition:
+    """Of one project they stand together, so that those of others are not even read."""
+    if project_id is None:
+        return Condition("TRUE")
+    ends: list[object] = [text_id(project_id, 0), text_id(project_id + 1, 0) - 1]
+    return Condition("memory_text.rowid BETWEEN ? AND ?", ends)
 
 
 def newest(
@@ -155,7 +173,7 @@ def newest(
     expression = required(filters)
     source, values = "documents d", condition.values
     if expression:
-        source = "memory_text CROSS JOIN documents d ON d.id = memory_text.rowid"
+        source = f"memory_text CROSS JOIN documents d ON d.id = {_DOCUMENT}"
         condition = Condition(f"memory_text MATCH ? AND {condition.sql}", [expression, *values])
     rows = connection.execute(
         f"SELECT {_FIELDS} FROM {source} WHERE {_UNMARKED} AND {condition.sql}"
@@ -171,11 +189,11 @@ def newest_named(
     """When the newest memory was made whose title holds all of these."""
     if not forms:
         return None
+    only = _texts_of(project_id)
     row = connection.execute(
-        "SELECT max(d.created_at_epoch) FROM memory_text"
-        " CROSS JOIN documents d ON d.id = memory_text.rowid WHERE memory_text MATCH ?"
-        f" AND {_UNMARKED} AND coalesce(d.project_id = ?, TRUE)",
-        (within("title", all_of(forms)), project_id),
+        f"SELECT max(d.created_at_epoch) FROM memory_text CROSS JOIN documents d"
+        f" ON d.id = {_DOCUMENT} WHERE memory_text MATCH ? AND {only.sql} AND {_UNMARKED}",
+        (within("title", all_of(forms)), *only.values),
     ).fetchone()
     moment: int | None = row[0]
     return moment
@@ -286,7 +304,7 @@ def _without(condition: Condition, expressions: tuple[str, ...]) -> Condition:
         return condition
     return Condition(
         f"{condition.sql} AND d.id NOT IN"
-        " (SELECT rowid FROM memory_text WHERE memory_text MATCH ?)",
+        f" (SELECT {_DOCUMENT} FROM memory_text WHERE memory_text MATCH ?)",
         [*condition.values, any_of(expressions)],
     )
 

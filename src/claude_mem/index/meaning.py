@@ -19,6 +19,7 @@ from claude_mem.store.clock import Clock, now_ms
 if TYPE_CHECKING:
     from claude_mem.index.shelf import Likeness
     from claude_mem.index.shelves import Shelves
+    from claude_mem.index.unrelated import Unrelated
 
 CHUNK = 256
 READ_AHEAD = 500  # waiting documents that a question may read by itself
@@ -44,7 +45,7 @@ class Meaning:
         self.id = identity
         self._load_embedder, self._read_ahead, self._clock = load_embedder, read_ahead, clock
         self._using = threading.RLock()
-        self._loaded: tuple[Embedder, Shelves] | None = None
+        self._loaded: _Loaded | None = None
         self._used_at = 0
 
     @property
@@ -89,7 +90,11 @@ class Meaning:
         """Of a project's documents, or of all, to a text: of the nearest at least, and of `also`
         where they have a vector."""
         with self._using:
-            return self._load()[1].likeness(connection, text, project_id, also)
+            return self._load().shelves.likeness(connection, text, project_id, also)
+
+    def cosine(self, deviations: float) -> float:
+        """That lies so far above those of texts that have nothing to do with each other."""
+        return self._load().unrelated.cosine(deviations)
 
     def fill_some(self, store: Store, chunk: int = CHUNK) -> int:
         """Makes vectors of some documents that wait for one, and links those that say the same;
@@ -100,17 +105,18 @@ class Meaning:
         return len(made.waiting)
 
     def _make_some(self, connection: sqlite3.Connection, chunk: int) -> "_Made":
-        model, shelves = self._load()
+        model, shelves, _ = self._load()
         generation = full_text.generation(connection)
         number = vectors.number_of(connection, model.id, model.dimension)
         waiting = vectors.waiting(connection, number, chunk)
         documents = load(connection, [row.document for row in waiting])
-        rows = shelves.encode([document.told for document in documents])
-        found = {one.id: row.tobytes() for one, row in zip(documents, rows, strict=True)}
+        rows = shelves.read(documents)
+        found = {one.id: some.tobytes() for one, some in zip(documents, rows, strict=True)}
         chosen = [at for at, one in enumerate(documents) if twins.may_have_twins(one.id)]
+        heads = [rows[at][0] for at in chosen]
         with self._using:
             alike, seen = shelves.alike(
-                connection, [documents[at] for at in chosen], rows[chosen], twins.ALIKE, twins.MOST
+                connection, [documents[at] for at in chosen], heads, twins.ALIKE, twins.MOST
             )
         return _Made(generation, waiting, found, _that_say_the_same(connection, alike), seen)
 
@@ -118,7 +124,7 @@ class Meaning:
         """Unless it is of an index that is gone, or a text has changed since."""
         if full_text.generation(connection) != made.generation:
             return
-        model, _ = self._load()
+        model = self._load().embedder
         number = vectors.register(connection, model.id, model.dimension)
         filled = [(row, made.vectors.get(row.document)) for row in made.waiting]
         good = vectors.fill(connection, number, filled)
@@ -126,15 +132,22 @@ class Meaning:
         good |= vectors.unchanged(connection, others, made.seen)
         twins.link(connection, [pair for pair in made.twins if good.issuperset(pair)])
 
-    def _load(self) -> "tuple[Embedder, Shelves]":
+    def _load(self) -> "_Loaded":
         with self._using:
             self._used_at = self._clock()
             if self._loaded is None:
                 from claude_mem.index.shelves import Shelves
+                from claude_mem.index.unrelated import Unrelated
 
                 made = self._load_embedder()
-                self._loaded = made, Shelves(made, self._read_ahead)
+                self._loaded = _Loaded(made, Shelves(made, self._read_ahead), Unrelated.to(made))
             return self._loaded
+
+
+class _Loaded(NamedTuple):
+    embedder: Embedder
+    shelves: "Shelves"
+    unrelated: "Unrelated"
 
 
 class _Made(NamedTuple):

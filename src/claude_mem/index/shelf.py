@@ -65,13 +65,16 @@ NOTHING = Likeness(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 def together(found: list[Likeness]) -> Likeness:
-    """All of them, without gaps."""
+    """All of them, without gaps; a document is as like as its likest passage."""
     documents = np.concatenate([one.documents for one in found])
     cosines = np.concatenate([one.cosines for one in found])
     there = documents != NOBODY
-    if there.all():
+    if not there.all():
+        documents, cosines = documents[there], cosines[there]
+    firsts = np.flatnonzero(np.diff(documents, prepend=NOBODY))  # passages stand side by side
+    if len(firsts) == len(documents):
         return Likeness(documents, cosines)
-    return Likeness(documents[there], cosines[there])
+    return Likeness(documents[firsts], np.maximum.reduceat(cosines, firsts))
 
 
 class Asked:
@@ -110,9 +113,15 @@ def _signs(rows: Rows) -> Bits:
 class _Block:
     ids: Ids
     inverse: NDArray[np.float32]
-    signs: Bits
     rows: Rows | None  # of a shelf that holds them in full
+    signs: Bits | None  # of another
     used: int = 0
+
+    def planes(self) -> Bits:
+        if self.signs is not None:
+            return self.signs[:, : self.used]
+        assert self.rows is not None
+        return _signs(self.rows[: self.used])
 
 
 @dataclass(slots=True)
@@ -127,6 +136,7 @@ class Shelf:
         return sum(block.used for block in self._blocks)
 
     def put(self, ids: Ids, rows: Rows) -> None:
+        """Who has several rows has them one after the other."""
         at = 0
         while at < len(ids):
             block = self._block_with_room()
@@ -134,9 +144,10 @@ class Shelf:
             here, there = slice(block.used, block.used + count), slice(at, at + count)
             block.ids[here] = ids[there]
             block.inverse[here] = _inverse_lengths(rows[there])
-            block.signs[:, here] = _signs(rows[there])
             if block.rows is not None:
                 block.rows[here] = rows[there]
+            if block.signs is not None:
+                block.signs[:, here] = _signs(rows[there])
             block.used += count
             at += count
 
@@ -191,8 +202,8 @@ class Shelf:
         for block in self._blocks:
             used = slice(block.used)
             distance = np.zeros(block.used, np.uint16)
-            for plane, sign in zip(block.signs, signs, strict=True):
-                distance += np.bitwise_count(plane[used] ^ sign)
+            for plane, sign in zip(block.planes(), signs, strict=True):
+                distance += np.bitwise_count(plane ^ sign)
             found.append(Likeness(block.ids[used], -distance.astype(np.float32)))
         return together(found)
 
@@ -206,6 +217,6 @@ class Shelf:
         return _Block(
             ids=np.empty(BLOCK, np.int64),
             inverse=np.empty(BLOCK, np.float32),
-            signs=np.empty((planes, BLOCK), np.uint64),
             rows=np.empty((BLOCK, self.dimension), np.int8) if self.in_full else None,
+            signs=None if self.in_full else np.empty((planes, BLOCK), np.uint64),
         )

@@ -13,9 +13,19 @@ import numpy as np
 from claude_mem.index import full_text, vectors
 from claude_mem.index.documents import Document, load
 from claude_mem.index.embedder import Embedder
-from claude_mem.index.shelf import NOTHING, Asked, Likeness, Rows, Shelf, together, whole_numbers
+from claude_mem.index.passages import passages
+from claude_mem.index.shelf import (
+    NOTHING,
+    Asked,
+    Ids,
+    Likeness,
+    Rows,
+    Shelf,
+    together,
+    whole_numbers,
+)
 
-IN_FULL = 200_000  # vectors that are held in memory; of more, only their signs
+IN_FULL = 150_000  # documents whose vectors are held in memory; of more, only their signs
 RESCORED = 2_000
 
 
@@ -52,18 +62,19 @@ class Shelves:
         nearest = together([NOTHING, *(shelf.distances(asked) for shelf in shelves)])
         chosen = {document for document, _ in nearest.best(RESCORED)}.union(also)
         rows = vectors.stored(connection, self._state.model, sorted(chosen))
-        return asked.compare(*self._as_arrays(rows))
+        return together([NOTHING, asked.compare(*self._as_arrays(rows))])
 
     def alike(
         self,
         connection: sqlite3.Connection,
         documents: Sequence[Document],
-        rows: Rows,
+        rows: list[Rows],
         least: float,
         most: int,
     ) -> tuple[list[tuple[int, int]], int]:
-        """Pairs of these with each other and with those of their projects, and the revision up to
-        which those were read. Of a project that is too large to be held there are none."""
+        """Pairs of these, of whom a row each is given, with each other and with all of their
+        projects; and the revision up to which those were read. Of a project that is too large to
+        be held there are none."""
         self._catch_up(connection)
         found: list[tuple[int, int]] = []
         for project in dict.fromkeys(document.project_id for document in documents):
@@ -72,14 +83,22 @@ class Shelves:
             (shelf,) = self._take(connection, project, in_full=True)
             mine = [at for at, one in enumerate(documents) if one.project_id == project]
             ids = np.array([documents[at].id for at in mine], np.int64)
+            ours = np.array([rows[at] for at in mine])
             among = Shelf(self._embedder.dimension, in_full=True)
-            among.put(ids, rows[mine])
+            among.put(ids, ours)
             for there in (shelf, among):
-                found += there.pairs(ids, rows[mine], least, most)
+                found += there.pairs(ids, ours, least, most)
         return found, self._state.revision
 
     def encode(self, texts: Sequence[str]) -> Rows:
         return whole_numbers(self._embedder.encode(texts))
+
+    def read(self, documents: Sequence[Document]) -> list[Rows]:
+        """A row for each passage of each."""
+        texts = [passages(document) for document in documents]
+        rows = self.encode([passage for some in texts for passage in some])
+        ends = np.cumsum([len(some) for some in texts])
+        return np.split(rows, ends[:-1]) if texts else []
 
     def _size(self, connection: sqlite3.Connection, project_id: int | None) -> int:
         if project_id not in self._sizes:
@@ -150,7 +169,7 @@ class Shelves:
         """Some of those without a vector, the newest first."""
         chosen = list(self._unread)[-self._ahead :] if self._ahead else []
         found = load(connection, chosen)
-        made = self.encode([document.told for document in found])
+        made = self.read(found)
         self._put([
             vectors.Row(document.id, document.project_id, self._state.model, row.tobytes())
             for document, row in zip(found, made, strict=True)
@@ -158,7 +177,9 @@ class Shelves:
         for document in chosen:
             self._unread.pop(document, None)
 
-    def _as_arrays(self, rows: list[vectors.Row]) -> tuple[np.ndarray, Rows]:
-        ids = np.array([row.document for row in rows], np.int64)
-        made = np.frombuffer(b"".join(row.vector or b"" for row in rows), np.int8)
-        return ids, made.reshape(-1, self._embedder.dimension)
+    def _as_arrays(self, rows: list[vectors.Row]) -> tuple[Ids, Rows]:
+        """A document's id as often as it has passages."""
+        made = [row.vector or b"" for row in rows]
+        counts = [len(vector) // self._embedder.dimension for vector in made]
+        ids = np.repeat(np.array([row.document for row in rows], np.int64), counts)
+        return ids, np.frombuffer(b"".join(made), np.int8).reshape(len(ids), -1)

@@ -41,7 +41,9 @@ def say_the_same(one: Document, other: Document) -> bool:
 
 
 def _words(document: Document) -> frozenset[str]:
-    return frozenset(stem(word.lower()) for word in pieces(plain_text(document.told)))
+    text = document.text
+    told = f"{text.title} {text.subtitle} {text.body} {text.facts}"
+    return frozenset(stem(word.lower()) for word in pieces(plain_text(told)))
 
 
 def link(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> None:

@@ -8,6 +8,7 @@ from claude_mem.index import full_text, matches
 from claude_mem.index.documents import document_id, load
 from claude_mem.index.matches import Filters
 from claude_mem.index.meaning import Meaning
+from claude_mem.index.passages import passages
 from claude_mem.recall.ranking import WEIGHTS
 from claude_mem.recall.search import Found, as_rows
 from claude_mem.recall.timeline import read_anchor
@@ -38,9 +39,11 @@ def related(
         within = filters
         if filters.project_id is None:
             within = replace(filters, project_id=found[0].project_id)
-        likeness = meaning.likeness(connection, found[0].told, within.project_id)
+        text = "\n".join(passages(found[0]))
+        likeness = meaning.likeness(connection, text, within.project_id)
+        enough = meaning.cosine(WEIGHTS.like)
         best = {one: cosine for one, cosine in likeness.best(MANY)
-                if cosine >= WEIGHTS.like and one != document}  # fmt: skip
+                if cosine >= enough and one != document}  # fmt: skip
         passing = {one.document for one in matches.traits(connection, list(best), within)}
         chosen = {one: cosine for one, cosine in best.items() if one in passing}
         there = matches.get(connection, list(chosen)[: limit + 1])
