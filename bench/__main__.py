@@ -9,10 +9,12 @@ from bench import (
     hooks,
     ingest,
     mcp_server,
+    paraphrase,
     recall,
     redaction,
     scale,
     search,
+    vectors,
 )
 from bench.measure import run
 
@@ -27,6 +29,8 @@ BENCHMARKS = {
     "clients": clients.measure,
     "redaction": redaction.measure,
     "recall": recall.measure,
+    "paraphrase": paraphrase.measure,
+    "vectors": vectors.measure,
 }
 
 

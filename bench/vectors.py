@@ -1,0 +1,182 @@
+"""What meaning costs: reading texts, a search in many memories, and the memory that it takes.
+
+The baseline of a search is the least that both ways can cost: bare FTS5 for the question's words
+and one scan of as many vectors in memory. `python -m bench.vectors --million` adds a million
+memories of twenty projects, which takes half an hour and some gigabytes; their vectors are drawn,
+not read from texts, for to scan them costs the same.
+"""
+
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from urllib.parse import urlencode
+
+import numpy as np
+from tests.payloads import session_start
+
+from bench.footprint import private_megabytes
+from bench.home import Home, temporary_home
+from bench.material import code
+from bench.measure import Figure, in_turns, median, run, seconds_of, table
+from bench.memories import OBSERVATIONS_PER_TURN, fill
+from bench.search import BARE, NOW, QUESTIONS
+from claude_mem.index import full_text
+from claude_mem.index.embedder import Embedder
+from claude_mem.index.matches import Filters, any_of
+from claude_mem.index.meaning import Meaning
+from claude_mem.index.shelf import Floats, Rows, of_length_one
+from claude_mem.index.static_model import StaticModel
+from claude_mem.recall.question import read_question
+from claude_mem.recall.search import search
+from claude_mem.server import client
+from claude_mem.store import Store
+
+TEXTS, WORDS = 20_000, 20
+MEMORIES, MILLION, PROJECTS = 100_000, 1_000_000, 20
+ROUNDS = 20
+PORT = 47_778
+MEMORY_TARGET = 140
+# A turn has a prompt and a summary beside its observations: all of them are memories.
+_OBSERVATIONS = OBSERVATIONS_PER_TURN / (OBSERVATIONS_PER_TURN + 2)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Reads questions as the shipped model does, and memories not at all."""
+
+    model: StaticModel
+    id: str = "drawn"
+
+    @property
+    def dimension(self) -> int:
+        return self.model.dimension
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        if len(texts) < 100:
+            return self.model.encode(texts)
+        chance = np.random.default_rng(len(texts))
+        return of_length_one(chance.standard_normal((len(texts), self.dimension), np.float32))
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    name: str
+    store: Store
+    meaning: Meaning
+    project: int
+    scanned: Rows  # as many vectors as the project has
+
+    def bare(self, question: str) -> object:
+        words = read_question(question, NOW).words
+        expression = any_of(form for word in words for form in word.forms)
+        found = self.store.read(lambda c: c.execute(BARE, (expression,)).fetchall())
+        return found, np.einsum("ij,j->i", self.scanned, self.scanned[0], dtype=np.int32).argmax()
+
+    def search(self, question: str) -> object:
+        only = Filters(project_id=self.project)
+        return search(self.store, question, NOW, only, meaning=self.meaning)
+
+    def cases(self) -> dict[tuple[str, str], Callable[[], float]]:
+        return {
+            (name, way): partial(seconds_of, partial(work, question))
+            for name, question in QUESTIONS.items()
+            for way, work in (("bare", self.bare), ("search", self.search))
+        }
+
+
+def measure(million: bool = False) -> list[Figure]:
+    figures = [_reading()]
+    with temporary_home(PORT) as home:
+        with _library(home, "one project", MEMORIES, 1, StaticModel.load()) as library:
+            one = _searches(library)
+        figures.append(
+            Figure(
+                f"search at {MEMORIES:,} to bare FTS5 and a scan",
+                max(one[name, "search"] / one[name, "bare"] for name in QUESTIONS),
+                target=2.0,
+            )
+        )
+        figures.append(_footprint(home))
+    if million:
+        drawn = Drawn(StaticModel.load())
+        with (
+            temporary_home() as home,
+            _library(home, f"one of {PROJECTS}", MILLION, PROJECTS, drawn) as library,
+        ):
+            many = _searches(library)
+        figures.append(
+            Figure(
+                f"search in one of {PROJECTS} projects at {MILLION:,} to {MEMORIES:,} in one",
+                max(many[name, "search"] / one[name, "search"] for name in QUESTIONS),
+                target=1.0,
+            )
+        )
+    return figures
+
+
+def _reading() -> Figure:
+    model = StaticModel.load()
+    texts = [" ".join(code(200, number).split()[:WORDS]) for number in range(TEXTS)]
+    model.encode(texts[:100])
+    rate = TEXTS / median([seconds_of(lambda: model.encode(texts)) for _ in range(3)])
+    return Figure("short texts read in a second", rate, "", 5_000, at_least=True)
+
+
+def _searches(library: Library) -> dict[tuple[str, str], float]:
+    library.search("first, everything is loaded")
+    taken = in_turns(library.cases(), ROUNDS)
+    medians = {key: median(seconds) for key, seconds in taken.items()}
+    table(
+        (library.name, "bare ms", "ours ms"),
+        [(name, *(f"{medians[name, way] * 1e3:.1f}" for way in ("bare", "search")))
+         for name in QUESTIONS],
+    )  # fmt: skip
+    return medians
+
+
+@contextmanager
+def _library(
+    home: Home, name: str, memories: int, projects: int, embedder: Embedder
+) -> Iterator[Library]:
+    layout = home.layout
+    with Store.open(layout.database, layout.backups) as store:
+        each = int(memories * _OBSERVATIONS) // projects
+        filled = [fill(layout.database, f"p{at}", f"/p{at}", each) for at in range(projects)]
+        full_text.keep(store)
+        full_text.rebuild(store)
+        meaning = Meaning(embedder.id, lambda: embedder)
+        while meaning.fill_some(store, 2_000):
+            pass
+        passages = store.read(_passages)
+        print(f"  {name}: {memories:,} memories, {passages:,} vectors in all")
+        chance = np.random.default_rng(1)
+        scanned = chance.integers(-127, 128, (passages // projects, embedder.dimension), np.int8)
+        yield Library(name, store, meaning, filled[len(filled) // 2], scanned)
+
+
+def _passages(connection: sqlite3.Connection) -> int:
+    row = connection.execute(
+        "SELECT sum(length(v.vector) / m.dimension) FROM vectors v"
+        " JOIN vector_models m ON m.number = v.model"
+    ).fetchone()
+    return int(row[0])
+
+
+def _footprint(home: Home) -> Figure:
+    """Of a worker that was asked once, and so holds the model and all vectors of the project."""
+    home.hook(session_start())
+    process = Path("/proc", str(home.worker_pid()))
+    before = private_megabytes(process)
+    asked = urlencode({"query": QUESTIONS["a sentence"], "project": "p0"})
+    client.ask_worker(home.layout, f"/api/search?{asked}")
+    held = private_megabytes(process)
+    print(f"  the worker: {before:.1f} MB before it is asked, {held:.1f} MB after")
+    return Figure("worker with model and vectors, private memory", held, " MB", MEMORY_TARGET)
+
+
+if __name__ == "__main__":
+    sys.exit(run({"vectors": partial(measure, "--million" in sys.argv[1:])}))
