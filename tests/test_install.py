@@ -220,6 +220,7 @@ def test_what_is_read_only_is_a_clear_error_and_nothing_changes(home: Home, what
     with_us = read(path)
     locked.chmod(0o555)
     done = as_anyone(home, "uninstall")
+    assert done.returncode == 1
     assert "is read-only" in done.stdout and read(path) == with_us
     locked.chmod(0o755)
     assert "Took our hooks out" in as_anyone(home, "uninstall").stdout

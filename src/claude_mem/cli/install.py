@@ -226,7 +226,10 @@ def _print_diff(change: Change) -> None:
 @click.option("--yes", is_flag=True, help="Ask nothing.")
 @click.pass_obj
 def uninstall(settings: Settings, purge: bool, yes: bool) -> None:
-    """Detach from Claude Code. The memory stays unless --purge is given."""
+    """Detach from Claude Code. The memory stays unless --purge is given.
+
+    Exit code 1 if a file could not be changed; its hooks do nothing from now on, all the same.
+    """
     layout = settings.layout
     if purge and not yes:
         click.confirm(f"Delete everything in {layout.root}?", abort=True)
@@ -244,6 +247,8 @@ def uninstall(settings: Settings, purge: bool, yes: bool) -> None:
             click.echo(f"Not ours, or still called, and left there: {', '.join(stayed)}")
     elif layout.database.exists():
         click.echo(f"The memory stays in {layout.root}; claude-mem uninstall --purge deletes it.")
+    if any(line.startswith(attachment.STAYS) for line in said):
+        raise SystemExit(1)
 
 
 def _open_sessions(layout: Layout) -> bool:

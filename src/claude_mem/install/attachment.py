@@ -43,13 +43,16 @@ def has_plugin(claude: Claude | None) -> bool:
         return False  # a client that cannot be run has none
 
 
+STAYS = "Look into this file yourself"  # our entries could not be taken out of it
+
+
 def take_out_hooks(layout: Layout, environ: Mapping[str, str]) -> list[str]:
     said = []
     for file in record.installed_files(layout):
         try:
             change = record.take_back(layout, file, layout.launcher)
         except SettingsError as error:
-            said.append(f"Look into this file yourself: {error}.")
+            said.append(f"{STAYS}: {error}.")
         else:
             said += [] if change.is_empty else [f"Took our hooks out of {file.path}."]
     for path in settings_files(environ):
@@ -57,7 +60,7 @@ def take_out_hooks(layout: Layout, environ: Mapping[str, str]) -> list[str]:
             change = claude_settings.without_hooks(path, layout.launcher)
             claude_settings.apply(change)
         except SettingsError as error:
-            said.append(f"Look into this file yourself: {error}.")
+            said.append(f"{STAYS}: {error}.")
         else:
             said += [] if change.is_empty else [f"Took our hooks out of {path}."]
     return list(dict.fromkeys(said))
