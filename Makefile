@@ -9,7 +9,7 @@ demo: $(VENV)/.runtime
 	$(BIN)/claude-mem demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n 3 --cov --cov-report=term:skip-covered
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench training
