@@ -3,12 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test coverage check format bench clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/claude-mem demo
 
 test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 3
+
+coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 3 --cov --cov-report=term:skip-covered
 
 check: $(VENV)/.dev
