@@ -11,7 +11,6 @@ both, begun afresh after as many tokens.
 """
 
 import argparse
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +31,10 @@ from claude_mem.observer.prompts import (
     turn_prompt,
 )
 from claude_mem.privacy import Redactor
-from claude_mem.types import PastTurn, Project, ToolUse, Turn
+from claude_mem.types import PastTurn, Project, Turn
 from claude_mem.worker.dialect import Reader
 from claude_mem.worker.history import find_transcripts
-from claude_mem.worker.past import PastReader
+from claude_mem.worker.past import PastReader, tool_use
 from claude_mem.worker.projects import Projects
 
 FEWER_REQUESTS, FEWER_TOKENS, ANSWERABLE = 5, 3, 14
@@ -137,18 +136,7 @@ def turns_of(path: Path) -> list[Turn]:
 def _turn(
     session_id: str, project: Project, directory: str, past: PastTurn, told: tuple[str, ...]
 ) -> Turn:
-    events = tuple(
-        ToolUse(
-            id=place,
-            kind=event.kind,
-            tool_name=event.tool_name,
-            tool_input=json.loads(event.tool_input or "null"),
-            tool_response=json.loads(event.tool_response or "null"),
-            text=event.text,
-            agent_id=event.agent_id,
-        )
-        for place, event in enumerate(past.events, 1)
-    )
+    events = tuple(tool_use(place, event) for place, event in enumerate(past.events, 1))
     return Turn(
         id=0,
         session_db_id=0,

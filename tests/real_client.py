@@ -4,11 +4,12 @@ import importlib.util
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.conftest import Home
 from tests.fake_api import FakeApi
@@ -27,6 +28,11 @@ needs_client = pytest.mark.skipif(
     bundled_client() is None,
     reason="claude-agent-sdk has no wheel with the client for this platform",
 )
+
+
+def where_there_is_a_client(observers: Iterable[str]) -> list[ParameterSet]:
+    """Observers as parameters of a test; the one that asks Claude Code needs it."""
+    return [pytest.param(o, marks=needs_client if o == "claude" else ()) for o in observers]
 
 
 @dataclass

@@ -18,13 +18,16 @@ from claude_mem.types import Distillate, Json, Turn
 from tests.fake_api import Reply, running_api
 from tests.malformed import MALFORMED
 from tests.payloads import PROJECT_DIR, edit, one_of_each, read, write
-from tests.real_client import bundled_client
+from tests.real_client import where_there_is_a_client
 from tests.turns import TURN, check, stopped, texts, told, turn, use
 
 # Every observer
 
 
-@pytest.fixture(params=["local", "anthropic", "openai", "claude"])
+EVERY = where_there_is_a_client(["local", "anthropic", "openai", "claude"])
+
+
+@pytest.fixture(params=EVERY)
 def observer(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator["Seen"]:
@@ -34,8 +37,6 @@ def observer(
     if request.param == "local":
         yield Seen(LocalObserver, LocalObserver.name)
         return
-    if request.param == "claude" and bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     with running_api() as api:
         api.otherwise = lambda body: Reply(answer("Seen by a model"))
         directory = tmp_path_factory.mktemp("observer")
@@ -57,12 +58,10 @@ class Seen:
                 await made.model.close()
 
 
-@pytest.mark.parametrize("name", ["local", "anthropic", "openai", "claude"])
+@pytest.mark.parametrize("name", EVERY)
 def test_whatever_is_answered_a_turn_is_distilled_or_the_answer_is_told(
     name: str, tmp_path: Path
 ) -> None:
-    if name == "claude" and bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     from tests.observed import make_model
 
     async def each() -> list[Distillate | UnusableReply]:

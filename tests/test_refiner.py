@@ -34,16 +34,14 @@ from tests.observed import (
     says,
 )
 from tests.payloads import SESSION, edit, prompt, session_end, stop, tool
-from tests.real_client import bundled_client
+from tests.real_client import needs_client, where_there_is_a_client
 from tests.story import DAY, HOUR, MINUTE, Story
 
 ONE_TURN = [prompt(), tool(), edit(), stop("The light blinks twice now, since topic-one.")]
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=where_there_is_a_client(KINDS))
 def kind(request: pytest.FixtureRequest) -> str:
-    if request.param == "claude" and bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     return str(request.param)
 
 
@@ -432,9 +430,8 @@ def test_kept_answers_go_with_the_raw_events_or_beyond_a_size(simple: Observed) 
     assert simple.observers() == ["anthropic"] * 3
 
 
+@needs_client
 def test_a_killed_client_is_replaced_and_its_turn_is_revised(story: Story, api: FakeApi) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     hold = threading.Event()
     api.otherwise = by_topic
@@ -477,12 +474,11 @@ def test_deleting_a_session_ends_its_call_at_once(observed: Observed) -> None:
     assert observed.rows("SELECT status FROM refinements") == [{"status": "held"}]
 
 
+@needs_client
 @pytest.mark.parametrize("moment", ["at once", "when its client runs", "when it is asked"])
 def test_a_call_that_is_cancelled_at_any_moment_leaves_nothing_running(
     story: Story, api: FakeApi, moment: str
 ) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     hold = threading.Event()
     api.say(says("never", hold=hold))
@@ -506,11 +502,10 @@ def test_a_call_that_is_cancelled_at_any_moment_leaves_nothing_running(
     assert observed.observers() == ["local"]
 
 
+@needs_client
 def test_who_deletes_a_session_does_not_wait_for_a_client_that_hangs(
     story: Story, api: FakeApi
 ) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     api.otherwise = by_topic
     observed.tell(*ONE_TURN)
@@ -670,9 +665,8 @@ def test_a_request_is_charged_before_it_is_made_and_corrected_after_it(simple: O
     assert simple.story.store.spent_today(simple.story.now + DAY)["requests"] == 0
 
 
+@needs_client
 def test_a_conversation_is_charged_with_what_it_sends_again(story: Story, api: FakeApi) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     api.otherwise = by_topic
 
@@ -697,9 +691,8 @@ def test_a_conversation_is_charged_with_what_it_sends_again(story: Story, api: F
     assert story.store.spent_today(story.now) == {"requests": 2, "tokens": 120}
 
 
+@needs_client
 def test_what_a_client_asks_for_by_itself_is_counted(story: Story, api: FakeApi) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     begun, ended = answer("In two pieces").split("two ", 1)
     api.say(says(f"{begun}two ", is_full=True), says(ended))
@@ -720,10 +713,9 @@ def test_an_answer_that_never_ends_is_stored_as_far_as_it_goes(observed: Observe
     assert spent["requests"] == observed.asked() <= 4
 
 
+@needs_client
 def test_a_client_is_told_to_answer_briefly_and_not_to_think(story: Story, api: FakeApi) -> None:
     """Of an answer that may be 32,000 tokens long, most would be thought, at the person's cost."""
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     api.otherwise = by_topic
     observed.tell(*ONE_TURN)
@@ -778,9 +770,8 @@ def test_four_sessions_with_interleaved_turns_stay_apart(observed: Observed) -> 
     assert not {*ids} & {*names}
 
 
+@needs_client
 def test_observers_can_be_switched_in_the_middle_of_a_session(story: Story, api: FakeApi) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     api.otherwise = by_topic
     for number, kind in enumerate(["local", "claude", "openai", "claude", "local", "claude"], 1):
         observed = Observed(story, api, "claude" if kind == "local" else kind)
@@ -804,9 +795,8 @@ def test_observers_can_be_switched_in_the_middle_of_a_session(story: Story, api:
     assert row["provider_session_id"] != row["content_session_id"] == SESSION
 
 
+@needs_client
 def test_a_conversation_whose_transcript_is_gone_begins_anew(story: Story, api: FakeApi) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     api.otherwise = by_topic
     observed.tell(prompt("topic-x1", prompt_id="p1"), stop("Done.", prompt_id="p1"))
@@ -822,9 +812,8 @@ def test_a_conversation_whose_transcript_is_gone_begins_anew(story: Story, api: 
     assert observed.observers() == ["claude", "claude"]
 
 
+@needs_client
 def test_a_session_goes_on_in_the_conversation_that_it_had(story: Story, api: FakeApi) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     api.otherwise = by_topic
     for number in (1, 2):  # each with a refiner of its own: closed and resumed
@@ -836,11 +825,10 @@ def test_a_session_goes_on_in_the_conversation_that_it_had(story: Story, api: Fa
     assert "The same session goes on" in str(last["messages"][-1])
 
 
+@needs_client
 def test_transcripts_of_the_observer_are_deleted_with_the_session(
     story: Story, api: FakeApi
 ) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     api.otherwise = by_topic
     observed.tell(*ONE_TURN)
@@ -853,11 +841,10 @@ def test_transcripts_of_the_observer_are_deleted_with_the_session(
     assert row == {"provider": None, "provider_session_id": None}
 
 
+@needs_client
 def test_a_conversation_that_grew_long_is_ended_and_the_next_is_told_what_is_remembered(
     story: Story, api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     monkeypatch.setattr(claude_module, "FRESH_AFTER_TOKENS", 59)  # each answer takes 60
     observed = Observed(story, api, "claude")
     api.otherwise = by_topic
@@ -883,12 +870,11 @@ def transcripts_of(observed: Observed) -> list[str]:
     return [path.stem for path in observed.directory.rglob("client/.claude/projects/*/*.jsonl")]
 
 
+@needs_client
 @pytest.mark.parametrize("fault", ["a refused call", "a fresh start"])
 def test_a_conversation_that_is_given_up_leaves_no_transcript(
     story: Story, api: FakeApi, fault: str
 ) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     api.otherwise = by_topic
     if fault == "a refused call":
@@ -906,12 +892,11 @@ def test_a_conversation_that_is_given_up_leaves_no_transcript(
     assert transcripts_of(observed) == ([] if fault == "a refused call" else known)
 
 
+@needs_client
 @pytest.mark.parametrize("after", ["local", "openai"])
 def test_transcripts_are_deleted_also_where_another_observer_is_used_by_then(
     story: Story, api: FakeApi, after: str
 ) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     api.otherwise = by_topic
     observed.tell(*ONE_TURN)
@@ -934,9 +919,8 @@ def test_transcripts_are_deleted_also_where_another_observer_is_used_by_then(
     assert transcripts_of(observed) == []
 
 
+@needs_client
 def test_few_clients_are_open_at_once_and_none_when_idle(story: Story, api: FakeApi) -> None:
-    if bundled_client() is None:
-        pytest.skip("claude-agent-sdk has no wheel with the client for this platform")
     observed = Observed(story, api, "claude")
     api.otherwise = by_topic
     sessions_told(observed, "a", "b", "c", "d", "e")

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.index import matches
+from claude_mem.index.documents import DOCUMENT_BITS
 from claude_mem.index.matches import Filters
 from claude_mem.recall.search import search
 from claude_mem.types import Observation, Project, Summary
@@ -341,7 +342,7 @@ def test_a_search_in_a_project_reads_only_its_texts(story: Story) -> None:
     dock = story.store.find_project("dock")
     order = story.column(
         "SELECT d.project_id FROM memory_text JOIN documents d"
-        " ON d.id = memory_text.rowid & 1099511627775 ORDER BY memory_text.rowid"
+        f" ON d.id = memory_text.rowid & {(1 << DOCUMENT_BITS) - 1} ORDER BY memory_text.rowid"
     )
     assert order == sorted(order)
     found = story.store.read(lambda c: matches.holding(c, '"lamp"', dock))

@@ -161,7 +161,7 @@ class _Session:
             prompt_number=self.number,
             prompt=prompt,
             started_ms=events[0].arrived_ms,
-            events=tuple(_tool_use(place, event) for place, event in enumerate(events, 1)),
+            events=tuple(tool_use(place, event) for place, event in enumerate(events, 1)),
             told=tuple(self.told),
         )
 
@@ -172,7 +172,7 @@ class _Session:
                            self.user_prompt, tuple(self.prompt_ids))  # fmt: skip
 
 
-def _tool_use(place: int, event: Event) -> ToolUse:
+def tool_use(place: int, event: Event) -> ToolUse:
     return ToolUse(
         id=place,
         kind=event.kind,
