@@ -19,11 +19,11 @@ from bench.home import Home, temporary_home
 from bench.material import TOOLS, TURN, traffic
 from bench.measure import Figure, amount, in_turns, median, run, seconds_of, table
 from claude_mem.config import Layout
+from claude_mem.intake.intake import BATCH, Drained
+from claude_mem.intake.spool import waiting
 from claude_mem.store import Store
 from claude_mem.store.database import connect
-from claude_mem.worker.intake import BATCH, Drained
-from claude_mem.worker.spool import waiting
-from claude_mem.worker.worker import Worker
+from claude_mem.worker.loop import Worker
 
 ROUNDS = 5
 SESSIONS, TURNS = 50, 5

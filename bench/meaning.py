@@ -3,13 +3,13 @@
 import os
 
 from claude_mem.config import load_settings
-from claude_mem.index.meaning import Meaning, open_meaning
+from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.store import Store
 
 
-def read_all(store: Store) -> Meaning:
+def read_all(store: Store) -> SemanticIndex:
     """Every memory has its vector; CLAUDE_MEM_EMBEDDER and its kin say whose."""
-    meaning = open_meaning(load_settings(os.environ))
+    meaning = open_semantic_index(load_settings(os.environ))
     assert meaning is not None, "CLAUDE_MEM_EMBEDDER is none"
     while meaning.fill_some(store):
         pass

@@ -18,9 +18,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
 
 from bench.transcripts import Question, _questions
-from claude_mem.observer.claude import FRESH_AFTER_TOKENS
-from claude_mem.observer.local import distil
-from claude_mem.observer.prompts import (
+from claude_mem.intake.dialects import Reader
+from claude_mem.intake.projects import Projects
+from claude_mem.intake.transcripts.importer import find_transcripts
+from claude_mem.intake.transcripts.past_sessions import PastReader, tool_use
+from claude_mem.observer.local.observer import distil
+from claude_mem.observer.models.claude import FRESH_AFTER_TOKENS
+from claude_mem.observer.models.prompts import (
     Ask,
     _tool,
     continuation,
@@ -32,10 +36,6 @@ from claude_mem.observer.prompts import (
 )
 from claude_mem.privacy import Redactor
 from claude_mem.types import PastTurn, Project, Turn
-from claude_mem.worker.dialect import Reader
-from claude_mem.worker.history import find_transcripts
-from claude_mem.worker.past import PastReader, tool_use
-from claude_mem.worker.projects import Projects
 
 FEWER_REQUESTS, FEWER_TOKENS, ANSWERABLE = 5, 3, 14
 SKIPPED = frozenset(

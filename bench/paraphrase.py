@@ -18,9 +18,9 @@ from bench.home import temporary_home
 from bench.meaning import read_all
 from bench.measure import Figure, run, table
 from bench.recall import remember_session
-from claude_mem.index import full_text
-from claude_mem.index.matches import Filters
-from claude_mem.index.meaning import Meaning
+from claude_mem.index.text import full_text
+from claude_mem.index.text.matches import Filters
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.search import search
 from claude_mem.store import Store
 from claude_mem.types import Observation, Project
@@ -100,7 +100,7 @@ def _remember(store: Store, project: str, session: str, memories: list[Observati
 
 
 def ranks(
-    store: Store, answers: dict[str, int], project: int, meaning: Meaning | None
+    store: Store, answers: dict[str, int], project: int, meaning: SemanticIndex | None
 ) -> list[int | None]:
     found = []
     for question, answer in answers.items():

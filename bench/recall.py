@@ -25,9 +25,9 @@ from typing import Any
 from bench.home import temporary_home
 from bench.meaning import read_all
 from bench.measure import Figure, table
-from claude_mem.index import full_text
-from claude_mem.index.matches import Filters
-from claude_mem.index.meaning import Meaning
+from claude_mem.index.text import full_text
+from claude_mem.index.text.matches import Filters
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.ranking import WEIGHTS, Weights
 from claude_mem.recall.search import search
 from claude_mem.store import Store
@@ -178,7 +178,7 @@ def _done(future: "Future[Any]") -> Any:
 def ask(
     store: Store,
     conversation: Conversation,
-    meaning: Meaning | None = None,
+    meaning: SemanticIndex | None = None,
     weights: Weights = WEIGHTS,
 ) -> Score:
     hits: list[Hits] = []
@@ -192,7 +192,7 @@ def ask(
 
 
 def answered_wrongly(
-    store: Store, conversations: list[Conversation], meaning: Meaning | None
+    store: Store, conversations: list[Conversation], meaning: SemanticIndex | None
 ) -> float:
     """Of a hundred questions about one conversation, how many find anything in the next."""
     asked = found = 0
@@ -222,7 +222,7 @@ class Tuning:
     """Weights changed one at a time, as long as that helps on the conversations given."""
 
     def __init__(
-        self, store: Store, conversations: list[Conversation], meaning: Meaning | None
+        self, store: Store, conversations: list[Conversation], meaning: SemanticIndex | None
     ) -> None:
         self._store, self._conversations, self._meaning = store, conversations, meaning
         self._known: dict[tuple[Weights, int], Score] = {}

@@ -15,8 +15,8 @@ from itertools import cycle
 from bench.home import temporary_home
 from bench.measure import Figure, in_turns, median, run, seconds_of, table
 from bench.memories import fill
-from claude_mem.index import full_text
-from claude_mem.index.matches import Filters, any_of
+from claude_mem.index.text import full_text
+from claude_mem.index.text.matches import Filters, any_of
 from claude_mem.recall.question import read_question
 from claude_mem.recall.search import search
 from claude_mem.recall.timeline import timeline

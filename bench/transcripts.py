@@ -25,13 +25,18 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
 
 from bench.meaning import read_all
-from claude_mem.cli.history import processes
+from claude_mem.cli.imports import processes
 from claude_mem.cli.replay import payloads
 from claude_mem.config import Layout
-from claude_mem.index import full_text
-from claude_mem.index.documents import kind_of, memory_id_of
-from claude_mem.index.meaning import Meaning
+from claude_mem.index.text import full_text
+from claude_mem.index.text.documents import kind_of, memory_id_of
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.install.launcher import write_launcher
+from claude_mem.intake.transcripts.importer import (
+    ImportOptions,
+    find_transcripts,
+    import_transcripts,
+)
 from claude_mem.recall.context import build_context
 from claude_mem.recall.search import search
 from claude_mem.recall.tokens import estimate_tokens
@@ -39,7 +44,6 @@ from claude_mem.server import client
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.pages import Page, Record
 from claude_mem.types import Json
-from claude_mem.worker.history import Wishes, find_transcripts, import_transcripts
 
 ROUNDS = 3
 OBSERVATIONS, CONTEXTS = 30, 5
@@ -82,10 +86,10 @@ def main() -> int:
     return 0
 
 
-def wishes() -> Wishes:
+def wishes() -> ImportOptions:
     now = int(time.time() * 1000)
     skipped = ("ListMcpResourcesTool", "SlashCommand", "Skill", "TodoWrite", "AskUserQuestion")
-    return Wishes("/nowhere", "", now - 30 * DAY_MS, 8192, skipped)
+    return ImportOptions("/nowhere", "", now - 30 * DAY_MS, 8192, skipped)
 
 
 def _imported(directory: Path, files: list[Path], count: int | None = None) -> Store:
@@ -213,10 +217,10 @@ Hit = tuple[str, int]  # kind, memory id
 Way = Callable[[str], list[Hit]]
 
 
-def _ways(store: Store, meaning: Meaning) -> dict[str, Way]:
+def _ways(store: Store, meaning: SemanticIndex) -> dict[str, Way]:
     now = datetime.now(UTC)
 
-    def fused(text: str, asked: Meaning | None = meaning) -> list[Hit]:
+    def fused(text: str, asked: SemanticIndex | None = meaning) -> list[Hit]:
         rows = search(store, text, now, meaning=asked).rows
         return [(row.kind, row.memory_id) for row in rows if row.kind in KINDS]
 

@@ -24,11 +24,12 @@ from bench.material import code
 from bench.measure import Figure, in_turns, median, run, seconds_of, table
 from bench.memories import OBSERVATIONS_PER_TURN, fill
 from bench.search import BARE, NOW, QUESTIONS
-from claude_mem.index import full_text, vectors
-from claude_mem.index.matches import Filters, any_of
-from claude_mem.index.meaning import Meaning
-from claude_mem.index.shelf import Rows
-from claude_mem.index.static_model import StaticModel
+from claude_mem.index.embedders.static_model import StaticModel
+from claude_mem.index.text import full_text
+from claude_mem.index.text.matches import Filters, any_of
+from claude_mem.index.vectors import storage
+from claude_mem.index.vectors.blocks import Rows
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.question import read_question
 from claude_mem.recall.search import search
 from claude_mem.server import client
@@ -47,7 +48,7 @@ _OBSERVATIONS = OBSERVATIONS_PER_TURN / (OBSERVATIONS_PER_TURN + 2)
 class Library:
     name: str
     store: Store
-    meaning: Meaning
+    meaning: SemanticIndex
     project: int
     scanned: Rows  # as many vectors as the project has
 
@@ -120,7 +121,11 @@ def _searches(library: Library) -> dict[tuple[str, str], float]:
 
 @contextmanager
 def _library(
-    home: Home, name: str, memories: int, projects: int, complete: Callable[[Store, Meaning], None]
+    home: Home,
+    name: str,
+    memories: int,
+    projects: int,
+    complete: Callable[[Store, SemanticIndex], None],
 ) -> Iterator[Library]:
     layout = home.layout
     with Store.open(layout.database, layout.backups) as store:
@@ -129,7 +134,7 @@ def _library(
         full_text.keep(store)
         full_text.rebuild(store)
         model = StaticModel.load()
-        meaning = Meaning(model.id, lambda: model)
+        meaning = SemanticIndex(model.id, lambda: model)
         complete(store, meaning)
         passages = store.read(_passages)
         print(f"  {name}: {memories:,} memories, {passages:,} vectors in all")
@@ -137,20 +142,20 @@ def _library(
         yield Library(name, store, meaning, filled[len(filled) // 2], scanned)
 
 
-def _read(store: Store, meaning: Meaning) -> None:
+def _read(store: Store, meaning: SemanticIndex) -> None:
     while meaning.fill_some(store, 2_000):
         pass
 
 
-def _draw(store: Store, meaning: Meaning) -> None:
+def _draw(store: Store, meaning: SemanticIndex) -> None:
     """Three for each memory, one after the other out of a few thousand."""
     drawn = _drawn(3 * 4_096, 256)
     rows = [drawn[at : at + 3].tobytes() for at in range(0, len(drawn), 3)]
 
     def some(connection: sqlite3.Connection) -> int:
-        number = vectors.register(connection, meaning.id, 256)
-        waiting = vectors.waiting(connection, number, len(rows))
-        vectors.fill(connection, number, zip(waiting, rows, strict=False))
+        number = storage.register(connection, meaning.id, 256)
+        waiting = storage.waiting(connection, number, len(rows))
+        storage.fill(connection, number, zip(waiting, rows, strict=False))
         return len(waiting)
 
     while store.write(some).result():

@@ -12,9 +12,9 @@ import numpy as np
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from claude_mem.errors import EmbedderError
-from claude_mem.index.meaning import Meaning
-from claude_mem.index.shelf import Floats
-from claude_mem.index.words import pieces
+from claude_mem.index.text.words import pieces
+from claude_mem.index.vectors.blocks import Floats
+from claude_mem.index.vectors.semantic import SemanticIndex
 
 MEANINGS = (
     "login signin authentication password",
@@ -51,16 +51,16 @@ class Concepts:
         return made
 
 
-def meaning_by(embedder: Concepts | None = None, **options: Any) -> Meaning:
+def meaning_by(embedder: Concepts | None = None, **options: Any) -> SemanticIndex:
     made = embedder or Concepts()
-    return Meaning(made.id, lambda: made, **options)
+    return SemanticIndex(made.id, lambda: made, **options)
 
 
-def broken(reason: str = "the model is not there") -> Meaning:
+def broken(reason: str = "the model is not there") -> SemanticIndex:
     def load() -> Concepts:
         raise EmbedderError(reason)
 
-    return Meaning("broken", load)
+    return SemanticIndex("broken", load)
 
 
 # A transformer in a directory: each token's row of a table is what it means

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from claude_mem.config import load_settings
 from claude_mem.observer import LocalObserver
-from claude_mem.observer.apis import AnthropicModel, OpenAIModel
-from claude_mem.observer.choice import address_of, agree
-from claude_mem.observer.claude import ClaudeModel, ClaudeOptions, sweep
-from claude_mem.observer.model import Model, ModelObserver
+from claude_mem.observer.models.apis import AnthropicModel, OpenAIModel
+from claude_mem.observer.models.claude import ClaudeModel, ClaudeOptions, sweep
+from claude_mem.observer.models.model import Model, ModelObserver
+from claude_mem.observer.models.provider import address_of, agree
 from claude_mem.store.spending import Caps
 from claude_mem.worker.jobs import JobRunner
 from claude_mem.worker.refiner import Policy, Refiner

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from claude_mem.index.matches import Filters
-from claude_mem.index.meaning import Meaning
-from claude_mem.recall.search import Found, search
+from claude_mem.index.text.matches import Filters
+from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.search import SearchResult, search
 from claude_mem.types import Distillate, Event, Observation, Project, Summary
 from tests.story import Story
 
@@ -55,14 +55,14 @@ def look(
     query: str,
     filters: Filters | None = None,
     limit: int = 40,
-    meaning: Meaning | None = None,
-) -> Found:
+    meaning: SemanticIndex | None = None,
+) -> SearchResult:
     now = datetime.fromtimestamp(story.now / 1000, UTC)
     return search(story.store, query, now, filters or Filters(), limit, meaning=meaning)
 
 
 def titles(
-    story: Story, query: str, filters: Filters | None = None, meaning: Meaning | None = None
+    story: Story, query: str, filters: Filters | None = None, meaning: SemanticIndex | None = None
 ) -> list[str]:
     """Of what is found, the best first."""
     return [row.title for row in look(story, query, filters, meaning=meaning).rows]

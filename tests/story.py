@@ -11,16 +11,16 @@ from typing import Any, Self
 
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
-from claude_mem.index import full_text
+from claude_mem.index.text import full_text
+from claude_mem.intake.dialects import Arrival, Reader
+from claude_mem.intake.projects import Projects
 from claude_mem.observer import LocalObserver
 from claude_mem.privacy import Redactor
 from claude_mem.store import Store
 from claude_mem.store.pages import Record
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
-from claude_mem.worker.dialect import Arrival, Reader
 from claude_mem.worker.jobs import JobRunner
-from claude_mem.worker.projects import Projects
 from tests.payloads import PROJECT_DIR, SESSION, Payload
 
 START = 1_760_000_000_000

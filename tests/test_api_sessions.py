@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.routing import Route
 
+from claude_mem.intake.dialects import OWN_TOOLS
 from claude_mem.observer import LocalObserver
 from claude_mem.server.app import public_routes
 from claude_mem.server.requests import LARGEST_BODY
 from claude_mem.store.database import connect
 from claude_mem.types import Distillate, Turn
-from claude_mem.worker.dialect import OWN_TOOLS
 from claude_mem.worker.jobs import JobRunner
 from tests.api import Api, open_api
 from tests.payloads import PROJECT_DIR, SESSION

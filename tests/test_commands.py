@@ -2,12 +2,18 @@
 
 import pytest
 
-from claude_mem.observer.commands import Failure, Ran, look_at_commands, short_command, telling_line
+from claude_mem.observer.local.commands import (
+    CommandLog,
+    Failure,
+    look_at_commands,
+    short_command,
+    telling_line,
+)
 from claude_mem.types import ToolUse
 from tests.turns import edited, ran, turn, use
 
 
-def look(*events: ToolUse) -> Ran:
+def look(*events: ToolUse) -> CommandLog:
     return look_at_commands(turn(*events))
 
 
@@ -128,13 +134,13 @@ def test_looking_around_and_failing_is_no_failure() -> None:
         ran("grep -r lamp build", "grep: build: No such file", 1, failed=True),
         ran("ls build", "ls: cannot access 'build'", 2, failed=True),
     )
-    assert told == Ran()
+    assert told == CommandLog()
 
 
 def test_a_subagents_commands_are_its_own() -> None:
     given = {"command": "pytest"}
     event = use(1, tool_name="Bash", tool_input=given, tool_response="2 passed", agent_id="a1")
-    assert look(event) == Ran()
+    assert look(event) == CommandLog()
 
 
 @pytest.mark.parametrize(

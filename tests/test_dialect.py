@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 from claude_mem.config import SETTINGS
 from claude_mem.errors import BadInput
 from claude_mem.hook import spool
-from claude_mem.privacy import Redactor
-from claude_mem.types import Event, Json
-from claude_mem.worker.dialect import (
+from claude_mem.intake.dialects import (
     LONGEST_ID,
     OWN_TOOLS,
     Arrival,
@@ -26,8 +24,10 @@ from claude_mem.worker.dialect import (
     cut,
     shrink,
 )
-from claude_mem.worker.intake import Drained, Intake
-from claude_mem.worker.projects import Projects
+from claude_mem.intake.intake import Drained, Intake
+from claude_mem.intake.projects import Projects
+from claude_mem.privacy import Redactor
+from claude_mem.types import Event, Json
 from tests.payloads import (
     PROJECT_DIR,
     SESSION,

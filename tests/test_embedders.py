@@ -12,7 +12,7 @@ import pytest
 
 from claude_mem.config import Settings, load_settings
 from claude_mem.errors import EmbedderError
-from claude_mem.index import embedder
+from claude_mem.index.embedders import embedder
 from tests.embedders import Concepts, embedding_server, onnx_directory
 
 TEXTS = ("login loop", "a slow database", "", "lamp", "   \n", "login loop")

@@ -26,7 +26,7 @@ from claude_mem.hook.scanner import strip_private
 from claude_mem.privacy import Redactor
 from claude_mem.store import Store
 from claude_mem.store.transfer import restore as restoring
-from claude_mem.store.transfer.restore import Restored, restore
+from claude_mem.store.transfer.restore import RestoreReport, restore
 from claude_mem.store.transfer.tables import CANONICAL, is_derived
 from claude_mem.worker.lock import WorkerLock
 from tests.conftest import Home
@@ -70,7 +70,7 @@ def as_file(directory: Path, *records: dict[str, Any] | bytes, end: bool = True)
     return path
 
 
-def restored(story: Story, data: bytes | Path) -> Restored:
+def restored(story: Story, data: bytes | Path) -> RestoreReport:
     path = data if isinstance(data, Path) else story.layout.root.parent / "in.jsonl"
     if isinstance(data, bytes):
         path.write_bytes(data)

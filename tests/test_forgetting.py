@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from claude_mem.intake.transcripts.past_sessions import TURNS_AT_ONCE, PastReader
 from claude_mem.privacy import Redactor
 from claude_mem.store.clock import iso
 from claude_mem.store.transfer.restore import restore
 from claude_mem.store.transfer.tables import CANONICAL
 from claude_mem.worker.contexts import rendered_context
-from claude_mem.worker.past import TURNS_AT_ONCE, PastReader
 from tests import payloads
 from tests.api import Api, open_api
 from tests.conftest import Home

@@ -19,8 +19,8 @@ from claude_mem.config import Layout, load_settings
 from claude_mem.errors import BadInput, NotFound, StoreError
 from claude_mem.privacy import Redactor
 from claude_mem.store import Store
-from claude_mem.store.transfer.inherit import Inherited, inherit
-from claude_mem.store.transfer.values import as_list, headline, time_of
+from claude_mem.store.transfer.typescript.takeover import TakeoverReport, inherit
+from claude_mem.store.transfer.typescript.values import as_list, headline, time_of
 from tests.conftest import Home
 from tests.payloads import PROJECT_DIR, SESSION, edit, prompt, session_start, stop
 from tests.story import START, Story
@@ -132,7 +132,7 @@ def old(tmp_path: Path) -> Predecessor:
     return Predecessor(tmp_path / "claude-mem.db")
 
 
-def taken(story: Story, old: Predecessor) -> Inherited:
+def taken(story: Story, old: Predecessor) -> TakeoverReport:
     return inherit(story.store, old.path, Redactor())
 
 

@@ -96,7 +96,7 @@ def test_every_event_the_client_sends_is_taken(quiet: Home, payload: Payload) ->
 def test_the_project_directory_may_have_any_name(quiet: Home) -> None:
     name = "/odd\tplace\nwith \\ and é"
     quiet.hook(tool(), CLAUDE_PROJECT_DIR=name)
-    from claude_mem.worker.spool import parse
+    from claude_mem.intake.spool import parse
 
     assert parse(spooled(quiet)[0]).arrival.project_dir == name
 

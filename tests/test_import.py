@@ -19,18 +19,23 @@ from hypothesis import strategies as st
 
 from claude_mem.cli.replay import payloads
 from claude_mem.config import Layout, load_settings
+from claude_mem.intake.dialects import Arrival
+from claude_mem.intake.statements import Statements
+from claude_mem.intake.transcripts import importer
+from claude_mem.intake.transcripts.importer import (
+    ImportOptions,
+    Report,
+    find_transcripts,
+    import_transcripts,
+)
+from claude_mem.intake.transcripts.past_sessions import PastReader
+from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.observer import LocalObserver
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import now_ms
-from claude_mem.worker import history
 from claude_mem.worker.contexts import rendered_context
-from claude_mem.worker.dialect import Arrival
-from claude_mem.worker.history import Report, Wishes, find_transcripts, import_transcripts
 from claude_mem.worker.jobs import JobRunner
-from claude_mem.worker.past import PastReader
-from claude_mem.worker.statements import Statements
-from claude_mem.worker.transcript import Transcript
 from tests.api import open_api
 from tests.conftest import Home, wait_until
 from tests.contents import Contents, contents_of, memory_in
@@ -44,15 +49,15 @@ HIDDEN = "the cook's birthday"
 KEY = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
 
-def wishes(**changes: Any) -> Wishes:
+def wishes(**changes: Any) -> ImportOptions:
     values: dict[str, Any] = {
         "own_root": "/home/dev/.claude-mem", "home": "", "keep_raw_since": now_ms() - 30 * DAY,
         "field_bytes": 8192,
     }  # fmt: skip
-    return Wishes(**{**values, **changes})
+    return ImportOptions(**{**values, **changes})
 
 
-class Shelf:
+class ImportTarget:
     """A memory in a directory of its own, into which files are imported."""
 
     def __init__(self, directory: Path) -> None:
@@ -75,15 +80,15 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
-    return Shelf(tmp_path / "shelf")
+def target(tmp_path: Path) -> ImportTarget:
+    return ImportTarget(tmp_path / "target")
 
 
 def alone(directory: Path, *files: Path, **wished: Any) -> Contents:
     """What a memory holds into which just these were imported, at once."""
-    shelf = Shelf(directory)
-    shelf.take(*files, **wished)
-    return shelf.contents
+    target = ImportTarget(directory)
+    target.take(*files, **wished)
+    return target.contents
 
 
 def forked(origin: Tale, session: str) -> Tale:
@@ -117,29 +122,29 @@ def library(directory: Path) -> list[Path]:
 # Once, whole, in any order
 
 
-def test_a_session_of_the_past_becomes_memory(shelf: Shelf, tmp_path: Path) -> None:
-    report = shelf.take(harbour().save(tmp_path / "a.jsonl"))
+def test_a_session_of_the_past_becomes_memory(target: ImportTarget, tmp_path: Path) -> None:
+    report = target.take(harbour().save(tmp_path / "a.jsonl"))
     assert (report.files, report.unreadable, report.troubles) == (1, 0, [])
     assert (report.all.turns, report.all.summaries) == (3, 3)
-    (session,) = shelf.memory["sessions"]
+    (session,) = target.memory["sessions"]
     assert session[0] == SESSION
     assert session[5] == "The harbour light blinks once, it should blink twice. Please fix it."
-    edited = [row[11] for row in shelf.memory["observations"]]
+    edited = [row[11] for row in target.memory["observations"]]
     assert '["light.py"]' in edited
     assert '["docs/pulses.md", "buoy.toml"]' in edited
-    assert len(shelf.contents["observations' events"]) >= 4
+    assert len(target.contents["observations' events"]) >= 4
 
 
-def test_to_import_twice_is_to_import_once(shelf: Shelf, tmp_path: Path) -> None:
+def test_to_import_twice_is_to_import_once(target: ImportTarget, tmp_path: Path) -> None:
     files = library(tmp_path / "library")
-    shelf.take(*files)
-    once = shelf.contents
-    report = shelf.take(*files)
+    target.take(*files)
+    once = target.contents
+    report = target.take(*files)
     assert (report.unchanged, report.files) == (len(files), 0)
-    assert shelf.contents == once
-    report = shelf.take(*files, again=True)
+    assert target.contents == once
+    report = target.take(*files, again=True)
     assert (report.unchanged, report.files, report.all.turns) == (0, len(files), 0)
-    assert shelf.contents == once
+    assert target.contents == once
 
 
 @settings(max_examples=20)
@@ -151,21 +156,21 @@ def test_in_any_order_and_in_any_number_of_runs_it_comes_to_the_same(
     files = library(directory / "library")
     order = data.draw(st.permutations(files))
     runs = data.draw(st.sampled_from([1, 3, len(order)]))
-    shelf = Shelf(directory / "shelf")
+    target = ImportTarget(directory / "target")
     for run in range(runs):
-        shelf.take(*order[run::runs])
-    assert shelf.contents == alone(directory / "alone", *files)
+        target.take(*order[run::runs])
+    assert target.contents == alone(directory / "alone", *files)
 
 
-def test_read_side_by_side_it_is_the_same(shelf: Shelf, tmp_path: Path) -> None:
+def test_read_side_by_side_it_is_the_same(target: ImportTarget, tmp_path: Path) -> None:
     files = library(tmp_path / "library")
-    assert len(files) > history.FEW
-    shelf.take(*files, processes=3)
-    assert shelf.contents == alone(tmp_path / "alone", *files)
+    assert len(files) > importer.FEW
+    target.take(*files, processes=3)
+    assert target.contents == alone(tmp_path / "alone", *files)
 
 
 def test_read_in_pieces_it_is_the_same(
-    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    target: ImportTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = library(tmp_path / "library")
     long = Tale("long", start=OLD + 5 * DAY)
@@ -174,18 +179,18 @@ def test_read_in_pieces_it_is_the_same(
         long.agent(f"Lamp {number} is lit.")
     files.append(long.save(tmp_path / "library/long.jsonl"))
     whole = alone(tmp_path / "alone", *files)
-    monkeypatch.setattr(history, "LARGE", 100)
-    shelf.take(*files)
-    assert shelf.contents == whole
+    monkeypatch.setattr(importer, "LARGE", 100)
+    target.take(*files)
+    assert target.contents == whole
     ended = {row[0]: row[-1] for row in whole["sessions"]}
     assert ended["long"] == long.now
 
 
-def test_a_fork_leaves_shared_turns_with_its_origin(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_fork_leaves_shared_turns_with_its_origin(target: ImportTarget, tmp_path: Path) -> None:
     origin = harbour()
     fork = forked(origin, "z-fork")
-    shelf.take(fork.save(tmp_path / "z.jsonl"), origin.save(tmp_path / "a.jsonl"))
-    found = [(row[0], row[1], row[2][:12]) for row in shelf.memory["prompts"]]
+    target.take(fork.save(tmp_path / "z.jsonl"), origin.save(tmp_path / "a.jsonl"))
+    found = [(row[0], row[1], row[2][:12]) for row in target.memory["prompts"]]
     assert found == [
         (SESSION, 1, "The harbour "),
         (SESSION, 2, "Do the same "),
@@ -195,7 +200,7 @@ def test_a_fork_leaves_shared_turns_with_its_origin(shelf: Shelf, tmp_path: Path
 
 
 def test_every_prefix_of_a_growing_file_comes_to_what_the_whole_file_is(
-    shelf: Shelf, tmp_path: Path
+    target: ImportTarget, tmp_path: Path
 ) -> None:
     """A client writes while we read, and half a line is there as often as a whole one."""
     tale = harbour(start=recently())
@@ -205,9 +210,9 @@ def test_every_prefix_of_a_growing_file_comes_to_what_the_whole_file_is(
     for count in range(1, len(tale.lines) + 1):
         part = b"".join(line + b"\n" for line in tale.lines[:count])
         file.write_bytes(part[:-30] if count % 3 == 0 else part)
-        shelf.take(file)
-    shelf.take(tale.save(file))
-    assert shelf.contents == alone(tmp_path / "alone", file)
+        target.take(file)
+    target.take(tale.save(file))
+    assert target.contents == alone(tmp_path / "alone", file)
 
 
 @settings(max_examples=15)
@@ -219,24 +224,24 @@ def test_copies_of_different_length_come_to_the_longest_in_any_order(
     tale = harbour()
     cuts = data.draw(st.lists(st.integers(4, len(tale.lines) - 1), max_size=4, unique=True))
     file = directory / f"{SESSION}.jsonl"
-    shelf = Shelf(directory / "shelf")
+    target = ImportTarget(directory / "target")
     for cut in data.draw(st.permutations([*cuts, len(tale.lines)])):
         file.write_bytes(b"".join(line + b"\n" for line in tale.lines[:cut]))
-        shelf.take(file, again=True)
+        target.take(file, again=True)
     tale.save(file)
-    assert shelf.contents == alone(directory / "alone", file)
+    assert target.contents == alone(directory / "alone", file)
 
 
 def test_more_of_the_turns_since_a_day_and_then_all_come_to_all(
-    shelf: Shelf, tmp_path: Path
+    target: ImportTarget, tmp_path: Path
 ) -> None:
     files = library(tmp_path / "library")
-    shelf.take(*files, since_ms=OLD + DAY)
-    part = shelf.contents
+    target.take(*files, since_ms=OLD + DAY)
+    part = target.contents
     assert [row[0] for row in part["sessions"]] == ["fresh", "private", "windows"]
-    shelf.take(*files, project=PROJECT_DIR)
-    shelf.take(*files)
-    assert shelf.contents == alone(tmp_path / "alone", *files)
+    target.take(*files, project=PROJECT_DIR)
+    target.take(*files)
+    assert target.contents == alone(tmp_path / "alone", *files)
 
 
 # Killed at any point
@@ -244,9 +249,9 @@ def test_more_of_the_turns_since_a_day_and_then_all_come_to_all(
 KILLED = """
 import os, signal, sys
 from claude_mem.cli import main
-from claude_mem.cli import history as command
+from claude_mem.cli import imports as command
 from claude_mem.store import database, imports
-from claude_mem.worker import history
+from claude_mem.intake.transcripts import importer
 
 module, name, left, when = sys.argv[1:5]
 owner = {"imports": imports, "Writer": database.Writer, "command": command}[module]
@@ -262,7 +267,7 @@ def killed(*given, **named):
     return result
 
 setattr(owner, name, killed)
-history.STORED_AT_ONCE = 1
+importer.STORED_AT_ONCE = 1
 sys.argv = ["claude-mem", *sys.argv[5:]]
 main()
 """
@@ -284,7 +289,7 @@ def killed_import(home: Home, *point: str) -> int:
     [
         [("imports", "import_session", "1", "before"), ("imports", "import_session", "4", "after")],
         [("Writer", "_commit", "2", "before"), ("Writer", "_commit", "3", "after")],
-        [("imports", "note_imported", "1", "before"), ("imports", "note_imported", "5", "after")],
+        [("imports", "mark_imported", "1", "before"), ("imports", "mark_imported", "5", "after")],
         [("command", "refresh_contexts", "1", "before")],
     ],
     ids=["in a session", "around a commit", "around a note", "before the contexts"],
@@ -347,12 +352,12 @@ class Live:
     imports come in between."""
 
     def __init__(self, directory: Path, tale: Tale, *, with_ids: bool) -> None:
-        self.shelf = Shelf(directory / "live")
+        self.target = ImportTarget(directory / "live")
         self.tale, self.with_ids = tale, with_ids
         self.file = directory / f"{tale.session}.jsonl"
         self.now = tale.now + MINUTE  # whatever was told is due
         self.store = Store.open(
-            self.shelf.layout.database, self.shelf.layout.backups, clock=lambda: self.now
+            self.target.layout.database, self.target.layout.backups, clock=lambda: self.now
         )
         self.reader = wishes().reader()
         self.written = 0
@@ -389,7 +394,7 @@ class Live:
     def distil(self) -> None:
         local = LocalObserver()
         complete = Statements(self.store, self.reader).complete
-        runner = JobRunner(self.shelf.layout, self.store, local, local, complete=complete)
+        runner = JobRunner(self.target.layout, self.store, local, local, complete=complete)
         asyncio.run(runner.run_due())
 
     def take(self) -> None:
@@ -401,7 +406,7 @@ class Live:
             pass
         self.distil()
         self.store.close()
-        return self.shelf.memory
+        return self.target.memory
 
 
 def lively(session: str = SESSION, **options: Any) -> Tale:
@@ -427,9 +432,9 @@ def test_while_hooks_tell_the_same_session_it_comes_to_the_same(
     for _ in range(data.draw(st.integers(0, 90))):
         data.draw(steps)()
     found = live.finish()
-    shelf = Shelf(directory / "import-alone")
-    shelf.take(live.file)
-    assert found == shelf.memory
+    target = ImportTarget(directory / "import-alone")
+    target.take(live.file)
+    assert found == target.memory
     hooks = Live(directory / "hooks", tale, with_ids=with_ids)
     hooks.file = live.file
     assert found == hooks.finish()
@@ -439,10 +444,10 @@ def test_while_hooks_tell_the_same_session_it_comes_to_the_same(
 def test_a_session_that_hooks_have_told_is_left_as_it_is(tmp_path: Path, with_ids: bool) -> None:
     live = Live(tmp_path, lively(prompt_ids=with_ids), with_ids=with_ids)
     live.finish()
-    before = live.shelf.contents
-    report = live.shelf.take(live.file)
+    before = live.target.contents
+    report = live.target.take(live.file)
     assert (report.all.turns, report.all.known, report.all.private) == (0, 5, 1)
-    assert live.shelf.contents == before
+    assert live.target.contents == before
 
 
 def test_what_hooks_tell_late_is_theirs_and_a_further_import_changes_nothing(
@@ -453,12 +458,12 @@ def test_what_hooks_tell_late_is_theirs_and_a_further_import_changes_nothing(
         pass
     live.take()  # before a single hook was heard
     found = live.finish()
-    stops = [row for row in live.shelf.contents["events"] if row[3] == "Stop"]
+    stops = [row for row in live.target.contents["events"] if row[3] == "Stop"]
     assert len(stops) == len({row[2] for row in stops}) == 5
-    before = live.shelf.contents
-    live.shelf.take(live.file, again=True)
-    assert live.shelf.contents == before
-    assert live.shelf.memory == found
+    before = live.target.contents
+    live.target.take(live.file, again=True)
+    assert live.target.contents == before
+    assert live.target.memory == found
 
 
 def play(home: Home, tale: Tale, file: Path, *, imports: random.Random | None = None) -> None:
@@ -479,21 +484,23 @@ def play(home: Home, tale: Tale, file: Path, *, imports: random.Random | None = 
     home.wait_settled()
 
 
-def test_real_hooks_and_imports_of_one_session_come_to_the_same(home: Home, shelf: Shelf) -> None:
+def test_real_hooks_and_imports_of_one_session_come_to_the_same(
+    home: Home, target: ImportTarget
+) -> None:
     tale = lively()
     file = tale.save_in(home.path)
     home.start_worker()
     play(home, tale, file, imports=random.Random(4))
-    shelf.take(file)
-    assert memory_in(home.layout.database) == shelf.memory
+    target.take(file)
+    assert memory_in(home.layout.database) == target.memory
     done = home.command("import", "--json")
     assert json.loads(done.stdout)["turns"] == 0
-    assert memory_in(home.layout.database) == shelf.memory
+    assert memory_in(home.layout.database) == target.memory
 
 
 @pytest.mark.parametrize("start", [OLD, recently()], ids=["long ago", "of late"])
 def test_a_session_that_is_replayed_through_real_hooks_is_the_memory_that_import_makes(
-    home: Home, shelf: Shelf, start: int
+    home: Home, target: ImportTarget, start: int
 ) -> None:
     """Of turns long ago an import drops what it need not keep before it distils them."""
     tale = harbour(start=start)
@@ -514,9 +521,9 @@ def test_a_session_that_is_replayed_through_real_hooks_is_the_memory_that_import
     for event, payload in payloads(file):
         assert home.hook(payload, event).returncode == 0
     home.wait_settled()
-    shelf.take(file)
+    target.take(file)
     live = memory_in(home.layout.database)
-    assert live == shelf.memory
+    assert live == target.memory
     assert len(live["observations"]) >= 3
     files = "".join(row[-4] for row in live["observations"])
     for name in ("crane.py", "lift.py", "plan.ipynb", "light.py", "buoy.toml"):
@@ -524,18 +531,19 @@ def test_a_session_that_is_replayed_through_real_hooks_is_the_memory_that_import
 
 
 def test_raw_events_are_kept_of_late_turns_and_only_the_proof_of_old_ones(
-    shelf: Shelf, tmp_path: Path
+    target: ImportTarget, tmp_path: Path
 ) -> None:
     late, old = harbour("late", start=recently()), harbour("old", start=OLD)
-    shelf.take(late.save(tmp_path / "late.jsonl"), old.save(tmp_path / "old.jsonl"))
+    target.take(late.save(tmp_path / "late.jsonl"), old.save(tmp_path / "old.jsonl"))
     raw: dict[str, list[Any]] = {"late": [], "old": []}
-    for row in shelf.contents["events"]:
+    for row in target.contents["events"]:
         raw[row[1]].append(row[8:13])
     assert len(raw["late"]) == len(raw["old"]) > 10
     assert {bytes_ > 0 for *_, bytes_ in raw["late"]} == {True, False}  # a prompt has its own place
     assert set(raw["old"]) == {(None, None, None, None, 0)}
-    memories = [[(*row[1:5], *row[5:16]) for row in shelf.contents["observations"] if row[0] == one]
-                for one in ("late", "old")]  # fmt: skip
+    observations = target.contents["observations"]
+    memories = [[row[1:16] for row in observations if row[0] == session]
+                for session in ("late", "old")]  # fmt: skip
     assert [row[2:] for row in memories[0]] == [row[2:] for row in memories[1]]
 
 
@@ -656,16 +664,18 @@ def test_what_cannot_be_read_in_a_file_is_counted(home: Home) -> None:
     assert len(home.rows("SELECT * FROM user_prompts")) == 3
 
 
-def test_a_file_that_goes_away_while_it_is_read_stops_nothing(shelf: Shelf, tmp_path: Path) -> None:
+def test_a_file_that_goes_away_while_it_is_read_stops_nothing(
+    target: ImportTarget, tmp_path: Path
+) -> None:
     good = harbour().save(tmp_path / "good.jsonl")
     gone = [tmp_path / "gone.jsonl"]
-    reports = [shelf.take(good, *gone)]
+    reports = [target.take(good, *gone)]
     assert reports[0].all.turns == 3
     assert [path for path, _ in reports[0].troubles] == gone
 
 
 def test_a_session_that_cannot_be_stored_is_reported_and_read_again_next_time(
-    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    target: ImportTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = harbour("good").save(tmp_path / "good.jsonl")
     bad = harbour("bad").save(tmp_path / "bad.jsonl")
@@ -678,11 +688,11 @@ def test_a_session_that_cannot_be_stored_is_reported_and_read_again_next_time(
         return store_session(store, session)
 
     monkeypatch.setattr(Store, "import_session", failing)
-    report = shelf.take(bad, good)
+    report = target.take(bad, good)
     assert (report.all.turns, [path for path, _ in report.troubles]) == (3, [bad])
     monkeypatch.undo()
-    assert shelf.take(bad, good).unchanged == 1
-    assert shelf.contents == whole
+    assert target.take(bad, good).unchanged == 1
+    assert target.contents == whole
 
 
 def test_a_dry_run_writes_nothing_at_all(home: Home, tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.index import full_text
-from claude_mem.index.words import grams, parts_of, searchable
+from claude_mem.index.text import full_text
+from claude_mem.index.text.words import grams, parts_of, searchable
 from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.types import Observation, Summary
 from tests.conftest import Home

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer.choosing import LEAST, MOST, SHARE, choose, room_for, weigh
-from claude_mem.observer.local import distil
-from claude_mem.observer.passages import sentences
-from claude_mem.observer.story import story_of
-from claude_mem.observer.worth import words_of
+from claude_mem.observer.local.evidence import story_of
+from claude_mem.observer.local.observer import distil
+from claude_mem.observer.local.passages import sentences
+from claude_mem.observer.local.selection import LEAST, MOST, SHARE, choose, room_for, weigh
+from claude_mem.observer.local.worth import words_of
 from claude_mem.types import Distillate, Observation, Turn
 from tests.payloads import PROJECT_DIR, read
 from tests.turns import check, edited, ran, said, session, stopped, texts, told, turn, use

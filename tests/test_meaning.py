@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput, EmbedderError, NotFound
-from claude_mem.index import full_text, shelf, shelves
-from claude_mem.index.matches import Filters
-from claude_mem.index.meaning import Meaning
+from claude_mem.index.text import full_text
+from claude_mem.index.text.matches import Filters
+from claude_mem.index.vectors import blocks, cache
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.related import related
 from claude_mem.server import client
 from claude_mem.store import Store
@@ -37,7 +38,7 @@ def library(story: Story) -> Story:
     return story
 
 
-def fill(story: Story, meaning: Meaning) -> None:
+def fill(story: Story, meaning: SemanticIndex) -> None:
     while meaning.fill_some(story.store):
         pass
 
@@ -300,8 +301,8 @@ def test_a_deleted_memory_takes_its_vector_with_it(library: Story, filled: bool)
     assert len(by._load().shelves._shelves[1].compare(asked(by, "login")).best(10)) == 2
 
 
-def asked(by: Meaning, text: str) -> shelf.Asked:
-    return shelf.Asked(by._load().shelves.encode([text])[0])
+def asked(by: SemanticIndex, text: str) -> blocks.QueryVector:
+    return blocks.QueryVector(by._load().shelves.encode([text])[0])
 
 
 def test_what_another_process_writes_is_found(library: Story) -> None:
@@ -407,7 +408,7 @@ def test_of_many_vectors_the_signs_choose_and_the_table_decides(
     by = meaning_by()
     fill(library, by)
     exact = look(library, "a slow login loop", meaning=by)
-    monkeypatch.setattr(shelves, "IN_FULL", 2)
+    monkeypatch.setattr(cache, "IN_FULL", 2)
     few = meaning_by()
     assert look(library, "a slow login loop", meaning=few) == exact
     assert not few._load().shelves._shelves[1].in_full
@@ -419,7 +420,7 @@ def test_projects_that_nobody_asked_about_lately_make_room(
     for name in ("dock", "pier", "quay"):
         remember(story, REDIRECT, "lamp", session=name, project=Project(name, name))
     projects = [story.store.find_project(name) for name in ("dock", "pier", "quay")]
-    monkeypatch.setattr(shelves, "IN_FULL", 4)
+    monkeypatch.setattr(cache, "IN_FULL", 4)
     by = meaning_by()
     fill(story, by)
     for project in (*projects, projects[1]):
@@ -441,8 +442,8 @@ def test_a_shelf_knows_what_was_put_last_and_orders_it_as_whole_numbers_do(
     steps: list[tuple[int, list[int] | None]], question: list[int], count: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shelf, "BLOCK", 4)
-        one = shelf.Shelf(3, in_full=True)
+        patch.setattr(blocks, "BLOCK", 4)
+        one = blocks.VectorBlocks(3, in_full=True)
         told: dict[int, list[int]] = {}
         for document, row in steps:
             one.take_out([document])
@@ -450,7 +451,7 @@ def test_a_shelf_knows_what_was_put_last_and_orders_it_as_whole_numbers_do(
             if row is not None:
                 one.put(np.array([document]), np.array([row], np.int8))
                 told[document] = row
-        asked_row = shelf.Asked(np.array(question, np.int8))
+        asked_row = blocks.QueryVector(np.array(question, np.int8))
         found = one.compare(asked_row)
     expected = {document: cosine(row, question) for document, row in told.items()}
     best = found.best(count)
@@ -469,7 +470,7 @@ def cosine(row: list[int], other: list[int]) -> float:
 # In the background
 
 
-def background(story: Story, by: Meaning | None) -> Embedding:
+def background(story: Story, by: SemanticIndex | None) -> Embedding:
     return Embedding(story.layout, story.store, by, lambda: story.now)
 
 
@@ -515,7 +516,7 @@ def test_a_model_that_fails_is_told_once_and_tried_again_later(story: Story) -> 
         tries += 1
         raise EmbedderError("no model today")
 
-    embedding = background(story, Meaning("broken", load))
+    embedding = background(story, SemanticIndex("broken", load))
     run(embedding)
     run(embedding)
     assert tries == 1

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from claude_mem.observer.apis import AnthropicModel, OpenAIModel
-from claude_mem.observer.failures import (
+from claude_mem.observer.models.apis import AnthropicModel, OpenAIModel
+from claude_mem.observer.models.failures import (
     NotAllowed,
     ObserverError,
     QuotaSpent,
@@ -25,9 +25,9 @@ from claude_mem.observer.failures import (
     failure_of,
     retry_after,
 )
-from claude_mem.observer.http import check_url
-from claude_mem.observer.model import Reply
-from claude_mem.observer.prompts import Ask
+from claude_mem.observer.models.http import check_url
+from claude_mem.observer.models.model import Reply
+from claude_mem.observer.models.prompts import Ask
 from tests.fake_api import FakeApi
 from tests.fake_api import Reply as Says
 

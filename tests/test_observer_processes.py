@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.observer.choice import agree
-from claude_mem.observer.prompts import PROMPT_VERSION
+from claude_mem.observer.models.prompts import PROMPT_VERSION
+from claude_mem.observer.models.provider import agree
 from claude_mem.server.client import ask_worker
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until
@@ -400,14 +400,15 @@ def test_the_leash_ends_what_it_holds_with_its_parent(tmp_path: Path) -> None:
     """Without the client: a parent that is killed, and a child that would live on."""
     import sys
 
-    from claude_mem.observer import leash
+    from claude_mem.observer.models import parent_death
 
     pid_file = tmp_path / "pid"
     script = (
         "import os, subprocess, sys, time\n"
-        f"env = {{**os.environ, '{leash.PARENT}': str(os.getpid()),"
-        f" '{leash.PID_FILE}': {str(pid_file)!r}}}\n"
-        f"subprocess.Popen([sys.executable, '-I', '-S', {leash.__file__!r}, '/bin/sleep', '600'],"
+        f"env = {{**os.environ, '{parent_death.PARENT}': str(os.getpid()),"
+        f" '{parent_death.PID_FILE}': {str(pid_file)!r}}}\n"
+        f"subprocess.Popen([sys.executable, '-I', '-S', {parent_death.__file__!r}, '/bin/sleep',"
+        " '600'],"
         " env=env)\n"
         "time.sleep(600)\n"
     )

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.observer import LocalObserver, Observer
-from claude_mem.observer.failures import UnusableReply
-from claude_mem.observer.local import distil as local_distil
-from claude_mem.observer.model import ModelObserver
-from claude_mem.observer.prompts import turn_prompt
+from claude_mem.observer.local.observer import distil as local_distil
+from claude_mem.observer.models.failures import UnusableReply
+from claude_mem.observer.models.model import ModelObserver
+from claude_mem.observer.models.prompts import turn_prompt
 from claude_mem.types import Distillate, Json, Turn
 from tests.fake_api import Reply, running_api
 from tests.malformed import MALFORMED

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claude_mem.intake.projects import LARGEST_CONFIG, Projects, identify, normalise
 from claude_mem.types import Project
-from claude_mem.worker.projects import LARGEST_CONFIG, Projects, identify, normalise
 
 ORIGIN = "https://github.com/dev/harbor.git"
 KEY = "github.com/dev/harbor"

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from claude_mem.observer.local import distil
-from claude_mem.observer.prompts import (
+from claude_mem.observer.local.observer import distil
+from claude_mem.observer.models.prompts import (
     MOST_CHARS,
     PROMPT_VERSION,
     REPLY_TOKENS,
@@ -15,7 +15,7 @@ from claude_mem.observer.prompts import (
     system_prompt,
     turn_prompt,
 )
-from claude_mem.observer.replies import parse_reply
+from claude_mem.observer.models.replies import parse_reply
 from claude_mem.types import Turn
 from tests.payloads import edit, tool
 from tests.test_observers import WHOLE

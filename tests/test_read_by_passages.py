@@ -1,7 +1,7 @@
 """How a memory is cut into what an embedder reads."""
 
-from claude_mem.index.documents import load
-from claude_mem.index.passages import MOST, passages
+from claude_mem.index.text.documents import load
+from claude_mem.index.vectors.passages import MOST, passages
 from claude_mem.types import Observation
 from tests.remembering import remember
 from tests.story import Story

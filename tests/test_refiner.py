@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from claude_mem.observer import claude as claude_module
-from claude_mem.observer.prompts import PROMPT_VERSION, REPLY_TOKENS
+from claude_mem.observer.models import claude as claude_module
+from claude_mem.observer.models.prompts import PROMPT_VERSION, REPLY_TOKENS
 from claude_mem.store.refinements import LEASE_MS
 from claude_mem.store.spending import Caps
 from claude_mem.worker import refiner as refiner_module

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.observer.local import distil
-from claude_mem.observer.prompts import PROMPT_VERSION
-from claude_mem.observer.replies import _KNOWN, LONGEST_TEXT, Parsed, parse_reply, revise
+from claude_mem.observer.local.observer import distil
+from claude_mem.observer.models.prompts import PROMPT_VERSION
+from claude_mem.observer.models.replies import _KNOWN, LONGEST_TEXT, Parsed, parse_reply, revise
 from claude_mem.types import OBSERVATION_TYPES, Distillate
 from tests.malformed import MALFORMED, Malformed
 from tests.test_observers import WHOLE

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.index import matches
-from claude_mem.index.documents import DOCUMENT_BITS
-from claude_mem.index.matches import Filters
+from claude_mem.index.text import matches
+from claude_mem.index.text.documents import DOCUMENT_BITS
+from claude_mem.index.text.matches import Filters
 from claude_mem.recall.search import search
 from claude_mem.types import Observation, Project, Summary
 from tests.remembering import HARBOR, ids, look, remember, titles

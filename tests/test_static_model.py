@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from claude_mem.index.static_model import HASHED, SHIPPED, StaticModel, content_hash
-from claude_mem.index.wordpieces import MOST_PIECES, Wordpieces
+from claude_mem.index.embedders.static_model import HASHED, SHIPPED, StaticModel, content_hash
+from claude_mem.index.embedders.wordpieces import MOST_PIECES, Wordpieces
 
 PIECES = ["log", "in", "##in", "redirect", "loop", "github", "git", "hub", "o", "##auth", "234"]
 
@@ -57,7 +57,7 @@ def test_a_long_text_counts_by_its_beginning() -> None:
 
 
 def test_more_words_than_are_remembered_are_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claude_mem.index.wordpieces.REMEMBERED", 2)
+    monkeypatch.setattr("claude_mem.index.embedders.wordpieces.REMEMBERED", 2)
     assert pieces("log in loop git log in") == ["log", "in", "loop", "git", "log", "in"]
 
 
@@ -78,7 +78,7 @@ def test_a_text_has_the_same_vector_in_every_company(monkeypatch: pytest.MonkeyP
     model = StaticModel.load()
     texts = [f"fix number {n}: the sign-in loop of pull request {n * 7}" * 3 for n in range(50)]
     alone = np.concatenate([model.encode([text]) for text in texts])
-    monkeypatch.setattr("claude_mem.index.static_model.AT_ONCE", 100)
+    monkeypatch.setattr("claude_mem.index.embedders.static_model.AT_ONCE", 100)
     assert (model.encode(texts) == alone).all()
     assert (model.encode(texts[::-1]) == alone[::-1]).all()
 

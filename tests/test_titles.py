@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer import titles
-from claude_mem.observer.titles import LONGEST_TITLE
+from claude_mem.observer.local import titles
+from claude_mem.observer.local.titles import LONGEST_TITLE
 
 
 @pytest.mark.parametrize(

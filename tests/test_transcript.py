@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput
 from claude_mem.hook.scanner import NAMES, strip_private
+from claude_mem.intake.transcripts import transcript
+from claude_mem.intake.transcripts.importer import ImportOptions
+from claude_mem.intake.transcripts.past_sessions import PastReader
+from claude_mem.intake.transcripts.transcript import Moment, Transcript, is_within, statements_of
 from claude_mem.store.turns import STATEMENT
 from claude_mem.types import PastSession, Project, Turn
-from claude_mem.worker import transcript
-from claude_mem.worker.history import Wishes
-from claude_mem.worker.past import PastReader
-from claude_mem.worker.transcript import Moment, Transcript, is_within, statements_of
 from tests.payloads import PROJECT_DIR
 from tests.transcripts import OLD, SESSION, Tale, image, stamp, text, thinking, tool_use
 
@@ -56,7 +56,7 @@ def prompts(file: Path, tale: Tale | bytes) -> list[str]:
 
 def sessions(file: Path, data: bytes, **wishes: Any) -> tuple[list[PastSession], PastReader]:
     file.write_bytes(data)
-    wished = Wishes("/nowhere", "", 0, 8192, **wishes)
+    wished = ImportOptions("/nowhere", "", 0, 8192, **wishes)
     past = PastReader(file, wished.reader(), wished.keep_raw_since, wished.wants)
     return list(past.sessions()), past
 
@@ -449,7 +449,7 @@ def test_a_session_without_any_time_is_as_old_as_its_file(file: Path) -> None:
     tale = Tale().prompt("Go", timestamp=None).agent("Done.", timestamp=None)
     file.write_bytes(tale.data())
     os.utime(file, (1_650_000_000, 1_650_000_000))
-    wished = Wishes("/nowhere", "", 0, 8192)
+    wished = ImportOptions("/nowhere", "", 0, 8192)
     (found,) = PastReader(file, wished.reader(), 0).sessions()
     assert (found.started_ms, found.ended_ms) == (1_650_000_000_000, 1_650_000_000_000)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from claude_mem.observer.local import distil
+from claude_mem.observer.local.observer import distil
 from claude_mem.types import (
     OBSERVATION_TYPES,
     Distillate,
@@ -83,8 +83,8 @@ def session(*turns: Turn, memories: int = 10) -> list[Distillate]:
     before: list[str] = []
     made: list[Distillate] = []
     for number, one in enumerate(turns, start=1):
-        told_before = tuple(before[-memories:])
-        made.append(distil(replace(one, prompt_number=number, told=told_before)))
+        previous_statements = tuple(before[-memories:])
+        made.append(distil(replace(one, prompt_number=number, told=previous_statements)))
         before += [*(o.text for o in made[-1].observations), made[-1].summary.text]
     return made
 

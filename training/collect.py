@@ -27,7 +27,7 @@ from pathlib import Path, PurePosixPath
 
 import english
 import numpy as np
-from prose import Found, comments, document, starred_comments, web_page
+from prose import SearchResult, comments, document, starred_comments, web_page
 from python_source import python_source
 from small_talk import small_talk
 from sources import Registries, Source, fetch_all, record
@@ -82,7 +82,7 @@ def is_wanted(name: str) -> bool:
     return kind in WANTED and not FOREIGN.search(name)
 
 
-def found_in(source: Source, cache: Path) -> list[Found]:
+def found_in(source: Source, cache: Path) -> list[SearchResult]:
     files = read_archive(cache / source.file)
     if source.name in BOOKS:
         found = list(unique(BOOKS[source.name](files)))
@@ -92,7 +92,7 @@ def found_in(source: Source, cache: Path) -> list[Found]:
     return list(unique(package(files, most)))
 
 
-def package(files: Iterable[tuple[str, bytes]], most: int) -> Iterator[Found]:
+def package(files: Iterable[tuple[str, bytes]], most: int) -> Iterator[SearchResult]:
     """Some of each kind: code, its tests, and what is written about it."""
     left = {"code": most, "tests": most // 3, "prose": most}
     for name, raw in files:
@@ -114,7 +114,7 @@ def kind_of(name: str) -> str | None:
     return None
 
 
-def extract(name: str, raw: bytes, kind: str) -> Iterator[Found]:
+def extract(name: str, raw: bytes, kind: str) -> Iterator[SearchResult]:
     text = raw.decode("utf-8", "replace")
     suffix = PurePosixPath(name).suffix
     if suffix == ".py":
@@ -124,8 +124,8 @@ def extract(name: str, raw: bytes, kind: str) -> Iterator[Found]:
     return web_page(text) if suffix in PAGES else document(text)
 
 
-def unique(found: Iterable[Found]) -> Iterator[Found]:
-    seen: set[Found] = set()
+def unique(found: Iterable[SearchResult]) -> Iterator[SearchResult]:
+    seen: set[SearchResult] = set()
     for one in found:
         if one not in seen:
             seen.add(one)
@@ -135,13 +135,13 @@ def unique(found: Iterable[Found]) -> Iterator[Found]:
 Files = Iterable[tuple[str, bytes]]
 
 
-def wordnet_book(files: Files) -> Iterator[Found]:
+def wordnet_book(files: Files) -> Iterator[SearchResult]:
     for name, raw in files:
         if PurePosixPath(name).name.startswith("data."):
             yield from english.wordnet(raw.decode())
 
 
-def dictionary(files: Files) -> Iterator[Found]:
+def dictionary(files: Files) -> Iterator[SearchResult]:
     with tempfile.TemporaryDirectory() as folder:
         for name, raw in files:
             if name.endswith((".dict.dz", ".index")):
@@ -149,7 +149,7 @@ def dictionary(files: Files) -> Iterator[Found]:
         yield from english.dictd(Path(folder))
 
 
-def speeches(files: Files) -> Iterator[Found]:
+def speeches(files: Files) -> Iterator[SearchResult]:
     for name, raw in files:
         if "/data/" in name and name.endswith((".txt", ".json")):
             yield from english.speech(raw.decode("utf-8", "replace"))
@@ -173,7 +173,7 @@ class Collection:
         self.spans: list[tuple[str, int, int]] = []
         self._numbers: dict[str, int] = {}
 
-    def add(self, name: str, found: Iterable[Found]) -> None:
+    def add(self, name: str, found: Iterable[SearchResult]) -> None:
         for one, other in found:
             first = self._number(one)
             if other is not None and other != one:

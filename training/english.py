@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from prose import Found, cut, plain, sentences, title
+from prose import SearchResult, cut, plain, sentences, title
 
 
-def wordnet(data: str) -> Iterator[Found]:
+def wordnet(data: str) -> Iterator[SearchResult]:
     """Lemmas with their gloss, the gloss with its examples."""
     for line in data.split("\n"):
         if line.startswith("  ") or "|" not in line:
@@ -28,7 +28,7 @@ def wordnet(data: str) -> Iterator[Found]:
                 yield said, title(example)
 
 
-def dictd(folder: Path) -> Iterator[Found]:
+def dictd(folder: Path) -> Iterator[SearchResult]:
     """Headword with definition; the definition's first sentence with the rest."""
     for index in sorted(folder.glob("*.index")):
         with gzip.open(index.with_suffix(".dict.dz"), "rb") as held:
@@ -59,7 +59,7 @@ def _number(field: str) -> int:
     return value
 
 
-def story(spoken: list[str]) -> Iterator[Found]:
+def story(spoken: list[str]) -> Iterator[SearchResult]:
     """What is said, with what is said next."""
     said = [cut(plain(one)) for one in spoken]
     for one, following in pairwise([*said, ""]):
@@ -69,7 +69,7 @@ def story(spoken: list[str]) -> Iterator[Found]:
             yield one, None
 
 
-def speech(text: str) -> Iterator[Found]:
+def speech(text: str) -> Iterator[SearchResult]:
     """Running text: each few sentences with the next few."""
     if text.lstrip().startswith(("{", "[")):
         text = _strings(json.loads(text))

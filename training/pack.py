@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from table import Table
 
-from claude_mem.index.static_model import SHIPPED, content_hash
-from claude_mem.index.wordpieces import MOST_PIECES
+from claude_mem.index.embedders.static_model import SHIPPED, content_hash
+from claude_mem.index.embedders.wordpieces import MOST_PIECES
 
 NAME = "claude-mem-static-1"
 LARGEST_SCALE = 2**12 - 1

@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterator
 
-Found = tuple[str, str | None]  # a text, or a pair of texts that belong together
+SearchResult = tuple[str, str | None]  # a text, or a pair of texts that belong together
 
 LONGEST = 500
 _UNDERLINE = re.compile(r"""^([=\-~^"'#*+.`:_])\1{2,}\s*$""")
@@ -50,7 +50,7 @@ def sentences(text: str) -> list[str]:
     return _SENTENCE.split(" ".join(text.split()))
 
 
-def paragraph(text: str) -> Iterator[Found]:
+def paragraph(text: str) -> Iterator[SearchResult]:
     """The first sentence and the rest, or the whole."""
     whole = cut(text)
     if not whole:
@@ -65,7 +65,7 @@ def paragraph(text: str) -> Iterator[Found]:
         yield whole, None
 
 
-def document(text: str) -> Iterator[Found]:
+def document(text: str) -> Iterator[SearchResult]:
     """Markdown or reStructuredText: headings with their section, then its paragraphs."""
     path: list[str] = []
     body: list[str] = []
@@ -99,7 +99,7 @@ def _heading(line: str, following: str) -> tuple[str, int] | None:
     return None
 
 
-def section(path: list[str], body: list[str]) -> Iterator[Found]:
+def section(path: list[str], body: list[str]) -> Iterator[SearchResult]:
     blocks = list(_blocks(body))
     if path and blocks:
         whole = cut(" ".join(blocks))
@@ -134,7 +134,7 @@ def _is_code(block: str) -> bool:
     return symbols * 14 > len(block)
 
 
-def web_page(text: str) -> Iterator[Found]:
+def web_page(text: str) -> Iterator[SearchResult]:
     """HTML, DocBook or Mallard: headings stay, other tags go."""
     text = _HTML_HEADING.sub(lambda found: f"\n\n# {_flat(found[1])}\n\n", _SKIPPED.sub("", text))
     text = html.unescape(_TAG.sub("", _HTML_BLOCK.sub("\n\n", text)))
@@ -154,7 +154,7 @@ _STAR = re.compile(r"(?m)^[ \t]*\*[ \t]?")
 _LICENCE = re.compile(r"(?i)copyright|licen[sc]e|SPDX|eslint|noqa|pylint|type: ignore|prettier")
 
 
-def comments(text: str, mark: str) -> Iterator[Found]:
+def comments(text: str, mark: str) -> Iterator[SearchResult]:
     """Each block of comment lines with the lines after it."""
     lines = text.split("\n")
     at = 0
@@ -168,13 +168,13 @@ def comments(text: str, mark: str) -> Iterator[Found]:
         at += 1
 
 
-def starred_comments(text: str) -> Iterator[Found]:
+def starred_comments(text: str) -> Iterator[SearchResult]:
     for found in _STARRED.finditer(text):
         after = "\n".join(text[found.end() : found.end() + 400].lstrip().split("\n")[:4])
         yield from _about(_STAR.sub("", found[1]), after)
 
 
-def _about(comment: str, code: str) -> Iterator[Found]:
+def _about(comment: str, code: str) -> Iterator[SearchResult]:
     comment = plain(comment.replace("@param", "").replace("{@link", "").replace("@returns", ""))
     if len(comment) < 20 or _LICENCE.search(comment):
         return

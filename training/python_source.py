@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from prose import Found, comments, cut, paragraph, plain, sentences, title
+from prose import SearchResult, comments, cut, paragraph, plain, sentences, title
 
 _NAME = re.compile(r"[A-Za-z_]\w{2,}")
 _RAISED = re.compile(
@@ -54,7 +54,7 @@ MOST_NAMES = 40
 MOST_BYTES = 200_000
 
 
-def python_source(text: str, is_test: bool) -> Iterator[Found]:
+def python_source(text: str, is_test: bool) -> Iterator[SearchResult]:
     if len(text) > MOST_BYTES:
         return
     try:
@@ -82,7 +82,7 @@ def _definitions(tree: ast.AST) -> Iterator[Node]:
             yield from _definitions(child)
 
 
-def _definition(node: Node, lines: list[str], is_test: bool) -> Iterator[Found]:
+def _definition(node: Node, lines: list[str], is_test: bool) -> Iterator[SearchResult]:
     docstring = ast.get_docstring(node) if node.body else None
     if docstring:
         yield from _docstring(docstring, node, lines)
@@ -93,7 +93,7 @@ def _definition(node: Node, lines: list[str], is_test: bool) -> Iterator[Found]:
             yield name, body
 
 
-def _docstring(docstring: str, node: Node, lines: list[str]) -> Iterator[Found]:
+def _docstring(docstring: str, node: Node, lines: list[str]) -> Iterator[SearchResult]:
     described = plain(_FIELD.split(docstring, maxsplit=1)[0])
     summary = cut(sentences(described.split("\n\n")[0])[0])
     if not summary:

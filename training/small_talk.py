@@ -6,7 +6,7 @@ Made up here: a few hundred words in a few dozen moulds, the same on every run.
 import random
 from collections.abc import Iterator
 
-from prose import Found
+from prose import SearchResult
 
 PAIRS = 90_000
 SEED = 6
@@ -250,7 +250,7 @@ BETWEEN["month"] = [
 BETWEEN["day"] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 
-def small_talk() -> Iterator[Found]:
+def small_talk() -> Iterator[SearchResult]:
     """Runs of one subject, so that what is told apart is close."""
     chosen = random.Random(SEED)
     for _ in range(PAIRS // 16):

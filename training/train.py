@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from table import Table
 from teacher import Teacher, vocabulary
 
-from claude_mem.index.wordpieces import _WORD, Wordpieces, _plain
-from claude_mem.index.words import parts_of
+from claude_mem.index.embedders.wordpieces import _WORD, Wordpieces, _plain
+from claude_mem.index.text.words import parts_of
 
 DIMENSION = 256
 MOST_PIECES = 96

@@ -30,7 +30,7 @@ from claude_mem.store.clock import now_ms
 from claude_mem.store.store import open_or_restore
 from claude_mem.types import Json
 from claude_mem.worker.lock import WorkerLock
-from claude_mem.worker.worker import Worker
+from claude_mem.worker.loop import Worker
 
 log = logging.getLogger("claude_mem.daemon")
 

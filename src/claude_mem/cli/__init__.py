@@ -8,18 +8,18 @@ import click
 
 from claude_mem import __version__
 from claude_mem.cli import (
-    by_hand,
     demo,
     export,
-    history,
     hooks,
+    imports,
     install,
+    manual,
     mcp,
     observer,
-    people,
     retry,
     search,
     settings,
+    status,
     worker,
 )
 from claude_mem.config import load_settings, load_usable_settings
@@ -83,10 +83,10 @@ def commands(context: click.Context) -> None:
 
 
 for group in (
-    people,
+    status,
     search,
-    by_hand,
-    history,
+    manual,
+    imports,
     export,
     install,
     observer,

@@ -11,7 +11,7 @@ from typing import BinaryIO
 import click
 
 from claude_mem.cli.output import counted
-from claude_mem.cli.people import NOTHING_YET, reading
+from claude_mem.cli.status import NOTHING_YET, reading
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import click
 
-from claude_mem.cli.history import import_and_report, transcripts_home
+from claude_mem.cli.imports import import_and_report, transcripts_home
 from claude_mem.cli.observer import switch
 from claude_mem.cli.output import as_json_option, counted, print_json
 from claude_mem.config import Layout, Settings, find_setting
 from claude_mem.errors import ClaudeMemError, SettingsError
-from claude_mem.install import attachment, claude_settings, mcp_server, plugin, record
+from claude_mem.install import attachment, claude_settings, installed_files, mcp_server, plugin
 from claude_mem.install.claude import Claude, config_dir, find_claude
 from claude_mem.install.claude_settings import Change
 from claude_mem.install.doctor import Check, Doctor
 from claude_mem.install.launcher import disarm_launcher, write_launcher
+from claude_mem.intake.transcripts.importer import find_transcripts
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.pages import Page
-from claude_mem.worker.history import find_transcripts
 
 SCOPES = ("user", "project")
 NEVER_REFUSED = ("doctor", "uninstall")  # they must work where settings do not
@@ -182,11 +182,11 @@ def _install_hooks(layout: Layout, path: Path, dry_run: bool, yes: bool) -> str:
         click.confirm(f"Change {path}?", default=True, abort=True)
     layout.create()
     write_launcher(layout)
-    backup = record.remember(layout, change)
+    backup = installed_files.remember(layout, change)
     try:
         claude_settings.apply(change)
     except SettingsError:
-        record.forget(layout, path)
+        installed_files.forget(layout, path)
         raise
     kept = f" What it was before is kept in {backup}." if backup else ""
     return f"Wrote our hooks into {path}.{kept}"

@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 import click
 
 from claude_mem.cli.output import as_json_option, counted, heading, print_json, print_pairs
-from claude_mem.cli.people import reading
+from claude_mem.cli.status import reading
 from claude_mem.config import Settings, change_setting, find_setting, load_settings
 from claude_mem.errors import ClaudeMemError, NotRunning
-from claude_mem.observer.choice import address_of, agree, has_agreed, missing_for
+from claude_mem.observer.models.provider import address_of, agree, has_agreed, missing_for
 from claude_mem.server import client
 from claude_mem.store.clock import now_ms
 from claude_mem.types import Json
-from claude_mem.worker.observing import describe, has_spent, spent_in_words
+from claude_mem.worker.observer_status import describe, format_spending, has_spent
 
 _NAME = "CLAUDE_MEM_OBSERVER"
 # A model's words are a stranger's: nothing in them moves the cursor.
@@ -89,7 +89,7 @@ def _print(found: dict[str, Json]) -> None:
         pairs += [("model", found["model"] or "none"), ("sends to", found["address"]),
                   ("key", found["key"])]  # fmt: skip
     if has_spent(found):
-        pairs.append(("spent", spent_in_words(found)))
+        pairs.append(("spent", format_spending(found)))
     if "model" in found:
         breaker = found["breaker"]
         assert isinstance(breaker, dict)

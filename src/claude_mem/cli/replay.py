@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from claude_mem.errors import BadInput
+from claude_mem.intake.transcripts.transcript import Payload, Transcript
 from claude_mem.store.turns import STATEMENT
-from claude_mem.worker.transcript import Payload, Transcript
 
 
 def payloads(transcript: Path) -> Iterator[tuple[str, Payload]]:

@@ -9,14 +9,14 @@ from claude_mem.config import Settings
 from claude_mem.hook.wake import wake
 from claude_mem.privacy import Redactor
 from claude_mem.store import Store
-from claude_mem.store.transfer.inherit import Inherited, inherit
-from claude_mem.store.transfer.restore import Refusal, Restored, is_export, restore
+from claude_mem.store.transfer.restore import Refusal, RestoreReport, is_export, restore
+from claude_mem.store.transfer.typescript.takeover import TakeoverReport, inherit
 from claude_mem.worker.contexts import render_contexts
 
 __all__ = ["import_database", "is_export", "report_of_database", "report_of_file", "restore_file"]
 
 
-def restore_file(settings: Settings, path: Path) -> Restored:
+def restore_file(settings: Settings, path: Path) -> RestoreReport:
     """Merges an export into the memory; running it again changes nothing."""
     with open_store_for_import(settings) as store:
         restored = restore(store, path, _redactor(settings))
@@ -24,7 +24,7 @@ def restore_file(settings: Settings, path: Path) -> Restored:
     return restored
 
 
-def import_database(settings: Settings, path: Path) -> Inherited:
+def import_database(settings: Settings, path: Path) -> TakeoverReport:
     """Takes over what that database remembers; nothing is written to it or beside it."""
     with open_store_for_import(settings) as store:
         inherited = inherit(store, path, _redactor(settings))
@@ -44,7 +44,7 @@ def _make_it_count(settings: Settings, store: Store, projects: list[int]) -> Non
     wake(os.fsencode(settings.layout.root))
 
 
-def report_of_file(restored: Restored) -> list[str]:
+def report_of_file(restored: RestoreReport) -> list[str]:
     """Lines for the person."""
     lines = [
         f"{restored.added.total()} records restored, {restored.known.total()} already known",
@@ -59,7 +59,7 @@ def report_of_file(restored: Restored) -> list[str]:
     return lines
 
 
-def report_of_database(inherited: Inherited) -> list[str]:
+def report_of_database(inherited: TakeoverReport) -> list[str]:
     """Lines for the person."""
     sessions, added = inherited.sessions, inherited.added
     known = sessions["known"] + sessions["kept"]

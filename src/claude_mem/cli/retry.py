@@ -3,7 +3,7 @@
 import click
 
 from claude_mem.cli.output import as_json_option, counted, print_json
-from claude_mem.cli.people import letter_line, reading
+from claude_mem.cli.status import letter_line, reading
 from claude_mem.config import Settings
 from claude_mem.server import client
 from claude_mem.store.pages import Record

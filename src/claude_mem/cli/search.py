@@ -9,15 +9,15 @@ from datetime import datetime
 import click
 
 from claude_mem.cli.output import as_json_option, counted, print_json, printable
-from claude_mem.cli.people import NOTHING_YET, reading
+from claude_mem.cli.status import NOTHING_YET, reading
 from claude_mem.cli.store import open_store_for_import
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index import full_text
-from claude_mem.index.meaning import open_meaning
-from claude_mem.index.words import pieces, plain_text, stem
-from claude_mem.recall.compact import Show, search_text, timeline_text
-from claude_mem.recall.parameters import asked_related, asked_search, asked_timeline
+from claude_mem.index.text import full_text
+from claude_mem.index.text.words import pieces, plain_text, stem
+from claude_mem.index.vectors.semantic import open_semantic_index
+from claude_mem.recall.formatting import Show, search_text, timeline_text
+from claude_mem.recall.parameters import parse_related, parse_search, parse_timeline
 from claude_mem.recall.question import read_question
 from claude_mem.recall.timeline import read_anchor
 from claude_mem.server.search import found_record, timeline_record
@@ -77,7 +77,7 @@ def search(
     given |= {_NAMES.get(name, name): value for name, value in options.items() if value is not None}
     now = datetime.now().astimezone()
     with reading(settings) as store, _said_as_typed():
-        found = asked_search(store, given, now, open_meaning(settings)) if store else None
+        found = parse_search(store, given, now, open_semantic_index(settings)) if store else None
     if as_json:
         print_json(found_record(found) if found else {"results": []})
     elif found is None:
@@ -104,7 +104,7 @@ def timeline(
     with reading(settings) as store, _said_as_typed():
         if store is None:
             raise NotFound(NOTHING_YET)
-        found = asked_timeline(store, given, now, open_meaning(settings))
+        found = parse_timeline(store, given, now, open_semantic_index(settings))
     if as_json:
         print_json(timeline_record(found))
     else:
@@ -128,7 +128,7 @@ def related(
         if store is None:
             raise NotFound(NOTHING_YET)
         wanted = {name: value for name, value in given.items() if value is not None}
-        found = asked_related(store, wanted, now, open_meaning(settings))
+        found = parse_related(store, wanted, now, open_semantic_index(settings))
     if as_json:
         print_json(found_record(found))
     else:
@@ -163,7 +163,7 @@ def reindex(settings: Settings) -> None:
         raise NotFound(NOTHING_YET)
     with open_store_for_import(settings) as store:
         click.echo(f"indexed {counted(full_text.rebuild(store), 'memory')}")
-        meaning = open_meaning(settings)
+        meaning = open_semantic_index(settings)
         while meaning is not None and meaning.fill_some(store):
             pass
 

@@ -5,7 +5,7 @@ import click
 from claude_mem.cli.output import as_json_option, print_json, print_table
 from claude_mem.config import SETTINGS, Setting, Settings, change_setting, find_setting
 from claude_mem.errors import SettingsError
-from claude_mem.observer.keys import store_in_keyring
+from claude_mem.observer.models.keys import store_in_keyring
 
 
 @click.command()

@@ -7,7 +7,7 @@ and migrating the file. The worker's lock decides about that, as it does between
 
 from claude_mem.config import Settings
 from claude_mem.errors import StoreError
-from claude_mem.index import full_text
+from claude_mem.index.text import full_text
 from claude_mem.server import client
 from claude_mem.store import Store
 from claude_mem.store.database import is_current

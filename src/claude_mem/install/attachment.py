@@ -10,7 +10,7 @@ from pathlib import Path
 
 from claude_mem.config import Layout
 from claude_mem.errors import ClaudeMemError, SettingsError
-from claude_mem.install import claude_settings, mcp_server, plugin, record
+from claude_mem.install import claude_settings, installed_files, mcp_server, plugin
 from claude_mem.install.claude import Claude, config_dir
 
 
@@ -24,7 +24,7 @@ def settings_files(environ: Mapping[str, str]) -> list[Path]:
 
 def files_with_hooks(layout: Layout, environ: Mapping[str, str]) -> list[Path]:
     """Those that install wrote, and those that it would write from here."""
-    recorded = [file.path for file in record.installed_files(layout)]
+    recorded = [file.path for file in installed_files.installed_files(layout)]
     known = dict.fromkeys((*recorded, *settings_files(environ)))
     return [path for path in known if _has_hooks(path, layout.launcher)]
 
@@ -48,9 +48,9 @@ STAYS = "Look into this file yourself"  # our entries could not be taken out of 
 
 def take_out_hooks(layout: Layout, environ: Mapping[str, str]) -> list[str]:
     said = []
-    for file in record.installed_files(layout):
+    for file in installed_files.installed_files(layout):
         try:
-            change = record.take_back(layout, file, layout.launcher)
+            change = installed_files.take_back(layout, file, layout.launcher)
         except SettingsError as error:
             said.append(f"{STAYS}: {error}.")
         else:

@@ -14,17 +14,17 @@ from claude_mem import __version__
 from claude_mem.config import Settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
 from claude_mem.install import attachment, claude_settings, mcp_server, plugin
-from claude_mem.install.another import find_others
 from claude_mem.install.claude import Claude, find_claude
 from claude_mem.install.hooks import EVENTS
 from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
+from claude_mem.install.other_installs import find_other_installs
+from claude_mem.intake import spool
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import now_ms
 from claude_mem.types import Json
-from claude_mem.worker import spool
 from claude_mem.worker.lock import is_held
-from claude_mem.worker.observing import describe, has_spent, spent_in_words
+from claude_mem.worker.observer_status import describe, format_spending, has_spent
 
 Verdict = Literal["ok", "warning", "wrong"]
 HOUR = 3_600_000
@@ -301,16 +301,16 @@ class Doctor:
         with StoreReader.open_existing(path) if path.exists() else nullcontext() as store:
             found = describe(self.settings, self.environ, store, now_ms())
         if found["wanted"] == "local":
-            spent = f"; {spent_in_words(found)}" if has_spent(found) else ""
+            spent = f"; {format_spending(found)}" if has_spent(found) else ""
             yield Check("observer", "ok", f"local: needs no model and no login{spent}")
             return
-        text = f"{found['used']} ({found['why']}); {spent_in_words(found)}"
+        text = f"{found['used']} ({found['why']}); {format_spending(found)}"
         breaker = found["breaker"]
         assert isinstance(breaker, dict)
         if found["used"] != found["wanted"]:
             yield Check("observer", "warning", text, f"claude-mem observer {found['wanted']}")
         elif breaker["state"] != "closed":
-            spent = spent_in_words(found)
+            spent = format_spending(found)
             text = f"{found['used']} is not asked for now: {breaker['reason']}; {spent}"
             yield Check("observer", "warning", text, f"claude-mem observer {found['used']}")
         else:
@@ -323,7 +323,7 @@ class Doctor:
     def _another(self) -> Iterator[Check]:
         """The TypeScript claude-mem may share our directory and our port; not our database."""
         layout, files = self.settings.layout, attachment.settings_files(self.environ)
-        for other in find_others(layout, self.environ, files):
+        for other in find_other_installs(layout, self.environ, files):
             yield Check("another claude-mem", "warning", other.found, other.mend)
 
 

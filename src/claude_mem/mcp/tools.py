@@ -13,26 +13,26 @@ from typing import TypeVar
 
 from claude_mem.errors import BadInput
 from claude_mem.hook.scanner import strip_private
-from claude_mem.recall.compact import (
+from claude_mem.intake.dialects import parse_payload
+from claude_mem.recall.context import FENCE
+from claude_mem.recall.formatting import (
     counts_text,
     records_text,
     search_text,
     timeline_text,
     unfenced,
 )
-from claude_mem.recall.context import FENCE
-from claude_mem.recall.parameters import asked_memories, asked_search, asked_timeline, text
+from claude_mem.recall.parameters import parse_memories, parse_search, parse_timeline, text
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
-from claude_mem.worker.dialect import parse_payload
 from claude_mem.worker.forgetting import forget
-from claude_mem.worker.remembering import remember
-from claude_mem.worker.worker import Worker
+from claude_mem.worker.loop import Worker
+from claude_mem.worker.manual import remember
 
 T = TypeVar("T")
-Given = dict[str, Json]
+Params = dict[str, Json]
 
 EVERYWHERE = "*"
 INSTRUCTIONS = (
@@ -49,7 +49,7 @@ class Call:
 
     worker: Worker
     directory: str  # empty where nobody said
-    given: Given
+    given: Params
 
     @property
     def now(self) -> datetime:
@@ -90,7 +90,7 @@ class Tool:
         return listed
 
 
-async def call_tool(worker: Worker, name: str, arguments: Given, directory: str) -> str:
+async def call_tool(worker: Worker, name: str, arguments: Params, directory: str) -> str:
     """What the model reads; a ClaudeMemError says what was wrong with the question."""
     tool = TOOLS.get(name)
     if tool is None:
@@ -104,7 +104,7 @@ async def call_tool(worker: Worker, name: str, arguments: Given, directory: str)
     return await tool.run(Call(worker, directory, given))
 
 
-def _without_private(arguments: Given) -> Given:
+def _without_private(arguments: Params) -> Params:
     try:
         return parse_payload(strip_private(json.dumps(arguments).encode()))
     except (ValueError, RecursionError) as error:
@@ -123,13 +123,13 @@ async def _search(call: Call) -> str:
     if given is None:
         return fenced(f"Nothing is remembered of this project yet. {_OTHERS}")
     meaning = call.worker.meaning
-    found = await call.read(lambda store: asked_search(store, given, call.now, meaning, past=True))
+    found = await call.read(lambda store: parse_search(store, given, call.now, meaning, past=True))
     hint = [] if found.rows or "project" not in given else [_OTHERS]
     return fenced(search_text(found, call.now.tzinfo), *hint)
 
 
 async def _timeline(call: Call) -> str:
-    given: Given | None = dict(call.given)
+    given: Params | None = dict(call.given)
     if not call.given.get("anchor"):  # an anchor has a project of its own
         given = _in_project(call)
     elif call.given.get("project") == EVERYWHERE:
@@ -139,14 +139,14 @@ async def _timeline(call: Call) -> str:
     asked = given
     meaning = call.worker.meaning
     found = await call.read(
-        lambda store: asked_timeline(store, asked, call.now, meaning, past=True)
+        lambda store: parse_timeline(store, asked, call.now, meaning, past=True)
     )
     hint = [] if found or "project" not in asked else [_OTHERS]
     return fenced(timeline_text(found, call.now.tzinfo), *hint)
 
 
 async def _get_observations(call: Call) -> str:
-    found = await call.read(lambda store: asked_memories(store, call.given))
+    found = await call.read(lambda store: parse_memories(store, call.given))
     return fenced(records_text(found))
 
 
@@ -177,7 +177,7 @@ async def _forget(call: Call) -> str:
     )
 
 
-def _in_project(call: Call) -> Given | None:
+def _in_project(call: Call) -> Params | None:
     """The arguments with the session's own project, unless they say another; None: not known."""
     wanted = text(call.given, "project")
     if wanted == EVERYWHERE:

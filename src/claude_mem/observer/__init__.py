@@ -3,7 +3,7 @@
 `Observer` is the seam; every observer passes tests/test_observers.py.
 """
 
-from claude_mem.observer.local import LocalObserver
+from claude_mem.observer.local.observer import LocalObserver
 from claude_mem.observer.seam import Observer
 
 __all__ = ["LocalObserver", "Observer"]

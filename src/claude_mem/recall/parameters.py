@@ -9,17 +9,17 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index.matches import Filters
-from claude_mem.index.meaning import Meaning
+from claude_mem.index.text.matches import Filters
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.related import ROWS as RELATED_ROWS
 from claude_mem.recall.related import related
-from claude_mem.recall.search import MARKS, ORDERS, ROWS, Found, Order, search
+from claude_mem.recall.search import MARKS, ORDERS, ROWS, Order, SearchResult, search
 from claude_mem.recall.timeline import DEPTH, Timeline, read_anchor, timeline, timeline_by_query
 from claude_mem.store import StoreReader
 from claude_mem.store.pages import Record
 from claude_mem.types import OBSERVATION_TYPES, SESSION_STATUSES, Json
 
-Given = Mapping[str, Json]
+Params = Mapping[str, Json]
 
 FILTERS = ("project", "type", "obs_type", "concepts", "files", "dateStart", "dateEnd", "session",
            "status")  # fmt: skip
@@ -37,14 +37,14 @@ _KINDS = {
 _NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prompts"}
 
 
-def asked_search(
+def parse_search(
     store: StoreReader,
-    given: Given,
+    given: Params,
     now: datetime,
-    meaning: Meaning | None = None,
+    meaning: SemanticIndex | None = None,
     *,
     past: bool = False,
-) -> Found:
+) -> SearchResult:
     """`search`, by its parameters. Who asks in the middle of a turn wants what is past: not the
     prompt that made them ask."""
     known(given, SEARCH)
@@ -60,11 +60,11 @@ def asked_search(
     )
 
 
-def asked_timeline(
+def parse_timeline(
     store: StoreReader,
-    given: Given,
+    given: Params,
     now: datetime,
-    meaning: Meaning | None = None,
+    meaning: SemanticIndex | None = None,
     *,
     past: bool = False,
 ) -> Timeline | None:
@@ -81,9 +81,9 @@ def asked_timeline(
     return timeline_by_query(store, query or "", now, before, after, allowed, meaning)
 
 
-def asked_related(
-    store: StoreReader, given: Given, now: datetime, meaning: Meaning | None
-) -> Found:
+def parse_related(
+    store: StoreReader, given: Params, now: datetime, meaning: SemanticIndex | None
+) -> SearchResult:
     """`related`, by its parameters."""
     known(given, RELATED)
     if meaning is None:
@@ -97,7 +97,7 @@ def asked_related(
     )
 
 
-def asked_memories(store: StoreReader, given: Given) -> list[tuple[str, Record]]:
+def parse_memories(store: StoreReader, given: Params) -> list[tuple[str, Record]]:
     """`get_observations`, by its parameters: what there is of the ids, in their order, in full."""
     known(given, ("ids",))
     wanted = memory_ids(given)
@@ -112,7 +112,7 @@ def asked_memories(store: StoreReader, given: Given) -> list[tuple[str, Record]]
     ]
 
 
-def memory_ids(given: Given) -> list[tuple[str, int]]:
+def memory_ids(given: Params) -> list[tuple[str, int]]:
     """Kind and number of each, once."""
     ids = given.get("ids")
     if not isinstance(ids, list) or len(ids) > LARGEST_BATCH:
@@ -129,7 +129,7 @@ def _id(value: Json) -> tuple[str, int]:
     return read
 
 
-def filters(store: StoreReader, given: Given, now: datetime) -> Filters:
+def filters(store: StoreReader, given: Params, now: datetime) -> Filters:
     project = text(given, "project")
     kinds, types = _kinds_and_types(given)
     return Filters(
@@ -145,7 +145,7 @@ def filters(store: StoreReader, given: Given, now: datetime) -> Filters:
     )
 
 
-def _kinds_and_types(given: Given) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _kinds_and_types(given: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """`type` takes kinds of memories and types of observations; `obs_type` the latter alone."""
     said = _among(given, "type", (*OBSERVATION_TYPES, *_KINDS))
     types = _among(given, "obs_type", OBSERVATION_TYPES)
@@ -155,7 +155,7 @@ def _kinds_and_types(given: Given) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(kinds), (*(name for name in said if name not in _KINDS), *types)
 
 
-def _among(given: Given, name: str, allowed: Iterable[str]) -> tuple[str, ...]:
+def _among(given: Params, name: str, allowed: Iterable[str]) -> tuple[str, ...]:
     chosen = names(given, name)
     wrong = sorted(set(chosen) - set(allowed))
     if wrong:
@@ -163,7 +163,7 @@ def _among(given: Given, name: str, allowed: Iterable[str]) -> tuple[str, ...]:
     return chosen
 
 
-def session_id(store: StoreReader, given: Given) -> int | None:
+def session_id(store: StoreReader, given: Params) -> int | None:
     """By its number, or by the agent's own id."""
     name = text(given, "session")
     if not name:
@@ -176,7 +176,7 @@ def session_id(store: StoreReader, given: Given) -> int | None:
     return cast(int, session["id"])
 
 
-def _moment(given: Given, name: str, now: datetime, *, ends: bool) -> int | None:
+def _moment(given: Params, name: str, now: datetime, *, ends: bool) -> int | None:
     """A day, a moment in ISO 8601, or Unix milliseconds. A day that ends something is included."""
     said = text(given, name)
     if not said:
@@ -195,20 +195,20 @@ def _moment(given: Given, name: str, now: datetime, *, ends: bool) -> int | None
         raise BadInput(f"{name} is not a date like 2026-03-09: {said[:40]!r}", name) from None
 
 
-def _order(given: Given) -> Order:
+def _order(given: Params) -> Order:
     order = text(given, "orderBy") or "relevance"
     if order not in ORDERS:
         raise BadInput(f"orderBy is none of {', '.join(ORDERS)}", "orderBy")
     return order
 
 
-def known(given: Given, allowed: Iterable[str]) -> None:
+def known(given: Params, allowed: Iterable[str]) -> None:
     unknown = sorted(set(given) - set(allowed))
     if unknown:
         raise BadInput(f"there is no parameter {unknown[0][:80]!r}", unknown[0][:80])
 
 
-def text(given: Given, name: str) -> str | None:
+def text(given: Params, name: str) -> str | None:
     value = given.get(name)
     if value is None or isinstance(value, str):
         return value
@@ -217,7 +217,7 @@ def text(given: Given, name: str) -> str | None:
     raise BadInput(f"{name} is not a text", name)
 
 
-def names(given: Given, name: str) -> tuple[str, ...]:
+def names(given: Params, name: str) -> tuple[str, ...]:
     """A list, or a text with commas."""
     value = given.get(name)
     if isinstance(value, str):
@@ -231,7 +231,7 @@ def names(given: Given, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(item.strip() for item in cast("list[str]", value) if item.strip()))
 
 
-def number(given: Given, name: str, default: int, smallest: int, largest: int) -> int:
+def number(given: Params, name: str, default: int, smallest: int, largest: int) -> int:
     said = text(given, name)
     if said is None:
         return default

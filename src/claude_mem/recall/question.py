@@ -5,8 +5,15 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from claude_mem.index.matches import phrase
-from claude_mem.index.words import grams, is_unspaced, parts_of, pieces, plain_text, spoken_symbols
+from claude_mem.index.text.matches import phrase
+from claude_mem.index.text.words import (
+    grams,
+    is_unspaced,
+    parts_of,
+    pieces,
+    plain_text,
+    spoken_symbols,
+)
 from claude_mem.recall.times import Occasion, Span, read_times
 
 LONGEST = 20_000

@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from claude_mem.index import full_text, matches
-from claude_mem.index.documents import kind_of
-from claude_mem.index.matches import Filters, Traits
-from claude_mem.index.meaning import Meaning
-from claude_mem.index.words import stem
+from claude_mem.index.text import full_text, matches
+from claude_mem.index.text.documents import kind_of
+from claude_mem.index.text.matches import Filters, Traits
+from claude_mem.index.text.words import stem
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.question import Question, Word
 from claude_mem.recall.times import Span
 
 if TYPE_CHECKING:
-    from claude_mem.index.shelf import Likeness
+    from claude_mem.index.vectors.blocks import Likeness
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def rank(
     filters: Filters,
     wanted: int,
     weights: Weights = WEIGHTS,
-    meaning: Meaning | None = None,
+    meaning: SemanticIndex | None = None,
 ) -> list[tuple[Traits, float]]:
     """The best first, at least `wanted` where there are so many; noise is left out."""
     limit = max(CANDIDATES, 2 * wanted)
@@ -156,7 +156,7 @@ def _with_meaning(
     filters: Filters,
     limit: int,
     weights: Weights,
-    meaning: Meaning,
+    meaning: SemanticIndex,
 ) -> Candidates:
     """What was found by words, blended with how near it is, and others that are near."""
     likeness = meaning.likeness(connection, question.text, filters.project_id, found.scores)
@@ -191,7 +191,7 @@ def _likest(
     filters: Filters,
     limit: int,
 ) -> dict[int, Traits]:
-    """The likest that pass, where likeness is enough."""
+    """The nearest that pass, where likeness is enough."""
     wider = limit
     while True:
         best = likeness.best(wider)

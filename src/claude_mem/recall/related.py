@@ -4,13 +4,13 @@ import sqlite3
 from dataclasses import replace
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index import full_text, matches
-from claude_mem.index.documents import document_id, load
-from claude_mem.index.matches import Filters
-from claude_mem.index.meaning import Meaning
-from claude_mem.index.passages import passages
+from claude_mem.index.text import full_text, matches
+from claude_mem.index.text.documents import document_id, load
+from claude_mem.index.text.matches import Filters
+from claude_mem.index.vectors.passages import passages
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.ranking import WEIGHTS
-from claude_mem.recall.search import Found, as_rows
+from claude_mem.recall.search import SearchResult, as_rows
 from claude_mem.recall.timeline import read_anchor
 from claude_mem.store import StoreReader
 
@@ -21,18 +21,18 @@ MANY = 500
 def related(
     store: StoreReader,
     anchor: str,
-    meaning: Meaning,
+    meaning: SemanticIndex,
     filters: Filters = Filters(),  # noqa: B008 - frozen
     limit: int = ROWS,
-) -> Found:
-    """The likest first, of the anchor's project unless the filters name another. Its score is the
+) -> SearchResult:
+    """The nearest first, of the anchor's project unless the filters name another. Its score is the
     cosine; what is not like it enough to answer a question is left out."""
     known = read_anchor(anchor)
     if known is None:
         raise BadInput(f"{anchor[:80]!r} is not an id: 12, S3 or P4", "anchor")
     document = document_id(*known)
 
-    def work(connection: sqlite3.Connection) -> Found:
+    def work(connection: sqlite3.Connection) -> SearchResult:
         found = load(connection, [document]) if full_text.is_current(connection) else []
         if not found:
             raise NotFound(f"there is nothing with the id {anchor}")
@@ -49,6 +49,6 @@ def related(
         there = matches.get(connection, list(chosen)[: limit + 1])
         rows = as_rows(connection, there[:limit], chosen)
         waiting = full_text.waiting(connection)
-        return Found(anchor, tuple(rows), len(there) > limit, waiting)
+        return SearchResult(anchor, tuple(rows), len(there) > limit, waiting)
 
     return store.read(work)

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Literal
 
 from claude_mem.errors import EmbedderError
-from claude_mem.index import full_text, matches, twins
-from claude_mem.index.documents import document_id, kind_of, memory_id_of
-from claude_mem.index.matches import Filters, Match, Traits
-from claude_mem.index.meaning import Meaning
+from claude_mem.index.text import full_text, matches
+from claude_mem.index.text.documents import document_id, kind_of, memory_id_of
+from claude_mem.index.text.matches import Filters, Match, Traits
+from claude_mem.index.vectors import duplicates
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.question import Question, read_question, telling_forms
 from claude_mem.recall.ranking import WEIGHTS, Scores, Weights, rank
 from claude_mem.recall.tokens import tokens_of_bytes
@@ -71,7 +72,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     query: str
     rows: tuple[Row, ...]
     has_more: bool
@@ -88,17 +89,17 @@ def search(
     offset: int = 0,
     order: Order = "relevance",
     weights: Weights = WEIGHTS,
-    meaning: Meaning | None = None,
-) -> Found:
+    meaning: SemanticIndex | None = None,
+) -> SearchResult:
     """Without a question, the newest that pass the filters; with one that no memory can hold,
     nothing."""
     question = read_question(query, now)
 
-    def work(connection: sqlite3.Connection) -> Found:
+    def work(connection: sqlite3.Connection) -> SearchResult:
         if not full_text.is_current(connection):
-            return Found(query, (), False, full_text.waiting(connection))
+            return SearchResult(query, (), False, full_text.waiting(connection))
         if query and question.is_empty and not (filters and _asks_for_all(question)):
-            return Found(query, (), False, 0)  # no memory can hold it
+            return SearchResult(query, (), False, 0)  # no memory can hold it
         trouble = None
         try:
             found = _find(connection, question, filters, limit, offset, order, weights, meaning)
@@ -107,7 +108,7 @@ def search(
             log.warning("searching by words alone: %s", trouble)
             found = _find(connection, question, filters, limit, offset, order, weights, None)
         waiting = full_text.waiting(connection)
-        return Found(query, tuple(found[:limit]), len(found) > limit, waiting, trouble)
+        return SearchResult(query, tuple(found[:limit]), len(found) > limit, waiting, trouble)
 
     return store.read(work)
 
@@ -125,7 +126,7 @@ def _find(
     offset: int,
     order: Order,
     weights: Weights,
-    meaning: Meaning | None,
+    meaning: SemanticIndex | None,
 ) -> list[Row]:
     """One more than asked for, where there are more."""
     if question.is_empty:
@@ -150,7 +151,7 @@ def _shown_once(
 ) -> tuple[list[tuple[Traits, float]], dict[int, tuple[str, ...]]]:
     """Of those that say the same the best, and the names of the others."""
     places = {traits.document: place for place, (traits, _) in enumerate(ranked)}
-    same = twins.of(connection, places)
+    same = duplicates.of(connection, places)
     kept, also = [], {}
     gone: set[int] = set()
     for traits, score in ranked:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index import full_text, matches
-from claude_mem.index.documents import document_id
-from claude_mem.index.matches import Filters, Match
-from claude_mem.index.meaning import Meaning
+from claude_mem.index.text import full_text, matches
+from claude_mem.index.text.documents import document_id
+from claude_mem.index.text.matches import Filters, Match
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.search import MARKS, Row, as_rows, search
 from claude_mem.store import StoreReader
 
@@ -52,7 +52,7 @@ def timeline_by_query(
     before: int = DEPTH,
     after: int = DEPTH,
     filters: Filters = Filters(),  # noqa: B008 - frozen
-    meaning: Meaning | None = None,
+    meaning: SemanticIndex | None = None,
 ) -> Timeline | None:
     """Around what answers the question best; None when nothing does."""
     found = search(store, query, now, filters, limit=1, meaning=meaning)

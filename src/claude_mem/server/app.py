@@ -10,13 +10,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFound
+from claude_mem.intake.spool import BadRecordError
 from claude_mem.mcp import endpoint as mcp
-from claude_mem.server import by_hand, memories, search, sessions, stream
+from claude_mem.server import manual, memories, search, sessions, stream
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
+from claude_mem.worker.loop import Worker, as_json_line
 from claude_mem.worker.session_start import answer_session_start
-from claude_mem.worker.spool import BadRecordError
-from claude_mem.worker.worker import Worker, as_json_line
 
 log = logging.getLogger("claude_mem.server")
 
@@ -42,7 +42,7 @@ public_routes = [
     Route("/health", health),
     *sessions.routes,
     *memories.routes,
-    *by_hand.routes,
+    *manual.routes,
     *search.routes,
     *stream.routes,
     *mcp.routes,

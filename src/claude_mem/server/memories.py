@@ -9,11 +9,11 @@ from starlette.routing import Route
 
 from claude_mem.config import SETTINGS, load_usable_settings
 from claude_mem.errors import BadInput, NotFound
+from claude_mem.intake import spool
 from claude_mem.mcp.endpoint import endpoint
 from claude_mem.server.requests import known_parameters, page_of, read_object
 from claude_mem.types import Json
-from claude_mem.worker import spool
-from claude_mem.worker.worker import Worker
+from claude_mem.worker.loop import Worker
 
 _PAGE = ("limit", "offset", "before", "project")
 

@@ -6,9 +6,9 @@ from starlette.requests import Request
 
 from claude_mem.errors import BadInput
 from claude_mem.hook.scanner import strip_private
+from claude_mem.intake.dialects import parse_payload
 from claude_mem.store.pages import Page
 from claude_mem.types import Json
-from claude_mem.worker.dialect import parse_payload
 
 LARGEST_BODY = 32 * 1024 * 1024
 LARGEST_PAGE = 200

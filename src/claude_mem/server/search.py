@@ -11,12 +11,12 @@ from starlette.routing import Route
 
 from claude_mem.errors import BadInput
 from claude_mem.recall import parameters
-from claude_mem.recall.compact import records_text, search_text, timeline_text
-from claude_mem.recall.search import Found
+from claude_mem.recall.formatting import records_text, search_text, timeline_text
+from claude_mem.recall.search import SearchResult
 from claude_mem.recall.timeline import Timeline
 from claude_mem.server.requests import known_parameters, read_object
 from claude_mem.types import Json
-from claude_mem.worker.worker import Worker
+from claude_mem.worker.loop import Worker
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ async def related(request: Request) -> Response:
     """GET /api/related: more like this"""
     given, as_text = _parameters(request)
     found, now = await _ask(
-        request, lambda w, now: parameters.asked_related(w.store, given, now, w.meaning)
+        request, lambda w, now: parameters.parse_related(w.store, given, now, w.meaning)
     )
     if as_text:
         return PlainTextResponse(search_text(found, now.tzinfo))
@@ -74,7 +74,7 @@ async def _search_by(request: Request, name: str, alias: str | None = None) -> R
 
 async def _search(request: Request, given: dict[str, Json], as_text: bool) -> Response:
     found, now = await _ask(
-        request, lambda w, now: parameters.asked_search(w.store, given, now, w.meaning)
+        request, lambda w, now: parameters.parse_search(w.store, given, now, w.meaning)
     )
     if as_text:
         return PlainTextResponse(search_text(found, now.tzinfo))
@@ -95,7 +95,7 @@ async def _timeline(request: Request, without: str) -> Response:
     given, as_text = _parameters(request)
     parameters.known(given, [name for name in parameters.TIMELINE if name != without])
     found, now = await _ask(
-        request, lambda w, now: parameters.asked_timeline(w.store, given, now, w.meaning)
+        request, lambda w, now: parameters.parse_timeline(w.store, given, now, w.meaning)
     )
     if as_text:
         return PlainTextResponse(timeline_text(found, now.tzinfo))
@@ -107,7 +107,7 @@ async def batch(request: Request) -> Response:
     known_parameters(request, ())
     body = await read_object(request)
     as_text = _takes_text(body.pop("format", None))
-    found, _ = await _ask(request, lambda w, _: parameters.asked_memories(w.store, body))
+    found, _ = await _ask(request, lambda w, _: parameters.parse_memories(w.store, body))
     if as_text:
         return PlainTextResponse(records_text(found))
     return JSONResponse([record for _, record in found])
@@ -135,7 +135,7 @@ def _takes_text(wanted: Json) -> bool:
     return wanted == "text"
 
 
-def found_record(found: Found) -> dict[str, Json]:
+def found_record(found: SearchResult) -> dict[str, Json]:
     record: dict[str, Json] = {
         "results": [row.record() for row in found.rows],
         "hasMore": found.has_more,

@@ -8,12 +8,12 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from claude_mem.errors import BadInput
+from claude_mem.intake.dialects import Arrival
+from claude_mem.intake.transcripts.transcript import is_within
 from claude_mem.server.requests import number, read_object, required_text, text_of
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json, Project
-from claude_mem.worker.dialect import Arrival
-from claude_mem.worker.transcript import is_within
-from claude_mem.worker.worker import Worker
+from claude_mem.worker.loop import Worker
 
 _SESSION = ("contentSessionId", "claudeSessionId", "sessionId", "session_id")
 # What an action is as an event, and what its answer calls it.

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-from claude_mem.worker.worker import Worker, as_json_line
+from claude_mem.worker.loop import Worker, as_json_line
 
 PING_SECONDS = 15.0
 

@@ -50,7 +50,7 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> Outcome
     return outcome
 
 
-def foresee(connection: sqlite3.Connection, past: PastSession) -> Outcome:
+def preview_import(connection: sqlite3.Connection, past: PastSession) -> Outcome:
     """What an import would do, by looking only."""
     outcome = Outcome()
     if _is_forgotten(connection, past):
@@ -306,7 +306,7 @@ def is_imported(connection: sqlite3.Connection, path: str, size: int, modified_n
     return row is not None
 
 
-def note_imported(connection: sqlite3.Connection, path: str, size: int, modified_ns: int) -> None:
+def mark_imported(connection: sqlite3.Connection, path: str, size: int, modified_ns: int) -> None:
     connection.execute(
         "INSERT INTO transcripts (path, size, modified_ns) VALUES (?, ?, ?) ON CONFLICT (path)"
         " DO UPDATE SET size = excluded.size, modified_ns = excluded.modified_ns",

@@ -221,13 +221,13 @@ class StoreReader:
     ) -> list[Record]:
         return self._read(lambda c: pages.recent_sessions(c, project_id, limit, without_session))
 
-    def foresee_import(self, session: PastSession) -> imports.Outcome:
-        return self._read(lambda c: imports.foresee(c, session))
+    def preview_import(self, session: PastSession) -> imports.Outcome:
+        return self._read(lambda c: imports.preview_import(c, session))
 
     def is_imported(self, path: str, size: int, modified_ns: int) -> bool:
         return self._read(lambda c: imports.is_imported(c, path, size, modified_ns))
 
-    def holds_memories(self) -> bool:
+    def has_memories(self) -> bool:
         row = self._read(
             lambda c: c.execute(
                 "SELECT id FROM session_summaries UNION ALL SELECT id FROM observations LIMIT 1"

@@ -15,9 +15,9 @@ from typing import Self, TypeVar
 from claude_mem.errors import DamagedDatabase, StoreError
 from claude_mem.store import (
     backups,
-    by_hand,
     forgetting,
     imports,
+    manual,
     memories,
     queue,
     refinements,
@@ -28,9 +28,10 @@ from claude_mem.store import (
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
-from claude_mem.store.transfer import adopt, merge
+from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.records import Row
-from claude_mem.store.transfer.sessions import OldSession
+from claude_mem.store.transfer.typescript import adopt
+from claude_mem.store.transfer.typescript.sessions import OldSession
 from claude_mem.store.turns import Recorded
 from claude_mem.types import (
     Distillate,
@@ -120,8 +121,8 @@ class Store(StoreReader):
     def import_session(self, session: PastSession) -> "Future[imports.Outcome]":
         return self._write(lambda c: imports.import_session(c, session))
 
-    def note_imported(self, path: str, size: int, modified_ns: int) -> "Future[None]":
-        return self._write(lambda c: imports.note_imported(c, path, size, modified_ns))
+    def mark_imported(self, path: str, size: int, modified_ns: int) -> "Future[None]":
+        return self._write(lambda c: imports.mark_imported(c, path, size, modified_ns))
 
     def finish_job(
         self, job: Job, turn: Turn, made: Distillate, *, is_draft: bool = False
@@ -277,13 +278,11 @@ class Store(StoreReader):
     def delete_session(self, session_db_id: int) -> "Future[None]":
         return self._write(lambda c: sessions.delete_session(c, session_db_id))
 
-    def save_by_hand(
+    def save_manual(
         self, project: Project, directory: str, observation: Observation, observer: str
-    ) -> "Future[by_hand.Saved]":
+    ) -> "Future[manual.SavedMemory]":
         now = self._clock()
-        return self._write(
-            lambda c: by_hand.save(c, project, directory, observation, observer, now)
-        )
+        return self._write(lambda c: manual.save(c, project, directory, observation, observer, now))
 
     def forget(self, chosen: forgetting.Chosen, token: str) -> "Future[forgetting.Forgotten]":
         """Exactly what the token of a preview was given for."""
@@ -298,14 +297,14 @@ class Store(StoreReader):
     def begin_merge(self) -> "Future[None]":
         return self._write(merge.begin)
 
-    def merge_rows(self, rows: list[Row]) -> "Future[list[merge.Merged]]":
+    def merge_rows(self, rows: list[Row]) -> "Future[list[merge.MergeReport]]":
         """Rows of an export; begun with begin_merge, and over with end_merge."""
         return self._write(lambda c: merge.merge_rows(c, rows))
 
     def end_merge(self) -> "Future[list[int]]":
         return self._write(merge.end)
 
-    def adopt_session(self, session: OldSession) -> "Future[adopt.Adopted]":
+    def adopt_session(self, session: OldSession) -> "Future[adopt.AdoptedSession]":
         return self._write(lambda c: adopt.adopt_session(c, session))
 
     def back_up(self, directory: Path, keep: int) -> Path:

@@ -293,11 +293,11 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         prompt=row["prompt_text"],
         started_ms=row["created_at_epoch"],
         events=tuple(_tool_use(event) for event in events),
-        told=told_before(connection, row["memory_session_id"], row["prompt_number"]),
+        told=previous_statements(connection, row["memory_session_id"], row["prompt_number"]),
     )
 
 
-def told_before(
+def previous_statements(
     connection: sqlite3.Connection, memory_session_id: str | None, prompt_number: int
 ) -> tuple[str, ...]:
     """The texts of the last memories of the session before a turn, oldest first."""

@@ -1,1 +1,1 @@
-"""Queue: spool to events to leased jobs. The one long-lived process's own work, without HTTP."""
+"""Work: events to turns to leased jobs. The one long-lived process, without HTTP."""

@@ -11,7 +11,7 @@ import os
 from claude_mem.config import Layout
 from claude_mem.errors import EmbedderError
 from claude_mem.hook import trouble
-from claude_mem.index.meaning import Meaning
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
 
@@ -23,7 +23,9 @@ PATIENCE_MS = 5 * 60_000  # after a model that could not be had
 
 
 class Embedding:
-    def __init__(self, layout: Layout, store: Store, meaning: Meaning | None, clock: Clock) -> None:
+    def __init__(
+        self, layout: Layout, store: Store, meaning: SemanticIndex | None, clock: Clock
+    ) -> None:
         self._layout, self._store, self._meaning, self._clock = layout, store, meaning, clock
         self._task: asyncio.Task[None] | None = None
         self._not_before = 0
@@ -53,7 +55,7 @@ class Embedding:
     def _is_running(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    async def _work_off(self, meaning: Meaning) -> None:
+    async def _work_off(self, meaning: SemanticIndex) -> None:
         made = 0
         try:
             while count := await asyncio.to_thread(meaning.fill_some, self._store):

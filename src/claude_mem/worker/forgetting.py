@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index.matches import Filters
-from claude_mem.recall.parameters import Given, known, memory_ids, session_id, text
+from claude_mem.index.text.matches import Filters
+from claude_mem.recall.parameters import Params, known, memory_ids, session_id, text
 from claude_mem.recall.ranking import WEIGHTS
 from claude_mem.recall.search import Row, search
 from claude_mem.store import StoreReader
 from claude_mem.store.forgetting import Chosen, Forgotten, Preview
 from claude_mem.worker.contexts import remove_rendered
-from claude_mem.worker.worker import Worker
+from claude_mem.worker.loop import Worker
 
 FORGETTING = ("ids", "session", "file", "query", "project", "confirm")
 MOST_OF_QUERY = 200
@@ -29,7 +29,7 @@ class Undoable:
     until_epoch: int
 
 
-async def forget(worker: Worker, given: Given, now: datetime) -> Preview | Undoable:
+async def forget(worker: Worker, given: Params, now: datetime) -> Preview | Undoable:
     """What would go; with `confirm`, the token of having seen that, it goes."""
     known(given, FORGETTING)
     confirm = text(given, "confirm")
@@ -74,7 +74,7 @@ async def _tell(worker: Worker, forgotten: Forgotten, news: str) -> None:
     worker.feed.tell({"type": news, "counts": dict(forgotten.counts)})
 
 
-def choose(store: StoreReader, given: Given, now: datetime) -> Chosen:
+def choose(store: StoreReader, given: Params, now: datetime) -> Chosen:
     """By ids, by session, by file or query (in a project or in all), or a project as a whole."""
     ways = [name for name in ("ids", "session", "file", "query") if given.get(name)]
     if len(ways) > 1 and set(ways) != {"file", "query"}:
@@ -92,7 +92,7 @@ def choose(store: StoreReader, given: Given, now: datetime) -> Chosen:
     return _found(store, given, project_id, now)
 
 
-def _by_ids(store: StoreReader, given: Given) -> Chosen:
+def _by_ids(store: StoreReader, given: Params) -> Chosen:
     wanted = memory_ids(given)
     by_kind = {kind: tuple(i for k, i in wanted if k == kind) for kind, _ in wanted}
     return Chosen(
@@ -102,7 +102,7 @@ def _by_ids(store: StoreReader, given: Given) -> Chosen:
     )
 
 
-def _found(store: StoreReader, given: Given, project_id: int | None, now: datetime) -> Chosen:
+def _found(store: StoreReader, given: Params, project_id: int | None, now: datetime) -> Chosen:
     """All that names the file; of a query, what search shows for it, which may not be all."""
     query, file = text(given, "query") or "", text(given, "file")
     if file is not None and not file.strip("/\\ "):

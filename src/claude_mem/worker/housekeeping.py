@@ -8,9 +8,9 @@ import os
 
 from claude_mem.config import Layout, Settings
 from claude_mem.hook import trouble
-from claude_mem.index import full_text
+from claude_mem.index.text import full_text
+from claude_mem.intake import spool
 from claude_mem.store import Store
-from claude_mem.worker import spool
 
 log = logging.getLogger("claude_mem.housekeeping")
 
@@ -72,5 +72,5 @@ class Housekeeping:
 
     def _back_up_daily(self, now: int) -> None:
         existing = [p.stat().st_mtime * 1000 for p in self._layout.backups.glob("memory-*.db")]
-        if now - max(existing, default=0.0) >= DAY and self._store.holds_memories():
+        if now - max(existing, default=0.0) >= DAY and self._store.has_memories():
             self._store.back_up(self._layout.backups, self._settings.number("CLAUDE_MEM_BACKUPS"))

@@ -18,8 +18,8 @@ from typing import Protocol
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.hook.faults import reach
-from claude_mem.observer.claude import ClaudeModel
-from claude_mem.observer.failures import (
+from claude_mem.observer.models.claude import ClaudeModel
+from claude_mem.observer.models.failures import (
     LostSession,
     NotAllowed,
     ObserverError,
@@ -30,8 +30,8 @@ from claude_mem.observer.failures import (
     Transient,
     UnusableReply,
 )
-from claude_mem.observer.model import ModelObserver, Reply
-from claude_mem.observer.prompts import MOST_CHARS, Ask
+from claude_mem.observer.models.model import ModelObserver, Reply
+from claude_mem.observer.models.prompts import MOST_CHARS, Ask
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
 from claude_mem.store.refinements import LEASE_MS

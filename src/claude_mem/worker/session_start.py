@@ -4,10 +4,10 @@ import asyncio
 import os
 
 from claude_mem.hook import trouble
+from claude_mem.intake import spool
+from claude_mem.intake.dialects import parse_payload
 from claude_mem.types import Event, Json, Project
-from claude_mem.worker import spool
-from claude_mem.worker.dialect import parse_payload
-from claude_mem.worker.worker import Worker
+from claude_mem.worker.loop import Worker
 
 ANNOUNCED = ("startup", "clear")
 SESSIONS_NAMED = 8

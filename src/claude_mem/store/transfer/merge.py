@@ -37,7 +37,7 @@ _NOTES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeReport:
     outcome: Outcome
     reason: str = ""
 
@@ -54,7 +54,7 @@ def begin(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-def merge_rows(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Merged]:
+def merge_rows(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[MergeReport]:
     """One by one, each wholly or not at all."""
     missing_migrations(connection)  # a newer worker may have taken over since the last call
     return [_in_savepoint(connection, row) for row in rows]
@@ -75,13 +75,13 @@ def end(connection: sqlite3.Connection) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def _in_savepoint(connection: sqlite3.Connection, row: Row) -> Merged:
+def _in_savepoint(connection: sqlite3.Connection, row: Row) -> MergeReport:
     connection.execute("SAVEPOINT one_row")
     try:
-        merged = Merged(_merge(connection, BY_NAME[row.table], dict(row.values)))
+        merged = MergeReport(_merge(connection, BY_NAME[row.table], dict(row.values)))
     except (BadInput, sqlite3.IntegrityError, sqlite3.DataError) as error:
         connection.execute("ROLLBACK TO one_row")
-        merged = Merged("refused", str(error))
+        merged = MergeReport("refused", str(error))
     connection.execute("RELEASE one_row")
     return merged
 

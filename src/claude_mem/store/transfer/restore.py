@@ -30,7 +30,7 @@ class Refusal:
 
 
 @dataclass(slots=True)
-class Restored:
+class RestoreReport:
     """What became of a file: rows by table, and what was refused and why."""
 
     added: Counter[str] = field(default_factory=Counter)
@@ -57,7 +57,7 @@ def is_export(path: Path) -> bool:
         return False
 
 
-def restore(store: Store, path: Path, redactor: Redactor) -> Restored:
+def restore(store: Store, path: Path, redactor: Redactor) -> RestoreReport:
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -84,8 +84,8 @@ def _check_header(path: Path, file: BinaryIO) -> None:
         raise BadInput(f"{path} was written by a newer claude-mem: upgrade this installation")
 
 
-def _restore(store: Store, file: BinaryIO, reader: RowReader) -> Restored:
-    report = Restored()
+def _restore(store: Store, file: BinaryIO, reader: RowReader) -> RestoreReport:
+    report = RestoreReport()
     store.begin_merge().result()
     for batch in _batches(file, reader, report):
         for row, merged in zip(batch, store.merge_rows(batch).result(), strict=True):
@@ -104,7 +104,7 @@ def _restore(store: Store, file: BinaryIO, reader: RowReader) -> Restored:
     return report
 
 
-def _batches(file: BinaryIO, reader: RowReader, report: Restored) -> Iterator[list[Row]]:
+def _batches(file: BinaryIO, reader: RowReader, report: RestoreReport) -> Iterator[list[Row]]:
     batch: list[Row] = []
     size = seen = 0
     for number, line in _lines(file):

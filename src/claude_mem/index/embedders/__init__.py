@@ -1,0 +1,1 @@
+"""Embedders: text to vectors, from the shipped model, a transformer or an endpoint."""

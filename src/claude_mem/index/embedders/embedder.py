@@ -1,0 +1,73 @@
+"""The seam to whatever turns a text into numbers that are near each other where meanings are.
+
+Nothing here brings a library: `load` does, when it is called. `identify` tells without loading
+whose vectors are wanted.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from claude_mem.config import Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float32]
+
+SHIPPED = Path(__file__).parent / "model"
+
+
+class Embedder(Protocol):
+    """Whoever has the same id makes the same vectors of the same texts."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    def encode(self, texts: Sequence[str]) -> "Matrix":
+        """A row for each text, of length 1; of zeros where a text says nothing to it."""
+        ...
+
+
+def identify(settings: Settings) -> str | None:
+    """The id that the embedder of these settings will have; None where none is wanted."""
+    kind, model = settings.text("CLAUDE_MEM_EMBEDDER"), settings.text("CLAUDE_MEM_EMBEDDER_MODEL")
+    if kind == "none":
+        return None
+    if kind == "static":
+        about = json.loads((SHIPPED / "model.json").read_text("utf-8"))
+        return f"{about['name']}-{about['sha256'][:12]}"
+    if kind == "endpoint":
+        return f"endpoint:{settings.text('CLAUDE_MEM_EMBEDDER_URL')}:{model}"
+    if kind == "onnx":
+        weights = Path(model) / "model.onnx"
+        return f"onnx:{model}:{weights.stat().st_size if weights.exists() else 0}"
+    return f"fastembed:{model}"
+
+
+def load(settings: Settings) -> Embedder:
+    """Raises EmbedderError, with what to do about it."""
+    kind, model = settings.text("CLAUDE_MEM_EMBEDDER"), settings.text("CLAUDE_MEM_EMBEDDER_MODEL")
+    identity = identify(settings)
+    assert identity is not None
+    if kind == "static":
+        from claude_mem.index.embedders.static_model import StaticModel
+
+        return StaticModel.load(SHIPPED)
+    if kind == "endpoint":
+        from claude_mem.index.embedders.endpoint import Endpoint
+
+        key = settings.text("CLAUDE_MEM_EMBEDDER_KEY_FILE")
+        return Endpoint.open(
+            identity, settings.text("CLAUDE_MEM_EMBEDDER_URL"), model, Path(key) if key else None
+        )
+    from claude_mem.index.embedders import transformer
+
+    if kind == "onnx":
+        return transformer.OnnxModel.open(identity, Path(model))
+    return transformer.FastembedModel.open(identity, model)

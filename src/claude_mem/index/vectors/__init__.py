@@ -1,0 +1,1 @@
+"""Vector search: storage, the cache in memory, calibration and duplicates."""

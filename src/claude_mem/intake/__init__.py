@@ -1,0 +1,1 @@
+"""Intake: what agents send, over the spool, HTTP or their transcripts, read into events."""

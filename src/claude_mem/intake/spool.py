@@ -1,0 +1,97 @@
+"""The spool from the worker's side: records in order of arrival, read whole, removed last."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from claude_mem.config import Layout, write_private
+from claude_mem.hook.scanner import strip_private
+from claude_mem.hook.spool import FORMAT, MAGIC, SUFFIX
+from claude_mem.intake.dialects import Arrival
+from claude_mem.privacy import Redactor
+
+_SUFFIX = SUFFIX.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolRecord:
+    arrival: Arrival
+    version: str
+    payload: bytes
+
+
+class BadRecordError(ValueError):
+    """Not a record that this version can read; the reason is for the log."""
+
+
+def waiting(layout: Layout) -> list[Path]:
+    """The records there are, the earliest first."""
+    try:
+        with os.scandir(layout.spool) as entries:
+            names = [entry.name for entry in entries if entry.name.endswith(_SUFFIX)]
+    except FileNotFoundError:
+        return []
+    return [layout.spool / name for name in sorted(names)]
+
+
+def arrival_ms(path: Path) -> int:
+    """When a record came, by its name; by its file where somebody else named it."""
+    digits = path.name.split("-", 1)[0]
+    if digits.isascii() and digits.isdecimal() and len(digits) == 20:
+        return int(digits) // 1_000_000
+    return int(path.stat().st_mtime * 1000)
+
+
+def parse(data: bytes) -> SpoolRecord:
+    head, separator, payload = data.partition(b"\n")
+    if not separator or not head.startswith(MAGIC + b"\t") or head.count(b"\t") != 6:
+        raise BadRecordError("it has no spool header")
+    # Texts for the database: bytes that are no UTF-8 (a directory may be named so) are replaced.
+    _, spool_format, version, dialect, kind, arrived, directory = (
+        field.decode("utf-8", "replace") for field in head.split(b"\t")
+    )
+    if spool_format != FORMAT.decode():
+        raise BadRecordError(f"its spool format is {spool_format}, not {FORMAT.decode()}")
+    try:
+        arrived_ns = int(arrived)
+    except ValueError:
+        raise BadRecordError("its arrival time is not a number") from None
+    arrival = Arrival(
+        kind=kind,
+        arrived_ms=arrived_ns // 1_000_000,
+        project_dir=_unescape(directory),
+        dialect=dialect or "claude",
+    )
+    # The hook has stripped it already; whatever wrote this file, nothing private goes on.
+    return SpoolRecord(arrival, version, strip_private(payload))
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    result: list[str] = []
+    characters = iter(text)
+    for character in characters:
+        if character == "\\":
+            character = next(characters, "")
+            character = {"n": "\n", "t": "\t"}.get(character, character)
+        result.append(character)
+    return "".join(result)
+
+
+def reject(layout: Layout, path: Path, redactor: Redactor) -> None:
+    """Keeps what might be a real payload, without its private and secret parts."""
+    text = strip_private(path.read_bytes()).decode("utf-8", "replace")
+    layout.rejected.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(layout.rejected / path.name, redactor.redact(text).encode("utf-8", "replace"))
+    path.unlink(missing_ok=True)
+
+
+def rejected(layout: Layout) -> list[Path]:
+    return sorted(layout.rejected.glob("*" + _SUFFIX))
+
+
+def abandoned(layout: Layout, before_epoch: float) -> list[Path]:
+    """Half-written records of hooks that died before they printed their line."""
+    hidden = [path for path in layout.spool.glob(".*") if path.is_file()]
+    return [path for path in hidden if path.stat().st_mtime < before_epoch]

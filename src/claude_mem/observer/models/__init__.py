@@ -1,0 +1,1 @@
+"""Observers with a model: prompts, replies, and one module per provider."""

@@ -1,0 +1,1 @@
+"""The database of the TypeScript claude-mem, read from a copy and merged session by session."""

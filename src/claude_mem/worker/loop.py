@@ -1,0 +1,243 @@
+"""The worker: wakes, drains the spool, has turns distilled, renders contexts, keeps house."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+from claude_mem import __version__
+from claude_mem.config import Settings
+from claude_mem.hook import trouble
+from claude_mem.index.text import full_text
+from claude_mem.index.vectors.semantic import open_semantic_index
+from claude_mem.intake.dialects import Reader
+from claude_mem.intake.intake import Drained, Intake
+from claude_mem.intake.projects import Projects
+from claude_mem.intake.statements import Statements
+from claude_mem.observer import LocalObserver
+from claude_mem.observer.models.claude import sweep
+from claude_mem.observer.models.provider import Provider, choose, client_config_dir
+from claude_mem.privacy import Redactor
+from claude_mem.recall.context import build_context
+from claude_mem.store import Store
+from claude_mem.store.clock import Clock, now_ms
+from claude_mem.store.database import is_damage
+from claude_mem.store.turns import SESSION_START, Recorded
+from claude_mem.types import Distillate, Event, Json, Turn
+from claude_mem.versions import version_key
+from claude_mem.worker.activity import Activity
+from claude_mem.worker.contexts import (
+    clear_contexts_of_another_budget,
+    render_contexts,
+    rendered_context,
+)
+from claude_mem.worker.embedding import Embedding
+from claude_mem.worker.feed import Feed
+from claude_mem.worker.housekeeping import Housekeeping
+from claude_mem.worker.jobs import JobRunner
+from claude_mem.worker.observer_status import describe, policy_of
+from claude_mem.worker.refiner import Refiner
+
+log = logging.getLogger("claude_mem.worker")
+
+SAFETY_SCAN_SECONDS = 60.0
+GIVEN_CONTEXT = ("startup", "clear", "compact")
+
+
+class Worker:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock = now_ms,
+        *,
+        transcripts: Path | None = None,
+    ) -> None:
+        self.settings, self.store, self.clock = settings, store, clock
+        self.transcripts = transcripts  # where the client keeps its own
+        full_text.keep(store)
+        self.meaning = open_semantic_index(settings, clock)
+        self.embedding = Embedding(settings.layout, store, self.meaning, clock)
+        self.feed = Feed()
+        self.activity = Activity(settings.layout)
+        self.projects = Projects(Path(home) if (home := os.environ.get("HOME")) else None)
+        self.reader = Reader(
+            redactor=Redactor(settings.names("CLAUDE_MEM_REDACT_ALLOW")),
+            projects=self.projects,
+            field_bytes=settings.number("CLAUDE_MEM_RAW_FIELD_BYTES"),
+            skip_tools=frozenset(settings.names("CLAUDE_MEM_SKIP_TOOLS")),
+        )
+        self.intake = Intake(settings.layout, store, self.reader, self._heard, self._given)
+        local = LocalObserver()
+        self.jobs = JobRunner(
+            settings.layout,
+            store,
+            local,
+            local,
+            complete=Statements(store, self.reader).complete,
+            stored=self._remembered,
+            refines=lambda: self.refiner.observer is not None,
+        )
+        self.refiner = Refiner(
+            settings.layout,
+            store,
+            clock,
+            stored=self._remembered,
+            woken=self.wake,
+            redact=self.reader.redactor.redact,
+            sweep=partial(sweep, settings.layout.observer, client_config_dir(os.environ)),
+        )
+        self.choice = Provider("local", "the worker is starting")
+        self.housekeeping = Housekeeping(settings, store)
+        self._changed: set[str] = set()
+        self._wake = asyncio.Event()
+
+    @property
+    def budget(self) -> int:
+        return self.settings.number("CLAUDE_MEM_CONTEXT_TOKENS")
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def use_observer(self, settings: Settings) -> None:
+        """Takes the one that the settings want now; what runs is put back for it."""
+        self.settings = settings
+        self.choice = await asyncio.to_thread(choose, settings, os.environ)
+        log.info("observer: %s (%s)", self.choice.used, self.choice.why)
+        await self.refiner.use(self.choice.observer, policy_of(settings))
+        self.wake()
+
+    def observing(self) -> dict[str, Json]:
+        return describe(self.settings, os.environ, self.store, self.clock(), self.choice)
+
+    async def run(self, outdated: Callable[[], bool]) -> None:
+        """Until cancelled or outdated."""
+        try:
+            await self._run(outdated)
+        finally:
+            self.embedding.stop()
+
+    async def _run(self, outdated: Callable[[], bool]) -> None:
+        """Sleeps until something comes, or something is due."""
+        await asyncio.wrap_future(self.store.free_all_leases())
+        await self.use_observer(self.settings)
+        kept_house = 0
+        self.activity.rest(self.clock())  # what a worker that was killed left may be long over
+        if clear_contexts_of_another_budget(self.settings.layout, self.budget):
+            self._changed |= {str(project["key"]) for project in self.store.projects()}
+        while True:
+            self._wake.clear()
+            try:
+                await self.catch_up()
+                await self.refiner.start_due()
+                await self.refiner.clean_up()
+                await self._index_rest()
+                self.embedding.start_if_due()
+                if self.clock() - kept_house >= SAFETY_SCAN_SECONDS * 1000:
+                    kept_house = self.clock()
+                    self.embedding.release_if_idle()
+                    if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
+                        await self.catch_up()
+                    if self.activity.is_processing and not self.store.has_open_turn():
+                        self.activity.rest(self.clock())
+                pause = self._pause()
+                if version_key(self.intake.newest_hook) > version_key(__version__) and outdated():
+                    log.info("a newer version is installed: making room for it")
+                    return
+            except (sqlite3.Error, OSError) as error:
+                if is_damage(error):
+                    raise  # the next start checks the file and restores it
+                log.exception("will try again")
+                trouble.report(os.fsencode(self.settings.layout.root), f"worker: {error}")
+                pause = 5.0
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), pause)
+
+    async def catch_up(self, project_id: int | None = None) -> Drained:
+        """Drains the spool and distils what is due, of one project or of all."""
+        drained = await asyncio.to_thread(self.intake.drain)
+        await self.jobs.run_due(project_id)
+        await self._render()
+        return drained
+
+    async def _index_rest(self) -> None:
+        """What was there before the index was, a piece at a time: hooks write in between."""
+        left = self.store.read(full_text.waiting)
+        while left:
+            before = left
+            left = await asyncio.wrap_future(self.store.write(full_text.refresh))
+            if left >= before:
+                return  # the log says why
+
+    async def context_for(self, project_id: int, without_session: str | None = None) -> str:
+        return await asyncio.to_thread(
+            build_context, self.store, project_id, self.budget, without_session
+        )
+
+    def _pause(self) -> float:
+        moments = (self.store.next_due(), self.refiner.next_due())
+        due = min((moment for moment in moments if moment is not None), default=None)
+        if due is None:
+            return SAFETY_SCAN_SECONDS
+        return min(SAFETY_SCAN_SECONDS, max(0.01, (due - self.clock()) / 1000))
+
+    async def render_contexts(self, keys: Iterable[str]) -> None:
+        """Of these projects, now."""
+        self._changed |= set(keys)
+        await self._render()
+
+    async def _render(self) -> None:
+        changed, self._changed = self._changed, set()
+        for key in changed:
+            project_id = self.store.project_by_key(key)
+            if project_id is not None:
+                await asyncio.to_thread(
+                    render_contexts, self.settings.layout, self.store, project_id, self.budget
+                )
+
+    def _heard(self, recorded: list[tuple[Event, Recorded]]) -> None:
+        if self.activity.note(recorded):
+            self.feed.tell(self.processing())
+        for event, outcome in recorded:
+            if outcome.outcome == "stored":
+                self.feed.tell({
+                    "type": "event",
+                    "event": event.kind,
+                    "session_db_id": outcome.session_db_id,
+                    "project": event.project.name,
+                    "prompt_number": outcome.prompt_number,
+                    "tool_name": event.tool_name,
+                })  # fmt: skip
+
+    def _given(self, event: Event) -> str | None:
+        """The rendered context, which a hook without an answer gives: so does a resume then."""
+        if event.kind == SESSION_START and event.detail.get("source") in GIVEN_CONTEXT:
+            return rendered_context(self.settings.layout, event.project_dir)
+        return None
+
+    def _remembered(self, turn: Turn, made: Distillate) -> None:
+        self._changed.add(turn.project.key)
+        self.feed.tell({
+            "type": "memory",
+            "session_db_id": turn.session_db_id,
+            "project": turn.project.name,
+            "prompt_number": turn.prompt_number,
+            "observations": len(made.observations),
+        })  # fmt: skip
+
+    def processing(self) -> dict[str, Json]:
+        waiting = self.store.queue_state()
+        return {
+            "type": "processing",
+            "isProcessing": self.activity.is_processing,
+            "queueDepth": waiting["pending"] + waiting["processing"],
+        }
+
+
+def as_json_line(value: dict[str, Json]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
