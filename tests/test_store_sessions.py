@@ -444,7 +444,7 @@ def harbors(story: Story) -> Story:
 
 def test_a_name_that_one_project_has_finds_it(harbors: Story) -> None:
     found = harbors.store.find_project("pier")
-    assert harbors.store.project_name(found) == "pier"
+    assert harbors.store.project(found).name == "pier"
     assert found == harbors.store.find_project("/c/pier")
 
 
@@ -462,7 +462,7 @@ def test_a_key_settles_what_a_name_leaves_open(harbors: Story) -> None:
 def test_a_key_wins_over_a_name(harbors: Story) -> None:
     event = harbors.event(prompt(session_id="y"))
     harbors.store.record([replace(event, project=Project(key="pier", name="a key"))]).result()
-    assert harbors.store.project_name(harbors.store.find_project("pier")) == "a key"
+    assert harbors.store.project(harbors.store.find_project("pier")).name == "a key"
 
 
 def test_a_project_that_is_not_there_is_not_found(harbors: Story) -> None:

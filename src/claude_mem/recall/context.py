@@ -44,7 +44,7 @@ def build_context(
     observations = store.recent_titles(project_id, OBSERVATIONS, without_session)
     if budget <= 0 or not (summaries or observations):
         return ""
-    page = _Page([_INTRODUCTION.format(name=_flat(store.project_name(project_id)))], budget)
+    page = _Page([_INTRODUCTION.format(name=_flat(store.project(project_id).name))], budget)
     sessions = store.recent_sessions(project_id, SESSIONS, without_session)
     page.add_section("", _last_session(store, summaries, observations, budget))
     page.add_section("Still open", _still_open(summaries, observations))

@@ -17,6 +17,7 @@ from claude_mem.recall.ranking import WEIGHTS, Scores, Weights, rank
 from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
+from claude_mem.store.projects import project_names
 from claude_mem.types import Json
 
 log = logging.getLogger("claude_mem.search")
@@ -181,7 +182,7 @@ def with_occasions(
 def as_rows(
     connection: sqlite3.Connection, found: list[Match], scores: Scores | None = None
 ) -> list[Row]:
-    names = dict(connection.execute("SELECT id, name FROM projects").fetchall())
+    names = project_names(connection)
     return [
         Row(
             kind=match.kind,

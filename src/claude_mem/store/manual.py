@@ -13,7 +13,8 @@ from dataclasses import astuple, dataclass
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import BY_HAND
 from claude_mem.store.memories import observation_values
-from claude_mem.store.sessions import ensure_project, register_memory_session, remember_directory
+from claude_mem.store.projects import ensure_project, remember_directory
+from claude_mem.store.sessions import register_memory_session
 from claude_mem.types import Observation, Project
 
 

@@ -8,7 +8,16 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from claude_mem.errors import NotFound, StoreError
-from claude_mem.store import forgetting, imports, pages, queue, refinements, sessions, spending
+from claude_mem.store import (
+    forgetting,
+    imports,
+    pages,
+    projects,
+    queue,
+    refinements,
+    sessions,
+    spending,
+)
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.pages import Page, Record
 from claude_mem.store.transfer.export import Write, export
@@ -146,29 +155,13 @@ class StoreReader:
         return self._read(lambda c: pages.memories_of_session(c, session_db_id))
 
     def find_project(self, name: str) -> int:
-        return self._read(lambda c: sessions.find_project(c, name))
+        return self._read(lambda c: projects.find_project(c, name))
 
     def project_by_key(self, key: str) -> int | None:
-        row = self._read(
-            lambda c: c.execute("SELECT id FROM projects WHERE key = ?", (key,)).fetchone()
-        )
-        return row[0] if row else None
-
-    def project_name(self, project_id: int) -> str:
-        row = self._read(
-            lambda c: c.execute("SELECT name FROM projects WHERE id = ?", (project_id,)).fetchone()
-        )
-        return str(row[0])
+        return self._read(lambda c: projects.project_by_key(c, key))
 
     def project(self, project_id: int) -> Project:
-        row = self._read(
-            lambda c: c.execute(
-                "SELECT key, name FROM projects WHERE id = ?", (project_id,)
-            ).fetchone()
-        )
-        if row is None:
-            raise NotFound(f"there is no project {project_id}")
-        return Project(row["key"], row["name"])
+        return self._read(lambda c: projects.get_project(c, project_id))
 
     def preview_forgetting(self, chosen: forgetting.Chosen) -> forgetting.Preview:
         return self._read(lambda c: forgetting.preview(c, chosen))
@@ -178,14 +171,7 @@ class StoreReader:
         return self._read(forgetting.all_forgotten)
 
     def recent_directories(self, project_id: int, limit: int = 20) -> list[str]:
-        rows = self._read(
-            lambda c: c.execute(
-                "SELECT directory FROM project_dirs WHERE project_id = ?"
-                " ORDER BY seen_at_epoch DESC LIMIT ?",
-                (project_id, limit),
-            ).fetchall()
-        )
-        return [row[0] for row in rows]
+        return self._read(lambda c: projects.recent_directories(c, project_id, limit))
 
     def projects(self) -> list[Record]:
         return self._read(pages.list_projects)

@@ -1,39 +1,15 @@
-"""Projects and sessions: identity, status, and the id under which a session's memory is kept."""
+"""Sessions: identity, status, and the id that a session's memories reference."""
 
 import sqlite3
 import uuid
 
-from claude_mem.errors import AmbiguousProject, NotFound
+from claude_mem.errors import NotFound
 from claude_mem.store.clock import iso
-from claude_mem.types import Event, Project, SessionStatus
+from claude_mem.store.projects import ensure_project, remember_directory, touch_directory
+from claude_mem.types import Event, SessionStatus
 
 # Only these say that someone works in the session again; a straggler of a finished one does not.
 REVIVING = ("UserPromptSubmit", "SessionStart")
-
-
-def ensure_project(connection: sqlite3.Connection, project: Project) -> int:
-    row = connection.execute("SELECT id FROM projects WHERE key = ?", (project.key,)).fetchone()
-    if row:
-        return int(row[0])
-    cursor = connection.execute(
-        "INSERT INTO projects (key, name) VALUES (?, ?)", (project.key, project.name)
-    )
-    return int(cursor.lastrowid or 0)
-
-
-def find_project(connection: sqlite3.Connection, name: str) -> int:
-    """By key, or by a name that only one project has."""
-    row = connection.execute("SELECT id FROM projects WHERE key = ?", (name,)).fetchone()
-    if row:
-        return int(row[0])
-    rows = connection.execute(
-        "SELECT id, key FROM projects WHERE name = ? ORDER BY key", (name,)
-    ).fetchall()
-    if not rows:
-        raise NotFound(f"there is no project {name!r}: `claude-mem stats` lists them")
-    if len(rows) > 1:
-        raise AmbiguousProject(name, [key for _, key in rows])
-    return int(rows[0][0])
 
 
 def ensure_session(connection: sqlite3.Connection, event: Event) -> sqlite3.Row:
@@ -70,26 +46,12 @@ def find_session(connection: sqlite3.Connection, content_session_id: str) -> sql
     return row
 
 
-def remember_directory(
-    connection: sqlite3.Connection, directory: str, project_id: int, ms: int
-) -> None:
-    connection.execute(
-        "INSERT INTO project_dirs (directory, project_id, seen_at_epoch) VALUES (?, ?, ?)"
-        " ON CONFLICT (directory) DO UPDATE SET project_id = excluded.project_id,"
-        " seen_at_epoch = max(seen_at_epoch, excluded.seen_at_epoch)",
-        (directory, project_id, ms),
-    )
-
-
 def revive(connection: sqlite3.Connection, row: sqlite3.Row, event: Event) -> None:
     """Someone works in it again: a session that had ended is active, and what was held goes on."""
     if event.kind not in REVIVING or event.arrived_ms <= (row["completed_at_epoch"] or 0):
         return
     if event.kind == "SessionStart":
-        connection.execute(
-            "UPDATE project_dirs SET seen_at_epoch = ? WHERE directory = ?",
-            (event.arrived_ms, row["project_dir"]),
-        )
+        touch_directory(connection, row["project_dir"], event.arrived_ms)
     if row["status"] == "active":
         return
     connection.execute(

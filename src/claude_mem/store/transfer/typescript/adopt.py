@@ -13,7 +13,8 @@ from typing import Literal
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import is_forgotten_session
 from claude_mem.store.memories import observation_values, summary_values
-from claude_mem.store.sessions import ensure_project, register_memory_session
+from claude_mem.store.projects import ensure_project
+from claude_mem.store.sessions import register_memory_session
 from claude_mem.store.transfer.typescript.sessions import OldSession, OldTurn
 from claude_mem.types import Project
 
