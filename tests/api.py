@@ -1,7 +1,6 @@
 """The HTTP application in process: a real store in a directory of its own, and a clock to turn."""
 
 import asyncio
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from claude_mem.store import Store
 from claude_mem.types import Json
 from claude_mem.worker.loop import Worker
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
+from tests.rows import CommittedRows
 
 SESSION_START = "/hook/session-start"
 
@@ -32,7 +32,7 @@ class Clock:
 
 
 @dataclass
-class Api:
+class Api(CommittedRows):
     """A client without a network; `worker` does nothing but what a request or a test asks of it."""
 
     worker: Worker
@@ -92,15 +92,6 @@ class Api:
         head = record_header(self.clock.ms, project_dir)
         spool.put(bytes(self.layout.root), head, as_bytes(payload))
         return self.send(SESSION_START, head + as_bytes(payload))
-
-    def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        """From a connection of its own: it sees only what was committed."""
-        with closing(sqlite3.connect(self.layout.database)) as connection:
-            connection.row_factory = sqlite3.Row
-            return [dict(row) for row in connection.execute(query, values)]
-
-    def count(self, table: str) -> int:
-        return int(self.rows(f"SELECT count(*) AS n FROM {table}")[0]["n"])
 
     def bytes_on_disk(self) -> bytes:
         files = (path for path in self.layout.root.rglob("*") if path.is_file())

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from claude_mem.server import client
 from claude_mem.worker.lock import is_held
 from tests.fake_api import FakeApi, running_api
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
+from tests.rows import CommittedRows
 from tests.story import Story
 
 pytest_plugins = ["tests.network_run"]  # no process of a test run may go beyond this machine
@@ -44,7 +45,7 @@ def wait_until(happened: Callable[[], Any], what: str = "it") -> Any:
 
 
 @dataclass
-class Home:
+class Home(CommittedRows):
     """A data directory with its launcher, and what a test does with it from outside."""
 
     path: Path
@@ -112,13 +113,6 @@ class Home:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.01)
-
-    def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        if not self.layout.database.exists():
-            return []
-        with closing(sqlite3.connect(self.layout.database, timeout=10)) as connection:
-            connection.row_factory = sqlite3.Row
-            return [dict(row) for row in connection.execute(query, values)]
 
     def settled(self) -> bool:
         """Nothing waits in the spool or in the queue."""

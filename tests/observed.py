@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from claude_mem.config import load_settings
+from claude_mem.config import Layout, load_settings
 from claude_mem.observer import LocalObserver
 from claude_mem.observer.models.apis import AnthropicModel, OpenAIModel
 from claude_mem.observer.models.claude import ClaudeModel, ClaudeOptions, sweep
@@ -22,6 +22,7 @@ from tests.conftest import Home
 from tests.fake_api import Body, FakeApi, Reply, mentions
 from tests.payloads import Payload
 from tests.real_client import bundled_client
+from tests.rows import CommittedRows
 from tests.story import DAY, Story
 
 T = TypeVar("T")
@@ -90,7 +91,7 @@ def policy(**changes: Any) -> Policy:
     return Policy(**{**values, **changes})
 
 
-class Observed:
+class Observed(CommittedRows):
     """A story whose drafts a model revises."""
 
     def __init__(self, story: Story, api: FakeApi, kind: str) -> None:
@@ -100,8 +101,12 @@ class Observed:
         self.stored: list[str] = []
 
     @property
+    def layout(self) -> Layout:
+        return self.story.layout
+
+    @property
     def directory(self) -> Path:
-        return self.story.layout.root
+        return self.layout.root
 
     def model(self) -> Model:
         return make_model(self.kind, self.api, self.directory, **self.options)
@@ -143,9 +148,6 @@ class Observed:
                 await refiner.close()
 
         return asyncio.run(run())
-
-    def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        return self.story.rows(query, *values)
 
     def waiting(self) -> list[dict[str, Any]]:
         return self.rows("SELECT * FROM refinements WHERE status IN ('pending', 'processing')")

@@ -2,12 +2,11 @@
 
 import asyncio
 import os
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
@@ -22,19 +21,24 @@ from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
 from claude_mem.worker.jobs import JobRunner
 from tests.payloads import PROJECT_DIR, SESSION, Payload
+from tests.rows import CommittedRows
 
 START = 1_760_000_000_000
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
 
-class Story:
+class Story(CommittedRows):
     def __init__(self, directory: Path) -> None:
         self.now = START
-        self.layout = Layout(directory / "data")
+        self._layout = Layout(directory / "data")
         self.layout.create()
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
         full_text.keep(self.store)
         self.reader = Reader(Redactor(), Projects(home=None), 8192, frozenset())
+
+    @property
+    def layout(self) -> Layout:
+        return self._layout
 
     def __enter__(self) -> Self:
         return self
@@ -79,15 +83,6 @@ class Story:
 
     def session_db_id(self, content_session_id: str = SESSION) -> int:
         return int(str(self.session(content_session_id)["id"]))
-
-    def rows(self, query: str, *values: object) -> list[dict[str, Any]]:
-        """What another connection sees."""
-        with closing(sqlite3.connect(self.layout.database)) as connection:
-            connection.row_factory = sqlite3.Row
-            return [dict(row) for row in connection.execute(query, values)]
-
-    def column(self, query: str, *values: object) -> list[Any]:
-        return [next(iter(row.values())) for row in self.rows(query, *values)]
 
     def queue(self) -> dict[str, int]:
         """The states that messages are in now."""

@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,10 +16,6 @@ def keeper(story: Story, tmp_path: Path) -> Housekeeping:
     settings = load_settings({"CLAUDE_MEM_DATA_DIR": str(tmp_path / "kept")})
     settings.layout.create()
     return Housekeeping(settings, story.store)
-
-
-def rows(story: Story, query: str) -> list[Any]:
-    return story.column(query)
 
 
 def test_a_turn_without_an_event_for_long_is_closed_and_queued(
@@ -50,10 +45,10 @@ def test_raw_events_are_kept_for_thirty_days(story: Story, keeper: Housekeeping)
     story.tell(prompt(), tool(), stop())
     story.distil()
     keeper.tick(story.now + 29 * DAY)
-    assert rows(story, "SELECT tool_input FROM tool_events WHERE event = 'PostToolUse'") != [None]
+    assert story.column("SELECT tool_input FROM tool_events WHERE event = 'PostToolUse'") != [None]
     keeper.tick(story.now + 31 * DAY)
-    assert rows(story, "SELECT tool_input FROM tool_events WHERE event = 'PostToolUse'") == [None]
-    assert len(rows(story, "SELECT id FROM session_summaries")) == 1
+    assert story.column("SELECT tool_input FROM tool_events WHERE event = 'PostToolUse'") == [None]
+    assert len(story.column("SELECT id FROM session_summaries")) == 1
 
 
 def test_a_backup_is_made_once_a_day_and_never_of_nothing(
