@@ -176,6 +176,12 @@ def test_an_endpoint_without_an_address_is_asked_nothing(tmp_path: Path) -> None
         embedder.load(wanting(tmp_path, "endpoint", _MODEL="m", _URL="file:///etc/passwd"))
 
 
+def test_an_endpoint_on_another_machine_must_use_https(tmp_path: Path) -> None:
+    url = "http://192.168.1.5:11434/api/embed"
+    with pytest.raises(EmbedderError, match=r"CLAUDE_MEM_EMBEDDER_URL=.* use https"):
+        embedder.load(wanting(tmp_path, "endpoint", _MODEL="m", _URL=url))
+
+
 def test_an_endpoint_is_told_the_model_and_the_key_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("open sesame\n")
     with embedding_server() as server:

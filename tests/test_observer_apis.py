@@ -25,7 +25,6 @@ from claude_mem.observer.models.failures import (
     failure_of,
     retry_after,
 )
-from claude_mem.observer.models.http import check_url
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import Ask
 from tests.fake_api import FakeApi
@@ -156,28 +155,6 @@ def test_who_must_wait_for_hours_has_spent_a_quota() -> None:
     assert type(failure_of(429, "slow", {"retry-after": "60"})) is RateLimited
 
 
-@pytest.mark.parametrize(
-    ("url", "usable"),
-    [
-        ("https://openrouter.ai/api/v1", True),
-        ("http://127.0.0.1:11434/v1", True),
-        ("http://localhost:1234/v1", True),
-        ("http://[::1]:1234/v1", True),
-        ("http://models.example/v1", False),
-        ("https://name:word@models.example/v1", False),
-        ("ftp://models.example", False),
-        ("file:///etc/passwd", False),
-        ("models.example", False),
-        ("https://", False),
-        ("https://[::1", False),
-        ("https://models.example:99999/", False),
-        ("", False),
-    ],
-)
-def test_an_address_must_keep_a_key_safe(url: str, usable: bool) -> None:
-    assert (check_url(url) == "") is usable
-
-
 @contextmanager
 def raw_server(answer: bytes) -> Iterator[str]:
     """Says these bytes to whoever connects, and closes."""
@@ -196,37 +173,33 @@ def raw_server(answer: bytes) -> Iterator[str]:
         thread.join()
 
 
-ODD = {
-    "nothing": b"",
-    "not HTTP": b"hello\r\n\r\n",
-    "headers only": b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n",
+UNUSABLE = {
+    "no response": b"",
     "cut off": b'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"a":',
-    "cut chunks": b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{}",
     "not JSON": b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello",
     "a list": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n[]",
-    "deep JSON": b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000,
-    "an endless header": b"HTTP/1.1 200 OK\r\nx: " + b"y" * 200_000,
 }
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_an_answer_that_is_none_is_a_passing_failure(name: str) -> None:
-    with raw_server(ODD[name]) as url, pytest.raises(Transient):
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_an_unusable_response_is_tried_again(name: str) -> None:
+    with raw_server(UNUSABLE[name]) as url, pytest.raises(Transient):
         ask(anthropic(url))
 
 
-def test_nobody_at_the_address_is_a_passing_failure() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(Transient, match="ConnectionRefusedError"):
-        ask(anthropic(f"http://127.0.0.1:{port}"))
-
-
-def test_no_redirect_is_followed_with_a_key(api: FakeApi) -> None:
+def test_a_redirect_is_refused(api: FakeApi) -> None:
     there = f"HTTP/1.1 307 Go\r\nlocation: {api.url}/v1/messages\r\ncontent-length: 0\r\n\r\n"
     with raw_server(there.encode()) as url, pytest.raises(Refused):
         ask(anthropic(url))
     assert api.requests == []
+
+
+def test_an_address_that_does_not_answer_in_time_is_tried_again() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        pytest.raises(Transient, match="no response within"),
+    ):
+        ask(anthropic(f"http://127.0.0.1:{server.getsockname()[1]}", seconds=0.2))
 
 
 def test_a_key_that_a_server_repeats_is_taken_out() -> None:
@@ -283,33 +256,3 @@ def test_the_words_of_a_refusal_are_kept_with_it() -> None:
     with raw_server(head + body) as url, pytest.raises(UnusableReply) as caught:
         ask(anthropic(url))
     assert caught.value.reply == "I would not."
-
-
-def test_a_cancelled_call_closes_its_connection() -> None:
-    gone = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"http://127.0.0.1:{server.getsockname()[1]}"
-        asked = threading.Event()
-
-        def serve() -> None:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(65536)
-                asked.set()
-                while connection.recv(65536):
-                    pass
-                gone.set()
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-
-        async def cancel() -> None:
-            call = asyncio.create_task(anthropic(url).ask(ASK, 1, None))
-            await asyncio.to_thread(asked.wait, 30)
-            call.cancel()
-            await asyncio.wait([call])
-            assert call.cancelled()
-
-        asyncio.run(cancel())
-        assert gone.wait(30)
-        thread.join()

@@ -7,6 +7,8 @@ ClaudeMemError
 │   ├── NewerDatabase     made by a newer claude-mem: never downgraded
 │   └── DamagedDatabase   not readable as a database
 ├── EmbedderError         a model for meaning that cannot be loaded or does not answer
+├── RequestFailed         a request to a configured server without a usable response
+│   └── InvalidCertificate
 ├── BadInput              a payload or request that makes no sense; carries the field
 ├── NotFound              an id that is not there
 ├── AmbiguousProject      a project name that means several; carries the choices
@@ -41,6 +43,14 @@ class DamagedDatabase(StoreError):
 
 
 class EmbedderError(ClaudeMemError):
+    pass
+
+
+class RequestFailed(ClaudeMemError):
+    pass
+
+
+class InvalidCertificate(RequestFailed):
     pass
 
 

@@ -4,31 +4,21 @@ It is contacted only when the settings name it. What is sent is what memories an
 and the key, where there is one; never to another host than the one named.
 """
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from claude_mem.errors import EmbedderError
+from claude_mem.errors import EmbedderError, RequestFailed
+from claude_mem.http_client import post_json_blocking, url_problem
 from claude_mem.index.vectors.blocks import Floats, of_length_one
+from claude_mem.types import Json
 
 SECONDS = 20.0
 AT_ONCE = 64
 LONGEST_TEXT = 8_000
-LARGEST_ANSWER = 64 * 1024 * 1024
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Another host would be sent the texts, and the key."""
-
-    def redirect_request(self, *_: Any) -> None:
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +32,12 @@ class Endpoint:
     @classmethod
     def open(cls, identity: str, url: str, model: str, key_file: Path | None) -> "Endpoint":
         """Asks once, to learn the dimension."""
-        if not url.startswith(("http://", "https://")) or not model:
+        if not url or not model:
             raise EmbedderError(
                 "an endpoint needs CLAUDE_MEM_EMBEDDER_URL and CLAUDE_MEM_EMBEDDER_MODEL"
             )
+        if problem := url_problem(url):
+            raise EmbedderError(f"CLAUDE_MEM_EMBEDDER_URL={url} {problem}")
         try:
             key = key_file.read_text("utf-8").strip() if key_file else ""
         except (OSError, ValueError) as error:
@@ -67,25 +59,19 @@ class Endpoint:
         return of_length_one(made)
 
     def _ask(self, texts: list[str]) -> list[list[float]]:
-        head = {"Content-Type": "application/json"}
-        if self.key:
-            head["Authorization"] = f"Bearer {self.key}"
-        body = json.dumps({"model": self.model, "input": texts}).encode()
-        asked = urllib.request.Request(self.url, body, head)
-        opener = urllib.request.build_opener(_NoRedirects)
+        headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
+        body: dict[str, Json] = {"model": self.model, "input": list(texts)}
         try:
-            with opener.open(asked, timeout=SECONDS) as answer:
-                return _vectors(json.loads(answer.read(LARGEST_ANSWER)), len(texts))
-        except urllib.error.HTTPError as error:
-            raise EmbedderError(f"{self.url} answers {error.code} {error.reason}") from None
-        except (OSError, HTTPException, ValueError, RecursionError) as error:
+            response = post_json_blocking(self.url, headers, body, SECONDS, self.key)
+            if response.status != 200:
+                raise EmbedderError(f"{self.url} answers HTTP {response.status}")
+            return _vectors(response.json_object(), len(texts))
+        except (RequestFailed, ValueError) as error:
             raise EmbedderError(f"{self.url} gives no vectors: {error}") from None
 
 
-def _vectors(answer: Any, count: int) -> list[list[float]]:
+def _vectors(answer: dict[str, Any], count: int) -> list[list[float]]:
     """Raises ValueError where there are not as many as were asked for."""
-    if not isinstance(answer, dict):
-        raise ValueError("the answer is not an object")
     found = answer.get("embeddings")
     if found is None and isinstance(answer.get("data"), list):
         rows = [row for row in answer["data"] if isinstance(row, dict)]

@@ -1,8 +1,17 @@
 """Models over HTTP: Anthropic's own API, and the one that OpenAI made and many others speak
 (OpenRouter, Gemini's compatible endpoint, Ollama, LM Studio)."""
 
-from claude_mem.observer.models.failures import TooLong, Transient, UnusableReply
-from claude_mem.observer.models.http import post_json
+from collections.abc import Mapping
+
+from claude_mem.errors import InvalidCertificate, RequestFailed
+from claude_mem.http_client import post_json
+from claude_mem.observer.models.failures import (
+    Refused,
+    TooLong,
+    Transient,
+    UnusableReply,
+    failure_of,
+)
 from claude_mem.observer.models.model import Reply, Stateless
 from claude_mem.observer.models.prompts import REPLY_TOKENS, Ask
 from claude_mem.types import Json
@@ -28,7 +37,7 @@ class AnthropicModel(Stateless):
             "messages": [{"role": "user", "content": ask.text}],
         }
         headers = {"x-api-key": self._key, "anthropic-version": ANTHROPIC_VERSION}
-        answer = await post_json(self._url, headers, body, self._seconds, self._key)
+        answer = await _post(self._url, headers, body, self._seconds, self._key)
         blocks = answer.get("content")
         texts = [
             block.get("text")
@@ -66,7 +75,7 @@ class OpenAIModel(Stateless):
             ],
         }
         headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
-        answer = await post_json(self._url, headers, body, self._seconds, self._key)
+        answer = await _post(self._url, headers, body, self._seconds, self._key)
         choice = _first_choice(answer)
         message = choice.get("message")
         content = message.get("content") if isinstance(message, dict) else None
@@ -75,6 +84,20 @@ class OpenAIModel(Stateless):
             raise TooLong("there was no room left for an answer")
         return Reply(text, _name(answer, self._model),
                      _tokens(answer, "prompt_tokens", "completion_tokens"))  # fmt: skip
+
+
+async def _post(
+    url: str, headers: Mapping[str, str], body: dict[str, Json], seconds: float, key: str
+) -> dict[str, Json]:
+    try:
+        response = await post_json(url, headers, body, seconds, secret=key)
+        if response.status != 200:
+            raise failure_of(response.status, response.text, response.headers)
+        return response.json_object()
+    except InvalidCertificate as error:
+        raise Refused(str(error)) from None
+    except RequestFailed as error:
+        raise Transient(str(error)) from None
 
 
 def _first_choice(answer: dict[str, Json]) -> dict[str, Json]:

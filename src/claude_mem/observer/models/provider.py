@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claude_mem.config import Layout, Settings, write_private
+from claude_mem.http_client import url_problem
 from claude_mem.observer.local.observer import LocalObserver
 from claude_mem.observer.models.apis import ANTHROPIC_URL, OPENAI_URL, AnthropicModel, OpenAIModel
 from claude_mem.observer.models.claude import ClaudeModel, ClaudeOptions, find_command, is_installed
-from claude_mem.observer.models.http import check_url
 from claude_mem.observer.models.keys import read_key
 from claude_mem.observer.models.model import Model, ModelObserver
 
@@ -69,8 +69,8 @@ def missing_for(settings: Settings, environ: Mapping[str, str]) -> str:
     if wanted not in _URLS:
         return ""
     address = address_of(settings)
-    if wrong := check_url(address):
-        return f"CLAUDE_MEM_API_URL={address} {wrong}"
+    if problem := url_problem(address):
+        return f"CLAUDE_MEM_API_URL={address} {problem}"
     if not model_name(settings):
         return "no model is named: claude-mem settings MODEL NAME"
     if address in _URLS.values() and not read_key(settings)[0]:
