@@ -15,6 +15,7 @@ from typing import Any
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.store.clock import iso
+from claude_mem.store.inserts import insert_row
 from claude_mem.types import Json, Project
 
 EXAMPLES = 20
@@ -446,10 +447,8 @@ def _change_back(connection: sqlite3.Connection, table: str, values: dict[str, A
 
 
 def _insert(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> int:
-    known = " OR IGNORE" if table == "project_dirs" else ""
-    names, places = ", ".join(values), ", ".join(f":{name}" for name in values)
-    cursor = connection.execute(f"INSERT{known} INTO {table} ({names}) VALUES ({places})", values)
-    return int(cursor.lastrowid or 0)
+    conflict = "ON CONFLICT DO NOTHING" if table == "project_dirs" else ""
+    return int(insert_row(connection, table, values, conflict).lastrowid or 0)
 
 
 def expire(connection: sqlite3.Connection, before_ms: int) -> int:

@@ -11,7 +11,13 @@ from pathlib import PurePath
 
 from claude_mem.store import forgetting, memories, sessions
 from claude_mem.store.clock import iso
-from claude_mem.store.turns import SESSION_END, SESSION_START
+from claude_mem.store.turns import (
+    SESSION_END,
+    SESSION_START,
+    NewTurn,
+    insert_event,
+    insert_turn,
+)
 from claude_mem.types import Distillate, Event, PastSession, PastTurn
 
 _TITLES = ("title", "subtitle", "user_prompt")
@@ -238,7 +244,6 @@ def _weight(events: dict[str, int]) -> tuple[int, int, list[str]]:
 def _create_turn(
     connection: sqlite3.Connection, session: sqlite3.Row, turn: PastTurn
 ) -> sqlite3.Row:
-    begun = turn.begun_ms
     taken = connection.execute(
         "SELECT 1 FROM user_prompts WHERE session_id = ? AND prompt_number = ?",
         (session["id"], turn.number),
@@ -248,15 +253,21 @@ def _create_turn(
         " ELSE max(prompt_counter, ?) END WHERE id = ? RETURNING prompt_counter",
         (bool(taken), turn.number, session["id"]),
     ).fetchone()[0]
-    number = counter if taken else turn.number
-    row: sqlite3.Row = connection.execute(
-        "INSERT INTO user_prompts (session_id, project_id, prompt_id, prompt_number, prompt_text,"
-        " private, closed, retired, imported, updated_at_epoch, created_at, created_at_epoch)"
-        " VALUES (?, ?, ?, ?, ?, ?, 1, ?, 1, ?, ?, ?) RETURNING *",
-        (session["id"], session["project_id"], turn.prompt_id, number, turn.prompt,
-         turn.prompt is None, not turn.keeps_raw, begun, iso(begun), begun),
-    ).fetchone()  # fmt: skip
-    return row
+    return insert_turn(
+        connection,
+        NewTurn(
+            session_id=session["id"],
+            project_id=session["project_id"],
+            prompt_id=turn.prompt_id,
+            number=counter if taken else turn.number,
+            created_ms=turn.begun_ms,
+            prompt=turn.prompt,
+            is_private=turn.prompt is None,
+            is_closed=True,
+            is_retired=not turn.keeps_raw,
+            is_imported=True,
+        ),
+    )
 
 
 def _replace_events(
@@ -265,23 +276,18 @@ def _replace_events(
     """Their ids, in order; raw text only where it is still kept."""
     turn_id = known["id"]
     connection.execute("DELETE FROM tool_events WHERE turn_id = ?", (turn_id,))
-    connection.executemany(
-        "INSERT INTO tool_events (event_key, session_id, turn_id, event, tool_name, tool_use_id,"
-        " agent_id, cwd, tool_input, tool_response, text, detail, bytes, created_at_epoch)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?, ?) ON CONFLICT (event_key) DO NOTHING",
-        [_event_row(event, known, turn.keeps_raw) for event in turn.events],
-    )
+    for event in turn.events:
+        stored = _without_raw(event, keeps_text=turn.keeps_raw)
+        insert_event(connection, known["session_id"], turn_id, stored, event.key)
     rows = connection.execute("SELECT event_key, id FROM tool_events WHERE turn_id = ?", (turn_id,))
     ids = {row[0]: row[1] for row in rows}
     return [ids.get(event.key, 0) for event in turn.events]
 
 
-def _event_row(event: Event, turn: sqlite3.Row, keeps_raw: bool) -> tuple[object, ...]:
-    raw = (event.tool_input, event.tool_response, event.text) if keeps_raw else (None, None, None)
-    return (event.key, turn["session_id"], turn["id"], event.kind, event.tool_name,
-            event.tool_use_id,
-            event.agent_id, event.cwd, *raw, sum(len(text) for text in raw if text),
-            event.arrived_ms)  # fmt: skip
+def _without_raw(event: Event, *, keeps_text: bool) -> Event:
+    if keeps_text:
+        return replace(event, detail={})
+    return replace(event, tool_input=None, tool_response=None, text=None, detail={})
 
 
 def _with_sources(made: Distillate, ids: list[int]) -> Distillate:

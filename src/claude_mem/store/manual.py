@@ -12,9 +12,10 @@ from dataclasses import astuple, dataclass
 
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import BY_HAND
-from claude_mem.store.memories import observation_values
+from claude_mem.store.memories import Origin, save_observation
 from claude_mem.store.projects import ensure_project, remember_directory
-from claude_mem.store.sessions import register_memory_session
+from claude_mem.store.sessions import NewSession, insert_session, register_memory_session
+from claude_mem.store.turns import NewTurn, insert_turn
 from claude_mem.types import Observation, Project
 
 
@@ -48,26 +49,21 @@ def save(
         "SELECT coalesce(max(prompt_number), 0) + 1 FROM user_prompts WHERE session_id = ?",
         (session["id"],),
     ).fetchone()[0]
-    turn = connection.execute(
-        "INSERT INTO user_prompts (session_id, project_id, prompt_id, prompt_number, closed,"
-        " retired, updated_at_epoch, created_at, created_at_epoch)"
-        " VALUES (?, ?, ?, ?, 1, 1, ?, ?, ?)",
-        (session["id"], project_id, f"{digest}-{number}", number, ms, iso(ms), ms),
-    )  # fmt: skip
-    values = {
-        **observation_values(observation),
-        "memory_session_id": session["memory_session_id"],
-        "project_id": project_id,
-        "turn_id": turn.lastrowid,
-        "ordinal": 0,
-        "prompt_number": number,
-        "observer": observer,
-        "created_at": iso(ms),
-        "created_at_epoch": ms,
-    }
-    names, places = ", ".join(values), ", ".join(f":{name}" for name in values)
-    cursor = connection.execute(f"INSERT INTO observations ({names}) VALUES ({places})", values)
-    return SavedMemory(int(cursor.lastrowid or 0), is_new=True)
+    turn = insert_turn(
+        connection,
+        NewTurn(
+            session_id=session["id"],
+            project_id=project_id,
+            prompt_id=f"{digest}-{number}",
+            number=number,
+            created_ms=ms,
+            is_closed=True,
+            is_retired=True,
+        ),
+    )
+    memory_session_id = register_memory_session(connection, session["id"])
+    origin = Origin(memory_session_id, project_id, turn["id"], number, observer, ms)
+    return SavedMemory(save_observation(connection, observation, origin, 0), is_new=True)
 
 
 def _session(
@@ -81,15 +77,16 @@ def _session(
     ).fetchone()
     if row is not None:
         return row
-    cursor = connection.execute(
-        "INSERT INTO sdk_sessions (content_session_id, project_id, project_dir, dialect, title,"
-        " status, started_at, started_at_epoch, updated_at, updated_at_epoch, completed_at,"
-        " completed_at_epoch) VALUES (?, ?, ?, ?, ?, 'completed', ?, ?, ?, ?, ?, ?)",
-        (f"hand-{uuid.uuid4().hex}", project_id, directory, BY_HAND, "Saved by hand",
-         *(iso(ms), ms) * 3),
-    )  # fmt: skip
-    register_memory_session(connection, int(cursor.lastrowid or 0))
-    made: sqlite3.Row = connection.execute(
-        "SELECT * FROM sdk_sessions WHERE id = ?", (cursor.lastrowid,)
-    ).fetchone()
-    return made
+    return insert_session(
+        connection,
+        NewSession(
+            content_session_id=f"hand-{uuid.uuid4().hex}",
+            project_id=project_id,
+            project_dir=directory,
+            dialect=BY_HAND,
+            started_ms=ms,
+            updated_ms=ms,
+            status="completed",
+            title="Saved by hand",
+        ),
+    )

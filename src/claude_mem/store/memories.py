@@ -3,13 +3,28 @@
 import json
 import sqlite3
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from claude_mem.hook.faults import reach
 from claude_mem.store import queue
 from claude_mem.store.clock import iso
+from claude_mem.store.inserts import insert_row
 from claude_mem.store.sessions import register_memory_session, set_titles
 from claude_mem.types import Distillate, Job, Observation, Summary, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The turn that a memory was made of, who made it, and when."""
+
+    memory_session_id: str
+    project_id: int
+    turn_id: int
+    prompt_number: int
+    observer: str
+    created_ms: int
+    model: str | None = None
+    prompt_version: str | None = None
 
 
 def save_distillate(
@@ -43,29 +58,28 @@ def save_memories(
 ) -> None:
     """The memories of a turn in the place of those it had."""
     origin = _origin(connection, session_db_id, turn_id, number, made)
-    _save_summary(connection, made.summary, origin)
-    _save_observations(connection, turn_id, made.observations, origin)
+    save_summary(connection, made.summary, origin)
+    _save_observations(connection, made.observations, origin)
     set_titles(connection, session_db_id, made.title, made.subtitle)
 
 
 def _origin(
     connection: sqlite3.Connection, session_db_id: int, turn_id: int, number: int, made: Distillate
-) -> dict[str, object]:
+) -> Origin:
     memory_session_id = register_memory_session(connection, session_db_id)
     row = connection.execute(
         "SELECT project_id, updated_at_epoch FROM user_prompts WHERE id = ?", (turn_id,)
     ).fetchone()
-    return {
-        "memory_session_id": memory_session_id,
-        "project_id": row["project_id"],
-        "turn_id": turn_id,
-        "prompt_number": number,
-        "observer": made.observer,
-        "model": made.model,
-        "prompt_version": made.prompt_version,
-        "created_at": iso(row["updated_at_epoch"]),
-        "created_at_epoch": row["updated_at_epoch"],
-    }
+    return Origin(
+        memory_session_id=memory_session_id,
+        project_id=row["project_id"],
+        turn_id=turn_id,
+        prompt_number=number,
+        observer=made.observer,
+        created_ms=row["updated_at_epoch"],
+        model=made.model,
+        prompt_version=made.prompt_version,
+    )
 
 
 # What a model made stands until it makes something better.
@@ -142,7 +156,7 @@ def _add_what_is_new(connection: sqlite3.Connection, turn: Turn, draft: Distilla
         (turn.id,),
     ).fetchone()
     origin = _origin(connection, turn.session_db_id, turn.id, turn.prompt_number, draft)
-    _save_observations(connection, turn.id, _since(draft, last or 0), origin, count)
+    _save_observations(connection, _since(draft, last or 0), origin, count)
 
 
 def _since(draft: Distillate, last: int) -> tuple[Observation, ...]:
@@ -156,32 +170,39 @@ def _since(draft: Distillate, last: int) -> tuple[Observation, ...]:
     return tuple(late)
 
 
-def _save_summary(
-    connection: sqlite3.Connection, summary: Summary, origin: dict[str, object]
-) -> None:
-    values = summary_values(summary) | origin
-    summary_id = _upsert(connection, "session_summaries", "turn_id", values)
-    _link(connection, "summary", summary_id, summary.sources)
-
-
 def _save_observations(
     connection: sqlite3.Connection,
-    turn_id: int,
     observations: tuple[Observation, ...],
-    origin: dict[str, object],
+    origin: Origin,
     first: int = 0,
 ) -> None:
     for ordinal, observation in enumerate(observations, first):
-        values = {"ordinal": ordinal, **observation_values(observation), **origin}
-        observation_id = _upsert(connection, "observations", "turn_id, ordinal", values)
-        _link(connection, "observation", observation_id, observation.sources)
+        save_observation(connection, observation, origin, ordinal)
     connection.execute(
         "DELETE FROM observations WHERE turn_id = ? AND ordinal >= ?",
-        (turn_id, first + len(observations)),
+        (origin.turn_id, first + len(observations)),
     )
 
 
-def summary_values(summary: Summary) -> dict[str, object]:
+def save_summary(connection: sqlite3.Connection, summary: Summary, origin: Origin) -> int:
+    """In place of the summary that the turn has."""
+    values = _summary_values(summary) | _origin_values(origin)
+    summary_id = _upsert(connection, "session_summaries", "turn_id", values)
+    _link(connection, "summary", summary_id, summary.sources)
+    return summary_id
+
+
+def save_observation(
+    connection: sqlite3.Connection, observation: Observation, origin: Origin, ordinal: int
+) -> int:
+    """In place of the observation that the turn has under this ordinal."""
+    values = {"ordinal": ordinal, **_observation_values(observation), **_origin_values(origin)}
+    observation_id = _upsert(connection, "observations", "turn_id, ordinal", values)
+    _link(connection, "observation", observation_id, observation.sources)
+    return observation_id
+
+
+def _summary_values(summary: Summary) -> dict[str, object]:
     return {
         "request": summary.request,
         "investigated": summary.investigated,
@@ -194,7 +215,7 @@ def summary_values(summary: Summary) -> dict[str, object]:
     }
 
 
-def observation_values(observation: Observation) -> dict[str, object]:
+def _observation_values(observation: Observation) -> dict[str, object]:
     return {
         "type": observation.type,
         "title": observation.title,
@@ -207,16 +228,24 @@ def observation_values(observation: Observation) -> dict[str, object]:
     }
 
 
+def _origin_values(origin: Origin) -> dict[str, object]:
+    return {
+        "memory_session_id": origin.memory_session_id,
+        "project_id": origin.project_id,
+        "turn_id": origin.turn_id,
+        "prompt_number": origin.prompt_number,
+        "observer": origin.observer,
+        "model": origin.model,
+        "prompt_version": origin.prompt_version,
+        "created_at": iso(origin.created_ms),
+        "created_at_epoch": origin.created_ms,
+    }
+
+
 def _upsert(connection: sqlite3.Connection, table: str, key: str, values: dict[str, object]) -> int:
-    names = ", ".join(values)
-    places = ", ".join(f":{name}" for name in values)
     changes = ", ".join(f"{name} = excluded.{name}" for name in values)
-    row = connection.execute(
-        f"INSERT INTO {table} ({names}) VALUES ({places})"
-        f" ON CONFLICT ({key}) DO UPDATE SET {changes} RETURNING id",
-        values,
-    ).fetchone()
-    return int(row[0])
+    conflict = f"ON CONFLICT ({key}) DO UPDATE SET {changes} RETURNING id"
+    return int(insert_row(connection, table, values, conflict).fetchone()[0])
 
 
 def _link(

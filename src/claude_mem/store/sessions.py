@@ -2,6 +2,7 @@
 
 import sqlite3
 import uuid
+from dataclasses import dataclass
 
 from claude_mem.errors import NotFound
 from claude_mem.store.clock import iso
@@ -12,23 +13,54 @@ from claude_mem.types import Event, SessionStatus
 REVIVING = ("UserPromptSubmit", "SessionStart")
 
 
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    content_session_id: str
+    project_id: int
+    project_dir: str
+    dialect: str
+    started_ms: int
+    updated_ms: int
+    status: SessionStatus = "active"
+    transcript_path: str = ""
+    title: str | None = None
+    user_prompt: str | None = None
+
+
+def insert_session(connection: sqlite3.Connection, session: NewSession) -> sqlite3.Row:
+    """A session that is not active was completed with its last update."""
+    completed_ms = None if session.status == "active" else session.updated_ms
+    row: sqlite3.Row = connection.execute(
+        "INSERT INTO sdk_sessions (content_session_id, project_id, project_dir, transcript_path,"
+        " dialect, title, user_prompt, status, started_at, started_at_epoch, updated_at,"
+        " updated_at_epoch, completed_at, completed_at_epoch)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *",
+        (session.content_session_id, session.project_id, session.project_dir,
+         session.transcript_path, session.dialect, session.title, session.user_prompt,
+         session.status, iso(session.started_ms), session.started_ms, iso(session.updated_ms),
+         session.updated_ms, None if completed_ms is None else iso(completed_ms), completed_ms),
+    ).fetchone()  # fmt: skip
+    return row
+
+
 def ensure_session(connection: sqlite3.Connection, event: Event) -> sqlite3.Row:
     """The session of an event, made if it is new, touched if it is not."""
     row = find_session(connection, event.session_id)
     if row is None:
         project_id = ensure_project(connection, event.project)
         remember_directory(connection, event.project_dir, project_id, event.arrived_ms)
-        moment, ms = iso(event.arrived_ms), event.arrived_ms
-        connection.execute(
-            "INSERT INTO sdk_sessions (content_session_id, project_id, project_dir,"
-            " transcript_path, dialect, status, started_at, started_at_epoch, updated_at,"
-            " updated_at_epoch) VALUES (?, ?, ?, ?, ?, 'active', ?, ?, ?, ?)",
-            (event.session_id, project_id, event.project_dir, event.transcript_path,
-             event.dialect, moment, ms, moment, ms),
-        )  # fmt: skip
-        row = find_session(connection, event.session_id)
-        assert row is not None
-        return row
+        return insert_session(
+            connection,
+            NewSession(
+                content_session_id=event.session_id,
+                project_id=project_id,
+                project_dir=event.project_dir,
+                dialect=event.dialect,
+                started_ms=event.arrived_ms,
+                updated_ms=event.arrived_ms,
+                transcript_path=event.transcript_path,
+            ),
+        )
     if event.arrived_ms > row["updated_at_epoch"]:
         connection.execute(
             "UPDATE sdk_sessions SET updated_at = ?, updated_at_epoch = ?,"

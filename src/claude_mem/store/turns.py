@@ -47,7 +47,9 @@ def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
         return Recorded(
             "private" if turn["private"] else "forgotten", session_id, project_id, number
         )
-    if not _insert_event(connection, session_id, turn, event):
+    turn_id = turn["id"] if turn else None
+    key = _key_within(connection, turn, event)
+    if not insert_event(connection, session_id, turn_id, event, key):
         return Recorded("duplicate", session_id, project_id, number)
     if turn is not None and turn["imported"]:
         _take_over(connection, turn, event)
@@ -122,16 +124,44 @@ def _create_turn(
     is_prompt = event.kind == PROMPT
     private = is_prompt and not (event.prompt or "").strip()
     text = event.prompt if is_prompt and not private else None
-    cursor = connection.execute(
-        "INSERT INTO user_prompts (session_id, project_id, prompt_id, prompt_number, prompt_text,"
-        " private, updated_at_epoch, created_at, created_at_epoch)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (session["id"], session["project_id"], prompt_id or f"number-{number}", number, text,
-         private, event.arrived_ms, iso(event.arrived_ms), event.arrived_ms),
-    )  # fmt: skip
+    turn = NewTurn(
+        session_id=session["id"],
+        project_id=session["project_id"],
+        prompt_id=prompt_id or f"number-{number}",
+        number=number,
+        created_ms=event.arrived_ms,
+        prompt=text,
+        is_private=private,
+    )
     if text:
         _note_first_prompt(connection, int(session["id"]), text)
-    return _turn(connection, int(cursor.lastrowid or 0))
+    return insert_turn(connection, turn)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    session_id: int
+    project_id: int
+    prompt_id: str
+    number: int
+    created_ms: int
+    prompt: str | None = None
+    is_private: bool = False
+    is_closed: bool = False
+    is_retired: bool = False
+    is_imported: bool = False
+
+
+def insert_turn(connection: sqlite3.Connection, turn: NewTurn) -> sqlite3.Row:
+    row: sqlite3.Row = connection.execute(
+        "INSERT INTO user_prompts (session_id, project_id, prompt_id, prompt_number, prompt_text,"
+        " private, closed, retired, imported, updated_at_epoch, created_at, created_at_epoch)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *",
+        (turn.session_id, turn.project_id, turn.prompt_id, turn.number, turn.prompt,
+         turn.is_private, turn.is_closed, turn.is_retired, turn.is_imported, turn.created_ms,
+         iso(turn.created_ms), turn.created_ms),
+    ).fetchone()  # fmt: skip
+    return row
 
 
 def _note_first_prompt(connection: sqlite3.Connection, session_id: int, text: str) -> None:
@@ -162,17 +192,17 @@ def _turn(connection: sqlite3.Connection, turn_id: int) -> sqlite3.Row:
     return row
 
 
-def _insert_event(
-    connection: sqlite3.Connection, session_id: int, turn: sqlite3.Row | None, event: Event
+def insert_event(
+    connection: sqlite3.Connection, session_id: int, turn_id: int | None, event: Event, key: str
 ) -> bool:
+    """False: an event with this key is stored already."""
     detail = json.dumps(event.detail, ensure_ascii=False) if event.detail else None
     raw = (event.tool_input, event.tool_response, event.text, detail)
-    key = _key_within(connection, turn, event)
     cursor = connection.execute(
         "INSERT INTO tool_events (event_key, session_id, turn_id, event, tool_name, tool_use_id,"
         " agent_id, cwd, tool_input, tool_response, text, detail, bytes, created_at_epoch)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_key) DO NOTHING",
-        (key, session_id, turn["id"] if turn else None, event.kind, event.tool_name,
+        (key, session_id, turn_id, event.kind, event.tool_name,
          event.tool_use_id, event.agent_id, event.cwd, *raw,
          sum(len(text) for text in raw if text), event.arrived_ms),
     )  # fmt: skip
@@ -324,7 +354,8 @@ def add_statements(
     if row is None or _is_shut(row):
         return None
     for statement in statements:
-        _insert_event(connection, turn.session_db_id, row, statement)
+        key = _key_within(connection, row, statement)
+        insert_event(connection, turn.session_db_id, turn.id, statement, key)
     return load_turn(connection, turn.id)
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from claude_mem.errors import BadInput
 from claude_mem.store import queue
 from claude_mem.store.forgetting import BY_HAND, is_forgotten_session
+from claude_mem.store.inserts import insert_row
 from claude_mem.store.migrations import missing_migrations
 from claude_mem.store.sessions import register_memory_session
 from claude_mem.store.transfer.records import Row
@@ -129,10 +130,7 @@ def _insert(connection: sqlite3.Connection, table: Table, values: Values) -> int
     chosen = dict(values)
     if "id" in chosen and chosen["id"] <= _highest_id(connection, table.name):
         del chosen["id"]  # taken, or was once: an id is never given twice
-    names = ", ".join(chosen)
-    places = ", ".join(f":{name}" for name in chosen)
-    cursor = connection.execute(f"INSERT INTO {table.name} ({names}) VALUES ({places})", chosen)
-    return int(cursor.lastrowid or 0)
+    return int(insert_row(connection, table.name, chosen).lastrowid or 0)
 
 
 def _highest_id(connection: sqlite3.Connection, table: str) -> int:

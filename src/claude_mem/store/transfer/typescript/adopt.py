@@ -7,15 +7,15 @@ never here, and to distil them again would undo their memories.
 
 import sqlite3
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import is_forgotten_session
-from claude_mem.store.memories import observation_values, summary_values
+from claude_mem.store.memories import Origin, save_observation, save_summary
 from claude_mem.store.projects import ensure_project
-from claude_mem.store.sessions import register_memory_session
+from claude_mem.store.sessions import NewSession, insert_session, register_memory_session
 from claude_mem.store.transfer.typescript.sessions import OldSession, OldTurn
+from claude_mem.store.turns import NewTurn, insert_turn
 from claude_mem.types import Project
 
 ORIGIN = "claude-mem-ts"
@@ -61,16 +61,21 @@ def _project(connection: sqlite3.Connection, name: str) -> int:
 
 
 def _insert_session(connection: sqlite3.Connection, session: OldSession, project_id: int) -> int:
-    started, updated = session.started_at, session.updated_at
-    prompt = next((turn.prompt for turn in session.turns if turn.prompt), None)
-    cursor = connection.execute(
-        "INSERT INTO sdk_sessions (content_session_id, project_id, project_dir, dialect, title,"
-        " user_prompt, status, started_at, started_at_epoch, updated_at, updated_at_epoch,"
-        " completed_at, completed_at_epoch) VALUES (?, ?, '', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (session.content_session_id, project_id, ORIGIN, session.title, prompt, session.status,
-         iso(started), started, iso(updated), updated, iso(updated), updated),
-    )  # fmt: skip
-    return int(cursor.lastrowid or 0)
+    row = insert_session(
+        connection,
+        NewSession(
+            content_session_id=session.content_session_id,
+            project_id=project_id,
+            project_dir="",
+            dialect=ORIGIN,
+            started_ms=session.started_at,
+            updated_ms=session.updated_at,
+            status=session.status,
+            title=session.title,
+            user_prompt=next((turn.prompt for turn in session.turns if turn.prompt), None),
+        ),
+    )
+    return int(row["id"])
 
 
 def _keep_turn(
@@ -81,55 +86,76 @@ def _keep_turn(
     turn: OldTurn,
     counts: Counter[str],
 ) -> None:
-    row = _turn(connection, session_id, turn)
+    row = _find_turn(connection, session_id, turn)
     if row is None:
-        _insert_turn(connection, session_id, project_id, turn)
+        row = _insert_turn(connection, session_id, project_id, turn)
         counts["prompts"] += 1
-        row = _turn(connection, session_id, turn)
-        assert row is not None
     if row["private"] or row["sealed"] or not (turn.summary or turn.observations):
         return
-    origin = {
-        "memory_session_id": _memory_session(connection, session, session_id),
-        "project_id": project_id,
-        "turn_id": row["id"],
-        "prompt_number": row["prompt_number"],
-        "observer": ORIGIN,
-    }
-    if turn.summary:
+    memory_session_id = _memory_session(connection, session, session_id)
+    number = row["prompt_number"]
+    origin = Origin(memory_session_id, project_id, row["id"], number, ORIGIN, turn.at)
+    if turn.summary and not _has_summary(connection, row["id"]):
         at, summary = turn.summary
-        values = origin | _times(at) | summary_values(summary)
-        counts["summaries"] += _insert_new(connection, "session_summaries", values)
+        save_summary(connection, summary, replace(origin, created_ms=at))
+        counts["summaries"] += 1
+    existing = _ordinals(connection, row["id"])
     for identity, at, model, observation in turn.observations:
-        # Its id there is its place here: the same whatever was added or deleted around it.
-        values = origin | _times(at) | {"ordinal": identity, "model": model}
-        values |= observation_values(observation)
-        counts["observations"] += _insert_new(connection, "observations", values)
+        # The old id serves as ordinal: it stays the same when other rows come or go.
+        if identity not in existing:
+            observed = replace(origin, created_ms=at, model=model)
+            save_observation(connection, observation, observed, identity)
+            counts["observations"] += 1
 
 
-def _turn(connection: sqlite3.Connection, session_id: int, turn: OldTurn) -> sqlite3.Row | None:
+def _find_turn(
+    connection: sqlite3.Connection, session_id: int, turn: OldTurn
+) -> sqlite3.Row | None:
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM user_prompts WHERE session_id = ? AND prompt_id = ?",
-        (session_id, f"{ORIGIN}-{turn.number}"),
+        (session_id, _prompt_id(turn)),
     ).fetchone()
     return row
 
 
+def _prompt_id(turn: OldTurn) -> str:
+    return f"{ORIGIN}-{turn.number}"
+
+
 def _insert_turn(
     connection: sqlite3.Connection, session_id: int, project_id: int, turn: OldTurn
-) -> None:
+) -> sqlite3.Row:
     number = connection.execute(
         "UPDATE sdk_sessions SET prompt_counter = max(prompt_counter + 1, ?) WHERE id = ?"
         " RETURNING prompt_counter",
         (turn.number, session_id),
     ).fetchone()[0]
-    connection.execute(
-        "INSERT INTO user_prompts (session_id, project_id, prompt_id, prompt_number, prompt_text,"
-        " private, closed, retired, updated_at_epoch, created_at, created_at_epoch)"
-        " VALUES (?, ?, ?, ?, ?, ?, 1, 1, ?, ?, ?)",
-        (session_id, project_id, f"{ORIGIN}-{turn.number}", number, turn.prompt,
-         turn.is_private, turn.at, iso(turn.at), turn.at),
-    )  # fmt: skip
+    return insert_turn(
+        connection,
+        NewTurn(
+            session_id=session_id,
+            project_id=project_id,
+            prompt_id=_prompt_id(turn),
+            number=number,
+            created_ms=turn.at,
+            prompt=turn.prompt,
+            is_private=turn.is_private,
+            is_closed=True,
+            is_retired=True,
+        ),
+    )
+
+
+def _has_summary(connection: sqlite3.Connection, turn_id: int) -> bool:
+    row = connection.execute(
+        "SELECT 1 FROM session_summaries WHERE turn_id = ?", (turn_id,)
+    ).fetchone()
+    return row is not None
+
+
+def _ordinals(connection: sqlite3.Connection, turn_id: int) -> set[int]:
+    rows = connection.execute("SELECT ordinal FROM observations WHERE turn_id = ?", (turn_id,))
+    return {row[0] for row in rows}
 
 
 def _memory_session(connection: sqlite3.Connection, session: OldSession, session_id: int) -> str:
@@ -140,16 +166,3 @@ def _memory_session(connection: sqlite3.Connection, session: OldSession, session
     return register_memory_session(
         connection, session_id, None if taken else session.memory_session_id
     )
-
-
-def _times(at: int) -> dict[str, object]:
-    return {"created_at": iso(at), "created_at_epoch": at}
-
-
-def _insert_new(connection: sqlite3.Connection, table: str, values: dict[str, object]) -> int:
-    names = ", ".join(values)
-    places = ", ".join(f":{name}" for name in values)
-    cursor = connection.execute(
-        f"INSERT INTO {table} ({names}) VALUES ({places}) ON CONFLICT DO NOTHING", values
-    )
-    return cursor.rowcount

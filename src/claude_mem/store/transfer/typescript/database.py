@@ -23,7 +23,7 @@ from claude_mem.store.transfer.typescript.values import (
     number_of,
     time_of,
 )
-from claude_mem.types import OBSERVATION_TYPES, Observation, ObservationType, Summary
+from claude_mem.types import OBSERVATION_TYPES, Observation, ObservationType, SessionStatus, Summary
 
 OWN_SESSIONS = "observer-sessions"  # its observer's, not the person's
 UNKNOWN = "unknown"
@@ -315,9 +315,9 @@ def _type(value: object) -> ObservationType:
     return next((known for known in OBSERVATION_TYPES if known == value), "change")
 
 
-def _status(value: object) -> str:
+def _status(value: object) -> SessionStatus:
     """Whether it still runs is not known here; a prompt makes it active again."""
-    return str(value) if value in ("completed", "failed") else "interrupted"
+    return "completed" if value == "completed" else "failed" if value == "failed" else "interrupted"
 
 
 def _session_time(session: Values, name: str) -> int | None:

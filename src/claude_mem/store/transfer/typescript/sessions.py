@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from claude_mem.store.transfer.typescript.values import number_of, time_of
-from claude_mem.types import Observation, Summary
+from claude_mem.types import Observation, SessionStatus, Summary
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class OldSession:
     memory_session_id: str | None
     project: str
     title: str | None
-    status: str
+    status: SessionStatus
     started_at: int
     updated_at: int
     turns: tuple[OldTurn, ...]
