@@ -19,7 +19,7 @@ from bench.home import Home, temporary_home
 from bench.material import TOOLS, TURN, traffic
 from bench.measure import Figure, amount, in_turns, median, run, seconds_of, table
 from claude_mem.config import Layout
-from claude_mem.intake.intake import BATCH, Drained
+from claude_mem.intake.intake import BATCH, DrainCounts
 from claude_mem.intake.spool import waiting
 from claude_mem.store import Store
 from claude_mem.store.database import connect
@@ -73,7 +73,7 @@ def _intake() -> Spent:
     with _full_spool() as home:
         with Store.open(home.layout.database, home.layout.backups) as store:
             intake = Worker(home.settings, store).intake
-            drained: list[Drained] = []
+            drained: list[DrainCounts] = []
             spent = _spent_on(lambda: drained.append(intake.drain()))
         if drained[0].stored != EVENTS:
             raise RuntimeError(f"of {EVENTS} events: {drained[0]}")

@@ -18,10 +18,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
 
 from bench.transcripts import Question, _questions
-from claude_mem.intake.dialects import Reader
+from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import find_transcripts
-from claude_mem.intake.transcripts.past_sessions import PastReader, tool_use
+from claude_mem.intake.transcripts.past_sessions import PastSessionReader, tool_use
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.claude import FRESH_AFTER_TOKENS
 from claude_mem.observer.models.prompts import (
@@ -120,7 +120,7 @@ def _report(sessions: int, by_turn: Cost, by_tool: Cost, turns: Cost, tools: Cos
 
 
 def turns_of(path: Path) -> list[Turn]:
-    reader = PastReader(path, Reader(Redactor(), Projects(home=None), 8192, SKIPPED), 0)
+    reader = PastSessionReader(path, EventReader(Redactor(), Projects(home=None), 8192, SKIPPED), 0)
     found: list[Turn] = []
     told: list[str] = []
     for session in reader.sessions():

@@ -11,7 +11,7 @@ from typing import Self
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.index.text import full_text
-from claude_mem.intake.dialects import Arrival, Reader
+from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.observer import LocalObserver
 from claude_mem.privacy import Redactor
@@ -34,7 +34,7 @@ class Story(CommittedRows):
         self.layout.create()
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
         full_text.keep(self.store)
-        self.reader = Reader(Redactor(), Projects(home=None), 8192, frozenset())
+        self.reader = EventReader(Redactor(), Projects(home=None), 8192, frozenset())
 
     @property
     def layout(self) -> Layout:
@@ -53,8 +53,8 @@ class Story(CommittedRows):
 
     def event(self, payload: Payload, project_dir: str = PROJECT_DIR) -> Event:
         """As it arrives now."""
-        arrival = Arrival(payload["hook_event_name"], self.now, project_dir)
-        return self.reader.event(arrival, payload)
+        header = EventHeader(payload["hook_event_name"], self.now, project_dir)
+        return self.reader.read(header, payload)
 
     def tell(
         self, *payloads: Payload, after: int = SECOND, project_dir: str = PROJECT_DIR

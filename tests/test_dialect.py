@@ -18,13 +18,13 @@ from claude_mem.hook import spool
 from claude_mem.intake.dialects import (
     LONGEST_ID,
     OWN_TOOLS,
-    Arrival,
-    Reader,
+    EventHeader,
+    EventReader,
     content_key,
-    cut,
-    shrink,
+    truncate,
+    truncate_json,
 )
-from claude_mem.intake.intake import Drained, Intake
+from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import Projects
 from claude_mem.privacy import Redactor
 from claude_mem.types import Event, Json
@@ -48,12 +48,12 @@ from tests.story import Story
 
 (SMALLEST,) = [s.smallest for s in SETTINGS if s.name == "CLAUDE_MEM_RAW_FIELD_BYTES"]
 TOKEN = "ghp" + "_" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA2cD4fG6"
-READER = Reader(Redactor(), Projects(home=None), SMALLEST, frozenset({"TodoWrite"}))
+READER = EventReader(Redactor(), Projects(home=None), SMALLEST, frozenset({"TodoWrite"}))
 
 
-def event_of(payload: Payload, **arrived: Any) -> Event:
-    arrival = {"kind": payload.get("hook_event_name", ""), "arrived_ms": 5, **arrived}
-    return READER.event(Arrival(**arrival), payload)
+def event_of(payload: Payload, **changes: Any) -> Event:
+    header = {"kind": payload.get("hook_event_name", ""), "arrived_ms": 5, **changes}
+    return READER.read(EventHeader(**header), payload)
 
 
 # Cutting
@@ -69,7 +69,7 @@ limits = st.integers(SMALLEST, 3000)
 
 @given(value=json_values, limit=limits)
 def test_a_value_becomes_json_within_the_limit(value: Json, limit: int) -> None:
-    text = shrink(value, limit)
+    text = truncate_json(value, limit)
     assert len(text) <= limit
     parsed = json.loads(text)
     whole = json.dumps(value, ensure_ascii=False)
@@ -99,14 +99,14 @@ def test_a_value_becomes_json_within_the_limit(value: Json, limit: int) -> None:
 def test_what_no_shorter_text_makes_small_is_still_json_within_the_limit(
     value: Json, limit: int
 ) -> None:
-    text = shrink(value, limit)
+    text = truncate_json(value, limit)
     assert len(text) <= limit
     json.loads(text)
 
 
 def test_long_texts_are_cut_and_the_rest_stays() -> None:
     value: dict[str, Json] = {"stdout": "x" * 100_000, "more": ["short", {"code": 2, "ok": False}]}
-    cut_down = json.loads(shrink(value, 8192))
+    cut_down = json.loads(truncate_json(value, 8192))
     assert cut_down["stdout"].startswith("xxx") and cut_down["stdout"].endswith("xxx")
     assert {**cut_down, "stdout": ""} == {**value, "stdout": ""}
 
@@ -114,7 +114,7 @@ def test_long_texts_are_cut_and_the_rest_stays() -> None:
 @given(text=st.text(min_size=64), times=st.integers(1, 20), limit=st.integers(64, 500))
 def test_a_cut_text_is_its_head_and_its_tail(text: str, times: int, limit: int) -> None:
     whole = text * times
-    made = cut(whole, limit)
+    made = truncate(whole, limit)
     if len(whole) <= limit:
         assert made == whole
         return
@@ -355,7 +355,7 @@ class Spooled(Story):
         header = spool.header(b"claude", event, time.time_ns(), project_dir)
         spool.put(os.fsencode(self.layout.root), header, data)
 
-    def drain(self) -> Drained:
+    def drain(self) -> DrainCounts:
         drained = Intake(self.layout, self.store, self.reader).drain()
         assert list(self.layout.spool.glob("*.event")) == []
         return drained
@@ -374,7 +374,7 @@ def test_what_was_spooled_is_stored_in_order_and_once(spooled: Spooled) -> None:
     for payload in (prompt(), tool(), edit(), stop()):
         spooled.put(payload)
         spooled.put(payload)
-    assert spooled.drain() == Drained(stored=4, duplicates=4)
+    assert spooled.drain() == DrainCounts(stored=4, duplicates=4)
     assert spooled.column("SELECT event FROM tool_events ORDER BY id") == [
         "UserPromptSubmit", "PostToolUse", "PostToolUse", "Stop",
     ]  # fmt: skip
@@ -385,7 +385,7 @@ def test_half_a_character_becomes_a_whole_one(spooled: Spooled) -> None:
     spooled.put(tool(tool_input={"\udc00 name": ["\ud83d", {"x": "\ude00"}]}, tool_use_id="t"))
     spooled.put(stop("a whole \U0001f5fc stays"))
     spooled.put(common("AnEventOfNextYear", something="\ud83d"))
-    assert spooled.drain() == Drained(stored=4)
+    assert spooled.drain() == DrainCounts(stored=4)
     assert spooled.column("SELECT prompt_text FROM user_prompts") == ["a lone ? half"]
     assert spooled.column("SELECT tool_input FROM tool_events WHERE tool_use_id = 't'") == [
         '{"? name": ["?", {"x": "?"}]}'
@@ -415,14 +415,14 @@ def test_a_bad_record_is_set_aside_and_stops_nobody(spooled: Spooled, bad: bytes
     spooled.put(prompt())
     spooled.put(bad)
     spooled.put(stop())
-    assert spooled.drain() == Drained(stored=2, rejected=1)
+    assert spooled.drain() == DrainCounts(stored=2, rejected=1)
     assert len(spooled.rejected()) == 1
     assert "set aside in spool/rejected" in spooled.trouble()
 
 
 def test_a_file_that_is_no_record_is_set_aside(spooled: Spooled) -> None:
     (spooled.layout.spool / "00000000000000000001-1.event").write_bytes(b"{}")
-    assert spooled.drain() == Drained(rejected=1)
+    assert spooled.drain() == DrainCounts(rejected=1)
 
 
 def test_what_is_set_aside_is_free_of_secrets_and_private_parts(spooled: Spooled) -> None:
@@ -435,7 +435,7 @@ def test_what_is_set_aside_is_free_of_secrets_and_private_parts(spooled: Spooled
 
 def test_skipped_tools_leave_no_trace(spooled: Spooled) -> None:
     spooled.put(tool("mcp__claude-mem__search"))
-    assert spooled.drain() == Drained(skipped=1)
+    assert spooled.drain() == DrainCounts(skipped=1)
     assert spooled.column("SELECT count(*) FROM sdk_sessions") == [0]
 
 
@@ -456,7 +456,7 @@ def escaped(text: str) -> bytes:
 def test_a_secret_is_found_however_its_json_is_written(spooled: Spooled, written: bytes) -> None:
     payload = as_bytes(tool(tool_input={"command": "TOKEN-HERE"}))
     spooled.put(payload.replace(b"TOKEN-HERE", written))
-    assert spooled.drain() == Drained(stored=1)
+    assert spooled.drain() == DrainCounts(stored=1)
     (kept,) = spooled.column("SELECT tool_input FROM tool_events")
     assert json.loads(kept) == {"command": "[redacted:github-token]"}
 
@@ -472,7 +472,7 @@ def test_a_password_in_a_url_is_found_when_its_slashes_are_escaped(spooled: Spoo
 
 def test_a_directory_whose_name_is_not_utf8_is_remembered_too(spooled: Spooled) -> None:
     spooled.put(prompt(cwd="/home/dev/caf?"), project_dir=b"/home/dev/caf\xe9")
-    assert spooled.drain() == Drained(stored=1)
+    assert spooled.drain() == DrainCounts(stored=1)
 
 
 def test_a_store_that_was_closed_leaves_the_events_in_the_spool(spooled: Spooled) -> None:
@@ -490,5 +490,5 @@ def test_a_stopped_intake_leaves_the_rest_in_the_spool(spooled: Spooled) -> None
     spooled.put(prompt())
     intake = Intake(spooled.layout, spooled.store, spooled.reader)
     intake.stop()
-    assert intake.drain() == Drained()
-    assert spooled.drain() == Drained(stored=1)
+    assert intake.drain() == DrainCounts()
+    assert spooled.drain() == DrainCounts(stored=1)

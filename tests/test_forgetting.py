@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.intake.transcripts.past_sessions import TURNS_AT_ONCE, PastReader
+from claude_mem.intake.transcripts.past_sessions import TURNS_PER_PART, PastSessionReader
 from claude_mem.privacy import Redactor
 from claude_mem.store.clock import iso
 from claude_mem.store.transfer.restore import restore
@@ -276,7 +276,7 @@ def titles(api: Api) -> list[str | None]:
 def read_in(api: Api, path: Path, since: int = 0) -> int:
     """Imports a transcript from a turn on; how many turns were left out as forgotten."""
     outcomes = []
-    for session in PastReader(path, api.worker.reader, 0).sessions():
+    for session in PastSessionReader(path, api.worker.reader, 0).sessions():
         kept = tuple(turn for turn in session.turns if turn.number > since)
         outcomes.append(api.worker.store.import_session(replace(session, turns=kept)).result())
     return sum(outcome.forgotten for outcome in outcomes)
@@ -304,13 +304,13 @@ def test_no_piece_of_a_long_fork_tells_a_title_that_was_forgotten(
     memory: Api, tmp_path: Path, what: str, since: int
 ) -> None:
     said = [("Tune the violin", "The violin is tuned.")]
-    said += [(f"Oil hinge {n}", f"Hinge {n} is oiled.") for n in range(2 * TURNS_AT_ONCE - 1)]
+    said += [(f"Oil hinge {n}", f"Hinge {n} is oiled.") for n in range(2 * TURNS_PER_PART - 1)]
     read_in(memory, transcript(tmp_path / "t.jsonl", "strings", *said))
     if what == "the session":
         forget(memory, session="strings")
     else:
         forget(memory, query="violin")
-    said += [(f"Wax harp {n}", f"Harp {n} is waxed.") for n in range(TURNS_AT_ONCE + 5)]
+    said += [(f"Wax harp {n}", f"Harp {n} is waxed.") for n in range(TURNS_PER_PART + 5)]
     fork = transcript(tmp_path / "f.jsonl", "a-fork", *said)
     read_in(memory, fork, since)
     assert found(memory, "harp") and found(memory, "violin") == []

@@ -98,7 +98,7 @@ def test_the_project_directory_may_have_any_name(quiet: Home) -> None:
     quiet.hook(tool(), CLAUDE_PROJECT_DIR=name)
     from claude_mem.intake.spool import parse
 
-    assert parse(spooled(quiet)[0]).arrival.project_dir == name
+    assert parse(spooled(quiet)[0]).header.project_dir == name
 
 
 def test_the_guard_variable_keeps_the_observers_own_session_out(quiet: Home) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from claude_mem.cli.replay import payloads
 from claude_mem.config import Layout, load_settings
-from claude_mem.intake.dialects import Arrival
+from claude_mem.intake.dialects import EventHeader
 from claude_mem.intake.statements import Statements
 from claude_mem.intake.transcripts import importer
 from claude_mem.intake.transcripts.importer import (
@@ -28,7 +28,7 @@ from claude_mem.intake.transcripts.importer import (
     find_transcripts,
     import_transcripts,
 )
-from claude_mem.intake.transcripts.past_sessions import PastReader
+from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.observer import LocalObserver
 from claude_mem.recall.context import build_context
@@ -164,7 +164,7 @@ def test_in_any_order_and_in_any_number_of_runs_it_comes_to_the_same(
 
 def test_read_side_by_side_it_is_the_same(target: ImportTarget, tmp_path: Path) -> None:
     files = library(tmp_path / "library")
-    assert len(files) > importer.FEW
+    assert len(files) > importer.MOST_WITHOUT_POOL
     target.take(*files, processes=3)
     assert target.contents == alone(tmp_path / "alone", *files)
 
@@ -179,7 +179,7 @@ def test_read_in_pieces_it_is_the_same(
         long.agent(f"Lamp {number} is lit.")
     files.append(long.save(tmp_path / "library/long.jsonl"))
     whole = alone(tmp_path / "alone", *files)
-    monkeypatch.setattr(importer, "LARGE", 100)
+    monkeypatch.setattr(importer, "LARGE_FILE_BYTES", 100)
     target.take(*files)
     assert target.contents == whole
     ended = {row[0]: row[-1] for row in whole["sessions"]}
@@ -267,7 +267,7 @@ def killed(*given, **named):
     return result
 
 setattr(owner, name, killed)
-importer.STORED_AT_ONCE = 1
+importer.MAX_PENDING_SESSIONS = 1
 sys.argv = ["claude-mem", *sys.argv[5:]]
 main()
 """
@@ -370,15 +370,15 @@ class Live:
             return False
         self.written += 1
         self.file.write_bytes(b"".join(line + b"\n" for line in self.tale.lines[: self.written]))
-        found = [m for m in Transcript(self.file).moments() if m.event != "Statement"]
+        found = [m for m in Transcript(self.file).events() if m.kind != "Statement"]
         if self.written < len(self.tale.lines):
-            while found and found[-1].event in ("Stop", "StopFailure", "SessionEnd"):
+            while found and found[-1].kind in ("Stop", "StopFailure", "SessionEnd"):
                 found.pop()  # not yet
         for moment in found[self._heard :]:
             payload = {**moment.payload, "permission_mode": "default"}
             if not self.with_ids:
                 payload.pop("prompt_id", None)
-            self.waiting.append((moment.event, payload, moment.at_ms or 0))
+            self.waiting.append((moment.kind, payload, moment.at_ms or 0))
         self._heard = len(found)
         return True
 
@@ -387,7 +387,7 @@ class Live:
         if not self.waiting:
             return False
         event, payload, at = self.waiting.pop(0)
-        told = self.reader.event(Arrival(event, at + 3, self.tale.cwd), payload)
+        told = self.reader.read(EventHeader(event, at + 3, self.tale.cwd), payload)
         self.store.record([told]).result()
         return True
 
@@ -609,14 +609,14 @@ def test_the_observers_own_sessions_are_left_out_also_behind_a_link(tmp_path: Pa
     (tmp_path / "link").symlink_to(tmp_path / "real")
     for directory in ("real", "real/deeper", "link", "link/deeper"):
         wished = wishes(own_root=str(tmp_path / "link"))
-        past = PastReader(
+        past = PastSessionReader(
             Tale(cwd=f"{tmp_path}/{directory}").prompt("x").agent("y").save(tmp_path / "o.jsonl"),
-            wished.reader(), 0, wished.wants,
+            wished.reader(), 0, wished.includes,
         )  # fmt: skip
         assert list(past.sessions()) == []
-    past = PastReader(
+    past = PastSessionReader(
         Tale(cwd=f"{tmp_path}/real-work").prompt("x").agent("y").save(tmp_path / "o.jsonl"),
-        wished.reader(), 0, wished.wants,
+        wished.reader(), 0, wished.includes,
     )  # fmt: skip
     assert len(list(past.sessions())) == 1
 

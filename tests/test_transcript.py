@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput
 from claude_mem.hook.scanner import NAMES, strip_private
+from claude_mem.intake.statements import statements_of
 from claude_mem.intake.transcripts import transcript
 from claude_mem.intake.transcripts.importer import ImportOptions
-from claude_mem.intake.transcripts.past_sessions import PastReader
-from claude_mem.intake.transcripts.transcript import Moment, Transcript, is_within, statements_of
+from claude_mem.intake.transcripts.past_sessions import PastSessionReader
+from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent, is_within
 from claude_mem.store.turns import STATEMENT
 from claude_mem.types import PastSession, Project, Turn
 from tests.payloads import PROJECT_DIR
@@ -30,17 +31,17 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / f"{SESSION}.jsonl"
 
 
-def moments(file: Path, tale: Tale | bytes) -> list[Moment]:
+def moments(file: Path, tale: Tale | bytes) -> list[TranscriptEvent]:
     file.write_bytes(tale if isinstance(tale, bytes) else tale.data())
-    return list(Transcript(file).moments())
+    return list(Transcript(file).events())
 
 
-def gist(moment: Moment) -> tuple[str, Any]:
+def gist(moment: TranscriptEvent) -> tuple[str, Any]:
     payload = moment.payload
     for name in ("prompt", "statement", "last_assistant_message", "error", "tool_response"):
         if name in payload:
-            return moment.event, payload[name]
-    return moment.event, None
+            return moment.kind, payload[name]
+    return moment.kind, None
 
 
 def told(file: Path, tale: Tale | bytes) -> list[tuple[str, Any]]:
@@ -54,10 +55,10 @@ def prompts(file: Path, tale: Tale | bytes) -> list[str]:
     return [words for event, words in told(file, tale) if event == PROMPT]
 
 
-def sessions(file: Path, data: bytes, **wishes: Any) -> tuple[list[PastSession], PastReader]:
+def sessions(file: Path, data: bytes, **wishes: Any) -> tuple[list[PastSession], PastSessionReader]:
     file.write_bytes(data)
     wished = ImportOptions("/nowhere", "", 0, 8192, **wishes)
-    past = PastReader(file, wished.reader(), wished.keep_raw_since, wished.wants)
+    past = PastSessionReader(file, wished.reader(), wished.keep_raw_since, wished.includes)
     return list(past.sessions()), past
 
 
@@ -76,7 +77,7 @@ def turn_of(prompt_id: str, **changes: Any) -> Turn:
 def test_a_session_is_told_as_its_hooks_would_have_told_it(file: Path) -> None:
     tale = Tale().prompt("Blink twice").agent("I look.").bash("make", "built").agent("It blinks.")
     found = moments(file, tale)
-    assert [moment.event for moment in found] == [
+    assert [moment.kind for moment in found] == [
         "SessionStart", PROMPT, STATEMENT, USED, STATEMENT, STOP, "SessionEnd",
     ]  # fmt: skip
     start, prompt, _, used, _, stop, _ = (moment.payload for moment in found)
@@ -102,7 +103,7 @@ def test_turns_without_any_id_are_still_turns_of_their_own(file: Path) -> None:
     tale = Tale(prompt_ids=False)
     for words in ("One", "Two"):
         tale.prompt(words, uuid=None).agent(f"{words}, done.", uuid=None)
-    ids = {moment.payload["prompt_id"] for moment in moments(file, tale) if moment.event == PROMPT}
+    ids = {moment.payload["prompt_id"] for moment in moments(file, tale) if moment.kind == PROMPT}
     assert len(ids) == 2
     assert all(SESSION in str(one) for one in ids)  # no other session may have the same
 
@@ -198,7 +199,7 @@ def test_tools_that_run_side_by_side_keep_their_own_results(file: Path) -> None:
     for call in ("b", "a"):
         block = {"type": "tool_result", "tool_use_id": f"toolu_{call}", "content": f"of {call}"}
         tale.user([block])
-    found = [moment.payload for moment in moments(file, tale) if moment.event == USED]
+    found = [moment.payload for moment in moments(file, tale) if moment.kind == USED]
     assert [(p["tool_input"], p["tool_response"]) for p in found] == [
         ({"command": "b"}, "of b"), ({"command": "a"}, "of a"),
     ]  # fmt: skip
@@ -208,7 +209,7 @@ def test_an_error_of_the_api_ends_a_turn_as_its_hook_tells_it(file: Path) -> Non
     error: dict[str, Any] = {"isApiErrorMessage": True, "error": "overloaded"}
     tale = Tale().prompt("Go").agent("I begin.").agent("API Error: 529 busy", **error)
     last = moments(file, tale)[-2]
-    assert last.event == FAILED
+    assert last.kind == FAILED
     assert last.payload["last_assistant_message"] == "API Error: 529 busy"
     assert last.payload["error"] == "overloaded"
 
@@ -257,7 +258,7 @@ def test_lines_that_are_nobodys_words_are_passed_over_and_not_counted_as_broken(
     tale = Tale().noise().prompt("Go").noise().agent("Done.").noise()
     assert told(file, tale) == [(PROMPT, "Go"), (STATEMENT, "Done."), (STOP, "Done.")]
     read = Transcript(file)
-    list(read.moments())
+    list(read.events())
     assert (read.lines, read.unreadable) == (len(tale.lines), 0)
 
 
@@ -301,7 +302,7 @@ def test_a_notification_of_a_task_is_what_the_agent_was_asked(file: Path) -> Non
 
 def test_a_session_in_which_nobody_asked_anything_has_no_turn(file: Path) -> None:
     tale = Tale().user("meta", isMeta=True).agent("Hello.").bash("ls")
-    assert [moment.event for moment in moments(file, tale)] == ["SessionStart", "SessionEnd"]
+    assert [moment.kind for moment in moments(file, tale)] == ["SessionStart", "SessionEnd"]
     assert sessions(file, tale.data())[0] == []
 
 
@@ -319,7 +320,7 @@ def test_each_session_of_a_file_is_told_on_its_own(file: Path) -> None:
         Tale("second").prompt("Two").agent("2."),
     )
     found = moments(file, first.data() + second.data())
-    assert [(moment.event, moment.payload["session_id"]) for moment in found] == [
+    assert [(moment.kind, moment.payload["session_id"]) for moment in found] == [
         (event, session)
         for session in ("first", "second")
         for event in ("SessionStart", PROMPT, STATEMENT, STOP, "SessionEnd")
@@ -389,7 +390,7 @@ def test_half_a_line_at_the_end_is_counted_and_the_rest_is_told(file: Path) -> N
     data = tale.data()[:-40]
     assert told(file, data) == [(PROMPT, "Go"), (STATEMENT, "Done."), (STOP, "Done.")]
     read = Transcript(file)
-    list(read.moments())
+    list(read.events())
     assert read.unreadable == 1
 
 
@@ -450,7 +451,7 @@ def test_a_session_without_any_time_is_as_old_as_its_file(file: Path) -> None:
     file.write_bytes(tale.data())
     os.utime(file, (1_650_000_000, 1_650_000_000))
     wished = ImportOptions("/nowhere", "", 0, 8192)
-    (found,) = PastReader(file, wished.reader(), 0).sessions()
+    (found,) = PastSessionReader(file, wished.reader(), 0).sessions()
     assert (found.started_ms, found.ended_ms) == (1_650_000_000_000, 1_650_000_000_000)
 
 
@@ -483,7 +484,7 @@ def test_a_line_that_is_too_long_is_counted_and_the_rest_is_told(
     tale.agent("y" * 1990)
     assert told(file, tale) == [(PROMPT, "Go"), (STATEMENT, "Done."), (STOP, "Done.")]
     read = Transcript(file)
-    list(read.moments())
+    list(read.events())
     assert (read.lines, read.unreadable) == (3, 2)
 
 
@@ -560,7 +561,7 @@ def test_damage_anywhere_in_a_file_stops_nothing(
 def test_a_pipe_in_a_transcripts_place_blocks_nobody(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(BadInput, match="is not a file"):
-        list(Transcript(tmp_path / "pipe.jsonl").moments())
+        list(Transcript(tmp_path / "pipe.jsonl").events())
     with pytest.raises(BadInput, match="is not a file"):
         statements_of(tmp_path / "pipe.jsonl", turn_of("x"))
 
@@ -570,7 +571,7 @@ def test_a_directory_a_loop_and_nothing_at_all_are_errors_of_the_system(tmp_path
     (tmp_path / "directory.jsonl").mkdir()
     for name in ("loop.jsonl", "missing.jsonl", "directory.jsonl"):
         with pytest.raises((OSError, BadInput)):
-            list(Transcript(tmp_path / name).moments())
+            list(Transcript(tmp_path / name).events())
 
 
 def test_a_path_is_within_only_if_it_is_a_transcript_there_behind_every_link(

@@ -12,10 +12,10 @@ def payloads(transcript: Path) -> Iterator[tuple[str, Payload]]:
     """Pairs of event name and payload; what hooks are never told is left to the worker to read."""
     found = False
     try:
-        for moment in Transcript(transcript).moments():
+        for event in Transcript(transcript).events():
             found = True
-            if moment.event != STATEMENT:
-                yield moment.event, moment.payload
+            if event.kind != STATEMENT:
+                yield event.kind, event.payload
     except OSError as error:
         raise BadInput(f"{transcript} cannot be read: {error.strerror}") from None
     if not found:

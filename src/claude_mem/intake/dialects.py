@@ -1,8 +1,7 @@
-"""From an agent's own words to an `Event`: parsed once, here, then trusted.
+"""Payloads to `Event`s: parsed and validated once, here, then trusted.
 
-Claude Code's payloads and the HTTP API's bodies are two dialects of one thing. What is too long
-is cut so that it stays valid JSON; what is secret goes before it is cut, so that no cut can leave
-half a secret behind.
+Claude Code's hook payloads and the bodies of the HTTP API are two dialects of the same events.
+Secrets are redacted before long values are truncated, so that no part of a secret survives.
 """
 
 import hashlib
@@ -16,19 +15,21 @@ from claude_mem.privacy import Redactor
 from claude_mem.types import Event, Json
 
 OWN_TOOLS = ("mcp__plugin_claudemem_", "mcp__claude-mem__", "mcp__claude_mem__")
-_IDENTITY = ("session_id", "transcript_path", "cwd", "prompt_id", "hook_event_name", "agent_id")
-_TOOL = ("tool_name", "tool_use_id", "tool_input", "tool_response")
-_WORDS = ("last_assistant_message", "compact_summary", "error", "statement")
-_TEXTS = (*_WORDS, "prompt")
-_NOISE = ("permission_mode", "effort", "background_tasks", "session_crons", "duration_ms")
+_IDENTITY_FIELDS = (
+    "session_id", "transcript_path", "cwd", "prompt_id", "hook_event_name", "agent_id",
+)  # fmt: skip
+_TOOL_FIELDS = ("tool_name", "tool_use_id", "tool_input", "tool_response")
+_TEXT_FIELDS = ("last_assistant_message", "compact_summary", "error", "statement")
+_IGNORED_FIELDS = ("permission_mode", "effort", "background_tasks", "session_crons", "duration_ms")
+_NOT_DETAIL = (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, "prompt", *_IGNORED_FIELDS)
 _LEAF_LIMITS = (4096, 1024, 256, 64)
 LONGEST_ID = 200
-LONGEST_PROMPT_FACTOR = 4  # a prompt is what later questions turn on: it may be longer
+PROMPT_LIMIT_FACTOR = 4  # searches rely on prompts, so they may be longer than other fields
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """What the spool's header, or the HTTP request, says about a payload."""
+class EventHeader:
+    """What the spool header, or the HTTP request, says about a payload."""
 
     kind: str
     arrived_ms: int
@@ -37,7 +38,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class EventReader:
     redactor: Redactor
     projects: Projects
     field_bytes: int
@@ -47,47 +48,47 @@ class Reader:
         name = payload.get("tool_name")
         return isinstance(name, str) and (name in self.skip_tools or name.startswith(OWN_TOOLS))
 
-    def event(self, arrival: Arrival, payload: Mapping[str, Json]) -> Event:
+    def read(self, header: EventHeader, payload: Mapping[str, Json]) -> Event:
         try:
-            return self._event(arrival, payload)
+            return self._read(header, payload)
         except RecursionError:
             raise BadInput("the payload is nested too deeply") from None
 
-    def _event(self, arrival: Arrival, payload: Mapping[str, Json]) -> Event:
+    def _read(self, header: EventHeader, payload: Mapping[str, Json]) -> Event:
         session_id = _identifier(payload, "session_id")
         if session_id is None:
-            raise BadInput("the payload has no session_id", "session_id")
-        kind = arrival.kind or str(payload.get("hook_event_name") or "")
+            raise BadInput("session_id is missing from the payload", "session_id")
+        kind = header.kind or str(payload.get("hook_event_name") or "")
         if not kind:
-            raise BadInput("the payload does not say which event it is", "hook_event_name")
+            raise BadInput("hook_event_name is missing from the payload", "hook_event_name")
         cwd = _text(payload, "cwd") or ""
-        project_dir = arrival.project_dir or cwd
+        project_dir = header.project_dir or cwd
         if kind == "SessionStart":
             self.projects.forget(project_dir)
-        clean = self._redacted(payload)
+        redacted = self._redact(payload)
         return Event(
             kind=kind,
             session_id=session_id,
-            arrived_ms=arrival.arrived_ms,
+            arrived_ms=header.arrived_ms,
             key=content_key(kind, session_id, payload),
             project=self.projects.of(project_dir),
             project_dir=project_dir,
-            dialect=arrival.dialect,
+            dialect=header.dialect,
             cwd=cwd,
             transcript_path=_text(payload, "transcript_path") or "",
             prompt_id=_identifier(payload, "prompt_id"),
             agent_id=_identifier(payload, "agent_id"),
-            prompt=self._prompt(clean, kind),
+            prompt=self._prompt(redacted, kind),
             tool_name=_identifier(payload, "tool_name"),
             tool_use_id=_identifier(payload, "tool_use_id"),
-            tool_input=self._field(clean.get("tool_input")),
-            tool_response=self._field(_without_bulk(clean.get("tool_response"))),
-            text=self._said(clean),
-            detail=self._detail(clean),
+            tool_input=self._json_field(redacted.get("tool_input")),
+            tool_response=self._json_field(_without_bulk(redacted.get("tool_response"))),
+            text=self._event_text(redacted),
+            detail=self._detail(redacted),
         )
 
-    def _redacted(self, payload: Mapping[str, Json]) -> dict[str, Json]:
-        rest = {name: value for name, value in payload.items() if name not in _IDENTITY}
+    def _redact(self, payload: Mapping[str, Json]) -> dict[str, Json]:
+        rest = {name: value for name, value in payload.items() if name not in _IDENTITY_FIELDS}
         redacted = self.redactor.redact_json(rest)
         assert isinstance(redacted, dict)
         return redacted
@@ -96,54 +97,53 @@ class Reader:
         if kind != "UserPromptSubmit":
             return None
         prompt = _text(payload, "prompt") or ""
-        return cut(prompt, self.field_bytes * LONGEST_PROMPT_FACTOR)
+        return truncate(prompt, self.field_bytes * PROMPT_LIMIT_FACTOR)
 
-    def _said(self, payload: Mapping[str, Json]) -> str | None:
-        """The words an event brings: a message, a summary, an error."""
-        said = [text for name in _WORDS if (text := _text(payload, name))]
-        return cut("\n".join(said), self.field_bytes) if said else None
+    def _event_text(self, payload: Mapping[str, Json]) -> str | None:
+        texts = [text for name in _TEXT_FIELDS if (text := _text(payload, name))]
+        return truncate("\n".join(texts), self.field_bytes) if texts else None
 
-    def _field(self, value: Json) -> str | None:
-        return None if value is None else shrink(value, self.field_bytes)
+    def _json_field(self, value: Json) -> str | None:
+        return None if value is None else truncate_json(value, self.field_bytes)
 
     def _detail(self, payload: Mapping[str, Json]) -> dict[str, Json]:
-        known = (*_IDENTITY, *_TOOL, *_TEXTS, *_NOISE)
-        rest = {name: value for name, value in payload.items() if name not in known}
+        """The fields that have no column of their own."""
+        rest = {name: value for name, value in payload.items() if name not in _NOT_DETAIL}
         if len(json.dumps(rest, ensure_ascii=False)) > self.field_bytes:
-            return {"cut": shrink(rest, self.field_bytes)}
+            return {"cut": truncate_json(rest, self.field_bytes)}
         return rest
 
 
 def parse_payload(data: bytes) -> dict[str, Json]:
-    """A JSON object in which every text can be stored; anything else is BadInput."""
+    """A JSON object whose strings can all be stored; raises BadInput for anything else."""
     try:
         text = data.decode("utf-8")
         payload: Json = json.loads(text)
         if "\\ud" in text or "\\uD" in text:
-            payload = _whole_characters(payload)
+            payload = replace_surrogates(payload)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"it is not JSON: {error or type(error).__name__}") from None
+        raise BadInput(f"not valid JSON: {error or type(error).__name__}") from None
     if not isinstance(payload, dict):
-        raise BadInput("it is not a JSON object")
+        raise BadInput("not a JSON object")
     return payload
 
 
-def _whole_characters(value: Json) -> Json:
-    """JSON can spell half a character; no text in the database can."""
+def replace_surrogates(value: Json) -> Json:
+    """JSON can escape a lone surrogate, which neither UTF-8 nor the database can hold."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):
-        return [_whole_characters(item) for item in value]
+        return [replace_surrogates(item) for item in value]
     if isinstance(value, dict):
         return {
-            name.encode("utf-8", "replace").decode("utf-8"): _whole_characters(inner)
+            name.encode("utf-8", "replace").decode("utf-8"): replace_surrogates(inner)
             for name, inner in value.items()
         }
     return value
 
 
 def content_key(kind: str, session_id: str, payload: Mapping[str, Json]) -> str:
-    """The same event is the same key, however often and by whichever way it arrives."""
+    """The same event has the same key, however often and by whatever route it arrives."""
     parts: list[str] = [session_id, kind, _identifier(payload, "agent_id") or ""]
     tool_use_id, prompt_id = _identifier(payload, "tool_use_id"), _identifier(payload, "prompt_id")
     if tool_use_id:
@@ -160,7 +160,7 @@ def _identifier(payload: Mapping[str, Json], name: str) -> str | None:
     if value is None or value == "":
         return None
     if not isinstance(value, str) or len(value) > LONGEST_ID:
-        raise BadInput(f"{name} is not a short text", name)
+        raise BadInput(f"{name} must be a string of at most {LONGEST_ID} characters", name)
     return value
 
 
@@ -180,37 +180,41 @@ def _without_bulk(value: Json) -> Json:
     }
 
 
-def shrink(value: Json, limit: int) -> str:
-    """The value as JSON of at most `limit` characters: its long texts are cut, else its tail."""
+def truncate_json(value: Json, limit: int) -> str:
+    """The value as JSON of at most `limit` characters.
+
+    Long strings are truncated first; if that is not enough, the JSON text itself is, and becomes
+    a JSON string.
+    """
     text = json.dumps(value, ensure_ascii=False)
     if len(text) <= limit:
         return text
     for leaf_limit in _LEAF_LIMITS:
-        text = json.dumps(_cut_leaves(value, leaf_limit), ensure_ascii=False)
+        text = json.dumps(_truncate_leaves(value, leaf_limit), ensure_ascii=False)
         if len(text) <= limit:
             return text
-    room = limit - 2
-    while len(whole := json.dumps(cut(text, room), ensure_ascii=False)) > limit:
-        room -= max(1, (len(whole) - limit) // 2)
-    return whole
+    length = limit - 2
+    while len(quoted := json.dumps(truncate(text, length), ensure_ascii=False)) > limit:
+        length -= max(1, (len(quoted) - limit) // 2)
+    return quoted
 
 
-def _cut_leaves(value: Json, limit: int) -> Json:
+def _truncate_leaves(value: Json, limit: int) -> Json:
     if isinstance(value, str):
-        return cut(value, limit)
+        return truncate(value, limit)
     if isinstance(value, list):
-        return [_cut_leaves(item, limit) for item in value]
+        return [_truncate_leaves(item, limit) for item in value]
     if isinstance(value, dict):
-        return {name: _cut_leaves(inner, limit) for name, inner in value.items()}
+        return {name: _truncate_leaves(inner, limit) for name, inner in value.items()}
     return value
 
 
-def cut(text: str, limit: int) -> str:
-    """Head and tail of a long text, with a note of what is missing between."""
+def truncate(text: str, limit: int) -> str:
+    """Head and tail of a long text, with a note of how much is missing between them."""
     if len(text) <= limit:
         return text
     note = f"\n[… {len(text) - limit} characters cut …]\n"
-    room = max(0, limit - len(note))
-    head = room * 3 // 4
-    tail = room - head
+    length = max(0, limit - len(note))
+    head = length * 3 // 4
+    tail = length - head
     return text[:head] + note + (text[-tail:] if tail else "")

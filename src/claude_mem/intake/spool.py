@@ -7,7 +7,7 @@ from pathlib import Path
 from claude_mem.config import Layout, write_private
 from claude_mem.hook.scanner import strip_private
 from claude_mem.hook.spool import FORMAT, MAGIC, SUFFIX
-from claude_mem.intake.dialects import Arrival
+from claude_mem.intake.dialects import EventHeader
 from claude_mem.privacy import Redactor
 
 _SUFFIX = SUFFIX.decode()
@@ -15,7 +15,7 @@ _SUFFIX = SUFFIX.decode()
 
 @dataclass(frozen=True, slots=True)
 class SpoolRecord:
-    arrival: Arrival
+    header: EventHeader
     version: str
     payload: bytes
 
@@ -56,14 +56,14 @@ def parse(data: bytes) -> SpoolRecord:
         arrived_ns = int(arrived)
     except ValueError:
         raise BadRecordError("its arrival time is not a number") from None
-    arrival = Arrival(
+    header = EventHeader(
         kind=kind,
         arrived_ms=arrived_ns // 1_000_000,
         project_dir=_unescape(directory),
         dialect=dialect or "claude",
     )
     # The hook has stripped it already; whatever wrote this file, nothing private goes on.
-    return SpoolRecord(arrival, version, strip_private(payload))
+    return SpoolRecord(header, version, strip_private(payload))
 
 
 def _unescape(text: str) -> str:

@@ -1,12 +1,21 @@
-"""What the agent said between its tools: no hook is told, the transcript has it."""
+"""What the agent wrote between its tool calls: hooks do not report it, the transcript has it."""
 
 import asyncio
+import json
 import logging
+import mmap
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.dialects import Arrival, Reader
-from claude_mem.intake.transcripts.transcript import Moment, statements_of
+from claude_mem.intake.dialects import EventHeader, EventReader
+from claude_mem.intake.transcripts.transcript import (
+    Transcript,
+    TranscriptEvent,
+    open_regular_file,
+)
 from claude_mem.store import Store
 from claude_mem.store.turns import PROMPT, STATEMENT
 from claude_mem.types import Event, Turn
@@ -15,11 +24,11 @@ log = logging.getLogger("claude_mem.statements")
 
 
 class Statements:
-    def __init__(self, store: Store, reader: Reader) -> None:
+    def __init__(self, store: Store, reader: EventReader) -> None:
         self._store, self._reader = store, reader
 
     async def complete(self, turn: Turn) -> Turn:
-        """The turn with what was said in it, kept in the store from then on."""
+        """The turn with its statements, which are added to the store."""
         if not turn.transcript_path:
             return turn
         events = await asyncio.to_thread(self._read, turn)
@@ -30,20 +39,85 @@ class Statements:
     def _read(self, turn: Turn) -> list[Event]:
         path = Path(turn.transcript_path)
         try:
-            found = statements_of(path, turn, self._wording)
-            return [
-                statement_event(self._reader, m, turn.started_ms, turn.project_dir) for m in found
-            ]
+            statements = statements_of(path, turn, self._stored_prompt)
+            return [self._event(statement, turn) for statement in statements]
         except FileNotFoundError:
-            return []  # the client keeps its transcripts for a while only, or keeps none
+            return []  # the client deletes old transcripts, or is set to keep none
         except (OSError, ValueError, BadInput) as error:
-            log.warning("turn %d: %s cannot be read: %s", turn.id, path.name, error)
+            log.warning("turn %d: cannot read %s: %s", turn.id, path.name, error)
             return []
 
-    def _wording(self, prompt: str) -> str | None:
-        return self._reader.event(Arrival(PROMPT, 0), {"session_id": "-", "prompt": prompt}).prompt
+    def _event(self, statement: TranscriptEvent, turn: Turn) -> Event:
+        at_ms = statement.at_ms if statement.at_ms is not None else turn.started_ms
+        header = EventHeader(STATEMENT, at_ms, turn.project_dir)
+        return self._reader.read(header, statement.payload)
+
+    def _stored_prompt(self, prompt: str) -> str | None:
+        """A prompt as the store has it: redacted and truncated."""
+        payload = {"session_id": "-", "prompt": prompt}
+        return self._reader.read(EventHeader(PROMPT, 0), payload).prompt
 
 
-def statement_event(reader: Reader, moment: Moment, otherwise: int, project_dir: str) -> Event:
-    at = moment.at_ms if moment.at_ms is not None else otherwise
-    return reader.event(Arrival(STATEMENT, at, project_dir), moment.payload)
+def statements_of(
+    path: Path, turn: Turn, stored_prompt: Callable[[str], str | None] = str
+) -> list[TranscriptEvent]:
+    """The statements of one turn, as far as the client has written them."""
+    start = _offset_of_prompt(path, turn.prompt_id)
+    if start is None:
+        return []
+    turns = _turns(Transcript(path).events(start), turn.content_session_id)
+    if not _has_no_id(turn.prompt_id):
+        return next((t.statements for t in turns if t.prompt_id == turn.prompt_id), [])
+    prompt = (turn.prompt or "").strip()
+    matches = [t for t in turns if (stored_prompt(t.prompt) or "").strip() == prompt]
+    return min(matches, key=lambda match: match.distance(turn)).statements if matches else []
+
+
+@dataclass(slots=True)
+class _TranscriptTurn:
+    number: int
+    prompt_id: str
+    prompt: str
+    at_ms: int | None
+    statements: list[TranscriptEvent] = field(default_factory=list)
+
+    def distance(self, turn: Turn) -> tuple[bool, int]:
+        """Orders turns with the same prompt: the same number first, then the nearest in time."""
+        return self.number != turn.prompt_number, abs((self.at_ms or 0) - turn.started_ms)
+
+
+def _turns(events: Iterator[TranscriptEvent], session_id: str) -> Iterator[_TranscriptTurn]:
+    """The turns of a session, each as soon as it is complete."""
+    number = 0
+    turn: _TranscriptTurn | None = None
+    for event in events:
+        payload = event.payload
+        if payload["session_id"] != session_id:
+            continue
+        if event.kind == PROMPT:
+            if turn is not None:
+                yield turn
+            number += 1
+            prompt_id, prompt = str(payload["prompt_id"]), str(payload["prompt"])
+            turn = _TranscriptTurn(number, prompt_id, prompt, event.at_ms)
+        elif turn is not None and event.kind == STATEMENT:
+            turn.statements.append(event)
+    if turn is not None:
+        yield turn
+
+
+def _has_no_id(prompt_id: str) -> bool:
+    """An old client sent no prompt id, so the store made one of the prompt's number."""
+    return prompt_id.startswith("number-")
+
+
+def _offset_of_prompt(path: Path, prompt_id: str) -> int | None:
+    """Where the first line with this prompt id starts, so that earlier turns are not parsed."""
+    if _has_no_id(prompt_id):
+        return 0
+    with open_regular_file(path) as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return None
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            position = data.find(json.dumps(prompt_id).encode())
+            return data.rfind(b"\n", 0, position) + 1 if position >= 0 else None

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.dialects import Arrival
+from claude_mem.intake.dialects import EventHeader
 from claude_mem.intake.transcripts.transcript import is_within
 from claude_mem.server.requests import number, read_object, required_text, text_of
 from claude_mem.store.turns import Recorded
@@ -58,8 +58,8 @@ async def _accept(
         return JSONResponse({"status": "skipped", "reason": "this tool is on the skip list"})
     payload["prompt_id"] = await _prompt_id(worker, body)
     directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
-    arrival = Arrival(_ACTIONS[action][0], worker.clock(), directory, dialect="http")
-    event = worker.reader.event(arrival, payload)
+    header = EventHeader(_ACTIONS[action][0], worker.clock(), directory, dialect="http")
+    event = worker.reader.read(header, payload)
     event = _in_project(event, project, text_of(body, "project"), directory)
     recorded = (await asyncio.to_thread(worker.intake.accept, [event]))[0]
     worker.wake()

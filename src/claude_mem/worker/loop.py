@@ -15,8 +15,8 @@ from claude_mem.config import Settings
 from claude_mem.hook import trouble
 from claude_mem.index.text import full_text
 from claude_mem.index.vectors.semantic import open_semantic_index
-from claude_mem.intake.dialects import Reader
-from claude_mem.intake.intake import Drained, Intake
+from claude_mem.intake.dialects import EventReader
+from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.statements import Statements
 from claude_mem.observer import LocalObserver
@@ -66,7 +66,7 @@ class Worker:
         self.feed = Feed()
         self.activity = Activity(settings.layout)
         self.projects = Projects(Path(home) if (home := os.environ.get("HOME")) else None)
-        self.reader = Reader(
+        self.reader = EventReader(
             redactor=Redactor(settings.names("CLAUDE_MEM_REDACT_ALLOW")),
             projects=self.projects,
             field_bytes=settings.number("CLAUDE_MEM_RAW_FIELD_BYTES"),
@@ -158,7 +158,7 @@ class Worker:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), pause)
 
-    async def catch_up(self, project_id: int | None = None) -> Drained:
+    async def catch_up(self, project_id: int | None = None) -> DrainCounts:
         """Drains the spool and distils what is due, of one project or of all."""
         drained = await asyncio.to_thread(self.intake.drain)
         await self.jobs.run_due(project_id)

@@ -1,8 +1,8 @@
-"""The import of past sessions: which files there are, read side by side, stored by one writer.
+"""The import of past sessions: transcripts are read in parallel and stored by one writer.
 
-Reading and distilling is pure and takes nearly all the time, so it runs in as many processes as
-help; a file too large to be held is read here, piece by piece. What was stored stays stored: a
-run that was ended is run again.
+Reading and distilling is pure and takes nearly all the time, so it runs in several processes. A
+large file is read in this process, part by part, to bound memory. Stored sessions stay stored, so
+an interrupted import can be run again.
 """
 
 import multiprocessing
@@ -17,26 +17,26 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.dialects import Reader
+from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.projects import Projects
-from claude_mem.intake.transcripts.past_sessions import PastReader
+from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.privacy import Redactor
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.imports import Outcome
 from claude_mem.types import PastSession, PastTurn, Project
 
-LARGE = 24 * 1024 * 1024
-FEW = 4  # files for which no processes are started
-STORED_AT_ONCE = 32  # sessions on their way to the disk
+LARGE_FILE_BYTES = 24 * 1024 * 1024
+MOST_WITHOUT_POOL = 4  # so few files are read without starting processes
+MAX_PENDING_SESSIONS = 32  # sessions that were given to the writer and are not on disk yet
 Progress = Callable[[Path, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What is to be read, and how; the same for every process."""
+    """What to import, and how; pickled for every reading process."""
 
-    own_root: str  # the data directory: what happened in it is the observer's own
+    own_root: str  # the data directory: sessions in it are the observer's own
     home: str
     keep_raw_since: int
     field_bytes: int
@@ -45,21 +45,21 @@ class ImportOptions:
     project: str = ""
     since_ms: int = 0
 
-    def reader(self) -> Reader:
-        return Reader(
+    def reader(self) -> EventReader:
+        return EventReader(
             redactor=Redactor(self.redact_allow),
             projects=Projects(Path(self.home) if self.home else None),
             field_bytes=self.field_bytes,
             skip_tools=frozenset(self.skip_tools),
         )
 
-    def wants(self, project: Project, directory: str) -> bool:
+    def includes(self, project: Project, directory: str) -> bool:
         roots = (self.own_root, os.path.realpath(self.own_root))
         if any(directory == root or directory.startswith(root + "/") for root in roots):
             return False
         return self.project in ("", project.key, project.name, directory)
 
-    def wants_turn(self, turn: PastTurn) -> bool:
+    def includes_turn(self, turn: PastTurn) -> bool:
         last = turn.events[-1].arrived_ms if turn.events else turn.begun_ms
         return last >= self.since_ms
 
@@ -73,12 +73,12 @@ class ReadFile:
     lines: int = 0
     unreadable: int = 0
     text_chars: int = 0
-    trouble: str = ""  # why it could not be read at all
+    trouble: str = ""  # why the file could not be read
 
 
 @dataclass(slots=True)
 class Tally:
-    """What an import did, of one project or of all."""
+    """Counts of an import, for one project or for all."""
 
     sessions: set[str] = field(default_factory=set)
     turns: int = 0
@@ -103,8 +103,7 @@ class Tally:
 @dataclass(slots=True)
 class Report:
     files: int = 0
-    unchanged: int = 0  # files that were read to their end before
-    empty: int = 0  # files that hold no conversation
+    unchanged: int = 0  # files that an earlier import read completely
     bytes: int = 0
     lines: int = 0
     unreadable: int = 0
@@ -138,54 +137,55 @@ def _tokens(turn: PastTurn) -> int:
 
 
 def find_transcripts(places: Iterable[Path]) -> list[Path]:
-    """Sessions' own files; what subagents wrote is told in their parents'."""
-    found: dict[Path, None] = {}
+    """Files of sessions; those of subagents are left out, because hooks report their work as
+    part of the parent session."""
+    transcripts: dict[Path, None] = {}
     for place in map(Path.absolute, places):
         if place.is_dir():
-            inside = (path for path in place.rglob("*.jsonl") if _is_sessions(path, place))
-            found.update(dict.fromkeys(sorted(inside)))
+            files = (path for path in place.rglob("*.jsonl") if _is_session_file(path, place))
+            transcripts.update(dict.fromkeys(sorted(files)))
         elif place.exists():
-            found[place] = None
-    return list(found)
+            transcripts[place] = None
+    return list(transcripts)
 
 
-def _is_sessions(path: Path, place: Path) -> bool:
-    is_agents = path.name.startswith("agent-") or "subagents" in path.relative_to(place).parts
-    return not is_agents and path.is_file()
+def _is_session_file(path: Path, root: Path) -> bool:
+    of_subagent = path.name.startswith("agent-") or "subagents" in path.relative_to(root).parts
+    return not of_subagent and path.is_file()
 
 
 def import_transcripts(
     store: StoreReader | None,
     files: list[Path],
-    wishes: ImportOptions,
+    options: ImportOptions,
     *,
     again: bool = False,
     processes: int = 1,
     progress: Progress = lambda path, size: None,
 ) -> Report:
-    """With a reader, or nothing at all, nothing is kept: a look at what would be."""
+    """With a read-only store, or with None, nothing is stored: the report is a preview."""
     report = Report()
-    storing = _Storing(store, report)
-    for read in _read_all(_changed(store, files, again, report, progress), wishes, processes):
+    writer = _SessionWriter(store, report)
+    for read in _read_all(_changed(store, files, again, report, progress), options, processes):
         if isinstance(read, PastSession):
-            storing.put(read)
+            writer.put(read)
             continue
         for session in read.sessions:
-            storing.put(session)
+            writer.put(session)
         report.add_file(read)
-        if not wishes.project and not wishes.since_ms and not read.trouble:
-            storing.note(read)
+        if not options.project and not options.since_ms and not read.trouble:
+            writer.mark_read(read)
         progress(read.path, read.size)
-    storing.finish()
+    writer.finish()
     return report
 
 
-class _Storing:
-    """Writes on their way, so many at once that they share their way to the disk."""
+class _SessionWriter:
+    """Keeps several writes pending, so that they share a group commit."""
 
     def __init__(self, store: StoreReader | None, report: Report) -> None:
         self._store, self._report = store, report
-        self._waiting: deque[tuple[PastSession, Future[Outcome]] | ReadFile] = deque()
+        self._pending: deque[tuple[PastSession, Future[Outcome]] | ReadFile] = deque()
         self._failed: set[str] = set()
         self._last: Future[None] | None = None
 
@@ -193,32 +193,32 @@ class _Storing:
         if not session.turns:
             return
         if not isinstance(self._store, Store):
-            foreseen = self._store.preview_import(session) if self._store else _as_if(session)
-            self._report.add(session, foreseen)
+            preview = self._store.preview_import(session) if self._store else _outcome_of(session)
+            self._report.add(session, preview)
             return
-        self._waiting.append((session, self._store.import_session(session)))
-        while len(self._waiting) > STORED_AT_ONCE:
-            self._take()
+        self._pending.append((session, self._store.import_session(session)))
+        while len(self._pending) > MAX_PENDING_SESSIONS:
+            self._await_first()
 
-    def note(self, read: ReadFile) -> None:
-        """Once its sessions are on disk."""
+    def mark_read(self, read: ReadFile) -> None:
+        """Takes effect after the file's sessions are on disk."""
         if isinstance(self._store, Store):
-            self._waiting.append(read)
+            self._pending.append(read)
 
     def finish(self) -> None:
-        while self._waiting:
-            self._take()
+        while self._pending:
+            self._await_first()
         if self._last is not None:
             self._last.result()
 
-    def _take(self) -> None:
-        first = self._waiting.popleft()
+    def _await_first(self) -> None:
+        first = self._pending.popleft()
         if isinstance(first, ReadFile):
-            self._take_note(first)
+            self._mark_imported(first)
             return
-        session, done = first
+        session, future = first
         try:
-            outcome = done.result()
+            outcome = future.result()
         except sqlite3.OperationalError:
             raise  # the disk or the file, not the session
         except Exception as error:
@@ -227,32 +227,33 @@ class _Storing:
         else:
             self._report.add(session, outcome)
 
-    def _take_note(self, read: ReadFile) -> None:
+    def _mark_imported(self, read: ReadFile) -> None:
         if isinstance(self._store, Store) and str(read.path) not in self._failed:
             self._last = self._store.mark_imported(str(read.path), read.size, read.modified_ns)
 
 
-def _as_if(session: PastSession) -> Outcome:
-    made = [turn.made for turn in session.turns if turn.made is not None]
-    private = len(session.turns) - len(made)
-    observations = sum(len(one.observations) for one in made)
-    return Outcome(len(made), observations, len(made), private=private)
+def _outcome_of(session: PastSession) -> Outcome:
+    """What importing into an empty store would do."""
+    distillates = [turn.made for turn in session.turns if turn.made is not None]
+    private = len(session.turns) - len(distillates)
+    observations = sum(len(distillate.observations) for distillate in distillates)
+    return Outcome(len(distillates), observations, len(distillates), private=private)
 
 
 def _changed(
     store: StoreReader | None, files: list[Path], again: bool, report: Report, progress: Progress
 ) -> Iterator[tuple[Path, int]]:
-    """Files that were not read yet as they are now, with their sizes."""
+    """Files that changed since the last import, with their sizes."""
     for path in files:
         try:
             status = path.stat()
         except OSError as error:
             report.troubles.append((path, _reason(error)))
             continue
-        known = store is not None and store.is_imported(
+        is_imported = store is not None and store.is_imported(
             str(path), status.st_size, status.st_mtime_ns
         )
-        if known and not again:
+        if is_imported and not again:
             report.unchanged += 1
             progress(path, status.st_size)
         else:
@@ -260,86 +261,88 @@ def _changed(
 
 
 def _read_all(
-    files: Iterator[tuple[Path, int]], wishes: ImportOptions, processes: int
+    files: Iterator[tuple[Path, int]], options: ImportOptions, processes: int
 ) -> Iterator[ReadFile | PastSession]:
     small: list[Path] = []
     large: list[Path] = []
     for path, size in files:
-        (large if size > LARGE else small).append(path)
-    if processes > 1 and len(small) > FEW:
-        yield from _read_side_by_side(small, wishes, processes)
+        (large if size > LARGE_FILE_BYTES else small).append(path)
+    if processes > 1 and len(small) > MOST_WITHOUT_POOL:
+        yield from _read_in_pool(small, options, processes)
     else:
-        _set_wishes(wishes)
+        _set_options(options)
         for path in small:
             yield _read(path)
     for path in large:
-        yield from _read_in_pieces(path, wishes)
+        yield from _read_in_parts(path, options)
 
 
-def _read_side_by_side(
-    files: list[Path], wishes: ImportOptions, processes: int
-) -> Iterator[ReadFile]:
-    """Never far ahead of the writer, or a whole tree would wait in memory."""
+def _read_in_pool(files: list[Path], options: ImportOptions, processes: int) -> Iterator[ReadFile]:
+    """Never far ahead of the writer, or all the sessions would wait in memory."""
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     pool = ProcessPoolExecutor(
-        processes, multiprocessing.get_context(method), initializer=_begin, initargs=(wishes,)
+        processes,
+        multiprocessing.get_context(method),
+        initializer=_start_process,
+        initargs=(options,),
     )
-    rest = iter(files)
+    remaining = iter(files)
     running: set[Future[ReadFile]] = set()
     try:
         while True:
-            for path in rest:
+            for path in remaining:
                 running.add(pool.submit(_read, path))
                 if len(running) >= 4 * processes:
                     break
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
-            for read in done:
-                yield read.result()
+            for future in done:
+                yield future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-_wishes: ImportOptions
-_reader: Reader
+# Of this process; a pool's initializer cannot pass anything on otherwise.
+_options: ImportOptions
+_reader: EventReader
 
 
-def _begin(wishes: ImportOptions) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends us
+def _start_process(options: ImportOptions) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends the pool
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _set_wishes(wishes)
+    _set_options(options)
 
 
 def _end_with_parent() -> None:
-    """Whoever reads for one that was killed would wait for ever."""
+    """A pool process whose parent was killed would otherwise wait forever."""
     if (parent := multiprocessing.parent_process()) is not None:
         parent.join()
         os._exit(1)
 
 
-def _set_wishes(wishes: ImportOptions) -> None:
-    global _wishes, _reader
-    _wishes, _reader = wishes, wishes.reader()
+def _set_options(options: ImportOptions) -> None:
+    global _options, _reader
+    _options, _reader = options, options.reader()
 
 
 def _read(path: Path) -> ReadFile:
-    past = PastReader(path, _reader, _wishes.keep_raw_since, _wishes.wants)
+    past = PastSessionReader(path, _reader, _options.keep_raw_since, _options.includes)
     try:
         status = path.stat()
-        sessions = tuple(_wanted(session, _wishes) for session in past.sessions())
-    except Exception as error:  # one bad file never stops the others
+        sessions = tuple(_selected(session, _options) for session in past.sessions())
+    except Exception as error:  # a bad file does not stop the import
         return ReadFile(path, 0, 0, trouble=_reason(error))
     return _read_file(path, status, past, sessions)
 
 
-def _read_in_pieces(path: Path, wishes: ImportOptions) -> Iterator[ReadFile | PastSession]:
-    past = PastReader(path, wishes.reader(), wishes.keep_raw_since, wishes.wants)
+def _read_in_parts(path: Path, options: ImportOptions) -> Iterator[ReadFile | PastSession]:
+    past = PastSessionReader(path, options.reader(), options.keep_raw_since, options.includes)
     sessions = past.sessions()
     try:
         status = path.stat()
         while (session := next(sessions, None)) is not None:
-            yield _wanted(session, wishes)
+            yield _selected(session, options)
     except Exception as error:
         yield ReadFile(path, 0, 0, trouble=_reason(error))
         return
@@ -355,7 +358,7 @@ def _reason(error: Exception) -> str:
 
 
 def _read_file(
-    path: Path, status: os.stat_result, past: PastReader, sessions: tuple[PastSession, ...]
+    path: Path, status: os.stat_result, past: PastSessionReader, sessions: tuple[PastSession, ...]
 ) -> ReadFile:
     return ReadFile(
         path,
@@ -368,7 +371,7 @@ def _read_file(
     )
 
 
-def _wanted(session: PastSession, wishes: ImportOptions) -> PastSession:
-    if not wishes.since_ms:
+def _selected(session: PastSession, options: ImportOptions) -> PastSession:
+    if not options.since_ms:
         return session
-    return replace(session, turns=tuple(t for t in session.turns if wishes.wants_turn(t)))
+    return replace(session, turns=tuple(filter(options.includes_turn, session.turns)))

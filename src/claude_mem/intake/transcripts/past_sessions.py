@@ -1,7 +1,7 @@
-"""A transcript of the past, read into turns and distilled as they would have been live.
+"""A transcript of past sessions, read into turns and distilled as live turns are.
 
-Every event goes through the same `Reader` as a hook's. Of turns older than the raw events that
-are kept, what no observer looks at is dropped first: there is nothing to redact or to cut in it.
+Every event goes through the same `EventReader` as a hook's. For turns older than the retention of
+raw events, the fields that no observer uses are dropped first, so they need no redaction.
 """
 
 import json
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.dialects import Arrival, Reader
-from claude_mem.intake.transcripts.transcript import Moment, Payload, Transcript
+from claude_mem.intake.dialects import EventHeader, EventReader
+from claude_mem.intake.transcripts.transcript import Payload, Transcript, TranscriptEvent
 from claude_mem.observer.local.commands import reads_output_of
 from claude_mem.observer.local.files import EDITING
 from claude_mem.observer.local.observer import distil
@@ -27,79 +27,78 @@ from claude_mem.types import (
     Turn,
 )
 
-_OF_AN_EDIT = ("filePath", "notebook_path", "type")
-SHORT = 1000
-TURNS_AT_ONCE = 40  # of a long session: so much is held in memory
+_EDIT_RESULT_FIELDS = ("filePath", "notebook_path", "type")
+_LONGEST_OLD_FIELD = 1000
+TURNS_PER_PART = 40  # bounds the memory that a long session needs
 
 
 @dataclass(slots=True)
-class PastReader:
-    """One file's sessions, in pieces that can be stored one after the other."""
+class PastSessionReader:
+    """The sessions of one file, in parts that can be stored one after the other."""
 
     path: Path
-    reader: Reader
+    reader: EventReader
     keep_raw_since: int
-    wanted: Callable[[Project, str], bool] = lambda project, directory: True
+    includes: Callable[[Project, str], bool] = lambda project, directory: True
     transcript: Transcript = field(init=False)
-    unreadable: int = 0  # events that no payload could be made of
-    text_chars: int = 0  # of what the person and the agent said
+    unreadable: int = 0  # payloads that the reader refused
+    text_chars: int = 0  # length of all prompts and statements
 
     def __post_init__(self) -> None:
         self.transcript = Transcript(self.path)
 
     def sessions(self) -> Iterator[PastSession]:
         session: _Session | None = None
-        for moment in self.transcript.moments():
-            if moment.event == SESSION_START:
-                session = self._begin(moment)
+        for event in self.transcript.events():
+            if event.kind == SESSION_START:
+                session = self._begin(event)
             elif session is None:
                 continue
-            elif moment.event == SESSION_END:
-                session.end_turn(self)
+            elif event.kind == SESSION_END:
+                session.end_turn(self.keep_raw_since)
                 if session.turns:
-                    yield session.piece()
+                    yield session.take_part()
                 session = None
             else:
-                self._hear(session, moment)
-                if len(session.turns) >= TURNS_AT_ONCE:
-                    yield session.piece()
+                self._add(session, event)
+                if len(session.turns) >= TURNS_PER_PART:
+                    yield session.take_part()
         assert session is None
 
-    def _begin(self, moment: Moment) -> "_Session | None":
-        directory = str(moment.payload["cwd"])
+    def _begin(self, start: TranscriptEvent) -> "_Session | None":
+        directory = str(start.payload["cwd"])
         project = self.reader.projects.of(directory)
-        if not self.wanted(project, directory):
+        if not self.includes(project, directory):
             return None
-        at = moment.at_ms if moment.at_ms is not None else self._first_ms(moment)
-        return _Session(str(moment.payload["session_id"]), project, directory, str(self.path), at)
+        at_ms = start.at_ms if start.at_ms is not None else self._first_ms(start)
+        return _Session(str(start.payload["session_id"]), project, directory, str(self.path), at_ms)
 
-    def _first_ms(self, start: Moment) -> int:
-        """The first time that the session's lines tell, where its first line has none."""
-        for moment in Transcript(self.path).moments():
-            same = moment.payload["session_id"] == start.payload["session_id"]
-            if same and moment.at_ms is not None:
-                return moment.at_ms
+    def _first_ms(self, start: TranscriptEvent) -> int:
+        """The first timestamp of the session, where its first line has none."""
+        for event in Transcript(self.path).events():
+            is_same_session = event.payload["session_id"] == start.payload["session_id"]
+            if is_same_session and event.at_ms is not None:
+                return event.at_ms
         return self.path.stat().st_mtime_ns // 1_000_000
 
-    def _hear(self, session: "_Session", moment: Moment) -> None:
-        if moment.event == PROMPT:
-            session.end_turn(self)
+    def _add(self, session: "_Session", event: TranscriptEvent) -> None:
+        if event.kind == PROMPT:
+            session.end_turn(self.keep_raw_since)
         elif session.is_private:
             return
-        session.now = max(session.now, moment.at_ms or 0)
+        session.now = max(session.now, event.at_ms or 0)
         keeps_raw = session.now >= self.keep_raw_since
-        payload = moment.payload if keeps_raw else _looked_at(moment.payload)
+        payload = event.payload if keeps_raw else _observed_fields(event.payload)
         if self.reader.skips(payload):
             return
         try:
-            arrival = Arrival(moment.event, session.now, session.directory)
-            event = self.reader.event(arrival, payload)
+            header = EventHeader(event.kind, session.now, session.directory)
+            session.events.append(self.reader.read(header, payload))
         except (ValueError, BadInput):
             self.unreadable += 1
             return
-        session.events.append(event)
-        words = moment.payload.get("prompt") or moment.payload.get("statement")
-        self.text_chars += len(words) if isinstance(words, str) else 0
+        text = event.payload.get("prompt") or event.payload.get("statement")
+        self.text_chars += len(text) if isinstance(text, str) else 0
 
 
 @dataclass(slots=True)
@@ -113,7 +112,7 @@ class _Session:
     number: int = 0
     events: list[Event] = field(default_factory=list)
     turns: list[PastTurn] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
+    recent_memories: list[str] = field(default_factory=list)
     title: str | None = None
     subtitle: str | None = None
     user_prompt: str | None = None
@@ -124,28 +123,29 @@ class _Session:
 
     @property
     def is_private(self) -> bool:
-        """Of the turn that goes on: its prompt was, as a whole, and so is all that follows."""
+        """Whether the whole prompt of the open turn was private: then the turn is, too."""
         return bool(self.events) and not (self.events[0].prompt or "").strip()
 
-    def end_turn(self, reader: PastReader) -> None:
+    def end_turn(self, keep_raw_since: int) -> None:
         events, self.events = self.events, []
         if not events or events[0].kind != PROMPT:
             return
         self.number += 1
         prompt, prompt_id = events[0].prompt or "", events[0].prompt_id or ""
+        begun_ms = events[0].arrived_ms
         self.prompt_ids.append(prompt_id)
         if not prompt.strip():
-            self.turns.append(PastTurn(prompt_id, None, self.number, events[0].arrived_ms))
+            self.turns.append(PastTurn(prompt_id, None, self.number, begun_ms))
             return
-        made = distil(self._turn(prompt_id, prompt, events))
-        self.told = [*self.told, *(o.text for o in made.observations), made.summary.text][-TOLD:]
-        self.title = self.title or made.title
-        self.subtitle = made.subtitle or self.subtitle
+        distillate = distil(self._turn(prompt_id, prompt, events))
+        memories = (*(o.text for o in distillate.observations), distillate.summary.text)
+        self.recent_memories = [*self.recent_memories, *memories][-TOLD:]
+        self.title = self.title or distillate.title
+        self.subtitle = distillate.subtitle or self.subtitle
         self.user_prompt = self.user_prompt or prompt
-        keeps_raw = events[-1].arrived_ms >= reader.keep_raw_since
-        begun = events[0].arrived_ms
+        keeps_raw = events[-1].arrived_ms >= keep_raw_since
         self.turns.append(
-            PastTurn(prompt_id, prompt, self.number, begun, tuple(events), made, keeps_raw)
+            PastTurn(prompt_id, prompt, self.number, begun_ms, tuple(events), distillate, keeps_raw)
         )
 
     def _turn(self, prompt_id: str, prompt: str, events: list[Event]) -> Turn:
@@ -161,20 +161,21 @@ class _Session:
             prompt_number=self.number,
             prompt=prompt,
             started_ms=events[0].arrived_ms,
-            events=tuple(tool_use(place, event) for place, event in enumerate(events, 1)),
-            told=tuple(self.told),
+            events=tuple(tool_use(number, event) for number, event in enumerate(events, 1)),
+            told=tuple(self.recent_memories),
         )
 
-    def piece(self) -> PastSession:
+    def take_part(self) -> PastSession:
+        """The turns since the last part."""
         turns, self.turns = self.turns, []
         return PastSession(self.session_id, self.project, self.directory, self.path,
                            self.started_ms, self.now, tuple(turns), self.title, self.subtitle,
                            self.user_prompt, tuple(self.prompt_ids))  # fmt: skip
 
 
-def tool_use(place: int, event: Event) -> ToolUse:
+def tool_use(number: int, event: Event) -> ToolUse:
     return ToolUse(
-        id=place,
+        id=number,
         kind=event.kind,
         tool_name=event.tool_name,
         tool_input=json.loads(event.tool_input or "null"),
@@ -184,11 +185,11 @@ def tool_use(place: int, event: Event) -> ToolUse:
     )
 
 
-def _looked_at(payload: Payload) -> Payload:
-    """What an observer looks at: commands and their output, which file an edit was of, errands."""
-    name, given = payload.get("tool_name"), payload.get("tool_input")
+def _observed_fields(payload: Payload) -> Payload:
+    """What the observer uses: commands and their output, paths of edited files, subagent tasks."""
+    name, tool_input = payload.get("tool_name"), payload.get("tool_input")
     if name == "Bash":
-        command = given.get("command") if isinstance(given, dict) else None
+        command = tool_input.get("command") if isinstance(tool_input, dict) else None
         if isinstance(command, str) and not reads_output_of(command):
             return {**payload, "tool_response": None}
     if name is None or name == "Bash":
@@ -197,18 +198,18 @@ def _looked_at(payload: Payload) -> Payload:
         return {**payload, "tool_input": None, "tool_response": None}
     return {
         **payload,
-        "tool_input": _short_parts(given),
-        "tool_response": _short_parts(payload.get("tool_response"), _OF_AN_EDIT),
+        "tool_input": _short_fields(tool_input),
+        "tool_response": _short_fields(payload.get("tool_response"), _EDIT_RESULT_FIELDS),
     }
 
 
-def _short_parts(value: Json, names: tuple[str, ...] = ()) -> Json:
-    """Paths, kinds, small replacements; not the files themselves."""
+def _short_fields(value: Json, names: tuple[str, ...] = ()) -> Json:
+    """Paths, types and small replacements, not the contents of files."""
     if not isinstance(value, dict):
         return None
     return {
-        name: part
-        for name, part in value.items()
-        if isinstance(part, str) and len(part) <= SHORT and name != "content"
+        name: text
+        for name, text in value.items()
+        if isinstance(text, str) and len(text) <= _LONGEST_OLD_FIELD and name != "content"
         if not names or name in names
     }
