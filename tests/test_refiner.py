@@ -14,7 +14,7 @@ import pytest
 
 from claude_mem.observer.models import claude as claude_module
 from claude_mem.observer.models.prompts import PROMPT_VERSION, REPLY_TOKENS
-from claude_mem.store.refinements import LEASE_MS
+from claude_mem.store.queue import LEASE_MS
 from claude_mem.store.spending import Caps
 from claude_mem.worker import refiner as refiner_module
 from claude_mem.worker.refiner import TRIES, Refiner, exponential_with_jitter

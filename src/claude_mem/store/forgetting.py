@@ -16,12 +16,12 @@ from typing import Any
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.store.clock import iso
 from claude_mem.store.inserts import insert_row
+from claude_mem.store.queue import QUEUES
 from claude_mem.types import Json, Project
 
 EXAMPLES = 20
 BY_HAND = "hand"  # the dialect of sessions that hold what was saved by hand
 _LONGEST_EXAMPLE = 100
-_QUEUES = ("pending_messages", "refinements")
 _RAW = ("tool_input", "tool_response", "text", "detail", "bytes")
 
 
@@ -233,8 +233,8 @@ def _forget_sessions(trash: _Trash, ids: list[int], project: int | None) -> None
     observations = trash.keep("observations", "turn_id", turn_ids)
     trash.keep("summary_events", "summary_id", [row["id"] for row in summaries])
     trash.keep("observation_events", "observation_id", [row["id"] for row in observations])
-    for queue in _QUEUES:
-        trash.keep(queue, "session_id", ids)
+    for queue in QUEUES:
+        trash.keep(queue.table, "session_id", ids)
     # What is saved by hand next is no return of what went.
     trash.bury("session", [s["content_session_id"] for s in sessions if s["dialect"] != BY_HAND])
     trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_its_own(turn["prompt_id"])])
@@ -262,8 +262,8 @@ def _forget_memories(trash: _Trash, ids: dict[str, list[int]]) -> None:
     observations = trash.keep("observations", "id", ids["observations"])
     trash.keep("summary_events", "summary_id", ids["summaries"])
     trash.keep("observation_events", "observation_id", ids["observations"])
-    for queue in _QUEUES:
-        trash.keep(queue, "turn_id", turn_ids)
+    for queue in QUEUES:
+        trash.keep(queue.table, "turn_id", turn_ids)
     trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_its_own(turn["prompt_id"])])
     prompts = [turn for turn in turns if turn["id"] in set(ids["prompts"])]
     _take_back_titles(trash, turns, [*summaries, *observations, *prompts])
@@ -283,11 +283,8 @@ def _forget_memories(trash: _Trash, ids: dict[str, list[int]]) -> None:
     )
     _delete(connection, "session_summaries", ids["summaries"])
     _delete(connection, "observations", ids["observations"])
-    for queue in _QUEUES:  # whoever is just distilling one, or a model, must not bring it back
-        connection.execute(
-            f"DELETE FROM {queue} WHERE turn_id IN (SELECT value FROM json_each(?))",
-            (json.dumps(turn_ids),),
-        )
+    for queue in QUEUES:  # or a job that runs now would bring the memories back
+        queue.delete_turns(connection, turn_ids)
 
 
 def _turns_of(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> list[int]:

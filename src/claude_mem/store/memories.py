@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from claude_mem.hook.faults import reach
-from claude_mem.store import queue
 from claude_mem.store.clock import iso
 from claude_mem.store.inserts import insert_row
+from claude_mem.store.queue import JOBS
 from claude_mem.store.sessions import register_memory_session, set_titles
 from claude_mem.types import Distillate, Job, Observation, Summary, Turn
 
@@ -39,7 +39,7 @@ def save_distillate(
 
     `after` is done in the same transaction.
     """
-    if not queue.holds(connection, job):
+    if not JOBS.is_leased(connection, job):
         return False
     reach(b"store.before_save")
     if made.model is None and is_revised(connection, turn.id):
@@ -48,7 +48,7 @@ def save_distillate(
         save_memories(connection, turn.session_db_id, turn.id, turn.prompt_number, made)
     after()
     reach(b"queue.before_acknowledge")
-    queue.acknowledge(connection, job, now)
+    JOBS.acknowledge(connection, job, now)
     reach(b"queue.after_acknowledge")
     return True
 

@@ -1,157 +1,230 @@
-"""Leased jobs: one message per turn that is to be distilled.
+"""Leased queues: turns to distil (`JOBS`) and drafts for a model to revise (`REFINEMENTS`).
 
-Claimed with a lease, acknowledged in the transaction that stores the result. An event that comes
-while the turn is being distilled raises the revision, and the acknowledgement puts the message
-back instead of removing it. A late acknowledgement of a lost lease changes nothing.
+A row is claimed with a lease and acknowledged in the transaction that stores its result; without
+the lease nothing can be changed, so a late acknowledgement does nothing. A turn has one row in
+each queue. When the turn changes, the row's revision is raised; a job that was claimed at an
+older revision is then done again instead of being removed.
 """
 
+import json
 import sqlite3
 import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from claude_mem.types import Job
 
 LEASE_MS = 120_000
 LARGEST_ERROR = 500
+_NO_LEASE = "lease = NULL, lease_until_epoch = NULL"
+_LEASED = "id = :id AND lease = :lease AND status = 'processing'"
 
 
-def enqueue(connection: sqlite3.Connection, session_id: int, turn_id: int, ms: int) -> None:
-    connection.execute(
-        "INSERT INTO pending_messages"
-        " (session_id, turn_id, status, available_at_epoch, created_at_epoch)"
-        " VALUES (?, ?, 'pending', ?, ?)"
-        " ON CONFLICT (turn_id) DO UPDATE SET revision = revision + 1,"
-        " attempts = CASE status WHEN 'dead' THEN 0 ELSE attempts END,"
-        " status = CASE status WHEN 'dead' THEN 'pending' ELSE status END",
-        (session_id, turn_id, ms, ms),
-    )
+@dataclass(frozen=True, slots=True)
+class LeasedQueue:
+    table: str
+    buried: str  # the status of rows that are kept for the user and not tried again
+    due_condition: str = ""  # about the row `q`, beyond its time
 
-
-def _oldest_due(project_id: int | None) -> str:
-    """Selects the oldest message that is due, or whose holder let the lease run out."""
-    only = "" if project_id is None else (
-        " AND session_id IN (SELECT id FROM sdk_sessions WHERE project_id = :project)"
-    )  # fmt: skip
-    return (
-        "SELECT id FROM pending_messages WHERE"
-        " ((status = 'pending' AND available_at_epoch <= :now)"
-        f" OR (status = 'processing' AND lease_until_epoch <= :now)){only}"
-        " ORDER BY available_at_epoch, id LIMIT 1"
-    )
-
-
-def is_due(connection: sqlite3.Connection, now: int, project_id: int | None = None) -> bool:
-    row = connection.execute(_oldest_due(project_id), {"now": now, "project": project_id})
-    return row.fetchone() is not None
-
-
-def claim(connection: sqlite3.Connection, now: int, project_id: int | None = None) -> Job | None:
-    row = connection.execute(
-        "UPDATE pending_messages SET status = 'processing', attempts = attempts + 1,"
-        f" lease = :lease, lease_until_epoch = :until WHERE id = ({_oldest_due(project_id)})"
-        " RETURNING id, turn_id, revision, attempts, lease",
-        {"lease": uuid.uuid4().hex, "until": now + LEASE_MS, "now": now, "project": project_id},
-    ).fetchone()
-    return Job(*row) if row else None
-
-
-def holds(connection: sqlite3.Connection, job: Job) -> bool:
-    row = connection.execute(
-        "SELECT 1 FROM pending_messages WHERE id = ? AND lease = ? AND status = 'processing'",
-        (job.id, job.lease),
-    ).fetchone()
-    return row is not None
-
-
-def acknowledge(connection: sqlite3.Connection, job: Job, now: int) -> None:
-    cursor = connection.execute(
-        "DELETE FROM pending_messages WHERE id = ? AND lease = ? AND revision = ?",
-        (job.id, job.lease, job.revision),
-    )
-    if cursor.rowcount == 0:
+    def enqueue(
+        self, connection: sqlite3.Connection, session_id: int, turn_id: int, ms: int
+    ) -> None:
         connection.execute(
-            "UPDATE pending_messages SET status = 'pending', attempts = 0, lease = NULL,"
-            " lease_until_epoch = NULL, available_at_epoch = ? WHERE id = ? AND lease = ?",
-            (now, job.id, job.lease),
+            f"INSERT INTO {self.table}"
+            " (session_id, turn_id, status, available_at_epoch, created_at_epoch)"
+            " VALUES (:session, :turn, 'pending', :ms, :ms)"
+            " ON CONFLICT (turn_id) DO UPDATE SET revision = revision + 1,"
+            " attempts = CASE status WHEN :buried THEN 0 ELSE attempts END,"
+            " status = CASE status WHEN :buried THEN 'pending' ELSE status END",
+            {"session": session_id, "turn": turn_id, "ms": ms, "buried": self.buried},
         )
 
+    def _next_due(self, project_id: int | None) -> str:
+        """Selects the oldest row that is due, or whose lease has expired."""
+        only = "" if project_id is None else (
+            " AND q.session_id IN (SELECT id FROM sdk_sessions WHERE project_id = :project)"
+        )  # fmt: skip
+        return (
+            f"SELECT q.id FROM {self.table} q WHERE"
+            " ((q.status = 'pending' AND q.available_at_epoch <= :now)"
+            " OR (q.status = 'processing' AND q.lease_until_epoch <= :now))"
+            f"{self.due_condition}{only} ORDER BY q.available_at_epoch, q.id LIMIT 1"
+        )
 
-def put_back(connection: sqlite3.Connection, job: Job, error: str, available_ms: int) -> None:
-    _release(connection, job, "pending", error, available_ms)
+    def is_due(
+        self, connection: sqlite3.Connection, now: int, project_id: int | None = None
+    ) -> bool:
+        params = {"now": now, "project": project_id}
+        return connection.execute(self._next_due(project_id), params).fetchone() is not None
+
+    def claim(
+        self, connection: sqlite3.Connection, now: int, project_id: int | None = None
+    ) -> Job | None:
+        row = connection.execute(
+            f"UPDATE {self.table} SET status = 'processing', attempts = attempts + 1,"
+            f" lease = :lease, lease_until_epoch = :until WHERE id = ({self._next_due(project_id)})"
+            " RETURNING id, turn_id, revision, attempts, lease",
+            {"lease": uuid.uuid4().hex, "until": now + LEASE_MS, "now": now, "project": project_id},
+        ).fetchone()
+        return Job(*row) if row else None
+
+    def is_leased(self, connection: sqlite3.Connection, job: Job) -> bool:
+        row = connection.execute(f"SELECT 1 FROM {self.table} WHERE {_LEASED}", _key(job))
+        return row.fetchone() is not None
+
+    def is_current(self, connection: sqlite3.Connection, job: Job) -> bool:
+        """Whether the turn is still as it was when the job was claimed."""
+        row = connection.execute(
+            f"SELECT 1 FROM {self.table} WHERE id = ? AND revision = ?", (job.id, job.revision)
+        ).fetchone()
+        return row is not None
+
+    def renew(self, connection: sqlite3.Connection, job: Job, now: int) -> bool:
+        """False: the lease is lost, and the work is no longer needed."""
+        cursor = connection.execute(
+            f"UPDATE {self.table} SET lease_until_epoch = :until WHERE {_LEASED}",
+            {**_key(job), "until": now + LEASE_MS},
+        )
+        return cursor.rowcount > 0
+
+    def acknowledge(self, connection: sqlite3.Connection, job: Job, now: int) -> None:
+        """Removes the row, or makes it due again if its turn has changed since the claim."""
+        cursor = connection.execute(
+            f"DELETE FROM {self.table} WHERE {_LEASED} AND revision = :revision",
+            {**_key(job), "revision": job.revision},
+        )
+        if cursor.rowcount == 0:
+            connection.execute(
+                f"UPDATE {self.table} SET status = 'pending', attempts = 0, {_NO_LEASE},"
+                f" available_at_epoch = :now WHERE {_LEASED}",
+                {**_key(job), "now": now},
+            )
+
+    def remove(self, connection: sqlite3.Connection, job: Job) -> None:
+        connection.execute(f"DELETE FROM {self.table} WHERE {_LEASED}", _key(job))
+
+    def put_back(
+        self,
+        connection: sqlite3.Connection,
+        job: Job,
+        error: str | None,
+        available_ms: int,
+        *,
+        counted: bool = True,
+    ) -> None:
+        """To be claimed again. `counted`: whether this claim was an attempt."""
+        connection.execute(
+            f"UPDATE {self.table} SET status = 'pending', {_NO_LEASE}, last_error = :error,"
+            f" available_at_epoch = :ms, attempts = attempts - :uncounted WHERE {_LEASED}",
+            {**_key(job), "error": _short(error), "ms": available_ms, "uncounted": not counted},
+        )
+
+    def bury(self, connection: sqlite3.Connection, job: Job, error: str | None, ms: int) -> bool:
+        """Keeps the row without trying it again; if its turn has changed since the claim, starts
+        anew instead and returns False."""
+        row = connection.execute(
+            f"UPDATE {self.table} SET {_NO_LEASE}, last_error = :error, available_at_epoch = :ms,"
+            " attempts = CASE revision WHEN :revision THEN attempts ELSE 0 END,"
+            " status = CASE revision WHEN :revision THEN :buried ELSE 'pending' END"
+            f" WHERE {_LEASED} RETURNING status",
+            {**_key(job), "revision": job.revision, "error": _short(error), "ms": ms,
+             "buried": self.buried},
+        ).fetchone()  # fmt: skip
+        return row is None or row[0] == self.buried
+
+    def bury_all(self, connection: sqlite3.Connection, error: str) -> int:
+        cursor = connection.execute(
+            f"UPDATE {self.table} SET status = ?, last_error = ?, {_NO_LEASE}"
+            " WHERE status IN ('pending', 'processing')",
+            (self.buried, error),
+        )
+        return cursor.rowcount
+
+    def revive_buried(self, connection: sqlite3.Connection, ms: int) -> int:
+        """Tries the rows again that had been given up; how many there were."""
+        cursor = connection.execute(
+            f"UPDATE {self.table} SET status = 'pending', attempts = 0, last_error = NULL,"
+            " available_at_epoch = ? WHERE status = ?",
+            (ms, self.buried),
+        )
+        return cursor.rowcount
+
+    def free_leases(self, connection: sqlite3.Connection) -> None:
+        """For the start of the only worker: every lease is that of a dead process."""
+        connection.execute(
+            f"UPDATE {self.table} SET status = 'pending', {_NO_LEASE} WHERE status = 'processing'"
+        )
+
+    def hold_session(self, connection: sqlite3.Connection, session_id: int) -> int:
+        """Keeps a stopped session's rows from being claimed until it is resumed."""
+        cursor = connection.execute(
+            f"UPDATE {self.table} SET status = 'held', {_NO_LEASE}"
+            " WHERE session_id = ? AND status IN ('pending', 'processing')",
+            (session_id,),
+        )
+        return cursor.rowcount
+
+    def resume_session(self, connection: sqlite3.Connection, session_id: int) -> None:
+        connection.execute(
+            f"UPDATE {self.table} SET status = 'pending' WHERE session_id = ? AND status = 'held'",
+            (session_id,),
+        )
+
+    def delete_turns(self, connection: sqlite3.Connection, turn_ids: Sequence[int]) -> None:
+        """A job that runs meanwhile loses its lease, and its result is not stored."""
+        connection.execute(
+            f"DELETE FROM {self.table} WHERE turn_id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(turn_ids)),),
+        )
+
+    def counts(
+        self, connection: sqlite3.Connection, session_id: int | None = None
+    ) -> dict[str, int]:
+        """Rows by status."""
+        where = "" if session_id is None else " WHERE session_id = ?"
+        rows = connection.execute(
+            f"SELECT status, count(*) FROM {self.table}{where} GROUP BY status",
+            () if session_id is None else (session_id,),
+        )
+        counts = dict.fromkeys(("pending", "processing", "held", self.buried), 0)
+        return counts | {row[0]: row[1] for row in rows}
+
+    def next_due_ms(self, connection: sqlite3.Connection) -> int | None:
+        """When the next row can be claimed."""
+        row: tuple[int | None] = connection.execute(
+            "SELECT min(CASE status WHEN 'pending' THEN available_at_epoch"
+            f" ELSE lease_until_epoch END) FROM {self.table}"
+            " WHERE status IN ('pending', 'processing')"
+        ).fetchone()
+        return row[0]
+
+    def oldest_ms(self, connection: sqlite3.Connection) -> int | None:
+        """When the oldest row that still waits was created."""
+        row: tuple[int | None] = connection.execute(
+            f"SELECT min(created_at_epoch) FROM {self.table}"
+            " WHERE status IN ('pending', 'processing')"
+        ).fetchone()
+        return row[0]
 
 
-def bury(connection: sqlite3.Connection, job: Job, error: str, ms: int) -> bool:
-    """A dead letter: kept and reported, tried again only if its turn changes or a person asks; if
-    it changed meanwhile, it begins anew instead. Whether it was buried."""
-    _release(connection, job, "dead", error, ms)
-    changed = connection.execute(
-        "UPDATE pending_messages SET status = 'pending', attempts = 0"
-        " WHERE id = ? AND status = 'dead' AND revision > ?",
-        (job.id, job.revision),
-    )
-    return changed.rowcount == 0
+def _key(job: Job) -> dict[str, object]:
+    return {"id": job.id, "lease": job.lease}
 
 
-def revive_dead(connection: sqlite3.Connection, ms: int) -> int:
-    """Dead letters begin anew, with all their tries; how many there were."""
-    cursor = connection.execute(
-        "UPDATE pending_messages SET status = 'pending', attempts = 0, last_error = NULL,"
-        " available_at_epoch = ? WHERE status = 'dead'",
-        (ms,),
-    )
-    return cursor.rowcount
+def _short(error: str | None) -> str | None:
+    return error[:LARGEST_ERROR] if error else None
 
 
-def _release(
-    connection: sqlite3.Connection, job: Job, status: str, error: str, available_ms: int
-) -> None:
-    connection.execute(
-        "UPDATE pending_messages SET status = ?, last_error = ?, available_at_epoch = ?,"
-        " lease = NULL, lease_until_epoch = NULL WHERE id = ? AND lease = ?",
-        (status, error[:LARGEST_ERROR], available_ms, job.id, job.lease),
-    )
-
-
-def free_all_leases(connection: sqlite3.Connection) -> None:
-    """The one worker of this database has just started: whoever held a lease is gone."""
-    connection.execute(
-        "UPDATE pending_messages SET status = 'pending', lease = NULL, lease_until_epoch = NULL"
-        " WHERE status = 'processing'"
-    )
-
-
-def hold_session(connection: sqlite3.Connection, session_id: int) -> int:
-    """Keeps a stopped session's messages out of the way until it goes on."""
-    cursor = connection.execute(
-        "UPDATE pending_messages SET status = 'held', lease = NULL, lease_until_epoch = NULL"
-        " WHERE session_id = ? AND status IN ('pending', 'processing')",
-        (session_id,),
-    )
-    return cursor.rowcount
-
-
-def counts(connection: sqlite3.Connection, session_id: int | None = None) -> dict[str, int]:
-    where = "" if session_id is None else " WHERE session_id = ?"
-    rows = connection.execute(
-        f"SELECT status, count(*) FROM pending_messages{where} GROUP BY status",
-        () if session_id is None else (session_id,),
-    )
-    found = dict.fromkeys(("pending", "processing", "held", "dead"), 0)
-    found.update({row[0]: row[1] for row in rows})
-    return found
-
-
-def next_due(connection: sqlite3.Connection) -> int | None:
-    """When the next message can be claimed."""
-    row: tuple[int | None] = connection.execute(
-        "SELECT min(CASE status WHEN 'pending' THEN available_at_epoch ELSE lease_until_epoch END)"
-        " FROM pending_messages WHERE status IN ('pending', 'processing')"
-    ).fetchone()
-    return row[0]
-
-
-def oldest_created(connection: sqlite3.Connection) -> int | None:
-    row: tuple[int | None] = connection.execute(
-        "SELECT min(created_at_epoch) FROM pending_messages WHERE status IN"
-        " ('pending', 'processing')"
-    ).fetchone()
-    return row[0]
+JOBS = LeasedQueue("pending_messages", buried="dead")
+REFINEMENTS = LeasedQueue(
+    "refinements",
+    buried="kept",
+    # One of a session at a time, and not while its draft is about to be replaced.
+    due_condition=(
+        " AND NOT EXISTS (SELECT 1 FROM refinements o WHERE o.session_id = q.session_id"
+        " AND o.id <> q.id AND o.status = 'processing' AND o.lease_until_epoch > :now)"
+        " AND NOT EXISTS (SELECT 1 FROM pending_messages m WHERE m.turn_id = q.turn_id"
+        " AND m.status IN ('pending', 'processing'))"
+    ),
+)
+QUEUES = (JOBS, REFINEMENTS)

@@ -13,9 +13,9 @@ from claude_mem.store import (
     imports,
     pages,
     projects,
+    provider_sessions,
     queue,
     refinements,
-    sessions,
     spending,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
@@ -64,7 +64,7 @@ class StoreReader:
         return self._read(work)
 
     def next_due(self) -> int | None:
-        return self._read(queue.next_due)
+        return self._read(queue.JOBS.next_due_ms)
 
     def has_open_turn(self) -> bool:
         row = self._read(
@@ -73,19 +73,19 @@ class StoreReader:
         return row is not None
 
     def queue_state(self, session_db_id: int | None = None) -> dict[str, int]:
-        return self._read(lambda c: queue.counts(c, session_db_id))
+        return self._read(lambda c: queue.JOBS.counts(c, session_db_id))
 
     def oldest_waiting(self) -> int | None:
-        return self._read(queue.oldest_created)
+        return self._read(queue.JOBS.oldest_ms)
 
     def dead_letters(self) -> list[Record]:
         return self._read(pages.dead_letters)
 
     def provider_session_to_resume(self, session_db_id: int, provider: str) -> str | None:
-        return self._read(lambda c: sessions.provider_session_to_resume(c, session_db_id, provider))
+        return self._read(lambda c: provider_sessions.to_resume(c, session_db_id, provider))
 
     def next_refinement(self) -> int | None:
-        return self._read(refinements.next_due)
+        return self._read(queue.REFINEMENTS.next_due_ms)
 
     def refinement_state(self) -> dict[str, int]:
         return self._read(refinements.counts)
@@ -97,10 +97,10 @@ class StoreReader:
         return self._read(refinements.kept_replies)
 
     def has_finished_provider_session(self) -> bool:
-        return self._read(refinements.has_finished_provider_session)
+        return self._read(provider_sessions.has_finished)
 
     def provider_sessions(self, provider: str) -> set[str]:
-        return self._read(lambda c: refinements.provider_sessions(c, provider))
+        return self._read(lambda c: provider_sessions.all_resumable(c, provider))
 
     def spent_today(self, now: int) -> dict[str, int]:
         return self._read(lambda c: spending.spent_today(c, now))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from claude_mem.errors import NotFound
 from claude_mem.store.clock import iso
 from claude_mem.store.projects import ensure_project, remember_directory, touch_directory
+from claude_mem.store.queue import QUEUES
 from claude_mem.types import Event, SessionStatus
 
 # Only these say that someone works in the session again; a straggler of a finished one does not.
@@ -91,11 +92,8 @@ def revive(connection: sqlite3.Connection, row: sqlite3.Row, event: Event) -> No
         " completed_at_epoch = NULL WHERE id = ?",
         (row["id"],),
     )
-    for queue in ("pending_messages", "refinements"):
-        connection.execute(
-            f"UPDATE {queue} SET status = 'pending' WHERE session_id = ? AND status = 'held'",
-            (row["id"],),
-        )
+    for queue in QUEUES:
+        queue.resume_session(connection, row["id"])
 
 
 def end_session(
@@ -134,44 +132,6 @@ def register_memory_session(
         "UPDATE sdk_sessions SET memory_session_id = ? WHERE id = ?", (chosen, session_db_id)
     )
     return chosen
-
-
-def remember_provider_session(
-    connection: sqlite3.Connection, session_db_id: int, provider: str, provider_session_id: str
-) -> None:
-    """What a provider needs to go on; never the agent's own id."""
-    connection.execute(
-        "UPDATE sdk_sessions SET provider = ?, provider_session_id = ? WHERE id = ?"
-        " AND content_session_id <> ?",
-        (provider, provider_session_id, session_db_id, provider_session_id),
-    )
-
-
-def drop_provider_session(connection: sqlite3.Connection, session_db_id: int) -> None:
-    connection.execute(
-        "UPDATE sdk_sessions SET provider = NULL, provider_session_id = NULL WHERE id = ?",
-        (session_db_id,),
-    )
-
-
-def drop_other_provider_sessions(connection: sqlite3.Connection, provider: str) -> None:
-    connection.execute(
-        "UPDATE sdk_sessions SET provider = NULL, provider_session_id = NULL"
-        " WHERE provider IS NOT NULL AND provider <> ?",
-        (provider,),
-    )
-
-
-def provider_session_to_resume(
-    connection: sqlite3.Connection, session_db_id: int, provider: str
-) -> str | None:
-    """Only on a continuation prompt, and only what this same provider gave."""
-    row = connection.execute(
-        "SELECT provider_session_id FROM sdk_sessions"
-        " WHERE id = ? AND provider = ? AND prompt_counter > 1",
-        (session_db_id, provider),
-    ).fetchone()
-    return row[0] if row else None
 
 
 def set_titles(

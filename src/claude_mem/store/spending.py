@@ -28,7 +28,6 @@ class Permission:
     reason: str = ""
     until_ms: int = 0
     lasting: bool = False
-    probe: bool = False
 
 
 def ask_permission(
@@ -63,7 +62,7 @@ def _through_breaker(connection: sqlite3.Connection, observer: str, now: int) ->
         "UPDATE observer_breakers SET probe_until_epoch = ? WHERE observer = ?",
         (now + PROBE_MS, observer),
     )
-    return Permission(True, probe=True)
+    return Permission(True)
 
 
 def _charge(
@@ -95,29 +94,32 @@ def spent_today(connection: sqlite3.Connection, now: int) -> dict[str, int]:
 
 
 def open_breaker(
+    connection: sqlite3.Connection, observer: str, reason: str, until_ms: int, *, lasting: bool
+) -> None:
+    _fail(connection, observer, reason, until_ms, opens_at=1, lasting=lasting)
+
+
+def note_failure(connection: sqlite3.Connection, observer: str, reason: str, until_ms: int) -> None:
+    """Opens the breaker with the third failure in a row, or if this was its probe."""
+    _fail(connection, observer, reason, until_ms, opens_at=FAILURES, lasting=False)
+
+
+def _fail(
     connection: sqlite3.Connection,
     observer: str,
     reason: str,
     until_ms: int,
     *,
+    opens_at: int,
     lasting: bool,
 ) -> None:
     connection.execute(
         "INSERT INTO observer_breakers (observer, reason, failures, open_until_epoch, lasting)"
-        " VALUES (?1, ?2, 1, ?3, ?4) ON CONFLICT (observer) DO UPDATE SET reason = ?2,"
-        " failures = failures + 1, open_until_epoch = ?3, lasting = ?4, probe_until_epoch = NULL",
-        (observer, reason[:LARGEST_REASON], until_ms, lasting),
-    )
-
-
-def note_failure(connection: sqlite3.Connection, observer: str, reason: str, until_ms: int) -> None:
-    """One of a row; the breaker opens with the third, and with the one that was its probe."""
-    connection.execute(
-        "INSERT INTO observer_breakers (observer, reason, failures) VALUES (?1, ?2, 1)"
-        " ON CONFLICT (observer) DO UPDATE SET reason = ?2, failures = failures + 1, lasting = 0,"
+        " VALUES (?1, ?2, 1, CASE WHEN ?3 <= 1 THEN ?4 END, ?5)"
+        " ON CONFLICT (observer) DO UPDATE SET reason = ?2, failures = failures + 1, lasting = ?5,"
         " open_until_epoch = CASE WHEN failures + 1 >= ?3 THEN ?4 ELSE open_until_epoch END,"
         " probe_until_epoch = NULL",
-        (observer, reason[:LARGEST_REASON], FAILURES, until_ms),
+        (observer, reason[:LARGEST_REASON], opens_at, until_ms, lasting),
     )
 
 

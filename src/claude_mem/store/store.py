@@ -8,7 +8,6 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -19,6 +18,7 @@ from claude_mem.store import (
     imports,
     manual,
     memories,
+    provider_sessions,
     queue,
     refinements,
     sessions,
@@ -97,21 +97,29 @@ class Store(StoreReader):
 
     def retire_raw_events(self, before_ms: int, keep_bytes: int) -> "Future[int]":
         def work(connection: sqlite3.Connection) -> int:
-            refinements.forget_kept(connection, before_ms, keep_bytes)
+            refinements.expire_kept(connection, before_ms, keep_bytes)
             return turns.retire_raw_events(connection, before_ms, keep_bytes)
 
         return self._write(work)
 
     def claim_job(self, project_id: int | None = None) -> "Future[tuple[Job, Turn | None] | None]":
-        # Every wake-up asks, and mostly nothing is due: looking costs no turn of the one writer.
-        if not self._read(lambda c: queue.is_due(c, self._clock(), project_id)):
+        return self._claim(queue.JOBS, turns.load_turn, project_id)
+
+    def _claim(
+        self,
+        jobs: queue.LeasedQueue,
+        load_turn: Callable[[sqlite3.Connection, int], Turn | None],
+        project_id: int | None = None,
+    ) -> "Future[tuple[Job, Turn | None] | None]":
+        # Asked at every wake-up, and usually nothing is due: a read does not occupy the writer.
+        if not self._read(lambda c: jobs.is_due(c, self._clock(), project_id)):
             nothing: Future[tuple[Job, Turn | None] | None] = Future()
             nothing.set_result(None)
             return nothing
 
         def work(connection: sqlite3.Connection) -> tuple[Job, Turn | None] | None:
-            job = queue.claim(connection, self._clock(), project_id)
-            return (job, turns.load_turn(connection, job.turn_id)) if job else None
+            job = jobs.claim(connection, self._clock(), project_id)
+            return (job, load_turn(connection, job.turn_id)) if job else None
 
         return self._write(work)
 
@@ -134,32 +142,17 @@ class Store(StoreReader):
 
             def queue_refinement() -> None:
                 if is_draft:
-                    refinements.enqueue(connection, turn.session_db_id, turn.id, now)
+                    queue.REFINEMENTS.enqueue(connection, turn.session_db_id, turn.id, now)
 
             return memories.save_distillate(connection, job, turn, made, now, queue_refinement)
 
         return self._write(work)
 
     def claim_refinement(self) -> "Future[tuple[Job, Turn | None] | None]":
-        if not self._read(lambda c: refinements.is_due(c, self._clock())):
-            nothing: Future[tuple[Job, Turn | None] | None] = Future()
-            nothing.set_result(None)
-            return nothing
-
-        def work(connection: sqlite3.Connection) -> tuple[Job, Turn | None] | None:
-            job = refinements.claim(connection, self._clock())
-            if job is None:
-                return None
-            if refinements.is_retired(connection, job.turn_id):
-                return job, None
-            turn = turns.load_turn(connection, job.turn_id)
-            standing = memories.load_revised(connection, job.turn_id)
-            return job, replace(turn, standing=standing) if turn else None
-
-        return self._write(work)
+        return self._claim(queue.REFINEMENTS, refinements.load_turn_to_refine)
 
     def renew_refinement(self, job: Job) -> "Future[bool]":
-        return self._write(lambda c: refinements.renew(c, job, self._clock()))
+        return self._write(lambda c: queue.REFINEMENTS.renew(c, job, self._clock()))
 
     def finish_refinement(
         self, job: Job, turn: Turn, made: Distillate, reply: str | None = None
@@ -171,17 +164,17 @@ class Store(StoreReader):
         self, job: Job, error: str, available_ms: int, *, counted: bool = True
     ) -> "Future[None]":
         return self._write(
-            lambda c: refinements.put_back(c, job, error, available_ms, counted=counted)
+            lambda c: queue.REFINEMENTS.put_back(c, job, error, available_ms, counted=counted)
         )
 
     def keep_draft(self, job: Job, reason: str, reply: str | None = None) -> "Future[None]":
         return self._write(lambda c: refinements.keep_draft(c, job, reason, reply, self._clock()))
 
     def keep_all_drafts(self, reason: str) -> "Future[int]":
-        return self._write(lambda c: refinements.keep_all_drafts(c, reason))
+        return self._write(lambda c: queue.REFINEMENTS.bury_all(c, reason))
 
     def drop_refinement(self, job: Job) -> "Future[None]":
-        return self._write(lambda c: refinements.drop(c, job))
+        return self._write(lambda c: queue.REFINEMENTS.remove(c, job))
 
     def ask_permission(
         self, observer: str, tokens: int, caps: spending.Caps
@@ -215,21 +208,21 @@ class Store(StoreReader):
         return self._write(lambda c: spending.give_probe_back(c, observer))
 
     def drop_job(self, job: Job) -> "Future[None]":
-        return self._write(lambda c: queue.acknowledge(c, job, self._clock()))
+        return self._write(lambda c: queue.JOBS.acknowledge(c, job, self._clock()))
 
     def retry_job(self, job: Job, error: str, delay_ms: int) -> "Future[None]":
-        return self._write(lambda c: queue.put_back(c, job, error, self._clock() + delay_ms))
+        return self._write(lambda c: queue.JOBS.put_back(c, job, error, self._clock() + delay_ms))
 
     def bury_job(self, job: Job, error: str) -> "Future[bool]":
-        return self._write(lambda c: queue.bury(c, job, error, self._clock()))
+        return self._write(lambda c: queue.JOBS.bury(c, job, error, self._clock()))
 
     def revive_dead_jobs(self) -> "Future[int]":
-        return self._write(lambda c: queue.revive_dead(c, self._clock()))
+        return self._write(lambda c: queue.JOBS.revive_buried(c, self._clock()))
 
     def free_all_leases(self) -> "Future[None]":
         def work(connection: sqlite3.Connection) -> None:
-            queue.free_all_leases(connection)
-            refinements.free_all_leases(connection)
+            for leased in queue.QUEUES:
+                leased.free_leases(connection)
 
         return self._write(work)
 
@@ -241,8 +234,8 @@ class Store(StoreReader):
 
         def work(connection: sqlite3.Connection) -> int:
             sessions.end_session(connection, session_db_id, "failed", self._clock())
-            refinements.hold_session(connection, session_db_id)
-            return queue.hold_session(connection, session_db_id)
+            queue.REFINEMENTS.hold_session(connection, session_db_id)
+            return queue.JOBS.hold_session(connection, session_db_id)
 
         return self._write(work)
 
@@ -258,19 +251,17 @@ class Store(StoreReader):
         self, session_db_id: int, provider: str, provider_session_id: str
     ) -> "Future[None]":
         return self._write(
-            lambda c: sessions.remember_provider_session(
-                c, session_db_id, provider, provider_session_id
-            )
+            lambda c: provider_sessions.remember(c, session_db_id, provider, provider_session_id)
         )
 
     def drop_provider_session(self, session_db_id: int) -> "Future[None]":
-        return self._write(lambda c: sessions.drop_provider_session(c, session_db_id))
+        return self._write(lambda c: provider_sessions.drop(c, session_db_id))
 
     def drop_other_provider_sessions(self, provider: str) -> "Future[None]":
-        return self._write(lambda c: sessions.drop_other_provider_sessions(c, provider))
+        return self._write(lambda c: provider_sessions.drop_others(c, provider))
 
     def drop_finished_provider_sessions(self) -> "Future[list[int]]":
-        return self._write(refinements.drop_finished_provider_sessions)
+        return self._write(provider_sessions.drop_finished)
 
     def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
         return self._write(lambda c: sessions.set_start_context(c, content_session_id, text))

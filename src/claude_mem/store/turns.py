@@ -12,7 +12,7 @@ from typing import Literal
 
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import is_forgotten_session
-from claude_mem.store.queue import enqueue
+from claude_mem.store.queue import JOBS, QUEUES
 from claude_mem.store.sessions import end_session, ensure_session, revive
 from claude_mem.types import Event, Project, ToolUse, Turn
 
@@ -180,9 +180,10 @@ def _fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: s
         _note_first_prompt(connection, turn["session_id"], prompt)
         return
     connection.execute("UPDATE user_prompts SET private = 1 WHERE id = ?", (turn["id"],))
-    for table in ("tool_events", "observations", "session_summaries", "pending_messages",
-                  "refinements"):  # fmt: skip
+    for table in ("tool_events", "observations", "session_summaries"):
         connection.execute(f"DELETE FROM {table} WHERE turn_id = ?", (turn["id"],))
+    for queue in QUEUES:
+        queue.delete_turns(connection, [turn["id"]])
 
 
 def _turn(connection: sqlite3.Connection, turn_id: int) -> sqlite3.Row:
@@ -260,7 +261,7 @@ def _advance(
     if event.kind == PROMPT and turn is not None:
         _go_on(connection, session, turn, event)
         if turn["closed"]:  # its events came first
-            enqueue(connection, session_id, int(turn["id"]), ms)
+            JOBS.enqueue(connection, session_id, int(turn["id"]), ms)
     elif event.kind == SESSION_START and event.detail.get("source") != "compact":
         # Whoever died without a word is summarised now; a live session's later events revise it.
         revive(connection, session, event)
@@ -277,7 +278,7 @@ def _advance(
         (closes, ms, turn["id"]),
     )
     if (closes or turn["closed"]) and not turn["retired"]:
-        enqueue(connection, session_id, int(turn["id"]), ms)
+        JOBS.enqueue(connection, session_id, int(turn["id"]), ms)
 
 
 def close_open_turns(
@@ -290,7 +291,7 @@ def close_open_turns(
     ).fetchall()
     for row in rows:
         if not _is_shut(row):
-            enqueue(connection, row["session_id"], row["id"], ms)
+            JOBS.enqueue(connection, row["session_id"], row["id"], ms)
     return len(rows)
 
 

@@ -34,7 +34,7 @@ from claude_mem.observer.models.model import ModelObserver, Reply
 from claude_mem.observer.models.prompts import MOST_CHARS, Ask
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
-from claude_mem.store.refinements import LEASE_MS
+from claude_mem.store.queue import LEASE_MS
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn
 

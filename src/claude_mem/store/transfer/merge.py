@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from claude_mem.errors import BadInput
-from claude_mem.store import queue
 from claude_mem.store.forgetting import BY_HAND, is_forgotten_session
 from claude_mem.store.inserts import insert_row
 from claude_mem.store.migrations import missing_migrations
+from claude_mem.store.queue import JOBS
 from claude_mem.store.sessions import register_memory_session
 from claude_mem.store.transfer.records import Row
 from claude_mem.store.transfer.tables import BY_NAME, Table
@@ -335,4 +335,4 @@ def _revise_turn(connection: sqlite3.Connection, event: Values) -> None:
         (event.get("turn_id"),),
     ).fetchone()
     if turn is not None:
-        queue.enqueue(connection, turn["session_id"], turn["id"], event["created_at_epoch"])
+        JOBS.enqueue(connection, turn["session_id"], turn["id"], event["created_at_epoch"])
