@@ -15,7 +15,7 @@ from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.observer import LocalObserver
 from claude_mem.privacy import Redactor
-from claude_mem.store import Store
+from claude_mem.store import Store, sessions
 from claude_mem.store.pages import Record
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
@@ -83,6 +83,16 @@ class Story(CommittedRows):
 
     def session_db_id(self, content_session_id: str = SESSION) -> int:
         return int(str(self.session(content_session_id)["id"]))
+
+    def register_memory_session(self, session_db_id: int, captured: str | None = None) -> str:
+        return self.store.write(
+            lambda c: sessions.register_memory_session(c, session_db_id, captured)
+        ).result()
+
+    def delete_session(self, session_db_id: int) -> None:
+        self.store.write(
+            lambda c: c.execute("DELETE FROM sdk_sessions WHERE id = ?", (session_db_id,))
+        ).result()
 
     def queue(self) -> dict[str, int]:
         """The states that messages are in now."""

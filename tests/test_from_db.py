@@ -397,7 +397,7 @@ def test_one_id_of_two_clients_stays_two_sessions(story: Story, old: Predecessor
 
 def test_a_memory_session_id_that_is_taken_is_made_up_anew(story: Story, old: Predecessor) -> None:
     story.tell(prompt(), stop())
-    story.store.register_memory_session(1, "m-c1").result()
+    story.register_memory_session(1, "m-c1")
     old.session()
     old.observation("x")
     assert taken(story, old).added["observations"] == 1

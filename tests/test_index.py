@@ -60,7 +60,7 @@ def test_a_revised_turn_is_found_by_its_new_words_alone(story: Story) -> None:
 def test_what_goes_with_its_session_is_not_found_any_more(story: Story) -> None:
     remember(story, "The relay clicks", session="gone", prompt="Mend the relay")
     remember(story, "The relay hums", session="stays")
-    story.store.delete_session(story.session_db_id("gone")).result()
+    story.delete_session(story.session_db_id("gone"))
     assert titles(story, "relay") == ["The relay hums"]
     assert len(story.rows("SELECT rowid FROM memory_text")) == 1
 

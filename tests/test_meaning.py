@@ -202,7 +202,7 @@ def test_a_revised_or_deleted_observation_loses_its_twins_and_the_other_stays(
     fill(story, by)
     story.tell(stop("again", session_id="c", prompt_id=f"c-{story.now}"))
     distil_as(story, ["The lantern is dark"])
-    story.store.delete_session(story.session_db_id("a")).result()
+    story.delete_session(story.session_db_id("a"))
     assert same(story) == []
     assert titles(story, "login", meaning=by) == ["The login loops"]
 
@@ -295,7 +295,7 @@ def test_a_deleted_memory_takes_its_vector_with_it(library: Story, filled: bool)
     if filled:
         fill(library, by)
     assert titles(library, "signin circle", meaning=by) == [REDIRECT]
-    library.store.delete_session(library.session_db_id("s0")).result()
+    library.delete_session(library.session_db_id("s0"))
     assert titles(library, "signin circle", meaning=by) == []
     assert len(models(library)) == 2
     assert len(by._load().shelves._shelves[1].compare(asked(by, "login")).best(10)) == 2
@@ -311,7 +311,10 @@ def test_what_another_process_writes_is_found(library: Story) -> None:
     assert titles(library, "signin circle", meaning=by) == [REDIRECT]
     with Store(library.layout.database) as other:
         full_text.keep(other)
-        other.delete_session(library.session_db_id("s0")).result()
+        session = library.session_db_id("s0")
+        other.write(
+            lambda c: c.execute("DELETE FROM sdk_sessions WHERE id = ?", [session])
+        ).result()
         while meaning_by().fill_some(other):
             pass
     assert titles(library, "signin circle", meaning=by) == []

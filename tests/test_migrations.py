@@ -12,6 +12,7 @@ from claude_mem.errors import DamagedDatabase, ForeignDatabase, NewerDatabase, S
 from claude_mem.store import Store, StoreReader, backups, migrations
 from claude_mem.store.database import APPLICATION_ID, check_integrity, connect, prepare
 from claude_mem.store.migrations import MIGRATIONS, Migration, applied_names
+from claude_mem.store.sessions import register_memory_session
 from claude_mem.store.store import open_or_restore
 from tests.payloads import edit, prompt, stop
 from tests.story import Story
@@ -432,7 +433,7 @@ def test_rotation_leaves_files_of_others_alone(old: Path, backup_dir: Path) -> N
 
 def test_a_backup_is_whole_while_the_store_is_open(old: Path, backup_dir: Path) -> None:
     with Store.open(old, backup_dir) as store:
-        store.register_memory_session(1).result()
+        store.write(lambda c: register_memory_session(c, 1)).result()
         copy = store.back_up(backup_dir, 1)
         assert check_integrity(copy) is None
         assert schema(copy) == schema(old)

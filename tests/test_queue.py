@@ -264,7 +264,7 @@ def test_result_and_acknowledgement_are_stored_together_or_not_at_all(waiting: S
 
 def test_a_job_of_a_session_that_was_deleted_meanwhile_stores_nothing(waiting: Story) -> None:
     job, turn = waiting.claim()
-    waiting.store.delete_session(turn.session_db_id).result()
+    waiting.delete_session(turn.session_db_id)
     assert waiting.store.finish_job(job, turn, MADE).result() is False
     assert summaries(waiting) == []
 

@@ -59,7 +59,7 @@ def test_a_made_up_memory_id_is_not_the_agents_and_not_another_sessions(story: S
 def test_memories_reference_the_id_that_was_captured(story: Story) -> None:
     story.tell(prompt(), edit(), stop())
     session_db_id = story.session_db_id()
-    assert story.store.register_memory_session(session_db_id, "sdk-abc").result() == "sdk-abc"
+    assert story.register_memory_session(session_db_id, "sdk-abc") == "sdk-abc"
     story.distil()
     assert story.column("SELECT memory_session_id FROM observations") == ["sdk-abc"]
     assert story.column("SELECT memory_session_id FROM session_summaries") == ["sdk-abc"]
@@ -69,9 +69,9 @@ def test_memories_reference_the_id_that_was_captured(story: Story) -> None:
 def test_a_memory_id_is_stable_once_it_is_registered(story: Story, first: str | None) -> None:
     story.tell(prompt())
     session_db_id = story.session_db_id()
-    registered = story.store.register_memory_session(session_db_id, first).result()
-    assert story.store.register_memory_session(session_db_id, "sdk-later").result() == registered
-    assert story.store.register_memory_session(session_db_id).result() == registered
+    registered = story.register_memory_session(session_db_id, first)
+    assert story.register_memory_session(session_db_id, "sdk-later") == registered
+    assert story.register_memory_session(session_db_id) == registered
     assert story.session()["memory_session_id"] == registered
 
 
@@ -85,7 +85,7 @@ def test_later_turns_keep_the_memory_id_of_the_first(story: Story) -> None:
 
 def test_a_memory_id_for_a_session_that_is_not_there_is_refused(story: Story) -> None:
     with pytest.raises(NotFound):
-        story.store.register_memory_session(404).result()
+        story.register_memory_session(404)
 
 
 @pytest.mark.parametrize("memory_session_id", ["never-registered", SESSION, None])
@@ -114,9 +114,9 @@ def test_nothing_is_stored_before_its_memory_id_is_registered(
 
 def test_two_sessions_cannot_register_the_same_memory_id(story: Story) -> None:
     story.tell(prompt(), prompt(session_id=OTHER))
-    story.store.register_memory_session(story.session_db_id(SESSION), "sdk-abc").result()
+    story.register_memory_session(story.session_db_id(SESSION), "sdk-abc")
     with pytest.raises(sqlite3.IntegrityError):
-        story.store.register_memory_session(story.session_db_id(OTHER), "sdk-abc").result()
+        story.register_memory_session(story.session_db_id(OTHER), "sdk-abc")
     assert story.session(OTHER)["memory_session_id"] is None
 
 
@@ -190,7 +190,7 @@ def test_the_agents_own_id_does_not_displace_what_is_known(story: Story, continu
 
 
 def test_a_made_up_memory_id_is_never_resumed(story: Story, continued: int) -> None:
-    story.store.register_memory_session(continued).result()
+    story.register_memory_session(continued)
     assert story.store.provider_session_to_resume(continued, "claude") is None
 
 
@@ -205,7 +205,7 @@ def test_what_one_provider_gave_is_not_resumed_by_another(story: Story, continue
 def test_a_provider_session_is_dropped_on_request_and_memory_stays(
     story: Story, continued: int
 ) -> None:
-    registered = story.store.register_memory_session(continued).result()
+    registered = story.register_memory_session(continued)
     story.store.remember_provider_session(continued, "claude", "sdk-abc").result()
     story.store.drop_provider_session(continued).result()
     assert story.store.provider_session_to_resume(continued, "claude") is None
@@ -386,20 +386,13 @@ def test_deleting_a_session_takes_all_that_is_of_it_and_no_more(story: Story) ->
         story.tell(prompt(**told), stop(**told))
     before = everything(story)
     assert set(OF_A_SESSION) < set(before)
-    story.store.delete_session(story.session_db_id(SESSION)).result()
+    story.delete_session(story.session_db_id(SESSION))
     assert everything(story) == {
         table: count // 2 if table in OF_A_SESSION else count for table, count in before.items()
     }
     assert story.rows("PRAGMA foreign_key_check") == []
     assert story.store.session_by_content_id(SESSION) is None
     assert story.session(OTHER)["status"] == "active"
-
-
-def test_deleting_a_session_that_is_not_there_changes_nothing(story: Story) -> None:
-    tell_a_turn(story)
-    before = everything(story)
-    story.store.delete_session(404).result()
-    assert everything(story) == before
 
 
 # Titles

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.store.clock import iso
 from claude_mem.store.inserts import insert_row
 from claude_mem.store.queue import QUEUES
-from claude_mem.types import Json, Project
+from claude_mem.types import Project
 
 EXAMPLES = 20
 BY_HAND = "hand"  # the dialect of sessions that hold what was saved by hand
@@ -26,7 +25,7 @@ _RAW = ("tool_input", "tool_response", "text", "detail", "bytes")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Selection:
     """What is to be forgotten: a project, a session, or memories one by one."""
 
     project: int | None = None
@@ -56,28 +55,19 @@ class Forgotten:
     at_epoch: int
     projects: tuple[Project, ...] = field(default=())
 
-    def record(self) -> dict[str, Json]:
-        return {
-            "token": self.token,
-            "counts": dict(self.counts),
-            "at": iso(self.at_epoch),
-            "at_epoch": self.at_epoch,
-            "projects": [project.name for project in self.projects],
-        }
-
 
 # What it would be
 
 
-def preview(connection: sqlite3.Connection, chosen: Chosen) -> Preview:
-    ids = _ids(connection, chosen)
-    digest = hashlib.blake2b(json.dumps([chosen.project, ids]).encode(), digest_size=8)
+def preview(connection: sqlite3.Connection, selection: Selection) -> Preview:
+    ids = _ids(connection, selection)
+    digest = hashlib.blake2b(json.dumps([selection.project, ids]).encode(), digest_size=8)
     counts = {noun: len(found) for noun, found in ids.items()}
     return Preview(counts, tuple(_examples(connection, ids)), digest.hexdigest())
 
 
-def _ids(connection: sqlite3.Connection, chosen: Chosen) -> dict[str, list[int]]:
-    sessions = _sessions(connection, chosen)
+def _ids(connection: sqlite3.Connection, selection: Selection) -> dict[str, list[int]]:
+    sessions = _sessions(connection, selection)
     if sessions is not None:
         turns = _column(connection, "SELECT id FROM user_prompts WHERE session_id IN", sessions)
         return {
@@ -93,26 +83,26 @@ def _ids(connection: sqlite3.Connection, chosen: Chosen) -> dict[str, list[int]]
     return {
         "sessions": [],
         "observations": _column(
-            connection, "SELECT id FROM observations WHERE id IN", chosen.observations
+            connection, "SELECT id FROM observations WHERE id IN", selection.observations
         ),
         "summaries": _column(
-            connection, "SELECT id FROM session_summaries WHERE id IN", chosen.summaries
+            connection, "SELECT id FROM session_summaries WHERE id IN", selection.summaries
         ),
         "prompts": _column(
             connection,
             "SELECT id FROM user_prompts WHERE prompt_text IS NOT NULL AND id IN",
-            chosen.prompts,
+            selection.prompts,
         ),
     }
 
 
-def _sessions(connection: sqlite3.Connection, chosen: Chosen) -> list[int] | None:
-    if chosen.session is not None:
-        return [chosen.session]
-    if chosen.project is None:
+def _sessions(connection: sqlite3.Connection, selection: Selection) -> list[int] | None:
+    if selection.session is not None:
+        return [selection.session]
+    if selection.project is None:
         return None
     rows = connection.execute(
-        "SELECT id FROM sdk_sessions WHERE project_id = ? ORDER BY id", (chosen.project,)
+        "SELECT id FROM sdk_sessions WHERE project_id = ? ORDER BY id", (selection.project,)
     )
     return [row[0] for row in rows]
 
@@ -152,12 +142,12 @@ def _examples(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> Iter
 # Doing it
 
 
-def forget(connection: sqlite3.Connection, chosen: Chosen, token: str, ms: int) -> Forgotten:
+def forget(connection: sqlite3.Connection, selection: Selection, token: str, ms: int) -> Forgotten:
     """Exactly what the token was given for; raises when that is not what there is now."""
     known = find(connection, token)
     if known is not None:
         return known  # said twice, done once
-    seen = preview(connection, chosen)
+    seen = preview(connection, selection)
     if seen.token != token:
         raise BadInput("this is not, or no longer, what would be forgotten: look again", "confirm")
     cursor = connection.execute(
@@ -165,11 +155,11 @@ def forget(connection: sqlite3.Connection, chosen: Chosen, token: str, ms: int) 
         (token, ms, json.dumps(seen.counts)),
     )
     trash = _Trash(connection, int(cursor.lastrowid or 0), ms)
-    sessions = _sessions(connection, chosen)
+    sessions = _sessions(connection, selection)
     if sessions is not None:
-        _forget_sessions(trash, sessions, chosen.project)
+        _forget_sessions(trash, sessions, selection.project)
     else:
-        _forget_memories(trash, _ids(connection, chosen))
+        _forget_memories(trash, _ids(connection, selection))
     found = find(connection, token)
     assert found is not None
     return found

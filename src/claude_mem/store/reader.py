@@ -163,8 +163,8 @@ class StoreReader:
     def project(self, project_id: int) -> Project:
         return self._read(lambda c: projects.get_project(c, project_id))
 
-    def preview_forgetting(self, chosen: forgetting.Chosen) -> forgetting.Preview:
-        return self._read(lambda c: forgetting.preview(c, chosen))
+    def preview_forgetting(self, selection: forgetting.Selection) -> forgetting.Preview:
+        return self._read(lambda c: forgetting.preview(c, selection))
 
     def forgotten(self) -> list[forgetting.Forgotten]:
         """What can still be undone, the last first."""

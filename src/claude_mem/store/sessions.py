@@ -158,7 +158,3 @@ def note_start_context(connection: sqlite3.Connection, content_session_id: str, 
         " WHERE content_session_id = ? AND start_context IS NULL",
         (text, content_session_id),
     )
-
-
-def delete_session(connection: sqlite3.Connection, session_db_id: int) -> None:
-    connection.execute("DELETE FROM sdk_sessions WHERE id = ?", (session_db_id,))

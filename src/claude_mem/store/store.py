@@ -40,7 +40,6 @@ from claude_mem.types import (
     Observation,
     PastSession,
     Project,
-    SessionStatus,
     Turn,
 )
 
@@ -226,9 +225,6 @@ class Store(StoreReader):
 
         return self._write(work)
 
-    def end_session(self, session_db_id: int, status: SessionStatus) -> "Future[None]":
-        return self._write(lambda c: sessions.end_session(c, session_db_id, status, self._clock()))
-
     def stop_session(self, session_db_id: int) -> "Future[int]":
         """Marks it failed and holds its messages; how many there are."""
 
@@ -241,11 +237,6 @@ class Store(StoreReader):
 
     def interrupt_stale(self, before_ms: int) -> "Future[list[int]]":
         return self._write(lambda c: sessions.interrupt_stale(c, before_ms))
-
-    def register_memory_session(
-        self, session_db_id: int, captured: str | None = None
-    ) -> "Future[str]":
-        return self._write(lambda c: sessions.register_memory_session(c, session_db_id, captured))
 
     def remember_provider_session(
         self, session_db_id: int, provider: str, provider_session_id: str
@@ -266,18 +257,15 @@ class Store(StoreReader):
     def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
         return self._write(lambda c: sessions.set_start_context(c, content_session_id, text))
 
-    def delete_session(self, session_db_id: int) -> "Future[None]":
-        return self._write(lambda c: sessions.delete_session(c, session_db_id))
-
     def save_manual(
         self, project: Project, directory: str, observation: Observation, observer: str
     ) -> "Future[manual.SavedMemory]":
         now = self._clock()
         return self._write(lambda c: manual.save(c, project, directory, observation, observer, now))
 
-    def forget(self, chosen: forgetting.Chosen, token: str) -> "Future[forgetting.Forgotten]":
+    def forget(self, selection: forgetting.Selection, token: str) -> "Future[forgetting.Forgotten]":
         """Exactly what the token of a preview was given for."""
-        return self._write(lambda c: forgetting.forget(c, chosen, token, self._clock()))
+        return self._write(lambda c: forgetting.forget(c, selection, token, self._clock()))
 
     def undo_forgetting(self, token: str | None = None) -> "Future[forgetting.Forgotten]":
         return self._write(lambda c: forgetting.undo(c, token))

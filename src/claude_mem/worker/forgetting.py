@@ -10,7 +10,7 @@ from claude_mem.recall.parameters import Params, known, memory_ids, session_id, 
 from claude_mem.recall.ranking import WEIGHTS
 from claude_mem.recall.search import Row, search
 from claude_mem.store import StoreReader
-from claude_mem.store.forgetting import Chosen, Forgotten, Preview
+from claude_mem.store.forgetting import Forgotten, Preview, Selection
 from claude_mem.worker.contexts import remove_rendered
 from claude_mem.worker.loop import Worker
 
@@ -36,14 +36,14 @@ async def forget(worker: Worker, given: Params, now: datetime) -> Preview | Undo
     store = worker.store
     if confirm and (done := await asyncio.to_thread(_done, store, confirm)):
         return _undoable(worker, done)  # said twice: the answer to the first may have been lost
-    chosen = await asyncio.to_thread(choose, store, given, now)
-    preview = await asyncio.to_thread(store.preview_forgetting, chosen)
+    selection = await asyncio.to_thread(choose, store, given, now)
+    preview = await asyncio.to_thread(store.preview_forgetting, selection)
     if preview.is_empty:
         raise NotFound("nothing that is remembered fits that")
     if not confirm:
         return preview
-    directories = await asyncio.to_thread(_directories, store, chosen)
-    forgotten = await asyncio.wrap_future(store.forget(chosen, confirm))
+    directories = await asyncio.to_thread(_directories, store, selection)
+    forgotten = await asyncio.wrap_future(store.forget(selection, confirm))
     remove_rendered(worker.settings.layout, directories)
     await _tell(worker, forgotten, "forgotten")
     return _undoable(worker, forgotten)
@@ -74,7 +74,7 @@ async def _tell(worker: Worker, forgotten: Forgotten, news: str) -> None:
     worker.feed.tell({"type": news, "counts": dict(forgotten.counts)})
 
 
-def choose(store: StoreReader, given: Params, now: datetime) -> Chosen:
+def choose(store: StoreReader, given: Params, now: datetime) -> Selection:
     """By ids, by session, by file or query (in a project or in all), or a project as a whole."""
     ways = [name for name in ("ids", "session", "file", "query") if given.get(name)]
     if len(ways) > 1 and set(ways) != {"file", "query"}:
@@ -84,25 +84,25 @@ def choose(store: StoreReader, given: Params, now: datetime) -> Chosen:
     if not ways:
         if project_id is None:
             raise BadInput("say what: ids, session, file, query or project", "ids")
-        return Chosen(project=project_id)
+        return Selection(project=project_id)
     if ways == ["ids"]:
         return _by_ids(store, given)
     if ways == ["session"]:
-        return Chosen(session=session_id(store, given))
+        return Selection(session=session_id(store, given))
     return _found(store, given, project_id, now)
 
 
-def _by_ids(store: StoreReader, given: Params) -> Chosen:
+def _by_ids(store: StoreReader, given: Params) -> Selection:
     wanted = memory_ids(given)
     by_kind = {kind: tuple(i for k, i in wanted if k == kind) for kind, _ in wanted}
-    return Chosen(
+    return Selection(
         observations=by_kind.get("observation", ()),
         summaries=by_kind.get("summary", ()),
         prompts=by_kind.get("prompt", ()),
     )
 
 
-def _found(store: StoreReader, given: Params, project_id: int | None, now: datetime) -> Chosen:
+def _found(store: StoreReader, given: Params, project_id: int | None, now: datetime) -> Selection:
     """All that names the file; of a query, what search shows for it, which may not be all."""
     query, file = text(given, "query") or "", text(given, "file")
     if file is not None and not file.strip("/\\ "):
@@ -117,14 +117,14 @@ def _found(store: StoreReader, given: Params, project_id: int | None, now: datet
         if not found.has_more or (query and len(rows) >= MOST_OF_QUERY):
             break
     by_kind = {kind: tuple(r.memory_id for r in rows if r.kind == kind) for kind in _KINDS}
-    return Chosen(None, None, *(by_kind[kind] for kind in _KINDS))
+    return Selection(None, None, *(by_kind[kind] for kind in _KINDS))
 
 
 _KINDS = ("observation", "summary", "prompt")
 
 
-def _directories(store: StoreReader, chosen: Chosen) -> list[str]:
+def _directories(store: StoreReader, selection: Selection) -> list[str]:
     """Of a project that goes as a whole: nobody renders contexts for them any more."""
-    if chosen.project is None:
+    if selection.project is None:
         return []
-    return store.recent_directories(chosen.project, limit=1_000_000)
+    return store.recent_directories(selection.project, limit=1_000_000)

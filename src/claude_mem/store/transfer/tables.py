@@ -1,7 +1,7 @@
-"""Which tables are memory, what makes a row the same in two databases, and what is only derived.
+"""The tables that an export holds, and what makes a row the same in two databases.
 
-The columns are not listed here: they are read from the schema, so that a migration that adds one
-is exported and restored without a word here. A new table must be named, in one list or the other.
+Columns are read from the schema, so that one that a migration adds is exported and restored
+without a change here. A table that holds canonical state must be added.
 """
 
 import sqlite3
@@ -45,21 +45,6 @@ CANONICAL = (
     Table("pending_messages", ("turn_id",), f"session_id IN {_SESSIONS}"),
 )  # fmt: skip
 BY_NAME = {table.name: table for table in CANONICAL}
-
-# Made from the others, about the file itself, or no longer memory: what was forgotten stays here.
-# A virtual table stands for its shadow tables.
-DERIVED = (
-    "schema_migrations", "transcripts", "unindexed", "documents", "memory_text", "index_version",
-    "vectors", "vector_models", "vector_losses", "twins",
-    "forgotten", "forgotten_rows", "tombstones",
-    "refinements", "observer_usage", "observer_breakers",
-    "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
-)  # fmt: skip
-_SHADOWS = ("_data", "_idx", "_content", "_docsize", "_config")
-
-
-def is_derived(name: str) -> bool:
-    return name in DERIVED or any(name == base + end for base in DERIVED for end in _SHADOWS)
 
 
 def read_schema(connection: sqlite3.Connection) -> Schema:
