@@ -40,9 +40,9 @@ def measure() -> list[Figure]:
         )  # fmt: skip
         shim, bare = _held([str(home.layout.mcp_launcher)], home), _held(_bare(), home)
         before, after = _worker_megabytes()
-    tokens = {name: _tokens(tool.listed()) for name, tool in TOOLS.items()}
-    whole = _tokens({"tools": [tool.listed() for tool in TOOLS.values()]})
-    always = _tokens({"tools": [t.listed() for t in TOOLS.values() if not t.deferred]})
+    tokens = {name: _tokens(tool.definition()) for name, tool in TOOLS.items()}
+    whole = _tokens({"tools": [tool.definition() for tool in TOOLS.values()]})
+    always = _tokens({"tools": [t.definition() for t in TOOLS.values() if not t.deferred]})
     rows = {
         "private memory of the shim": f"{shim:.1f} MB",
         "the same of a bare interpreter": f"{bare:.1f} MB",

@@ -31,7 +31,7 @@ Work = Callable[[Client], Awaitable[Any]]
 
 
 def listed() -> list[dict[str, Any]]:
-    return [dict(tool.listed()) for tool in TOOLS.values()]
+    return [dict(tool.definition()) for tool in TOOLS.values()]
 
 
 def text_of_result(result: Any) -> str:

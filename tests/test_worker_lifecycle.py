@@ -180,7 +180,7 @@ def test_an_older_installation_never_replaces_a_newer_worker(home: Home) -> None
     for action in ("start", "restart"):
         done = with_version(home, "0.0.1", "worker", action)
         assert done.returncode == 1
-        assert "a newer worker runs" in done.stderr
+        assert "a newer worker is running" in done.stderr
     assert home.worker_pid() == pid
 
 

@@ -1,5 +1,6 @@
-"""Show, to agents: tools over recall by the Model Context Protocol, and the stdio shim.
+"""Show, to agents: tools over the Model Context Protocol, and the stdio shim.
 
-`shim` lives beside every session and loads next to nothing. Everything else runs in the worker:
-`endpoint` is the route, `protocol` the official SDK, loaded at its first use, `tools` what they do.
+`shim` is the server process of each session and imports next to nothing. The rest runs in the
+worker: `endpoint` is the HTTP route, `protocol` the official SDK, imported with the first message,
+`tools` the tools.
 """

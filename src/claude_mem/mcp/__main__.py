@@ -1,6 +1,6 @@
-"""`python -I -S <this file>`: what the launcher of the MCP server runs.
+"""`python -I -S <this file>`: run by the launcher of the MCP server.
 
-A script is compiled at every start, a module is not: so this file only finds the package.
+A script is compiled at every start, a module is not, so this file only locates the package.
 """
 
 import sys

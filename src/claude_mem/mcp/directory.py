@@ -1,4 +1,4 @@
-"""Where a session works: the shim says it with every request, others may."""
+"""The working directory of a session: a header that the shim sends and other clients may send."""
 
 import os
 from urllib.parse import unquote_to_bytes
@@ -9,6 +9,6 @@ HEADER = "claude-mem-directory"
 
 
 def directory_of(headers: Headers) -> str:
-    """Empty where it is not said, or is no absolute path."""
+    """Empty if the header is missing or is not an absolute path."""
     directory = os.fsdecode(unquote_to_bytes(headers.get(HEADER, "")))
     return directory if directory.startswith("/") and "\0" not in directory else ""

@@ -1,4 +1,4 @@
-"""/mcp: Streamable HTTP, on the socket for the shim and on the port for other clients."""
+"""/mcp: Streamable HTTP, on the socket for the shim and on the TCP port for other clients."""
 
 import asyncio
 import importlib
@@ -19,7 +19,7 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._serve is None:
-            # In a thread: it takes a good part of a second, and hooks do not wait for it.
+            # In a thread: the import takes a good part of a second, and hooks must not wait.
             protocol = await asyncio.to_thread(importlib.import_module, "claude_mem.mcp.protocol")
             self._serve = protocol.serve
         await self._serve(scope, receive, send)

@@ -1,6 +1,6 @@
-"""The official SDK over our tools. Heavy: `endpoint` loads it when the first message comes.
+"""Our tools served by the official SDK. `endpoint` imports it with the first message: it is slow.
 
-Stateless: every HTTP request is served by itself, so nothing is lost with the worker.
+Stateless: every HTTP request stands alone, so a restart of the worker loses nothing.
 """
 
 import logging
@@ -21,13 +21,13 @@ from claude_mem.mcp.tools import INSTRUCTIONS, TOOLS, call_tool, error_text
 from claude_mem.worker.loop import Worker
 
 log = logging.getLogger("claude_mem.mcp")
-logging.getLogger("mcp").setLevel(logging.WARNING)  # it tells of every request
+logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs every request
 
 Context = ServerRequestContext[dict[str, Any], Request]
 
 
 async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-    """One request. The manager lives as long as it does: there are no sessions to keep."""
+    """A manager for each request: there are no MCP sessions to keep."""
     manager = StreamableHTTPSessionManager(_server, stateless=True, json_response=True)
     async with manager.run():
         await manager.handle_request(scope, receive, send)
@@ -37,7 +37,7 @@ async def _list_tools(
     context: Context, params: types.PaginatedRequestParams | None
 ) -> types.ListToolsResult:
     return types.ListToolsResult(
-        tools=[types.Tool.model_validate(tool.listed()) for tool in TOOLS.values()]
+        tools=[types.Tool.model_validate(tool.definition()) for tool in TOOLS.values()]
     )
 
 
@@ -46,13 +46,13 @@ async def _call_tool(context: Context, params: types.CallToolRequestParams) -> t
     worker: Worker = context.request.app.state.worker
     directory = directory_of(context.request.headers)
     try:
-        answer = await call_tool(worker, params.name, params.arguments or {}, directory)
+        text = await call_tool(worker, params.name, params.arguments or {}, directory)
     except ClaudeMemError as error:
         return _result(error_text(error), is_error=True)
     except Exception:
-        log.exception("the tool %s failed", params.name[:80])
+        log.exception("tool %s failed", params.name[:80])
         return _result("internal error; the worker's log has the details", is_error=True)
-    return _result(answer)
+    return _result(text)
 
 
 def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
@@ -61,11 +61,11 @@ def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
 
 
 async def _discover(context: Context, params: types.RequestParams) -> types.EmptyResult:
-    """Whoever asks goes on with `initialize`, which every client knows."""
+    """Clients fall back to `initialize`, which all of them support."""
     raise MCPError(code=types.METHOD_NOT_FOUND, message="Method not found", data="server/discover")
 
 
-def _made() -> Server[dict[str, Any]]:
+def _create_server() -> Server[dict[str, Any]]:
     server: Server[dict[str, Any]] = Server(
         "claude-mem",
         version=__version__,
@@ -74,8 +74,8 @@ def _made() -> Server[dict[str, Any]]:
         on_call_tool=_call_tool,
     )
     server.add_request_handler("server/discover", types.RequestParams, _discover)
-    server.middleware.clear()  # it holds the telemetry
+    server.middleware.clear()  # the default middleware is telemetry
     return server
 
 
-_server = _made()
+_server = _create_server()

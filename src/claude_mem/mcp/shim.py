@@ -1,8 +1,8 @@
-"""The MCP server that an agent starts: each line on stdin is asked of the worker.
+"""The MCP server that an agent starts: forwards each line on stdin to the worker.
 
-It keeps no state and the worker keeps none for it: every line is a request of its own over the
-Unix socket. So a worker that was killed or replaced is started again, asked again, and the
-session goes on. To ask twice is harmless: tools that change something do it once.
+Neither the shim nor the worker keeps state: every line is a separate request over the Unix socket.
+If the worker was killed or replaced, the shim starts it and sends the request again. Sending twice
+is safe, because tools that change something are idempotent.
 """
 
 import _socket
@@ -12,17 +12,17 @@ import time
 from claude_mem import paths
 from claude_mem.hook.spool import make_directories, write_all
 
-TYPE_CHECKING = False  # typing itself would cost more than all the rest
+TYPE_CHECKING = False  # importing typing would cost more than everything else here
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SECONDS = 60.0  # for one answer
-START_SECONDS = 10.0  # for a worker to be there; agents wait for a server thrice that
-SENDS = 3  # whatever kills the worker so often is not asked again
-PAUSE = 0.02
+RESPONSE_SECONDS = 60.0
+START_SECONDS = 10.0  # to start a worker; agents wait three times as long for a server
+MAX_ATTEMPTS = 3  # a request that makes the worker crash is not sent forever
+POLL_SECONDS = 0.02
 LARGEST_LINE = 32 * 1024 * 1024
-# What our answers look like. What client and server agree on is said in their own messages.
-PROTOCOL = b"2025-06-18"
+# The version of the HTTP transport; client and server negotiate theirs in their messages.
+PROTOCOL_VERSION = b"2025-06-18"
 
 _HEAD = (
     b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
@@ -40,57 +40,57 @@ def run() -> int:
     data_dir = data_dir if data_dir.startswith(b"/") else posix.getcwdb() + b"/" + data_dir
     try:
         for line in _lines():
-            answer = _answer(data_dir, directory, line)
-            if answer:
-                write_all(1, answer + b"\n")
+            response = _forward(data_dir, directory, line)
+            if response:
+                write_all(1, response + b"\n")
     except (BrokenPipeError, KeyboardInterrupt):
-        pass  # the agent is gone, or going
+        pass  # the agent has ended or is ending
     return 0
 
 
 def _lines() -> "Iterator[bytes]":
-    waiting = bytearray()
+    buffer = bytearray()
     while chunk := posix.read(0, 1 << 16):
-        waiting += chunk
+        buffer += chunk
         if b"\n" not in chunk:
-            if len(waiting) > LARGEST_LINE:
+            if len(buffer) > LARGEST_LINE:
                 return
             continue
-        *lines, rest = bytes(waiting).split(b"\n")
-        waiting = bytearray(rest)
+        *lines, rest = bytes(buffer).split(b"\n")
+        buffer = bytearray(rest)
         yield from (line for line in lines if line.strip())
 
 
-def _answer(data_dir: bytes, directory: bytes, line: bytes) -> bytes:
-    """The worker's; where there is none to be had, an error in its place."""
-    request = _HEAD % (PROTOCOL, _quoted(directory), len(line)) + line
-    deadline = time.monotonic() + SECONDS
-    sends = 0
-    while sends < SENDS and time.monotonic() < deadline:
-        socket = _connected(data_dir)
+def _forward(data_dir: bytes, directory: bytes, line: bytes) -> bytes:
+    """The worker's response, or a JSON-RPC error if it does not respond."""
+    request = _HEAD % (PROTOCOL_VERSION, _quote(directory), len(line)) + line
+    deadline = time.monotonic() + RESPONSE_SECONDS
+    attempts = 0
+    while attempts < MAX_ATTEMPTS and time.monotonic() < deadline:
+        socket = _connect(data_dir)
         if socket is None:
             break
-        sends += 1
+        attempts += 1
         try:
             socket.sendall(request)
-            status, body = _received(socket, deadline)
+            status, body = _receive(socket, deadline)
         except OSError:
-            continue  # it died meanwhile
+            continue  # the worker ended before it responded
         finally:
             socket.close()
         if status == b"202" or (body.startswith(b'{"jsonrpc"') and b"\n" not in body):
             return body
-        return _error(line, f"the worker answered {status!r}")
-    return _error(line, "the worker does not answer: claude-mem doctor")
+        return _error(line, f"the worker responded with status {status!r}")
+    return _error(line, "the worker does not respond: run claude-mem doctor")
 
 
-def _connected(data_dir: bytes) -> "_socket.socket | None":
+def _connect(data_dir: bytes) -> "_socket.socket | None":
     started = False
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
-            # A socket's path may be 107 bytes at most; relative to the data directory it fits.
+            # A socket path is limited to 107 bytes; relative to the data directory it always fits.
             posix.chdir(data_dir)
             socket.connect(paths.SOCKET)
         except OSError:
@@ -98,14 +98,14 @@ def _connected(data_dir: bytes) -> "_socket.socket | None":
             if not started:
                 started = True
                 _start_worker(data_dir)
-            time.sleep(PAUSE)
+            time.sleep(POLL_SECONDS)
         else:
             return socket
     return None
 
 
 def _start_worker(data_dir: bytes) -> None:
-    """Through the launcher, which may belong to a newer installation by now."""
+    """Through the launcher, which a newer installation may have replaced."""
     make_directories(data_dir)
     launcher = data_dir + b"/" + paths.LAUNCHER
     null = posix.open(b"/dev/null", posix.O_RDWR)
@@ -123,8 +123,8 @@ def _start_worker(data_dir: bytes) -> None:
         posix.close(null)
 
 
-def _received(socket: _socket.socket, deadline: float) -> tuple[bytes, bytes]:
-    """Status and body of a whole answer; half of one is none."""
+def _receive(socket: _socket.socket, deadline: float) -> tuple[bytes, bytes]:
+    """Status and body; raises ConnectionError if the response is incomplete."""
     received = bytearray()
     while True:
         socket.settimeout(max(0.01, deadline - time.monotonic()))
@@ -147,13 +147,13 @@ def _error(line: bytes, reason: str) -> bytes:
     except ValueError:
         return b""
     if not isinstance(message, dict) or message.get("id") is None:
-        return b""  # nobody waits for an answer
+        return b""  # a notification gets no response
     error = {"code": -32603, "message": "claude-mem: " + reason}
     return json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
 
 
-def _quoted(path: bytes) -> bytes:
-    """As in a URL: a header holds no line end, and only ASCII."""
+def _quote(path: bytes) -> bytes:
+    """Percent-encoded: a header can hold neither line ends nor non-ASCII bytes."""
     return b"".join(
         b"%c" % byte if 0x20 < byte < 0x7F and byte != 0x25 else b"%%%02X" % byte for byte in path
     )

@@ -73,21 +73,21 @@ class Tool:
     deferred: bool = False  # used so seldom that its schema can wait until it is asked for
     hints: dict[str, Json] = field(default_factory=dict)
 
-    def listed(self) -> dict[str, Json]:
-        """As `tools/list` has it."""
+    def definition(self) -> dict[str, Json]:
+        """The entry for `tools/list`."""
         schema: dict[str, Json] = {"type": "object", "properties": self.parameters}
         if self.required:
             schema["required"] = list(self.required)
         schema["additionalProperties"] = False
-        listed: dict[str, Json] = {
+        definition: dict[str, Json] = {
             "name": self.name,
             "description": self.description,
             "inputSchema": schema,
             "annotations": self.hints if self.changes else {"readOnlyHint": True},
         }
         if self.deferred:
-            listed["_meta"] = {"anthropic/alwaysLoad": False}
-        return listed
+            definition["_meta"] = {"anthropic/alwaysLoad": False}
+        return definition
 
 
 async def call_tool(worker: Worker, name: str, arguments: Params, directory: str) -> str:

@@ -1,1 +1,1 @@
-"""Show: the HTTP API and its event stream, over the worker. No state of its own."""
+"""Show: the HTTP API and its event stream. It keeps no state: everything is the worker's."""

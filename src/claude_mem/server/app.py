@@ -1,4 +1,4 @@
-"""The application: one set of routes, bare on the Unix socket, guarded on the TCP port."""
+"""The HTTP application: the same routes on the Unix socket and, behind `Guard`, on a TCP port."""
 
 import logging
 from collections.abc import Callable
@@ -24,12 +24,12 @@ Describe = Callable[[], dict[str, Json]]
 
 
 async def health(request: Request) -> JSONResponse:
-    """GET /health: that it is alive, and nothing else"""
+    """GET /health"""
     return JSONResponse({"status": "ok"})
 
 
 async def session_start(request: Request) -> Response:
-    """POST /hook/session-start: the hook's own question, in the spool's format"""
+    """POST /hook/session-start: the SessionStart hook; the body is a spool record"""
     worker: Worker = request.app.state.worker
     try:
         line = await answer_session_start(worker, await read_body(request))
@@ -76,7 +76,7 @@ async def _claude_mem_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    text = "there is nothing at this address" if error.status_code == 404 else error.detail
+    text = "no such route" if error.status_code == 404 else error.detail
     return JSONResponse({"error": text}, error.status_code, headers=error.headers)
 
 

@@ -1,4 +1,4 @@
-"""The worker from another process: asking it over its socket, starting and stopping it."""
+"""The worker, from another process: requests over its socket, starting and stopping it."""
 
 import http.client
 import json
@@ -31,24 +31,24 @@ class _SocketConnection(http.client.HTTPConnection):
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
-        # A relative name always fits into a socket address, an absolute one may not.
-        with _inside(self._path.parent):
+        # An absolute path may be too long for a socket address; a relative one never is.
+        with _working_directory(self._path.parent):
             self.sock.connect(self._path.name)
 
 
 @contextmanager
-def _inside(directory: Path) -> Iterator[None]:
-    before = os.open(".", os.O_RDONLY)
+def _working_directory(directory: Path) -> Iterator[None]:
+    previous = os.open(".", os.O_RDONLY)
     os.chdir(directory)
     try:
         yield
     finally:
-        os.fchdir(before)
-        os.close(before)
+        os.fchdir(previous)
+        os.close(previous)
 
 
 def ask_worker(layout: Layout, path: str, body: Json = None, timeout: float = 10.0) -> Json:
-    """GET, or POST with a body; the JSON of a good answer."""
+    """GET, or POST if there is a body; returns the JSON of a 200 response."""
     connection = _SocketConnection(layout.socket, timeout)
     try:
         if body is None:
@@ -58,18 +58,20 @@ def ask_worker(layout: Layout, path: str, body: Json = None, timeout: float = 10
         response = connection.getresponse()
         data = response.read()
     except (OSError, http.client.HTTPException) as error:
-        raise NotRunning(f"no worker answers ({error}): `claude-mem worker start`") from None
+        raise NotRunning(
+            f"the worker is not running ({error}): `claude-mem worker start`"
+        ) from None
     finally:
         connection.close()
-    answer: Json = json.loads(data)
+    result: Json = json.loads(data)
     if response.status != 200:
-        reason = answer.get("error") if isinstance(answer, dict) else None
-        raise WorkerError(str(reason or f"the worker answered {response.status}"))
-    return answer
+        reason = result.get("error") if isinstance(result, dict) else None
+        raise WorkerError(str(reason or f"the worker responded with status {response.status}"))
+    return result
 
 
 def running_worker(layout: Layout) -> dict[str, Json] | None:
-    """What the worker says of itself, or None when there is none."""
+    """`/api/stats` of the running worker, or None if none is running."""
     if not is_held(layout):
         return None
     try:
@@ -80,7 +82,7 @@ def running_worker(layout: Layout) -> dict[str, Json] | None:
 
 
 def _last_state(layout: Layout) -> dict[str, Json] | None:
-    """A worker that holds the lock but does not answer: starting, stopping, or stuck."""
+    """For a worker that holds the lock but does not respond: starting, stopping, or stuck."""
     try:
         state: Json = json.loads(layout.worker_state.read_bytes())
     except (OSError, ValueError):
@@ -89,56 +91,54 @@ def _last_state(layout: Layout) -> dict[str, Json] | None:
 
 
 def start(layout: Layout, environ: Mapping[str, str] = os.environ) -> tuple[dict[str, Json], bool]:
-    """A worker of at least this version; and whether this call started it."""
+    """Starts a worker unless one of this version is running; whether this call started it."""
     current = running_worker(layout)
     if current is not None:
-        theirs = _worker_field(current, "version")
-        if version_key(theirs) == version_key(__version__):
+        running = _worker_field(current, "version")
+        if version_key(running) == version_key(__version__):
             return current, False
         refuse_newer(current)
         stop(layout)
     layout.create()
     encoded = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
     start_worker(os.fsencode(layout.root), encoded)
-    return _wait_until_answers(layout), True
+    return _wait_until_ready(layout), True
 
 
 def refuse_newer(current: dict[str, Json]) -> None:
-    theirs = _worker_field(current, "version")
-    if version_key(theirs) > version_key(__version__):
+    running = _worker_field(current, "version")
+    if version_key(running) > version_key(__version__):
         raise NewerWorker(
-            f"a newer worker runs ({theirs}, this is {__version__}): it stays. "
+            f"a newer worker is running ({running}, this is {__version__}) and is not replaced. "
             "Upgrade this installation."
         )
 
 
-def _wait_until_answers(layout: Layout) -> dict[str, Json]:
+def _wait_until_ready(layout: Layout) -> dict[str, Json]:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
         try:
-            answer = ask_worker(layout, "/api/stats")
+            stats = ask_worker(layout, "/api/stats")
         except NotRunning:
             if not is_held(layout):
                 break
             time.sleep(_POLL)
         else:
-            assert isinstance(answer, dict)
-            return answer
-    raise WorkerError(f"the worker did not start; {layout.worker_log} says why")
+            assert isinstance(stats, dict)
+            return stats
+    raise WorkerError(f"the worker did not start; see {layout.worker_log}")
 
 
 def stop(layout: Layout) -> bool:
-    """Ends the worker and waits until its lock is free; False when there was none."""
+    """Stops the worker and waits until its lock is free; False if none was running."""
     if not is_held(layout):
         return False
-    pid = _worker_field(running_worker(layout) or _wait_until_answers(layout), "pid")
+    pid = _worker_field(running_worker(layout) or _wait_until_ready(layout), "pid")
     os.kill(int(pid), signal.SIGTERM)
     deadline = time.monotonic() + STOP_SECONDS
     while is_held(layout):
         if time.monotonic() > deadline:
-            raise WorkerError(
-                f"the worker (pid {pid}) does not end; {layout.worker_log} may say why"
-            )
+            raise WorkerError(f"the worker (pid {pid}) did not stop; see {layout.worker_log}")
         time.sleep(_POLL)
     return True
 

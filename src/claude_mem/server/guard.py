@@ -1,7 +1,7 @@
-"""Who may talk to the TCP port: a bearer of the token, from this machine's own name.
+"""Access to the TCP port: Host and Origin must be this machine's own, and the token is required.
 
-The Unix socket needs no guard: its file is the owner's alone. Over TCP any page in a browser can
-send requests to 127.0.0.1, and a rebound DNS name can read the answers; so Host and Origin are
+The Unix socket needs no guard: only its owner can open the file. Over TCP any web page can send
+requests to 127.0.0.1, and with DNS rebinding it can read the responses; so Host and Origin are
 checked before the token.
 """
 
@@ -35,21 +35,21 @@ class Guard:
 
     def _refusal(self, path: str, headers: Headers) -> tuple[int, str] | None:
         if not _is_own_host(headers.get("host", "")):
-            return 403, "this Host is not served here"
+            return 403, "this Host is not allowed"
         origin = headers.get("origin")
         if origin is not None and origin != f"http://{headers['host']}":
-            return 403, "requests from other origins are not answered"
-        if path in OPEN_ROUTES or self._knows_token(headers):
+            return 403, "this Origin is not allowed"
+        if path in OPEN_ROUTES or self._has_token(headers):
             return None
-        return 401, "send the token of this installation: Authorization: Bearer …"
+        return 401, "the token of this installation is required: Authorization: Bearer <token>"
 
-    def _knows_token(self, headers: Headers) -> bool:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
+    def _has_token(self, headers: Headers) -> bool:
+        scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            given = _cookie(headers.get("cookie", ""))
-        # An empty token would be known to everyone.
+            token = _cookie(headers.get("cookie", ""))
+        # Without a token of our own, an empty one would match.
         return bool(self._token) and hmac.compare_digest(
-            given.strip().encode(), self._token.encode()
+            token.strip().encode(), self._token.encode()
         )
 
 
@@ -69,7 +69,7 @@ def _cookie(header: str) -> str:
 
 
 def ensure_token(layout: Layout) -> str:
-    """The per-install token; made at first use, readable by the owner alone."""
+    """The token of this installation; created at first use, readable only by the owner."""
     try:
         token = layout.token.read_text("ascii").strip()
     except (FileNotFoundError, ValueError):

@@ -1,4 +1,4 @@
-"""Requests into values, parsed once: bodies, parameters, and the errors that say what is wrong."""
+"""Request bodies and parameters, validated; a `BadInput` names the field that is wrong."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,6 +12,7 @@ from claude_mem.types import Json
 
 LARGEST_BODY = 32 * 1024 * 1024
 LARGEST_PAGE = 200
+LARGEST_ID = 2**62
 
 
 async def read_body(request: Request) -> bytes:
@@ -20,30 +21,30 @@ async def read_body(request: Request) -> bytes:
     async for part in request.stream():
         size += len(part)
         if size > LARGEST_BODY:
-            raise BadInput(f"the body is over {LARGEST_BODY} bytes")
+            raise BadInput(f"the body is larger than {LARGEST_BODY} bytes")
         parts.append(part)
     return b"".join(parts)
 
 
 async def read_object(request: Request) -> dict[str, Json]:
-    """A JSON object without what is private in it."""
+    """The JSON object of the body, without private text; empty if there is no body."""
     data = strip_private(await read_body(request))
     if not data.strip():
         return {}
     try:
         return parse_payload(data)
     except BadInput as error:
-        raise BadInput(f"the body: {error}") from None
+        raise BadInput(f"the body is {error}") from None
 
 
 def text_of(body: Mapping[str, Json], *names: str) -> str | None:
-    """The first of these fields that is there; they are names of one thing."""
+    """The first of these fields that has a value; the names are aliases."""
     for name in names:
         value = body.get(name)
         if value is None:
             continue
         if not isinstance(value, str):
-            raise BadInput(f"{name} is not a text", name)
+            raise BadInput(f"{name} must be a string", name)
         return value
     return None
 
@@ -51,29 +52,28 @@ def text_of(body: Mapping[str, Json], *names: str) -> str | None:
 def required_text(body: Mapping[str, Json], *names: str) -> str:
     value = text_of(body, *names)
     if not value:
-        raise BadInput(f"{names[0]} is missing", names[0])
+        raise BadInput(f"{names[0]} is required", names[0])
     return value
 
 
 def known_parameters(request: Request, names: Iterable[str]) -> None:
     unknown = sorted(set(request.query_params) - set(names))
     if unknown:
-        raise BadInput(f"there is no parameter {unknown[0]!r}", unknown[0])
+        raise BadInput(f"unknown parameter {unknown[0]!r}", unknown[0])
 
 
-def number(name: str, value: str, smallest: int, largest: int) -> int:
+def integer(name: str, value: str, smallest: int, largest: int) -> int:
     digits = value.removeprefix("-")
-    found = int(value) if digits.isascii() and digits.isdecimal() and len(digits) < 20 else None
-    if found is None or not smallest <= found <= largest:
-        raise BadInput(f"{name} is not a number from {smallest} to {largest}", name)
-    return found
+    is_integer = digits.isascii() and digits.isdecimal() and len(digits) < 20
+    if not is_integer or not smallest <= int(value) <= largest:
+        raise BadInput(f"{name} must be a number from {smallest} to {largest}", name)
+    return int(value)
 
 
 def page_of(request: Request) -> Page:
-    given = request.query_params
-    largest_id = 2**62
+    params = request.query_params
     return Page(
-        limit=number("limit", given.get("limit", "20"), 1, LARGEST_PAGE),
-        offset=number("offset", given.get("offset", "0"), 0, largest_id),
-        before=number("before", given["before"], 1, largest_id) if "before" in given else None,
+        limit=integer("limit", params.get("limit", "20"), 1, LARGEST_PAGE),
+        offset=integer("offset", params.get("offset", "0"), 0, LARGEST_ID),
+        before=integer("before", params["before"], 1, LARGEST_ID) if "before" in params else None,
     )

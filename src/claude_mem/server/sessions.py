@@ -1,4 +1,4 @@
-"""Sessions over HTTP: events from editors without hooks. 200 means that it is on disk."""
+"""Sessions over HTTP: events from editors without hooks. 200 means that the event is on disk."""
 
 import asyncio
 from dataclasses import replace
@@ -10,13 +10,13 @@ from starlette.routing import Route
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventHeader
 from claude_mem.intake.transcripts.transcript import is_within
-from claude_mem.server.requests import number, read_object, required_text, text_of
+from claude_mem.server.requests import LARGEST_ID, integer, read_object, required_text, text_of
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.loop import Worker
 
 _SESSION = ("contentSessionId", "claudeSessionId", "sessionId", "session_id")
-# What an action is as an event, and what its answer calls it.
+# The kind of event of each action, and the status in its response.
 _ACTIONS = {
     "init": ("UserPromptSubmit", "initialized"),
     "observations": ("PostToolUse", "queued"),
@@ -53,7 +53,7 @@ async def _accept(
 ) -> JSONResponse:
     payload = _payload(action, body)
     if not is_within(payload.get("transcript_path"), worker.transcripts):
-        payload.pop("transcript_path", None)  # the worker would read whatever it names
+        payload.pop("transcript_path", None)  # the worker would read any file that it names
     if worker.reader.skips(payload):
         return JSONResponse({"status": "skipped", "reason": "this tool is on the skip list"})
     payload["prompt_id"] = await _prompt_id(worker, body)
@@ -67,7 +67,7 @@ async def _accept(
 
 
 def _payload(action: str, body: dict[str, Json]) -> dict[str, Json]:
-    """The body in the words of the client's own hooks."""
+    """The body with the field names of Claude Code's hooks."""
     names = ("session_id", "cwd", "transcript_path", "tool_use_id", "agent_id", "reason")
     payload = {name: body[name] for name in names if name in body}
     if action == "init":
@@ -86,19 +86,19 @@ def _payload(action: str, body: dict[str, Json]) -> dict[str, Json]:
 
 
 def _first(body: dict[str, Json], *names: str) -> Json:
-    """The first of these names of one thing that has a value."""
+    """The first of these fields that has a value; the names are aliases."""
     return next((body[name] for name in names if body.get(name) is not None), None)
 
 
 async def _prompt_id(worker: Worker, body: dict[str, Json]) -> str | None:
-    """By its own name, or by the number that this session's prompts were given."""
-    given = text_of(body, "prompt_id", "promptId")
-    wanted = _first(body, "prompt_number", "promptNumber")
-    if given is not None or wanted is None:
-        return given
-    if isinstance(wanted, bool) or not isinstance(wanted, int) or not 0 < wanted < 2**62:
-        raise BadInput("prompt_number is not the number of a prompt", "prompt_number")
-    return worker.store.prompt_id(str(body["session_id"]), wanted)
+    """From the id of the prompt, or from its number in this session."""
+    prompt_id = text_of(body, "prompt_id", "promptId")
+    number = _first(body, "prompt_number", "promptNumber")
+    if prompt_id is not None or number is None:
+        return prompt_id
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < LARGEST_ID:
+        raise BadInput("prompt_number must be a positive integer", "prompt_number")
+    return worker.store.prompt_id(str(body["session_id"]), number)
 
 
 def _in_project(event: Event, project: Project | None, name: str | None, directory: str) -> Event:
@@ -140,22 +140,22 @@ async def status(request: Request) -> JSONResponse:
 
 
 async def stop(request: Request) -> JSONResponse:
-    """DELETE /sessions/{id}: stops its work, waits for it, marks it failed; nothing is lost."""
+    """DELETE /sessions/{id}: cancels its jobs and marks it failed; queued events are kept"""
     worker: Worker = request.app.state.worker
     session_db_id = _database_id(request)
     worker.store.session(session_db_id)
     seconds = worker.settings.number("CLAUDE_MEM_DELETE_TIMEOUT") / 1000
-    # Held first, so that no other turn of it is begun while the running one is being stopped.
-    kept = await asyncio.wrap_future(worker.store.stop_session(session_db_id))
+    # Queued turns are held first, so that none starts while the running one is being cancelled.
+    held = await asyncio.wrap_future(worker.store.stop_session(session_db_id))
     await asyncio.gather(
         worker.jobs.cancel_session(session_db_id, seconds),
         worker.refiner.cancel_session(session_db_id, seconds),
     )
-    return JSONResponse({"status": "failed", "sessionDbId": session_db_id, "keptMessages": kept})
+    return JSONResponse({"status": "failed", "sessionDbId": session_db_id, "keptMessages": held})
 
 
 def _database_id(request: Request) -> int:
-    return number("id", request.path_params["id"], 1, 2**62)
+    return integer("id", request.path_params["id"], 1, LARGEST_ID)
 
 
 routes = [

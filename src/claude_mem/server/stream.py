@@ -1,4 +1,4 @@
-"""/stream: what happens now, as server-sent events."""
+"""/stream: events as they happen, as server-sent events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,19 +16,19 @@ async def stream(request: Request) -> StreamingResponse:
     """GET /stream"""
     worker: Worker = request.app.state.worker
     headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
-    return StreamingResponse(_news(worker), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(_events(worker), media_type="text/event-stream", headers=headers)
 
 
-async def _news(worker: Worker) -> AsyncIterator[bytes]:
+async def _events(worker: Worker) -> AsyncIterator[bytes]:
     with worker.feed.listen() as listener:
         yield b"data: " + as_json_line(worker.processing()) + b"\n\n"
         while True:
             try:
-                news = await asyncio.wait_for(listener.get(), PING_SECONDS)
+                event = await asyncio.wait_for(listener.get(), PING_SECONDS)
             except TimeoutError:
-                yield b": still here\n\n"
+                yield b": ping\n\n"
             else:
-                yield b"data: " + as_json_line(news) + b"\n\n"
+                yield b"data: " + as_json_line(event) + b"\n\n"
 
 
 routes = [Route("/stream", stream)]
