@@ -43,6 +43,7 @@ from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.pages import Page, Record
+from claude_mem.store.summary_facts import fact_texts
 from claude_mem.types import Json
 
 ROUNDS = 3
@@ -53,7 +54,7 @@ KINDS = {"observation": "observations", "summary": "summaries"}
 FIELDS = {
     "observations": ("title", "subtitle", "narrative", "facts", "files_read", "files_modified"),
     "summaries": ("request", "investigated", "learned", "completed", "next_steps", "notes",
-                  "files_read", "files_edited"),
+                  "commands", "faults", "files_read", "files_edited"),
 }  # fmt: skip
 
 
@@ -202,7 +203,10 @@ def _memory(store: StoreReader, session_id: str) -> list[object]:
     found = store.memories_of_session(int(str(session["id"])))
     told: list[object] = [session["title"], session["subtitle"]]
     for noun in ("summaries", "observations"):
-        told += [[one[name] for name in FIELDS[noun]] for one in _records(found[noun])]
+        told += [
+            [fact_texts(record, name) or record[name] for name in FIELDS[noun]]
+            for record in _records(found[noun])
+        ]
     return told
 
 
@@ -304,7 +308,7 @@ def _text(store: StoreReader, kind: str, memory_id: int) -> tuple[str, str]:
 def _full(noun: str, record: Record) -> str:
     parts: list[str] = []
     for name in FIELDS[noun]:
-        value = record[name]
+        value = fact_texts(record, name) or record[name]
         parts += map(str, value) if isinstance(value, list) else [str(value)] if value else []
     return "\n".join(parts)
 

@@ -12,8 +12,19 @@ _TURN = "s.content_session_id, t.prompt_id"
 _OF_TURN = "JOIN user_prompts t ON t.id = {0}.turn_id JOIN sdk_sessions s ON s.id = t.session_id"
 _OBSERVED = ("o.type, o.title, o.subtitle, o.narrative, o.facts, o.concepts, o.files_read,"
              " o.files_modified, o.observer, o.model, o.prompt_version")  # fmt: skip
+_FACT_COLUMNS = ("commands", "faults", "open_steps")
+_FACTS = ", ".join(
+    f"(SELECT json_group_array(json_remove(value, '$.sources')) FROM json_each(m.{column}))"
+    for column in _FACT_COLUMNS
+)
+_FACT_EVENTS = ", ".join(  # by their keys: ids differ between databases
+    "(SELECT group_concat(e.event_key) FROM"
+    f" json_each(m.{column}) fact, json_each(fact.value, '$.sources') source"
+    " JOIN tool_events e ON e.id = source.value)"
+    for column in _FACT_COLUMNS
+)
 _SUMMED = ("m.request, m.investigated, m.learned, m.completed, m.next_steps, m.notes,"
-           " m.files_read, m.files_edited, m.observer")  # fmt: skip
+           f" m.files_read, m.files_edited, {_FACTS}, m.observer")  # fmt: skip
 
 _ALL = {
     "projects": "SELECT key, name FROM projects",
@@ -30,7 +41,7 @@ _ALL = {
     "observations": f"SELECT {_TURN}, o.ordinal, o.prompt_number, p.key, {_OBSERVED}, o.created_at,"
     f" o.created_at_epoch FROM observations o {_OF_TURN.format('o')}"
     " JOIN projects p ON p.id = o.project_id",
-    "summaries": f"SELECT {_TURN}, m.prompt_number, p.key, {_SUMMED}, m.created_at,"
+    "summaries": f"SELECT {_TURN}, m.prompt_number, p.key, {_SUMMED}, {_FACT_EVENTS}, m.created_at,"
     f" m.created_at_epoch FROM session_summaries m {_OF_TURN.format('m')}"
     " JOIN projects p ON p.id = m.project_id",
     "events": "SELECT e.event_key, s.content_session_id, t.prompt_id, e.event, e.tool_name,"

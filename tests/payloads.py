@@ -45,6 +45,12 @@ def tool(name: str = "Bash", **changes: Any) -> Payload:
     return common("PostToolUse", **{**filled, **changes})
 
 
+def bash(command: str, output: str = "", **changes: Any) -> Payload:
+    """A command that succeeded."""
+    response = {"stdout": output, "stderr": "", "interrupted": False, "isImage": False}
+    return tool(tool_input={"command": command}, tool_response=response, **changes)
+
+
 def edit(path: str = f"{PROJECT_DIR}/light.py", old: str = "blink(1)", new: str = "blink(2)",
          **changes: Any) -> Payload:  # fmt: skip
     return tool(

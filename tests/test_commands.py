@@ -5,16 +5,16 @@ import pytest
 from claude_mem.observer.local.commands import (
     CommandLog,
     Failure,
-    look_at_commands,
+    error_line,
+    read_commands,
     short_command,
-    telling_line,
 )
-from claude_mem.types import ToolUse
+from claude_mem.types import CommandRun, ToolUse
 from tests.turns import edited, ran, turn, use
 
 
-def look(*events: ToolUse) -> CommandLog:
-    return look_at_commands(turn(*events))
+def log_of(*events: ToolUse) -> CommandLog:
+    return read_commands(turn(*events))
 
 
 @pytest.mark.parametrize(
@@ -51,96 +51,118 @@ RSPEC = "Failures:\n  1) Lamp blinks\n12 examples, 1 failure"
 
 
 @pytest.mark.parametrize(
-    ("command", "failing", "passing", "outcome", "error"),
+    ("command", "failing", "passing", "counts", "error"),
     [
         ("python -m pytest -q", PYTEST, "42 passed in 2.0s", "42 passed",
          "FAILED tests/test_lamp.py::test_blink - AssertionError: assert 1 == 2"),
-        ("go test ./...", GO, "ok  \tharbor\t0.02s", "passed", "--- FAIL: TestBlink (0.01s)"),
+        ("go test ./...", GO, "ok  \tharbor\t0.02s", "", "--- FAIL: TestBlink (0.01s)"),
         ("cargo test", CARGO, "test result: ok. 12 passed; 0 failed; 0 ignored", "12 passed",
          "test lamp::tests::blinks ... FAILED"),
         ("npx jest", JEST, "Tests:       13 passed, 13 total", "13 passed",
          "FAIL src/lamp.test.ts"),
-        ("./gradlew test", GRADLE, "BUILD SUCCESSFUL in 3s", "passed",
+        ("./gradlew test", GRADLE, "BUILD SUCCESSFUL in 3s", "",
          "org.opentest4j.AssertionFailedError: expected: <2>"),
-        ("mvn -q test", MAVEN, "", "passed",
+        ("mvn -q test", MAVEN, "", "",
          "[ERROR] Tests run: 12, Failures: 1, Errors: 0"),
-        ("bundle exec rspec", RSPEC, "12 examples, 0 failures", "passed", "1) Lamp blinks"),
+        ("bundle exec rspec", RSPEC, "12 examples, 0 failures", "", "1) Lamp blinks"),
     ],
 )  # fmt: skip
 def test_a_test_that_failed_and_passed_after_an_edit_is_told_with_both(
-    command: str, failing: str, passing: str, outcome: str, error: str
+    command: str, failing: str, passing: str, counts: str, error: str
 ) -> None:
-    told = look(
+    log = log_of(
         ran(command, failing, 1, failed=True), edited("lamp.x", 2), ran(command, passing, 3)
     )
-    assert told.tests == {command: outcome}
-    assert told.failures == [Failure(command, error, "after editing lamp.x", "", (1, 3))]
+    assert log.runs == {command: CommandRun(command, "test", "passed", counts, (1, 3))}
+    assert log.failures == [Failure(command, error, "after editing lamp.x", "", (1, 3))]
 
 
 def test_a_pipe_does_not_hide_that_tests_failed() -> None:
-    told = look(ran("pytest | tail -3", "1 failed, 2 passed in 1s"))
-    assert told.tests == {"pytest": "2 passed, 1 failed"}
+    log = log_of(ran("pytest | tail -3", "1 failed, 2 passed in 1s"))
+    assert log.runs == {
+        "pytest": CommandRun("pytest", "test", "failed", "2 passed, 1 failed", (1,))
+    }
 
 
-def test_a_failure_that_was_not_mended_is_told_if_it_was_a_check() -> None:
-    assert look(ran("ruff check", "lamp.py:1:1: E501 too long error", 1, failed=True)).failures == [
-        Failure("ruff check", "lamp.py:1:1: E501 too long error", "", "", (1,))
-    ]
-    assert look(ran("./deploy", "error: no such pier", 1, failed=True)).failures == []
+@pytest.mark.parametrize(
+    ("command", "purpose"),
+    [
+        ("npm run lint", "check"), ("bun run lint:fix", "check"), ("go vet ./...", "check"),
+        ("python -m mypy src", "check"), ("terraform plan", "check"), ("make test", "test"),
+        ("cat build/lamp.log", None), ("./deploy --to build/pier", None), ("f=build/x.html", None),
+    ],
+)  # fmt: skip
+def test_a_command_is_recorded_where_it_tests_or_checks(command: str, purpose: str | None) -> None:
+    runs = log_of(ran(command)).runs.values()
+    assert [run.purpose for run in runs] == ([purpose] if purpose else [])
 
 
-def test_what_came_between_may_have_mended_it() -> None:
-    told = look(
+def test_of_a_command_that_ran_twice_the_last_outcome_counts() -> None:
+    log = log_of(ran("make lint", number=1), ran("make lint", "lamp.c: error", 2, failed=True))
+    assert log.runs == {"make lint": CommandRun("make lint", "check", "failed", "", (1, 2))}
+
+
+def test_a_failure_that_was_not_fixed_is_told_if_it_was_a_check() -> None:
+    assert log_of(
+        ran("ruff check", "lamp.py:1:1: E501 too long error", 1, failed=True)
+    ).failures == [Failure("ruff check", "lamp.py:1:1: E501 too long error", sources=(1,))]
+    assert log_of(ran("./deploy", "error: no such pier", 1, failed=True)).failures == []
+
+
+def test_what_came_between_may_have_fixed_it() -> None:
+    log = log_of(
         ran("npm run build", "Error: Cannot find module 'oil'", 1, failed=True),
         ran("npm install", "added 3 packages", 2),
         ran("npm run build", "ok", 3),
     )
-    assert [failure.mended_by for failure in told.failures] == ["after `npm install`"]
+    assert [failure.fixed_by for failure in log.failures] == ["after `npm install`"]
 
 
 def test_a_command_held_wrong_is_told_with_the_one_that_works() -> None:
-    told = look(
+    log = log_of(
         ran("wrap bun run lint", "error: unrecognized subcommand 'bun'", 1, failed=True),
         ran("bun run lint", "", 2),
     )
-    assert told.failures == [
+    assert log.failures == [
         Failure("wrap bun run lint", "error: unrecognized subcommand 'bun'", "", "bun run lint",
                 (1, 2))
     ]  # fmt: skip
 
 
 def test_the_same_check_within_a_longer_command_is_no_other_command() -> None:
-    told = look(
+    log = log_of(
         ran("make lint", "lamp.c:4: error: unused lamp", 1, failed=True),
         edited("lamp.c", 2),
         ran("make lint && make test", "2 passed", 3),
     )
-    assert [(one.works, one.mended_by) for one in told.failures] == [("", "after editing lamp.c")]
+    assert [(failure.alternative, failure.fixed_by) for failure in log.failures] == [
+        ("", "after editing lamp.c")
+    ]
 
 
-def test_fewer_tests_that_pass_mend_nothing() -> None:
-    told = look(
+def test_fewer_tests_that_pass_fix_nothing() -> None:
+    log = log_of(
         ran("pytest tests", "1 failed, 2 passed", 1, failed=True),
         ran("pytest tests -k lamp", "1 passed", 2),
     )
-    assert [(one.command, one.mended_by, one.works) for one in told.failures] in (
+    assert [(each.command, each.fixed_by, each.alternative) for each in log.failures] in (
         [("pytest tests", "", "")],
         [],
     )
 
 
 def test_looking_around_and_failing_is_no_failure() -> None:
-    told = look(
+    log = log_of(
         ran("grep -r lamp build", "grep: build: No such file", 1, failed=True),
         ran("ls build", "ls: cannot access 'build'", 2, failed=True),
     )
-    assert told == CommandLog()
+    assert log == CommandLog()
 
 
 def test_a_subagents_commands_are_its_own() -> None:
     given = {"command": "pytest"}
     event = use(1, tool_name="Bash", tool_input=given, tool_response="2 passed", agent_id="a1")
-    assert look(event) == CommandLog()
+    assert log_of(event) == CommandLog()
 
 
 @pytest.mark.parametrize(
@@ -158,13 +180,13 @@ def test_a_subagents_commands_are_its_own() -> None:
 def test_a_commit_is_told_by_its_subject_and_hash(
     command: str, output: str, commits: dict[str, str]
 ) -> None:
-    assert look(ran(command, output)).commits == commits
+    assert log_of(ran(command, output)).commits == commits
 
 
 def test_a_commit_that_a_hook_held_up_is_told_once() -> None:
     failed = ran("git commit -m 'Blink'", "lint failed", 1, failed=True)
-    told = look(failed, ran("git commit -m 'Blink'", "[main 1a2b3c4] Blink", 2))
-    assert (told.commits, told.sources) == ({"Blink": "1a2b3c4"}, [2])
+    log = log_of(failed, ran("git commit -m 'Blink'", "[main 1a2b3c4] Blink", 2))
+    assert log.commits == {"Blink": "1a2b3c4"}
 
 
 @pytest.mark.parametrize(
@@ -180,4 +202,4 @@ def test_a_commit_that_a_hook_held_up_is_told_once() -> None:
     ],
 )  # fmt: skip
 def test_the_line_that_says_what_went_wrong_is_found(output: str, line: str) -> None:
-    assert telling_line(output) == line
+    assert error_line(output) == line

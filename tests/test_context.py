@@ -7,11 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.hook.scanner import NAMES
+from claude_mem.observer.local.observer import distil
+from claude_mem.observer.models.replies import parse_reply, revise
 from claude_mem.recall.context import build_context
 from claude_mem.recall.tokens import estimate_tokens, utf16_units
 from claude_mem.store import StoreReader
-from claude_mem.types import Distillate, Observation, Summary
-from tests.payloads import SESSION, common, prompt, session_start, stop
+from claude_mem.types import (
+    CommandRun,
+    Distillate,
+    EnvironmentFault,
+    Observation,
+    OpenStep,
+    Summary,
+)
+from tests.payloads import SESSION, bash, common, failure, prompt, session_start, stop
 from tests.story import DAY, Story
 
 OTHER = "b7e1a9c0-1111-4222-8333-444455556666"
@@ -266,12 +275,19 @@ def test_whatever_was_said_it_is_fenced_data_within_its_limits(
 # Section by section
 
 
-def tell(story: Story, session_id: str, summary: Summary, *observations: Observation) -> None:
+def tell(
+    story: Story,
+    session_id: str,
+    summary: Summary,
+    *observations: Observation,
+    observer: str = "local",
+) -> None:
     """One turn of a session, as an observer told it; sessions are titled by what they completed."""
     told = {"session_id": session_id, "prompt_id": f"p{story.now}"}
     story.tell(prompt(**told), stop(**told))
     job, turn = story.claim()
-    made = Distillate(summary, observations, title=summary.request, subtitle=summary.completed)
+    title, subtitle = summary.request, summary.completed
+    made = Distillate(summary, observations, title, subtitle, observer=observer)
     assert story.store.finish_job(job, turn, made).result()
 
 
@@ -292,7 +308,8 @@ def test_what_an_observation_says_the_summary_does_not_repeat(story: Story) -> N
         request="Make the lamp blink",
         learned="The relay was wired backwards",
         completed="The lamp blinks twice",
-        notes="Tests: `make test` (3 passed). Committed as 1a2b3c4.",
+        notes="Committed as 1a2b3c4.",
+        commands=(CommandRun("make test", "test", "passed", "3 passed"),),
         files_edited=("lamp.py",),
     )
     narrative = "The relay was wired backwards. The lamp blinks twice."
@@ -325,9 +342,14 @@ def test_only_the_last_turn_says_what_comes_next(story: Story) -> None:
     assert "Next: The fuse must be replaced." in told
 
 
+def open_step(request: str, *texts: str) -> Summary:
+    steps = tuple(OpenStep(text) for text in texts)
+    return Summary(request=request, next_steps=" ".join(texts), open_steps=steps)
+
+
 def test_steps_are_open_until_something_later_is_about_them(story: Story) -> None:
-    tell(story, "a", Summary(request="Light it", next_steps="The fuse box must be replaced."))
-    tell(story, "b", Summary(request="Oil it", next_steps="The harbour plan needs a date."))
+    tell(story, "a", open_step("Light it", "The fuse box must be replaced."))
+    tell(story, "b", open_step("Oil it", "The harbour plan needs a date."))
     last(story)
     assert section(context(story), "Still open") == [
         "- 2025-10-09 The harbour plan needs a date.",
@@ -341,17 +363,30 @@ def test_steps_are_open_until_something_later_is_about_them(story: Story) -> Non
 
 
 def test_a_step_that_the_session_went_on_from_is_not_open(story: Story) -> None:
-    tell(story, "a", Summary(request="Light it", next_steps="The fuse box must be replaced."))
+    tell(story, "a", open_step("Light it", "The fuse box must be replaced."))
     tell(story, "a", Summary(request="do it", completed="Finished"))
     last(story)
     assert section(context(story), "Still open") == []
 
 
 def test_an_offer_lapses_with_its_session(story: Story) -> None:
-    tell(story, "a", Summary(request="Light it", next_steps="Call the pilot. Shall I push it?"))
+    steps = (OpenStep("Call the pilot."),)
+    offer = "Call the pilot. Shall I push it?"
+    tell(story, "a", Summary(request="Light it", next_steps=offer, open_steps=steps))
     tell(story, "b", Summary(request="Oil it", next_steps="Do you want two lamps?"))
     last(story)
     assert section(context(story), "Still open") == ["- 2025-10-09 Call the pilot."]
+
+
+def test_next_steps_of_a_model_are_open_where_events_show_none(story: Story) -> None:
+    by_model = Summary(request="Light it", next_steps="The fuse box must be replaced.")
+    tell(story, "a", by_model, observer="claude")
+    last(story)
+    assert section(context(story), "Still open") == ["- 2025-10-09 The fuse box must be replaced."]
+
+
+def passing(command: str) -> CommandRun:
+    return CommandRun(command, "test", "passed", "2 passed")
 
 
 COMMANDS = ["make test", "make test", "pytest -k x", "go vet"]
@@ -359,17 +394,63 @@ COMMANDS = ["make test", "make test", "pytest -k x", "go vet"]
 
 def test_the_tests_are_run_by_the_command_that_ran_most_often(story: Story) -> None:
     for session_id, command in zip("abcd", COMMANDS, strict=True):
-        tell(story, session_id, Summary(request="x", notes=f"Tests: `{command}` (2 passed)."))
+        lint = CommandRun("make lint", "check", "passed")
+        runs = (CommandRun(f"{command} -x", "test", "failed"), passing(command), lint)
+        tell(story, session_id, Summary(request="x", commands=runs))
     assert section(context(story), "Working here") == ["- Tests: `make test`"]
 
 
+FAULT = EnvironmentFault("wrap make", "error: no such command", "make")
+
+
 def test_a_command_that_does_not_work_here_is_told_with_the_one_that_does(story: Story) -> None:
-    note = "`wrap make` failed (error: no such command); `make` worked. "
-    tell(story, "a", Summary(request="x", notes=note))
-    tell(story, "b", Summary(request="y", notes=note + "Tests: `make` (1 passed)."))
+    failed = CommandRun("wrap make", "test", "failed")
+    tell(story, "a", Summary(request="x", faults=(FAULT,)))
+    tell(story, "b", Summary(request="y", faults=(FAULT,), commands=(failed, passing("make"))))
     assert section(context(story), "Working here") == [
         "- Tests: `make`",
         "- `wrap make` fails (error: no such command); `make` works",
+    ]
+
+
+def test_a_command_that_worked_later_is_not_shown_as_failing(story: Story) -> None:
+    passed = CommandRun("wrap make", "check", "passed")
+    tell(story, "a", Summary(request="x", faults=(FAULT,)))
+    tell(story, "b", Summary(request="y", commands=(passed,)))
+    assert section(context(story), "Working here") == []
+
+
+def test_a_command_that_worked_only_before_is_shown_as_failing(story: Story) -> None:
+    passed = CommandRun("wrap make", "check", "passed")
+    tell(story, "a", Summary(request="x", commands=(passed,)))
+    tell(story, "b", Summary(request="y", faults=(FAULT,)))
+    assert section(context(story), "Working here") == [
+        "- `wrap make` fails (error: no such command); `make` works"
+    ]
+
+
+def test_tests_that_failed_in_the_last_session_are_told(story: Story) -> None:
+    failed = CommandRun("make test", "test", "failed", "2 passed, 1 failed")
+    tell(story, SESSION, Summary(request="Light it", commands=(passing("make all"), failed)))
+    assert section(context(story), "The last session") == [
+        "Asked: Light it",
+        "Tests: `make test` (2 passed, 1 failed).",
+    ]
+
+
+def test_how_to_work_here_stays_when_a_model_rewrites_the_notes(story: Story) -> None:
+    wrong = {"tool_input": {"command": "wrap make test"}, "error": "error: no such command 'make'"}
+    story.tell(prompt(), failure(**wrong), bash("make test", "3 passed"), stop())
+    job, turn = story.claim()
+    draft = distil(turn)
+    answer = "<summary><request>Light it</request><notes>All is well.</notes></summary>"
+    made = revise(draft, parse_reply(answer), observer="claude", model="m", prompt_version="1")
+    assert story.store.finish_job(job, turn, made).result()
+    told = context(story)
+    assert "Notes: All is well." in told
+    assert section(told, "Working here") == [
+        "- Tests: `make test`",
+        "- `wrap make test` fails (error: no such command 'make'); `make test` works",
     ]
 
 

@@ -13,7 +13,14 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.passages import sentences
 from claude_mem.observer.local.selection import LEAST, MOST, SHARE, choose, room_for, weigh
 from claude_mem.observer.local.worth import words_of
-from claude_mem.types import Distillate, Observation, Turn
+from claude_mem.types import (
+    CommandRun,
+    Distillate,
+    EnvironmentFault,
+    Observation,
+    OpenStep,
+    Turn,
+)
 from tests.payloads import PROJECT_DIR, read
 from tests.turns import check, edited, ran, said, session, stopped, texts, told, turn, use
 
@@ -204,7 +211,7 @@ def test_the_error_of_a_pasted_trace_is_remembered() -> None:
 # Work
 
 
-def test_what_failed_and_what_mended_it_are_notes() -> None:
+def test_what_failed_and_what_fixed_it_are_notes() -> None:
     of = turn(
         ran("pytest -q", "FAILED tests/test_fee.py::test_round - assert 1 == 2\n1 failed", 1),
         edited("fee.py", 2),
@@ -212,10 +219,34 @@ def test_what_failed_and_what_mended_it_are_notes() -> None:
         stopped("Fees are rounded half-even now."),
         prompt="Round fees half-even",
     )
-    assert distil(of).summary.notes == (
-        "Tests: `pytest -q` (42 passed). `pytest -q` failed (FAILED tests/test_fee.py::test_round -"
-        " assert 1 == 2); it passed after editing fee.py."
+    summary = distil(of).summary
+    assert summary.notes == (
+        "`pytest -q` failed (FAILED tests/test_fee.py::test_round - assert 1 == 2);"
+        " it passed after editing fee.py."
     )
+    assert summary.commands == (CommandRun("pytest -q", "test", "passed", "42 passed", (1, 3)),)
+    assert summary.faults == ()
+
+
+def test_a_command_that_fails_here_is_a_fault_and_no_note() -> None:
+    of = turn(
+        ran("wrap make test", "error: no such command 'make'.", 1, failed=True),
+        ran("make test", "4 passed", 2),
+        prompt="Run the tests",
+    )
+    summary = distil(of).summary
+    error = "error: no such command 'make'"
+    assert summary.faults == (EnvironmentFault("wrap make test", error, "make test", (1, 2)),)
+    assert summary.commands == (
+        CommandRun("wrap make test", "test", "failed", "", (1,)),
+        CommandRun("make test", "test", "passed", "4 passed", (2,)),
+    )
+    assert summary.notes is None
+
+
+def test_of_many_commands_the_last_are_recorded() -> None:
+    of = turn(*(ran(f"pytest tests/test_{n}.py", "1 passed", n) for n in range(1, 9)))
+    assert [run.sources for run in distil(of).summary.commands] == [(5,), (6,), (7,), (8,)]
 
 
 def test_a_turn_that_only_commits_tells_the_commit_once() -> None:
@@ -254,8 +285,21 @@ def test_open_steps_are_told_apart_from_what_was_done() -> None:
     )
     made = distil(turn(edited("main.tf"), stopped(final), prompt="create the backup buckets"))
     assert made.summary.completed == "The two buckets exist now"
-    assert made.summary.next_steps == "DNS must still be switched to the new bucket by hand."
+    step = "DNS must still be switched to the new bucket by hand."
+    assert made.summary.next_steps == step
+    assert made.summary.open_steps == (OpenStep(step, (900,)),)
     assert "DNS" not in only(made).text
+
+
+def test_an_offer_is_no_open_step() -> None:
+    final = (
+        "The lamp in `pier.py` blinks twice now.\n\n## Next steps\n"
+        "- You need to restart the `lampd` service. Should I do it?\n"
+        "- Should I also write a test for `blink()`?"
+    )
+    summary = distil(turn(stopped(final), prompt="Make the lamp blink")).summary
+    assert summary.next_steps is not None and "Should I do it?" in summary.next_steps
+    assert summary.open_steps == (OpenStep("You need to restart the `lampd` service.", (900,)),)
 
 
 BOILERPLATE = [
@@ -306,9 +350,8 @@ def many_turns(count: int) -> list[Turn]:
 
 def test_a_session_of_many_turns_repeats_nothing() -> None:
     made = session(*many_turns(60))
-    told_once = [note.summary.notes for note in made if note.summary.notes]
-    assert told_once[0] == "Tests: `make test` (1 passed)."
-    assert len(told_once) <= 60 / 4
+    assert [one.summary.notes for one in made] == [None] * 60
+    assert {run.command for one in made for run in one.summary.commands} == {"make test"}
     titles = [one.title for of in made for one in of.observations]
     assert len(titles) == len(set(titles)) == 60
 

@@ -6,8 +6,11 @@ from typing import Any
 from claude_mem.observer.local.observer import distil
 from claude_mem.types import (
     OBSERVATION_TYPES,
+    CommandRun,
     Distillate,
+    EnvironmentFault,
     Observation,
+    OpenStep,
     Project,
     Summary,
     ToolUse,
@@ -94,7 +97,9 @@ def texts(made: Distillate) -> list[str | None]:
     summary = made.summary
     found = [made.title, made.subtitle, summary.request, summary.investigated, summary.learned,
              summary.completed, summary.next_steps, summary.notes, *summary.files_read,
-             *summary.files_edited]  # fmt: skip
+             *summary.files_edited, *(run.text for run in summary.commands),
+             *(fault.text for fault in summary.faults),
+             *(step.text for step in summary.open_steps)]  # fmt: skip
     for one in made.observations:
         found += [one.title, one.subtitle, one.narrative, *one.facts, *one.concepts,
                   *one.files_read, *one.files_modified]  # fmt: skip
@@ -106,6 +111,9 @@ def check(made: Distillate, of: Turn) -> None:
     known = {event.id for event in of.events}
     assert isinstance(made, Distillate) and isinstance(made.summary, Summary)
     assert set(made.summary.sources) <= known
+    for fact in (*made.summary.commands, *made.summary.faults, *made.summary.open_steps):
+        assert isinstance(fact, CommandRun | EnvironmentFault | OpenStep)
+        assert set(fact.sources) <= known
     for observation in made.observations:
         assert isinstance(observation, Observation)
         assert observation.type in OBSERVATION_TYPES

@@ -97,8 +97,58 @@ class Observation:
         return "\n".join(filter(None, (self.title, self.subtitle, self.narrative, *self.facts)))
 
 
+CommandPurpose = Literal["test", "check"]
+COMMAND_PURPOSES: tuple[CommandPurpose, ...] = ("test", "check")
+CommandOutcome = Literal["passed", "failed"]
+COMMAND_OUTCOMES: tuple[CommandOutcome, ...] = ("passed", "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRun:
+    """A test or check command of a turn, with the outcome of its last run."""
+
+    command: str
+    purpose: CommandPurpose
+    outcome: CommandOutcome
+    counts: str = ""  # "41 passed, 1 failed", where the output has counts
+    sources: tuple[int, ...] = ()  # ids of the events of its runs
+
+    @property
+    def text(self) -> str:
+        label = "Tests" if self.purpose == "test" else "Check"
+        result = self.counts if self.outcome in self.counts else self.outcome
+        return f"{label}: `{self.command}` ({result})."
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentFault:
+    """A command that fails in this environment, and the command that works instead."""
+
+    command: str
+    error: str
+    alternative: str
+    sources: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return f"`{self.command}` failed ({self.error}); `{self.alternative}` worked."
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStep:
+    """Work that a turn left to do."""
+
+    text: str
+    sources: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
+    """What a turn was about, in words, and what it showed, as values.
+
+    A model may rewrite the words; `commands`, `faults` and `open_steps` come from events alone.
+    """
+
     request: str | None = None
     investigated: str | None = None
     learned: str | None = None
@@ -107,12 +157,17 @@ class Summary:
     files_read: tuple[str, ...] = ()
     files_edited: tuple[str, ...] = ()
     notes: str | None = None
+    commands: tuple[CommandRun, ...] = ()
+    faults: tuple[EnvironmentFault, ...] = ()
+    open_steps: tuple[OpenStep, ...] = ()
     sources: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:
+        """Everything that it says; `next_steps` says the open steps."""
         fields = (self.request, self.investigated, self.learned, self.completed,
-                  self.next_steps, self.notes)  # fmt: skip
+                  self.next_steps, self.notes, *(run.text for run in self.commands),
+                  *(fault.text for fault in self.faults))  # fmt: skip
         return "\n".join(filter(None, fields))
 
 

@@ -29,6 +29,7 @@ from claude_mem.server.client import running_worker
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import now_ms
 from claude_mem.store.pages import Page, Record
+from claude_mem.store.summary_facts import fact_texts
 from claude_mem.types import Json
 from claude_mem.worker.observer_status import describe, format_spending, has_spent
 
@@ -220,7 +221,7 @@ _LABELS = {
     "observations": ("title", "subtitle", "narrative", "facts", "concepts", "files_read",
                      "files_modified"),
     "summaries": ("request", "investigated", "learned", "completed", "next_steps", "files_read",
-                  "files_edited", "notes"),
+                  "files_edited", "commands", "faults", "notes"),
     "prompts": ("prompt_text",),
     "sessions": ("title", "subtitle", "status", "content_session_id", "project_dir",
                  "prompt_counter"),
@@ -233,7 +234,7 @@ def _print_record(kind: str, record: Record) -> None:
     what = f" {record['type']}" if kind == "observations" else ""
     heading(f"{_MARKS[kind]}{record['id']}{what}  {record['project']}  {when}")
     for name in _LABELS[kind]:
-        value = record[name]
+        value = fact_texts(record, name) or record[name]
         if isinstance(value, list):
             single = len(value) == 1
             value = str(value[0]) if single else "\n".join(f"- {item}" for item in value)

@@ -8,6 +8,7 @@ from claude_mem.hook.scanner import NAMES
 from claude_mem.recall.search import Row, SearchResult
 from claude_mem.recall.timeline import Timeline
 from claude_mem.store.pages import Record
+from claude_mem.store.summary_facts import fact_texts
 from claude_mem.types import Json
 
 LONGEST_TITLE = 120
@@ -15,8 +16,8 @@ NO_FILE = "General"
 _FENCES = re.compile(rf"<(?=[\s/]*(?:{'|'.join(name.decode() for name in NAMES)}))", re.IGNORECASE)
 _FIELDS = (
     "subtitle", "narrative", "facts", "request", "investigated", "learned", "completed",
-    "next_steps", "notes", "prompt_text", "concepts", "files_read", "files_modified",
-    "files_edited",
+    "next_steps", "commands", "faults", "notes", "prompt_text", "concepts", "files_read",
+    "files_modified", "files_edited",
 )  # fmt: skip
 
 _ONE = {
@@ -110,7 +111,7 @@ def _record(name: str, record: Record) -> str:
     if title:
         lines.append(flat(str(title), longest=None))
     for field in _FIELDS:
-        value = record.get(field)
+        value = fact_texts(record, field) or record.get(field)
         if isinstance(value, list):
             value = "\n".join(f"- {item}" for item in value)
         if value:

@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 from claude_mem.store import forgetting, memories, sessions
 from claude_mem.store.clock import iso
+from claude_mem.store.summary_facts import with_sources
 from claude_mem.store.turns import (
     SESSION_END,
     SESSION_START,
@@ -298,7 +299,13 @@ def _with_sources(made: Distillate, ids: list[int]) -> Distillate:
         made,
         title=None,  # the session is described as a whole
         subtitle=None,
-        summary=replace(made.summary, sources=found(made.summary.sources)),
+        summary=replace(
+            made.summary,
+            commands=with_sources(made.summary.commands, found),
+            faults=with_sources(made.summary.faults, found),
+            open_steps=with_sources(made.summary.open_steps, found),
+            sources=found(made.summary.sources),
+        ),
         observations=tuple(replace(o, sources=found(o.sources)) for o in made.observations),
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from claude_mem.hook.faults import reach
+from claude_mem.store import summary_facts
 from claude_mem.store.clock import iso
 from claude_mem.store.inserts import insert_row
 from claude_mem.store.queue import JOBS
@@ -106,6 +107,9 @@ def load_revised(connection: sqlite3.Connection, turn_id: int) -> Distillate | N
         **{name: row[name] for name in _SUMMARY_TEXTS},
         files_read=_texts(row["files_read"]),
         files_edited=_texts(row["files_edited"]),
+        commands=summary_facts.commands_from(json.loads(row["commands"])),
+        faults=summary_facts.faults_from(json.loads(row["faults"])),
+        open_steps=summary_facts.open_steps_from(json.loads(row["open_steps"])),
         sources=_sources(connection, "summary", row["id"]),
     )
     return Distillate(
@@ -146,7 +150,10 @@ def _texts(stored: str) -> tuple[str, ...]:
 
 
 def _add_what_is_new(connection: sqlite3.Connection, turn: Turn, draft: Distillate) -> None:
-    """Beside a model's memories, what the draft tells of events that came after them."""
+    """Beside a model's memories, what the draft tells of events that came after them.
+
+    Facts are the draft's, whoever wrote the words: the new draft knows all events of the turn.
+    """
     last, count = connection.execute(
         "SELECT (SELECT max(event_id) FROM (SELECT event_id FROM observation_events"
         " JOIN observations o ON o.id = observation_id WHERE o.turn_id = ?1"
@@ -157,12 +164,17 @@ def _add_what_is_new(connection: sqlite3.Connection, turn: Turn, draft: Distilla
     ).fetchone()
     origin = _origin(connection, turn.session_db_id, turn.id, turn.prompt_number, draft)
     _save_observations(connection, _since(draft, last or 0), origin, count)
+    connection.execute(
+        "UPDATE session_summaries SET commands = :commands, faults = :faults,"
+        " open_steps = :open_steps WHERE turn_id = :turn_id",
+        {**summary_facts.fact_values(draft.summary), "turn_id": turn.id},
+    )
 
 
 def _since(draft: Distillate, last: int) -> tuple[Observation, ...]:
     """Its observations of later events; and the last words, where none of them tells these."""
     late = [one for one in draft.observations if max(one.sources, default=0) > last]
-    summary = replace(draft.summary, request=None)
+    summary = replace(draft.summary, request=None, commands=(), faults=())
     is_late = bool(summary.text) and max(summary.sources, default=0) > last
     if is_late and not any((summary.completed or summary.text) in one.text for one in late):
         title, _, more = summary.text.partition("\n")
@@ -212,6 +224,7 @@ def _summary_values(summary: Summary) -> dict[str, object]:
         "files_read": _json(summary.files_read),
         "files_edited": _json(summary.files_edited),
         "notes": summary.notes,
+        **summary_facts.fact_values(summary),
     }
 
 

@@ -4,11 +4,13 @@ Each is applied and recorded in one transaction. A file that knows a name we do 
 newer version and is not touched.
 """
 
+import json
 import sqlite3
 from collections.abc import Callable
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.faults import reach
+from claude_mem.store import earlier_notes
 
 _FIRST = """
 CREATE TABLE projects (
@@ -292,6 +294,48 @@ def _keep_observer_state(connection: sqlite3.Connection) -> None:
             connection.execute(statement)
 
 
+# Commands, faults and open steps as values; before, they were sentences of the notes.
+def _give_facts_columns(connection: sqlite3.Connection) -> None:
+    for column in earlier_notes.COLUMNS:
+        connection.execute(
+            f"ALTER TABLE session_summaries ADD COLUMN {column} TEXT NOT NULL DEFAULT '[]'"
+        )
+    table, kind, indexed = next(entry for entry in _INDEXED if entry[0] == "session_summaries")
+    columns = ", ".join((indexed, *earlier_notes.COLUMNS))
+    connection.execute(f"DROP TRIGGER {table}_change")
+    connection.execute(
+        f"CREATE TRIGGER {table}_change AFTER UPDATE OF {columns} ON {table} BEGIN"
+        f" INSERT INTO unindexed (document) VALUES (NEW.id * 4 + {kind}); END"
+    )
+    rows = connection.execute(
+        "SELECT id, notes, next_steps, model FROM session_summaries"
+        " WHERE notes IS NOT NULL OR next_steps IS NOT NULL"
+    ).fetchall()
+    names = ("id", "notes", "next_steps", "model")
+    for row in rows:
+        values = dict(zip(names, row, strict=True))
+        connection.execute(
+            "UPDATE session_summaries SET notes = :notes, commands = :commands, faults = :faults,"
+            " open_steps = :open_steps WHERE id = :id",
+            {**values, **earlier_notes.facts_of_notes(values)},
+        )
+    _give_forgotten_rows_facts(connection)
+
+
+def _give_forgotten_rows_facts(connection: sqlite3.Connection) -> None:
+    """Rows that an undo would insert again."""
+    rows = connection.execute(
+        "SELECT id, content FROM forgotten_rows WHERE of_table = 'session_summaries'"
+        " AND kind = 'gone'"
+    ).fetchall()
+    for row_id, content in rows:
+        row = json.loads(content)
+        connection.execute(
+            "UPDATE forgotten_rows SET content = ? WHERE id = ?",
+            (json.dumps({**row, **earlier_notes.facts_of_notes(row)}), row_id),
+        )
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -299,6 +343,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0003_full_text", _mark_for_index),
     ("0004_forgetting", _forgetting),
     ("0006_observer_state", _keep_observer_state),
+    ("0007_summary_facts", _give_facts_columns),
 )
 
 

@@ -8,7 +8,10 @@ from typing import Any
 from claude_mem.types import Json
 
 Record = dict[str, Json]
-_LISTS = ("facts", "concepts", "files_read", "files_modified", "files_edited")
+_LISTS = (
+    "facts", "concepts", "files_read", "files_modified", "files_edited", "commands", "faults",
+    "open_steps",
+)  # fmt: skip
 
 _OBSERVATIONS = (
     "SELECT m.id, m.memory_session_id, s.content_session_id, p.name AS project,"
@@ -26,9 +29,9 @@ _TITLES = (  # all that an index of observations shows; a context is waited for
 _SUMMARIES = (
     "SELECT m.id, m.memory_session_id, s.content_session_id, p.name AS project,"
     " p.key AS project_key, m.request, m.investigated, m.learned, m.completed, m.next_steps,"
-    " m.files_read, m.files_edited, m.notes, m.prompt_number, m.observer, m.model,"
-    " m.prompt_version, m.created_at, m.created_at_epoch FROM session_summaries m"
-    " JOIN projects p ON p.id = m.project_id"
+    " m.files_read, m.files_edited, m.notes, m.commands, m.faults, m.open_steps, m.prompt_number,"
+    " m.observer, m.model, m.prompt_version, m.created_at, m.created_at_epoch"
+    " FROM session_summaries m JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
 _PROMPTS = (

@@ -7,6 +7,7 @@ A turn whose prompt was private as a whole keeps its number and nothing else.
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import is_forgotten_session
 from claude_mem.store.queue import JOBS, QUEUES
 from claude_mem.store.sessions import end_session, ensure_session, revive
+from claude_mem.store.summary_facts import commands_from, faults_from
 from claude_mem.types import Event, Project, ToolUse, Turn
 
 PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"
@@ -334,17 +336,21 @@ def previous_statements(
     """The texts of the last memories of the session before a turn, oldest first."""
     rows = connection.execute(
         "SELECT prompt_number AS n, 0 AS kind, ordinal AS o, json_array(title, subtitle, narrative)"
-        " AS texts, facts FROM observations WHERE memory_session_id = ?1 AND prompt_number < ?2"
+        " AS texts, facts, '[]' AS commands, '[]' AS faults FROM observations"
+        " WHERE memory_session_id = ?1 AND prompt_number < ?2"
         " UNION ALL SELECT prompt_number, 1, 0, json_array(request, investigated, learned,"
-        " completed, next_steps, notes), '[]' FROM session_summaries"
+        " completed, next_steps, notes), '[]', commands, faults FROM session_summaries"
         " WHERE memory_session_id = ?1 AND prompt_number < ?2"
         " ORDER BY n DESC, kind DESC, o DESC LIMIT ?3",
         (memory_session_id, prompt_number, TOLD),
     ).fetchall()
-    return tuple(
-        "\n".join(filter(None, (*json.loads(row["texts"]), *json.loads(row["facts"]))))
-        for row in reversed(rows)
-    )
+    return tuple("\n".join(_texts_of(row)) for row in reversed(rows))
+
+
+def _texts_of(row: sqlite3.Row) -> Iterator[str]:
+    yield from filter(None, (*json.loads(row["texts"]), *json.loads(row["facts"])))
+    yield from (run.text for run in commands_from(json.loads(row["commands"])))
+    yield from (fault.text for fault in faults_from(json.loads(row["faults"])))
 
 
 def add_statements(

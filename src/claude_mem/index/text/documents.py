@@ -6,6 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from claude_mem.index.text.words import pieces, plain_text, searchable, stem
+from claude_mem.store.summary_facts import commands_from, faults_from
 
 KINDS = ("observation", "summary", "prompt")
 _STEP = 4  # document = memory id * 4 + kind, so that an id tells both and needs no table
@@ -137,8 +138,11 @@ def _observation(row: sqlite3.Row) -> Document:
 
 def _summary(row: sqlite3.Row) -> Document:
     files = _list(row["files_edited"]) + _list(row["files_read"])
-    told = ("investigated", "learned", "completed", "next_steps", "notes")
-    body = "\n".join(row[name] for name in told if row[name])
+    prose = ("investigated", "learned", "completed", "next_steps", "notes")
+    lines = [row[name] for name in prose if row[name]]
+    lines += [run.text for run in commands_from(json.loads(row["commands"]))]
+    lines += [fault.text for fault in faults_from(json.loads(row["faults"]))]
+    body = "\n".join(lines)
     text = Text(title=row["request"] or "", body=body, files="\n".join(files))
     shown = text.title or body
     if len(shown) < SAYS_LITTLE and row["completed"]:

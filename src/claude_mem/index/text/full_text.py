@@ -24,7 +24,7 @@ from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
 
-VERSION = 4  # another one rebuilds the index at the next write: raise it when words are split anew
+VERSION = 5  # another one rebuilds the index at the next write: raise it when words are split anew
 CHUNK = 500  # a transaction of some tenths of a second at most
 
 COLUMNS = ("title", "subtitle", "body", "facts", "files", "concepts")

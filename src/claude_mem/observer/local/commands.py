@@ -1,7 +1,7 @@
-"""The commands of a turn that say something later: tests, checks, commits, and what failed.
+"""The commands of a turn that matter later: tests, checks, commits, and failures.
 
-A failure counts when it was about the work, not about a tool that was held wrong; what made it go
-away is the edits, or the command, that came before the same work succeeded.
+A failure ends when the same command succeeds, or a similar one does. Edits and commands in between
+are recorded as its fix.
 """
 
 import re
@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 from claude_mem.observer.local.files import EDITING, path_of, relative
 from claude_mem.observer.local.passages import shorten
-from claude_mem.types import ToolUse, Turn
+from claude_mem.types import CommandOutcome, CommandPurpose, CommandRun, ToolUse, Turn
 
 LONGEST_COMMAND, LONGEST_ERROR = 120, 200
-LOOKED_AT_COMMAND, LOOKED_AT_OUTPUT, LOOKED_AT_LINE = 10_000, 20_000, 400
-COUNTS_AT_END = 4_000
+# Limits on what is read, for commands and outputs of any size.
+READ_COMMAND, READ_OUTPUT, READ_LINE = 10_000, 20_000, 400
+READ_COUNTS = 4_000  # test runners print their counts last
 
 _RUNNERS = (
     r"py\.?test", "unittest", "nosetests", "jest", "vitest", "mocha", "ava", "rspec", "phpunit",
@@ -33,11 +34,13 @@ _TEST = re.compile(
     rf"\b(?:(?:{'|'.join(_RUNNERS)})\b|(?:{'|'.join(_TOOLS)})\b[^|;&]{{0,40}}\btests?\b)"
 )
 _CHECK = re.compile(rf"\b(?:{'|'.join(_CHECKS)})\b")
-_LOOKING = re.compile(
+# As a word of its own among the first: `npm run lint:fix`, not `vim src/build/main.c`.
+_CHECK_COMMAND = re.compile(rf"(?:[^\s:]+[\s:]+){{0,3}}(?:{'|'.join(_CHECKS)})(?:[\s:]|$)")
+_INSPECTION = re.compile(
     r"(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|test|\[|diff|echo|pwd|git)\b"
 )
-# What may set right what a check or a test complained of.
-_MENDING = re.compile(
+# Commands that may fix what a check or a test reported.
+_REPAIR = re.compile(
     r"\b(?:fix|format|fmt|install|add|update|upgrade|migrate|generate|codegen|clean|rm|sync|build"
     r"|start|up|init|create|mkdir|chmod|export|download|pull|write|restart|reset)\b"
 )
@@ -63,23 +66,23 @@ _COUNTS = re.compile(
     re.IGNORECASE,
 )
 
-# Which line of an output says best what went wrong: a test's name, a verdict, a telling word.
+# Lines that explain a failure, most specific first: a test's name, an error, a word for one.
 _FAILED_TEST = re.compile(
     r"(?:\(fail\)|FAIL(?:ED)?:? +\S*[/:.]\S|✗|✕|×|●|--- FAIL|not ok |\d+\) \w|test .{1,120} FAILED)"
 )
-_VERDICT = re.compile(
+_ERROR = re.compile(
     r"(?:E\s{2,}|[\w.]{0,100}(?:Error|Exception):|error(?:\[\w+\])?:|fatal:|panic:|npm ERR!"
     r"|thread '.{0,60}' panicked|\S{1,200}:\d+(?::\d+)?:? .*error)",
     re.IGNORECASE,
 )
-_TELLING = re.compile(
+_ERROR_WORD = re.compile(
     r"error|exception|fail(?:ed|ure|s)?\b|not found|cannot|can't|undefined|unexpected|unrecogni"
     r"|denied|refused|invalid|missing|no such|assert|panic|expected",
     re.IGNORECASE,
 )
 _WARNING = re.compile(r"warn", re.IGNORECASE)
-# Says that it failed, and not what.
-_DULL_LINES = (
+# Lines that report a failure without its cause.
+_UNINFORMATIVE_LINES = (
     r"exit (?:code|status) \d+", r"error: ?", r"at .*", r"\$ .*", r"[-=_~^*#. ]+", r"=+ .* =+",
     r"\d+ (?:pass|fail)\w*", r"\d+ examples?, .*", r"FAIL(?:ED)?",
     r"(?:error: )?script .{0,60} exited with code \d+", r"command failed with exit code.*",
@@ -87,24 +90,23 @@ _DULL_LINES = (
     r"error: test failed, to rerun.*", r"error: could not compile .*",
     r"FAILURE: Build failed with an exception\.", r"BUILD FAILED.*", r"\* What went wrong:",
 )  # fmt: skip
-_DULL = re.compile(f"(?:{'|'.join(_DULL_LINES)})$", re.IGNORECASE)
+_UNINFORMATIVE = re.compile(f"(?:{'|'.join(_UNINFORMATIVE_LINES)})$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
     command: str
     error: str
-    mended_by: str  # how it went away; empty when it did not
-    works: str  # another command that did instead
-    sources: tuple[int, ...]
+    fixed_by: str = ""  # the edits or the command before it passed; empty: not fixed
+    alternative: str = ""  # a similar command that succeeded instead
+    sources: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
 class CommandLog:
-    tests: dict[str, str] = field(default_factory=dict)  # command -> its last outcome
-    commits: dict[str, str] = field(default_factory=dict)  # subject -> hash, where it is known
+    runs: dict[str, CommandRun] = field(default_factory=dict)  # by command
+    commits: dict[str, str] = field(default_factory=dict)  # subject -> hash, or "" if unknown
     failures: list[Failure] = field(default_factory=list)
-    sources: list[int] = field(default_factory=list)
 
     @property
     def subjects(self) -> list[str]:
@@ -112,139 +114,152 @@ class CommandLog:
 
 
 @dataclass(slots=True)
-class _Open:
-    """A failure of which it is not known yet whether it was mended."""
+class _OpenFailure:
+    """A failure that no later command has resolved yet."""
 
     command: str
     error: str
-    ran_tests: bool  # they ran, and failed: it was not the command that was wrong
-    id: int
+    has_test_counts: bool  # tests ran and failed: the command itself was right
+    event_id: int
     edited: list[str] = field(default_factory=list)
-    between: str = ""  # the last command since that may have mended it
+    last_repair: str = ""  # the last command since then that may have fixed it
 
 
-def look_at_commands(turn: Turn) -> CommandLog:
-    ran = CommandLog()
-    still_open: list[_Open] = []
+def read_commands(turn: Turn) -> CommandLog:
+    log = CommandLog()
+    unresolved: list[_OpenFailure] = []
     for event in turn.events:
         if event.tool_name in EDITING and event.kind == "PostToolUse":
-            _note_edit(still_open, event, turn.project_dir)
+            _add_edit(unresolved, event, turn.project_dir)
         elif event.tool_name == "Bash" and event.kind in ("PostToolUse", "PostToolUseFailure"):
-            _look_at(event, ran, still_open)
-    mended = {failure.error for failure in ran.failures}
-    for one in still_open:
-        if one.error not in mended and (_TEST.search(one.command) or _CHECK.search(one.command)):
-            ran.failures.append(Failure(one.command, one.error, "", "", (one.id,)))
-    return ran
+            _read_command(event, log, unresolved)
+    resolved_errors = {failure.error for failure in log.failures}
+    for failure in unresolved:
+        if failure.error not in resolved_errors and _is_test_or_check(failure.command):
+            log.failures.append(
+                Failure(failure.command, failure.error, sources=(failure.event_id,))
+            )
+    return log
 
 
 def reads_output_of(command: str) -> bool:
-    """Whether what a command printed says something here even though it succeeded."""
-    whole = command[:LOOKED_AT_COMMAND]
-    return bool(_COMMIT.search(whole) or _TEST.search(short_command(whole)))
+    """Whether the output of a successful command matters here."""
+    full = command[:READ_COMMAND]
+    return bool(_COMMIT.search(full) or _TEST.search(short_command(full)))
 
 
-def _note_edit(still_open: list[_Open], event: ToolUse, project_dir: str) -> None:
+def _is_test_or_check(command: str) -> bool:
+    return bool(_TEST.search(command) or _CHECK.search(command))
+
+
+def _purpose(command: str) -> CommandPurpose | None:
+    if _TEST.search(command):
+        return "test"
+    return "check" if _CHECK_COMMAND.match(command) and not _INSPECTION.match(command) else None
+
+
+def _add_edit(unresolved: list[_OpenFailure], event: ToolUse, project_dir: str) -> None:
     path = path_of(event)
     shown = relative(path, project_dir) if path else ""
-    for failure in still_open:
+    for failure in unresolved:
         if shown and shown not in failure.edited:
             failure.edited.append(shown)
 
 
-def _look_at(event: ToolUse, ran: CommandLog, still_open: list[_Open]) -> None:
-    given = event.tool_input if isinstance(event.tool_input, dict) else {}
-    whole = given.get("command")
-    if not isinstance(whole, str) or event.agent_id:
+def _read_command(event: ToolUse, log: CommandLog, unresolved: list[_OpenFailure]) -> None:
+    params = event.tool_input if isinstance(event.tool_input, dict) else {}
+    full = params.get("command")
+    if not isinstance(full, str) or event.agent_id:
         return
-    whole = whole[:LOOKED_AT_COMMAND]
-    command, output = short_command(whole), _output(event)
-    is_test = bool(_TEST.search(command))
-    counts = _counts(output) if is_test else ""
+    full = full[:READ_COMMAND]
+    command, output = short_command(full), _output(event)
+    purpose = _purpose(command)
+    counts = _counts(output) if purpose == "test" else ""
     # A pipe hides the exit code; the counts of a test run do not.
     failed = event.kind == "PostToolUseFailure" or "failed" in counts
-    if _COMMIT.search(whole):
+    if _COMMIT.search(full):
         if not failed:
-            _note_commit(whole, output, event.id, ran)
+            _add_commit(full, output, log)
         return
-    if is_test:
-        ran.tests[command] = counts or ("failed" if failed else "passed")
-        ran.sources.append(event.id)
+    if purpose is not None:
+        sources = log.runs[command].sources if command in log.runs else ()
+        outcome: CommandOutcome = "failed" if failed else "passed"
+        log.runs[command] = CommandRun(command, purpose, outcome, counts, (*sources, event.id))
     if failed:
-        _note_failure(_Open(command, telling_line(output), bool(counts), event.id), still_open)
+        error = error_line(output)
+        _add_failure(_OpenFailure(command, error, bool(counts), event.id), unresolved)
     else:
-        _note_success(command, event.id, ran, still_open)
+        _add_success(command, event.id, log, unresolved)
 
 
-def _note_failure(failure: _Open, still_open: list[_Open]) -> None:
-    if not failure.error or _LOOKING.match(failure.command):
+def _add_failure(failure: _OpenFailure, unresolved: list[_OpenFailure]) -> None:
+    if not failure.error or _INSPECTION.match(failure.command):
         return
-    if all(one.command != failure.command for one in still_open):
-        still_open.append(failure)
+    if all(other.command != failure.command for other in unresolved):
+        unresolved.append(failure)
 
 
-def _note_success(command: str, event_id: int, ran: CommandLog, still_open: list[_Open]) -> None:
-    for failure in list(still_open):
-        again = _parts(failure.command) <= _parts(command)
-        if not again and (failure.ran_tests or not _is_alike(failure.command, command)):
+def _add_success(
+    command: str, event_id: int, log: CommandLog, unresolved: list[_OpenFailure]
+) -> None:
+    for failure in list(unresolved):
+        is_same = _parts(failure.command) <= _parts(command)
+        if not is_same and (failure.has_test_counts or not _are_similar(failure.command, command)):
             continue
-        still_open.remove(failure)
-        mended = _mended_by(failure)
-        if mended or not again:
-            works = "" if again else command
-            ids = (failure.id, event_id)
-            ran.failures.append(Failure(failure.command, failure.error, mended, works, ids))
-    if _MENDING.search(command) and not _LOOKING.match(command):
-        for failure in still_open:
-            failure.between = command
+        unresolved.remove(failure)
+        fixed_by = _fix_of(failure)
+        if fixed_by or not is_same:
+            alternative = "" if is_same else command
+            ids = (failure.event_id, event_id)
+            log.failures.append(Failure(failure.command, failure.error, fixed_by, alternative, ids))
+    if _REPAIR.search(command) and not _INSPECTION.match(command):
+        for failure in unresolved:
+            failure.last_repair = command
 
 
-def _mended_by(failure: _Open) -> str:
+def _fix_of(failure: _OpenFailure) -> str:
     if failure.edited:
         return "after editing " + ", ".join(failure.edited[:3])
-    return f"after `{failure.between}`" if failure.between else ""
+    return f"after `{failure.last_repair}`" if failure.last_repair else ""
 
 
 def _parts(command: str) -> set[str]:
     return {part.strip() for part in re.split(r"&&|;", command)}
 
 
-def _is_alike(failed: str, worked: str) -> bool:
+def _are_similar(failed: str, succeeded: str) -> bool:
     """The same command with more or fewer words."""
-    first, second = set(failed.split()), set(worked.split())
+    first, second = set(failed.split()), set(succeeded.split())
     return min(len(first), len(second)) >= 2 and (first <= second or second <= first)
 
 
-def _note_commit(whole: str, output: str, event_id: int, ran: CommandLog) -> None:
-    lines = [line.strip() for line in _commit_message(whole).splitlines()]
+def _add_commit(full: str, output: str, log: CommandLog) -> None:
+    lines = [line.strip() for line in _commit_message(full).splitlines()]
     subject = next((line for line in lines if line), "")
-    if not subject:
-        return
-    found = _HASH.search(output)
-    if subject not in ran.commits:  # otherwise tried before, and held up by a hook
-        ran.sources.append(event_id)
-    ran.commits[subject] = found[1] if found else ""
+    if subject:
+        match = _HASH.search(output)
+        log.commits[subject] = match[1] if match else ""
 
 
 def _commit_message(command: str) -> str:
-    if here := _HEREDOC.search(command):
-        return here[2]
+    if heredoc := _HEREDOC.search(command):
+        return heredoc[2]
     message = _MESSAGE.search(command)
     return (message[1] or message[2]) if message else ""
 
 
 def short_command(command: str) -> str:
-    """The command itself, without where it ran and what was done with its output."""
-    first = " ".join(command.strip().split("\n", 1)[0][: 4 * LOOKED_AT_LINE].split())
+    """The command itself, without its directory, environment and output filters."""
+    first = " ".join(command.strip().split("\n", 1)[0][: 4 * READ_LINE].split())
     bare = " ".join(_TAIL.sub(" ", _PREFIX.sub("", first, count=1)).split())
     return shorten(bare or first, LONGEST_COMMAND)
 
 
-def telling_line(output: str) -> str:
-    """The line of an output that says best what went wrong."""
-    given = [line.strip()[:LOOKED_AT_LINE] for line in output[-LOOKED_AT_OUTPUT:].splitlines()]
-    lines = [line for line in given if len(line) > 8 and not _DULL.match(line)]
-    for find, order in ((_FAILED_TEST.match, 1), (_VERDICT.match, -1), (_TELLING.search, 1)):
+def error_line(output: str) -> str:
+    """The line of an output that best explains a failure."""
+    stripped = [line.strip()[:READ_LINE] for line in output[-READ_OUTPUT:].splitlines()]
+    lines = [line for line in stripped if len(line) > 8 and not _UNINFORMATIVE.match(line)]
+    for find, order in ((_FAILED_TEST.match, 1), (_ERROR.match, -1), (_ERROR_WORD.search, 1)):
         for line in lines[::order]:
             if find(line) and not _WARNING.search(line):
                 return _flat(line)
@@ -266,11 +281,11 @@ def _output(event: ToolUse) -> str:
 
 
 def _counts(output: str) -> str:
-    """How many passed and failed, by the last lines that say so."""
-    found: dict[str, str] = {}
-    for line in output[-COUNTS_AT_END:].splitlines():
+    """How many tests passed and failed, from the last lines with counts."""
+    counts: dict[str, str] = {}
+    for line in output[-READ_COUNTS:].splitlines():
         if "pass" in line or "fail" in line or "Fail" in line:
-            for number, what, _, count in _COUNTS.findall(line):
-                found["passed" if what[:1] in ("p", "P") else "failed"] = number or count
-    counted = [(kind, number) for kind, number in found.items() if int(number.replace(",", ""))]
-    return ", ".join(f"{number} {kind}" for kind, number in sorted(counted, reverse=True))
+            for number, verb, _, count in _COUNTS.findall(line):
+                counts["passed" if verb[:1] in ("p", "P") else "failed"] = number or count
+    positive = [(verb, number) for verb, number in counts.items() if int(number.replace(",", ""))]
+    return ", ".join(f"{number} {verb}" for verb, number in sorted(positive, reverse=True))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from claude_mem.observer.local.commands import CommandLog, look_at_commands
+from claude_mem.observer.local.commands import CommandLog, read_commands
 from claude_mem.observer.local.files import FileWork, files_changed, files_read
 from claude_mem.observer.local.request import Request, understand
 from claude_mem.observer.local.research import looked_into
@@ -20,13 +20,15 @@ class Words:
 
     text: str
     origin: Origin
+    sources: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
     asked: Request
-    spoken: tuple[str, ...]  # what the agent said on the way
+    spoken: tuple[ToolUse, ...]  # what the agent said on the way
     final: str  # and at the end
+    final_sources: tuple[int, ...]
     files: dict[str, FileWork]
     read: tuple[str, ...]
     looked_into: str
@@ -43,8 +45,8 @@ class Story:
         return [
             Words(self.asked.plan, "plan"),
             Words(asked, "asked"),
-            *(Words(text, "spoken") for text in self.spoken),
-            Words(self.final, "final"),
+            *(Words(event.text or "", "spoken", (event.id,)) for event in self.spoken),
+            Words(self.final, "final", self.final_sources),
         ]
 
 
@@ -55,12 +57,13 @@ def story_of(turn: Turn) -> Story:
     files = files_changed(turn)
     return Story(
         asked=understand(turn.prompt or ""),
-        spoken=tuple(e.text for e in said if e.kind == "Statement" and e.text and e.text != final),
+        spoken=tuple(e for e in said if e.kind == "Statement" and e.text != final),
         final=final,
+        final_sources=tuple(e.id for e in said if e.text == final),
         files=files,
         read=tuple(path for path in files_read(turn) if path not in files),
         looked_into=looked_into(turn),
-        ran=look_at_commands(turn),
+        ran=read_commands(turn),
         ended_by=next((e.text or "" for e in turn.events[::-1] if e.kind == "StopFailure"), ""),
         said_by=_sources(said, final),
     )

@@ -26,12 +26,20 @@ from claude_mem.observer.local.worth import (
     newness,
     words_of,
 )
-from claude_mem.types import Distillate, Observation, Summary, Turn
+from claude_mem.types import (
+    Distillate,
+    EnvironmentFault,
+    Observation,
+    OpenStep,
+    Summary,
+    Turn,
+)
 
 LONGEST_REQUEST, LONGEST_COMPLETED, LONGEST_LABEL = 300, 160, 60
 SAID_BY_TITLE = 0.2  # a passage with fewer words of its own only repeats the title
 LONG = 1600  # from here on, choices are told apart from the change
-FILES, SWAPS, FAILURES, COMMITS = 8, 4, 3, 3
+FILES, SWAPS, FAILURES, COMMITS, COMMANDS = 8, 4, 3, 3, 4
+QUESTION = ("?", "？", "؟")
 FOUND: tuple[Role, ...] = ("cause", "problem", "change", "decision", "outcome")
 
 
@@ -260,6 +268,9 @@ def _summary(
         notes=" ".join(_notes(story, completed, told)) or None,
         files_read=story.read[:FILES] if not story.files else (),
         files_edited=tuple(story.files),
+        commands=tuple(story.ran.runs.values())[-COMMANDS:],
+        faults=_faults(story.ran.failures),
+        open_steps=_open_steps(kept),
         sources=story.said_by,
     )
 
@@ -312,17 +323,12 @@ def _request(story: Story, title: str) -> str:
 
 
 def _notes(story: Story, completed: str, told: Sequence[str]) -> Iterable[str]:
-    """How the tests are run, what failed, what was committed; what was noted before is not."""
-    ran = story.ran
-    for command, outcome in list(ran.tests.items())[-1:]:
-        tests = f"Tests: `{command}`"
-        if "failed" in outcome or not any(tests in text for text in told):
-            yield f"{tests} ({outcome})."
-    for failure in ran.failures[:FAILURES]:
+    """Failures other than faults, commits, the error that ended the turn; each once a session."""
+    for failure in story.ran.failures[:FAILURES]:
         note = _failed(failure)
-        if not any(note in text for text in told):
+        if not _is_fault(failure) and not any(note in text for text in told):
             yield note
-    for subject, hash_ in list(ran.commits.items())[-COMMITS:]:
+    for subject, hash_ in list(story.ran.commits.items())[-COMMITS:]:
         if titles.from_commit(subject) == completed:
             yield f"Committed as {hash_}." if hash_ else "Committed."
         else:
@@ -332,9 +338,41 @@ def _notes(story: Story, completed: str, told: Sequence[str]) -> Iterable[str]:
 
 
 def _failed(failure: Failure) -> str:
-    text = f"`{failure.command}` failed ({failure.error.rstrip('.:')})"
-    if failure.works:
-        text += f"; `{failure.works}` worked"
-    if failure.mended_by:
-        text += f"; it passed {failure.mended_by}"
-    return text + ("." if failure.works or failure.mended_by else "; not mended in this turn.")
+    text = f"`{failure.command}` failed ({_bare(failure.error)})"
+    if failure.alternative:
+        text += f"; `{failure.alternative}` worked"
+    if failure.fixed_by:
+        return f"{text}; it passed {failure.fixed_by}."
+    return f"{text}; not fixed in this turn."
+
+
+def _bare(error: str) -> str:
+    return error.rstrip(".:")
+
+
+# Facts
+
+
+def _faults(failures: list[Failure]) -> tuple[EnvironmentFault, ...]:
+    return tuple(
+        EnvironmentFault(
+            failure.command, _bare(failure.error), failure.alternative, failure.sources
+        )
+        for failure in failures[:FAILURES]
+        if _is_fault(failure)
+    )
+
+
+def _is_fault(failure: Failure) -> bool:
+    """Another command worked without a fix in between: the environment rejects this one."""
+    return bool(failure.alternative) and not failure.fixed_by
+
+
+def _open_steps(kept: list[Said]) -> tuple[OpenStep, ...]:
+    """Without questions: what the agent offered ends with its session."""
+    steps = (
+        (" ".join(s for s in sentences(_sentence(one.passage)) if not s.endswith(QUESTION)), one)
+        for one in kept
+        if one.role == "next"
+    )
+    return tuple(OpenStep(text, one.sources) for text, one in steps if text)

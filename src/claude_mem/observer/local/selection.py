@@ -39,6 +39,7 @@ class Said:
     worth: float  # for what it says, where it stands
     place: int
     origin: Origin
+    sources: tuple[int, ...]
 
     @property
     def text(self) -> str:
@@ -60,7 +61,10 @@ def weigh(story: Story) -> list[Said]:
             one = Weighed(passage)
             if one.worth:
                 worth = one.worth * weights[one.role]
-                found.append(Said(passage, one.role, one.words, worth, len(found), said.origin))
+                place = len(found)
+                found.append(
+                    Said(passage, one.role, one.words, worth, place, said.origin, said.sources)
+                )
     return found
 
 

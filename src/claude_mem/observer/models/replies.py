@@ -393,6 +393,9 @@ def revise(draft: Distillate, parsed: Parsed, *, observer: str, model: str,
             request=said.request or draft.summary.request,
             files_read=said.files_read or draft.summary.files_read,
             files_edited=said.files_edited or draft.summary.files_edited,
+            commands=draft.summary.commands,
+            faults=draft.summary.faults,
+            open_steps=draft.summary.open_steps,
             sources=draft.summary.sources,
         )
     return Distillate(
@@ -411,7 +414,13 @@ def go_on(standing: Distillate, fresh: Distillate) -> Distillate:
     sources = tuple(dict.fromkeys((*_sources(standing), *_sources(fresh))))
     return replace(
         standing,
-        summary=replace(standing.summary, sources=sources),
+        summary=replace(
+            standing.summary,
+            commands=fresh.summary.commands,
+            faults=fresh.summary.faults,
+            open_steps=fresh.summary.open_steps,
+            sources=sources,
+        ),
         title=fresh.title,
         subtitle=fresh.subtitle,
     )

@@ -1,8 +1,8 @@
-"""Stores a session of the TypeScript claude-mem as one of ours.
+"""A session of the TypeScript claude-mem, kept as one of ours.
 
-A session that hooks or transcripts brought here is left as it is: they know more about it. One
-that was imported before gets what is new. Its turns are retired: their events were never here, so
-distilling them again would lose their memories.
+A session that hooks or transcripts brought here is left as it is: they know more of it. One that
+was adopted before gets what it has gained since. Its turns count as retired: their events were
+never here, and to distil them again would undo their memories.
 """
 
 import sqlite3
@@ -14,31 +14,30 @@ from claude_mem.store.forgetting import is_forgotten_session
 from claude_mem.store.memories import Origin, save_observation, save_summary
 from claude_mem.store.projects import ensure_project
 from claude_mem.store.sessions import NewSession, insert_session, register_memory_session
-from claude_mem.store.transfer.typescript.sessions import LegacySession, LegacyTurn
+from claude_mem.store.transfer.typescript.sessions import OldSession, OldTurn
 from claude_mem.store.turns import NewTurn, insert_turn
 from claude_mem.types import Project
 
 ORIGIN = "claude-mem-ts"
-Outcome = Literal["added", "updated", "unchanged", "skipped"]
-"""`skipped`: the session is here from another source, or was forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedSession:
-    outcome: Outcome
+class AdoptedSession:
+    outcome: Literal["added", "grown", "known", "kept"]
+    """`known`: it came another way before. `kept`: it was adopted before and has nothing new."""
     project_id: int
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def import_session(connection: sqlite3.Connection, session: LegacySession) -> ImportedSession:
+def adopt_session(connection: sqlite3.Connection, session: OldSession) -> AdoptedSession:
     row = connection.execute(
         "SELECT id, project_id, dialect FROM sdk_sessions WHERE content_session_id = ?",
         (session.content_session_id,),
     ).fetchone()
     if row is None and is_forgotten_session(connection, session.content_session_id):
-        return ImportedSession("skipped", _project(connection, session.project))
+        return AdoptedSession("known", _project(connection, session.project))
     if row is not None and row["dialect"] != ORIGIN:
-        return ImportedSession("skipped", row["project_id"])
+        return AdoptedSession("known", row["project_id"])
     if row is None:
         project_id = _project(connection, session.project)
         session_id = _insert_session(connection, session, project_id)
@@ -46,14 +45,14 @@ def import_session(connection: sqlite3.Connection, session: LegacySession) -> Im
         session_id, project_id = row["id"], row["project_id"]
     counts: Counter[str] = Counter()
     for turn in session.turns:
-        _save_turn(connection, session, session_id, project_id, turn, counts)
+        _keep_turn(connection, session, session_id, project_id, turn, counts)
     if row is None:
-        return ImportedSession("added", project_id, counts)
-    return ImportedSession("updated" if counts.total() else "unchanged", project_id, counts)
+        return AdoptedSession("added", project_id, counts)
+    return AdoptedSession("grown" if counts.total() else "kept", project_id, counts)
 
 
 def _project(connection: sqlite3.Connection, name: str) -> int:
-    """The only project here with that name, else one whose key is made of the name."""
+    """It has no more than a name: the one project here that is called so, or one by that name."""
     own_key = f"name:{name}"
     rows = connection.execute(
         "SELECT id FROM projects WHERE name = ? AND key <> ?", (name, own_key)
@@ -61,7 +60,7 @@ def _project(connection: sqlite3.Connection, name: str) -> int:
     return int(rows[0][0]) if len(rows) == 1 else ensure_project(connection, Project(own_key, name))
 
 
-def _insert_session(connection: sqlite3.Connection, session: LegacySession, project_id: int) -> int:
+def _insert_session(connection: sqlite3.Connection, session: OldSession, project_id: int) -> int:
     row = insert_session(
         connection,
         NewSession(
@@ -69,8 +68,8 @@ def _insert_session(connection: sqlite3.Connection, session: LegacySession, proj
             project_id=project_id,
             project_dir="",
             dialect=ORIGIN,
-            started_ms=session.started_ms,
-            updated_ms=session.updated_ms,
+            started_ms=session.started_at,
+            updated_ms=session.updated_at,
             status=session.status,
             title=session.title,
             user_prompt=next((turn.prompt for turn in session.turns if turn.prompt), None),
@@ -79,12 +78,12 @@ def _insert_session(connection: sqlite3.Connection, session: LegacySession, proj
     return int(row["id"])
 
 
-def _save_turn(
+def _keep_turn(
     connection: sqlite3.Connection,
-    session: LegacySession,
+    session: OldSession,
     session_id: int,
     project_id: int,
-    turn: LegacyTurn,
+    turn: OldTurn,
     counts: Counter[str],
 ) -> None:
     row = _find_turn(connection, session_id, turn)
@@ -93,29 +92,24 @@ def _save_turn(
         counts["prompts"] += 1
     if row["private"] or row["sealed"] or not (turn.summary or turn.observations):
         return
-    origin = Origin(
-        memory_session_id=_memory_session(connection, session, session_id),
-        project_id=project_id,
-        turn_id=row["id"],
-        prompt_number=row["prompt_number"],
-        observer=ORIGIN,
-        created_ms=turn.started_ms,
-    )
+    memory_session_id = _memory_session(connection, session, session_id)
+    number = row["prompt_number"]
+    origin = Origin(memory_session_id, project_id, row["id"], number, ORIGIN, turn.at)
     if turn.summary and not _has_summary(connection, row["id"]):
-        created = replace(origin, created_ms=turn.summary.created_ms)
-        save_summary(connection, turn.summary.summary, created)
+        at, summary = turn.summary
+        save_summary(connection, summary, replace(origin, created_ms=at))
         counts["summaries"] += 1
     existing = _ordinals(connection, row["id"])
-    for legacy in turn.observations:
-        # The row id serves as ordinal: it stays the same whatever is added or deleted there.
-        if legacy.row_id not in existing:
-            created = replace(origin, created_ms=legacy.created_ms, model=legacy.model)
-            save_observation(connection, legacy.observation, created, legacy.row_id)
+    for identity, at, model, observation in turn.observations:
+        # The old id serves as ordinal: it stays the same when other rows come or go.
+        if identity not in existing:
+            observed = replace(origin, created_ms=at, model=model)
+            save_observation(connection, observation, observed, identity)
             counts["observations"] += 1
 
 
 def _find_turn(
-    connection: sqlite3.Connection, session_id: int, turn: LegacyTurn
+    connection: sqlite3.Connection, session_id: int, turn: OldTurn
 ) -> sqlite3.Row | None:
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM user_prompts WHERE session_id = ? AND prompt_id = ?",
@@ -124,12 +118,12 @@ def _find_turn(
     return row
 
 
-def _prompt_id(turn: LegacyTurn) -> str:
+def _prompt_id(turn: OldTurn) -> str:
     return f"{ORIGIN}-{turn.number}"
 
 
 def _insert_turn(
-    connection: sqlite3.Connection, session_id: int, project_id: int, turn: LegacyTurn
+    connection: sqlite3.Connection, session_id: int, project_id: int, turn: OldTurn
 ) -> sqlite3.Row:
     number = connection.execute(
         "UPDATE sdk_sessions SET prompt_counter = max(prompt_counter + 1, ?) WHERE id = ?"
@@ -143,7 +137,7 @@ def _insert_turn(
             project_id=project_id,
             prompt_id=_prompt_id(turn),
             number=number,
-            created_ms=turn.started_ms,
+            created_ms=turn.at,
             prompt=turn.prompt,
             is_private=turn.is_private,
             is_closed=True,
@@ -164,11 +158,11 @@ def _ordinals(connection: sqlite3.Connection, turn_id: int) -> set[int]:
     return {row[0] for row in rows}
 
 
-def _memory_session(connection: sqlite3.Connection, session: LegacySession, session_id: int) -> str:
-    """Its own id, unless a different session has it here."""
-    duplicate = connection.execute(
+def _memory_session(connection: sqlite3.Connection, session: OldSession, session_id: int) -> str:
+    taken = connection.execute(
         "SELECT 1 FROM sdk_sessions WHERE memory_session_id = ? AND id <> ?",
         (session.memory_session_id, session_id),
     ).fetchone()
-    captured = None if duplicate else session.memory_session_id
-    return register_memory_session(connection, session_id, captured)
+    return register_memory_session(
+        connection, session_id, None if taken else session.memory_session_id
+    )

@@ -1,0 +1,297 @@
+"""Commands, faults and open steps of a turn: typed values with their events, wherever they go."""
+
+import io
+import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claude_mem.index.text import full_text
+from claude_mem.privacy import Redactor
+from claude_mem.recall.context import build_context
+from claude_mem.recall.formatting import records_text
+from claude_mem.recall.search import search
+from claude_mem.store import Store, migrations
+from claude_mem.store.database import prepare
+from claude_mem.store.forgetting import Selection
+from claude_mem.store.migrations import MIGRATIONS
+from claude_mem.store.pages import Page, Record
+from claude_mem.store.summary_facts import commands_from, faults_from, open_steps_from
+from claude_mem.store.transfer.restore import RestoreReport, restore
+from claude_mem.types import CommandRun, Distillate, EnvironmentFault, OpenStep, Summary
+from tests.payloads import PROJECT_DIR, SESSION, bash, failure, prompt, stop
+from tests.story import Story
+
+STEP = "The `fuse` in `lamp.py` must still be replaced."
+WRONG = {"tool_input": {"command": "wrap make test"}, "error": "error: no such command 'make'"}
+
+
+def work(story: Story, prompt_id: str = "p1") -> None:
+    """A turn with a fault, a test that passed and a step that is left."""
+    of = {"prompt_id": prompt_id}
+    story.tell(
+        prompt("Light the lamp", **of), failure(**WRONG, **of),
+        bash("make test", "3 passed", **of), stop(f"The lamp is lit. {STEP}", **of),
+    )  # fmt: skip
+    assert story.distil() == 1
+
+
+def summaries(store: Store) -> list[Record]:
+    return store.page("summaries", Page())[0]
+
+
+def event_keys(story: Story, sources: tuple[int, ...]) -> list[str]:
+    rows = story.rows("SELECT id, event_key FROM tool_events")
+    keys = {row["id"]: row["event_key"] for row in rows}
+    return [keys[source] for source in sources]
+
+
+def facts_by_event_key(story: Story) -> list[tuple[object, ...]]:
+    """Every fact of every summary, with the keys of its events instead of their ids."""
+    facts: list[tuple[object, ...]] = []
+    for record in summaries(story.store):
+        for run in commands_from(record["commands"]):
+            keys = event_keys(story, run.sources)
+            facts.append((run.command, run.purpose, run.outcome, run.counts, keys))
+        for fault in faults_from(record["faults"]):
+            keys = event_keys(story, fault.sources)
+            facts.append((fault.command, fault.error, fault.alternative, keys))
+        steps = open_steps_from(record["open_steps"])
+        facts += [(step.text, event_keys(story, step.sources)) for step in steps]
+    return facts
+
+
+def context(story: Story) -> str:
+    return build_context(story.store, story.store.find_project("harbor"), 1800)
+
+
+def working_here(text: str) -> list[str]:
+    lines = text.partition("## Working here\n")[2].split("\n\n")[0].splitlines()
+    return [line for line in lines if line.startswith("- ")]
+
+
+def results(story: Story, query: str) -> list[str]:
+    now = datetime.fromtimestamp(story.now / 1000, UTC)
+    return [row.id for row in search(story.store, query, now).rows]
+
+
+WORKING_HERE = [
+    "- Tests: `make test`",
+    "- `wrap make test` fails (error: no such command 'make'); `make test` works",
+]
+
+
+def test_facts_are_stored_with_the_events_they_came_from(story: Story) -> None:
+    work(story)
+    failed, passed, stopped = story.column(
+        "SELECT id FROM tool_events WHERE tool_name IS NOT NULL OR event = 'Stop' ORDER BY id"
+    )
+    (record,) = summaries(story.store)
+    assert commands_from(record["commands"]) == (
+        CommandRun("wrap make test", "test", "failed", "", (failed,)),
+        CommandRun("make test", "test", "passed", "3 passed", (passed,)),
+    )
+    error = "error: no such command 'make'"
+    assert faults_from(record["faults"]) == (
+        EnvironmentFault("wrap make test", error, "make test", (failed, passed)),
+    )
+    assert open_steps_from(record["open_steps"]) == (OpenStep(STEP, (stopped,)),)
+    assert record["notes"] is None
+
+
+def test_a_turn_is_found_by_its_commands(story: Story) -> None:
+    work(story)
+    assert results(story, "wrap make") == ["S1"]
+
+
+def test_a_summary_in_full_shows_its_commands_and_faults(story: Story) -> None:
+    work(story)
+    (record,) = summaries(story.store)
+    text = records_text([("S1", record)])
+    assert (
+        "commands: - Tests: `wrap make test` (failed).\n- Tests: `make test` (3 passed).\n"
+        "faults: - `wrap make test` failed (error: no such command 'make'); `make test` worked."
+    ) in text
+
+
+def test_a_turn_that_goes_on_after_a_model_revised_it_has_all_its_commands(story: Story) -> None:
+    story.tell(prompt(), stop())
+    job, turn = story.claim()
+    revised = Distillate(Summary(request="r", notes="n"), observer="claude", model="m")
+    assert story.store.finish_job(job, turn, revised).result()
+    story.tell(bash("make lint", prompt_id=None), stop("It is lit."))
+    assert story.distil() == 1
+    (record,) = summaries(story.store)
+    assert (record["notes"], record["model"]) == ("n", "m")
+    assert [run.text for run in commands_from(record["commands"])] == [
+        "Check: `make lint` (passed)."
+    ]
+    assert results(story, "lint") == ["S1"]
+
+
+# Out and in again
+
+
+def exported(store: Store) -> bytes:
+    out = io.BytesIO()
+    store.export(out.write)
+    return out.getvalue()
+
+
+def restored(story: Story, data: bytes) -> RestoreReport:
+    path = story.layout.root.parent / "in.jsonl"
+    path.write_bytes(data)
+    return restore(story.store, path, Redactor())
+
+
+def test_restored_facts_point_to_the_same_events_under_their_new_ids(
+    story: Story, tmp_path: Path
+) -> None:
+    work(story)
+    (tmp_path / "other").mkdir()
+    with Story(tmp_path / "other") as other:
+        other.tell(prompt("Something else", session_id="x"), stop(session_id="x"))
+        other.distil()
+        before = len(facts_by_event_key(other))
+        assert restored(other, exported(story.store)).refused == 0
+        mine = facts_by_event_key(story)
+        assert facts_by_event_key(other)[: len(mine)] == mine and before == 0
+        assert story.column("SELECT max(id) FROM tool_events") != other.column(
+            "SELECT max(id) FROM tool_events"
+        )
+        again = restored(other, exported(story.store))
+        assert (again.refused, again.added.total()) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("commands", {}),
+        ("commands", ["make"]),
+        ("commands", [{"command": "make", "purpose": "x", "outcome": "passed", "counts": "",
+                       "sources": []}]),
+        ("faults", [{"command": "make", "error": 1, "alternative": "", "sources": []}]),
+        ("open_steps", [{"text": "t", "sources": ["1"]}]),
+        ("open_steps", [{"text": "t"}]),
+    ],
+)  # fmt: skip
+def test_facts_of_another_shape_are_refused(
+    story: Story, tmp_path: Path, column: str, value: Any
+) -> None:
+    work(story)
+    lines = [json.loads(line) for line in exported(story.store).splitlines()]
+    for line in lines:
+        if line.get("table") == "session_summaries":
+            line[column] = json.dumps(value)
+    (tmp_path / "other").mkdir()
+    with Story(tmp_path / "other") as other:
+        report = restored(other, b"\n".join(json.dumps(line).encode() for line in lines))
+        assert [column in refusal.reason for refusal in report.reasons][:1] == [True]
+        assert summaries(other.store) == []
+
+
+def test_what_is_forgotten_comes_back_with_its_facts(story: Story) -> None:
+    work(story)
+    before = facts_by_event_key(story)
+    selection = Selection(session=story.session_db_id())
+    token = story.store.preview_forgetting(selection).token
+    story.store.forget(selection, token).result()
+    assert summaries(story.store) == []
+    story.store.undo_forgetting(token).result()
+    assert facts_by_event_key(story) == before
+
+
+# Databases and exports of the version before
+
+NOTES = (
+    "Tests: `make test` (2 passed, 1 failed). `wrap make test` failed (error: no such command"
+    " 'make'); `make test` worked. `make lint` failed (oops); not mended in this turn."
+)
+NEXT = f"{STEP} Shall I do it?"
+
+
+@pytest.fixture
+def old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A database without columns for facts: a summary by rules, one by a model."""
+    path = tmp_path / "data" / "memory.db"
+    path.parent.mkdir()
+    with monkeypatch.context() as patch:
+        before = [name for name, _ in MIGRATIONS].index("0007_summary_facts")
+        patch.setattr(migrations, "MIGRATIONS", MIGRATIONS[:before])
+        prepare(path, tmp_path / "backups", 3)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO projects VALUES (1, ?, 'harbor')", (PROJECT_DIR,))
+        connection.execute(
+            "INSERT INTO sdk_sessions VALUES (1, ?, 'm1', 1, ?, '', 'claude', NULL, NULL, NULL, 2,"
+            " 'completed', '', 1, '', 1, '', 1, NULL, NULL, NULL)",
+            (SESSION, PROJECT_DIR),
+        )
+        for number, model in ((1, None), (2, "m")):
+            connection.execute(
+                "INSERT INTO user_prompts (id, session_id, project_id, prompt_id, prompt_number,"
+                " prompt_text, closed, updated_at_epoch, created_at, created_at_epoch)"
+                " VALUES (?1, 1, 1, 'p' || ?1, ?1, 'x', 1, ?1, '', ?1)",
+                (number,),
+            )
+            connection.execute(
+                "INSERT INTO session_summaries (memory_session_id, project_id, turn_id,"
+                " prompt_number, request, next_steps, notes, observer, model, created_at,"
+                " created_at_epoch) VALUES ('m1', 1, ?1, ?1, 'Light it', ?2, ?3, 'local', ?4,"
+                " '2025-10-09', ?1)",
+                (number, NEXT, NOTES, model),
+            )
+    return path
+
+
+def test_summaries_of_the_version_before_keep_how_to_work_here(old: Path, tmp_path: Path) -> None:
+    with Story(tmp_path) as story:
+        by_model, by_rules = summaries(story.store)
+        assert by_rules["notes"] == "`make lint` failed (oops); not mended in this turn."
+        assert by_model["notes"] == NOTES
+        for record in (by_model, by_rules):
+            assert commands_from(record["commands"]) == (
+                CommandRun("make test", "test", "failed", "2 passed, 1 failed"),
+            )
+            assert [fault.command for fault in faults_from(record["faults"])] == ["wrap make test"]
+            assert open_steps_from(record["open_steps"]) == (OpenStep(STEP),)
+        assert working_here(context(story)) == WORKING_HERE
+        full_text.rebuild(story.store)
+        assert results(story, "wrap make") == ["S2", "S1"]
+
+
+def test_a_summary_forgotten_before_the_upgrade_comes_back_with_its_facts(
+    old: Path, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(old)) as connection, connection:
+        connection.row_factory = sqlite3.Row
+        row = dict(connection.execute("SELECT * FROM session_summaries WHERE id = 1").fetchone())
+        connection.execute("INSERT INTO forgotten VALUES (1, 't', 1, '{}')")
+        connection.execute(
+            "INSERT INTO forgotten_rows VALUES (1, 1, 'session_summaries', 'gone', ?)",
+            (json.dumps(row),),
+        )
+        connection.execute("DELETE FROM session_summaries")
+    with Story(tmp_path) as story:
+        story.store.undo_forgetting("t").result()
+        assert working_here(context(story)) == WORKING_HERE
+
+
+def test_an_export_of_the_version_before_is_restored_with_its_facts(
+    story: Story, tmp_path: Path
+) -> None:
+    work(story)
+    lines = [json.loads(line) for line in exported(story.store).splitlines()]
+    for line in lines:
+        if line.get("table") == "session_summaries":
+            for column in ("commands", "faults", "open_steps"):
+                del line[column]
+            line["notes"] = NOTES
+    (tmp_path / "other").mkdir()
+    with Story(tmp_path / "other") as other:
+        data = b"\n".join(json.dumps(line).encode() for line in lines)
+        assert restored(other, data).refused == 0
+        assert working_here(context(other)) == WORKING_HERE
