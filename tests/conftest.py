@@ -21,6 +21,7 @@ from claude_mem.install.launcher import write_launcher
 from claude_mem.server import client
 from claude_mem.worker.lock import is_held
 from tests.fake_api import FakeApi, running_api
+from tests.legacy_database import LegacyDatabase
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.rows import CommittedRows
 from tests.story import Story
@@ -165,3 +166,26 @@ def api() -> Iterator[FakeApi]:
 def story(tmp_path: Path) -> Iterator[Story]:
     with Story(tmp_path) as told:
         yield told
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Story]:
+    """A second store."""
+    (tmp_path / "other").mkdir()
+    with Story(tmp_path / "other") as second:
+        yield second
+
+
+@pytest.fixture
+def legacy(tmp_path: Path) -> LegacyDatabase:
+    """An empty database of the TypeScript claude-mem."""
+    return LegacyDatabase(tmp_path / "claude-mem.db")
+
+
+@pytest.fixture
+def no_temporary_files_remain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(directory))
+    yield
+    assert list(directory.iterdir()) == []

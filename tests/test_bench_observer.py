@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transcripts import Tale
+from tests.transcripts import Chat
 
 BENCH = Path(__file__).resolve().parent.parent / "bench" / "observer.py"
 
@@ -15,11 +15,11 @@ BENCH = Path(__file__).resolve().parent.parent / "bench" / "observer.py"
 @pytest.fixture
 def sessions(tmp_path: Path) -> Path:
     """One turn of forty commands that say something each."""
-    tale = Tale("s1").prompt("Which of the forty buoys is dark?")
+    chat = Chat("s1").prompt("Which of the forty buoys is dark?")
     for number in range(40):
-        tale.bash(f"buoy show {number}", f"buoy {number} shines\n" + f"measured {number}\n" * 60)
-    tale.agent("Buoy 17 is dark, because its lamp driver lost the relay.")
-    tale.save(tmp_path / "sessions" / "s1.jsonl")
+        chat.bash(f"buoy show {number}", f"buoy {number} shines\n" + f"measured {number}\n" * 60)
+    chat.agent("Buoy 17 is dark, because its lamp driver lost the relay.")
+    chat.save(tmp_path / "sessions" / "s1.jsonl")
     return tmp_path / "sessions"
 
 

@@ -1,4 +1,4 @@
-"""Transcripts as Claude Code writes them, in our own words: a tale, line by line."""
+"""Transcripts as Claude Code writes them, built line by line, and read back for comparison."""
 
 import json
 import time
@@ -6,6 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+from claude_mem.intake.transcripts.importer import ImportOptions
+from claude_mem.intake.transcripts.past_sessions import PastSessionReader
+from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent
+from claude_mem.types import PastSession
 from tests.payloads import PROJECT_DIR
 
 SESSION = "5d0c7a11-2b3e-4f60-9a81-c4d5e6f70819"
@@ -20,8 +24,8 @@ def recently() -> int:
     return (int(time.time()) - 3600) * 1000
 
 
-class Tale:
-    """A session's file. Each line is a second after the one before."""
+class Chat:
+    """A session as its transcript. Each line is a second after the previous one."""
 
     def __init__(
         self,
@@ -37,7 +41,7 @@ class Tale:
         self._prompt_id = ""
 
     def name(self, kind: str) -> str:
-        """An id of its own, the same in every run."""
+        """A unique id, the same in every run."""
         self._count += 1
         return f"{kind}-{self.session}-{self._count:04d}"
 
@@ -46,9 +50,9 @@ class Tale:
         return self
 
     def line(self, kind: str, **fields: Any) -> Self:
-        """With None, a field is left out."""
+        """A field that is None is left out."""
         self.now += 1000
-        whole: Line = {
+        values: Line = {
             "parentUuid": None,
             "isSidechain": False,
             "userType": "external",
@@ -61,11 +65,11 @@ class Tale:
             "timestamp": stamp(self.now),
             **fields,
         }
-        left = {name: value for name, value in whole.items() if value is not None}
-        return self.raw(json.dumps(left).encode())
+        line = {name: value for name, value in values.items() if value is not None}
+        return self.raw(json.dumps(line).encode())
 
     def user(self, content: Any, **fields: Any) -> Self:
-        """What stands in the user's place, in the turn that goes on."""
+        """A user message within the current turn."""
         ids = {"promptId": self._prompt_id} if self.prompt_ids else {}
         return self.line("user", **{"message": {"role": "user", "content": content}, **ids,
                                     **fields})  # fmt: skip
@@ -76,7 +80,7 @@ class Tale:
         return self.user(content, **fields)
 
     def agent(self, *blocks: Line | str, message_id: str = "", **fields: Any) -> Self:
-        content = [text(one) if isinstance(one, str) else one for one in blocks]
+        content = [text(block) if isinstance(block, str) else block for block in blocks]
         message = {
             "id": message_id or self.name("msg"),
             "type": "message",
@@ -90,19 +94,19 @@ class Tale:
     def tool(
         self,
         name: str,
-        given: Any,
+        tool_input: Any,
         result: Any = None,
         *,
         content: Any = "done",
         error: bool = False,
         call: str = "",
     ) -> Self:
-        """A call and what came of it; without a result, the client kept only the content."""
+        """A call and its result; without `result`, the client stored only the content."""
         call = call or self.name("toolu")
-        self.agent(tool_use(name, given, call))
+        self.agent(tool_use(name, tool_input, call))
         block = {"type": "tool_result", "tool_use_id": call, "content": content, "is_error": error}
-        kept = {} if result is None else {"toolUseResult": result}
-        return self.user([block], **kept)
+        fields = {} if result is None else {"toolUseResult": result}
+        return self.user([block], **fields)
 
     def bash(self, command: str, stdout: str = "", *, stderr: str = "") -> Self:
         return self.tool(
@@ -149,7 +153,7 @@ class Tale:
         )
 
     def noise(self) -> Self:
-        """Lines that are nobody's words."""
+        """Lines that are not part of the conversation."""
         self.line("progress", data={"type": "hook_progress", "hookEvent": "PostToolUse"})
         self.raw(b'{"type":"queue-operation","operation":"enqueue","content":"later, please"}')
         self.raw(b'{"type":"file-history-snapshot","messageId":"m","snapshot":{}}')
@@ -166,7 +170,7 @@ class Tale:
         return path
 
     def save_in(self, home: Path) -> Path:
-        """Where the client keeps it."""
+        """Where the client stores it."""
         return self.save(home / PROJECTS / self.cwd.replace("/", "-") / f"{self.session}.jsonl")
 
 
@@ -175,16 +179,16 @@ def stamp(ms: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def text(words: str) -> Line:
-    return {"type": "text", "text": words}
+def text(content: str) -> Line:
+    return {"type": "text", "text": content}
 
 
-def thinking(words: str = "") -> Line:
-    return {"type": "thinking", "thinking": words, "signature": "c2lnbmF0dXJl"}
+def thinking(content: str = "") -> Line:
+    return {"type": "thinking", "thinking": content, "signature": "c2lnbmF0dXJl"}
 
 
-def tool_use(name: str, given: Any, call: str) -> Line:
-    return {"type": "tool_use", "id": call, "name": name, "input": given}
+def tool_use(name: str, tool_input: Any, call: str) -> Line:
+    return {"type": "tool_use", "id": call, "name": name, "input": tool_input}
 
 
 def image() -> Line:
@@ -192,31 +196,61 @@ def image() -> Line:
     return {"type": "image", "source": source}
 
 
-def harbour(session: str = SESSION, **options: Any) -> Tale:
-    """A session with all that an observer looks at: three turns in it."""
-    tale = Tale(session, **options)
-    at = tale.cwd
-    tale.noise().prompt("The harbour light blinks once, it should blink twice. Please fix it.")
-    tale.agent(thinking(), message_id="m1").agent("I'll look at the light.", message_id="m1")
-    tale.read_file(f"{at}/light.py")
-    tale.agent(
+def harbour(session: str = SESSION, **options: Any) -> Chat:
+    """Three turns with everything that the local observer uses."""
+    chat = Chat(session, **options)
+    at = chat.cwd
+    chat.noise().prompt("The harbour light blinks once, it should blink twice. Please fix it.")
+    chat.agent(thinking(), message_id="m1").agent("I'll look at the light.", message_id="m1")
+    chat.read_file(f"{at}/light.py")
+    chat.agent(
         "The cause is `blink(1)` in light.py: the lamp driver counts from 0, so it blinks once. "
         "The buoy uses the same driver and has the same fault.",
     )
-    tale.failing("make test", "Exit code 2\nlight_test.py:3: AssertionError: 1 blink, expected 2")
-    tale.edit(f"{at}/light.py").noise()
-    tale.bash("make test", "12 passed in 0.31s")
-    tale.bash('git commit -am "Blink twice"', "[main 1a2b3c4] Blink twice\n 1 file changed")
-    tale.agent(
+    chat.failing("make test", "Exit code 2\nlight_test.py:3: AssertionError: 1 blink, expected 2")
+    chat.edit(f"{at}/light.py").noise()
+    chat.bash("make test", "12 passed in 0.31s")
+    chat.bash('git commit -am "Blink twice"', "[main 1a2b3c4] Blink twice\n 1 file changed")
+    chat.agent(
         "The light blinks twice now. The driver `LampDriver.pulse` counts from 0, so I pass 2. "
         "I decided against changing the driver, because the buoy relies on it. "
         "Next: the buoy needs the same change in buoy.py.",
     )
-    tale.prompt([text("Do the same for the buoy, and write down why.")])
-    tale.agent("The buoy's pulse comes from `buoy.toml`, key `pulses`.", thinking("hm"))
-    tale.write_file(f"{at}/docs/pulses.md", "Why two pulses\n" * 300)
-    tale.edit(f"{at}/buoy.toml", "pulses = 1", "pulses = 2")
-    tale.tool("mcp__charts__look_up", {"buoy": 7}, [text("a green one " * 400)])
-    tale.agent("The buoy pulses twice: `pulses = 2` in buoy.toml; docs/pulses.md says why.")
-    tale.prompt("Which command runs the tests?")
-    return tale.agent("`make test` runs them; it needs the simulator of version 3.2 on the path.")
+    chat.prompt([text("Do the same for the buoy, and write down why.")])
+    chat.agent("The buoy's pulse comes from `buoy.toml`, key `pulses`.", thinking("hm"))
+    chat.write_file(f"{at}/docs/pulses.md", "Why two pulses\n" * 300)
+    chat.edit(f"{at}/buoy.toml", "pulses = 1", "pulses = 2")
+    chat.tool("mcp__charts__look_up", {"buoy": 7}, [text("a green one " * 400)])
+    chat.agent("The buoy pulses twice: `pulses = 2` in buoy.toml; docs/pulses.md says why.")
+    chat.prompt("Which command runs the tests?")
+    return chat.agent("`make test` runs them; it needs the simulator of version 3.2 on the path.")
+
+
+def read_events(file: Path, chat: Chat | bytes) -> list[TranscriptEvent]:
+    file.write_bytes(chat if isinstance(chat, bytes) else chat.data())
+    return list(Transcript(file).events())
+
+
+def read_conversation(file: Path, chat: Chat | bytes) -> list[tuple[str, Any]]:
+    """Kind and main field of each event between SessionStart and SessionEnd."""
+    start, *events, end = (_main_field(event) for event in read_events(file, chat))
+    assert (start[0], end[0]) == ("SessionStart", "SessionEnd")
+    return events
+
+
+def _main_field(event: TranscriptEvent) -> tuple[str, Any]:
+    for name in ("prompt", "statement", "last_assistant_message", "error", "tool_response"):
+        if name in event.payload:
+            return event.kind, event.payload[name]
+    return event.kind, None
+
+
+def read_prompts(file: Path, chat: Chat | bytes) -> list[str]:
+    return [text for kind, text in read_conversation(file, chat) if kind == "UserPromptSubmit"]
+
+
+def read_sessions(file: Path, data: bytes) -> tuple[list[PastSession], PastSessionReader]:
+    file.write_bytes(data)
+    options = ImportOptions("/nowhere", "", 0, 8192)
+    reader = PastSessionReader(file, options.reader(), options.keep_raw_since, options.includes)
+    return list(reader.sessions()), reader

@@ -10,7 +10,7 @@ from claude_mem.hook.wake import wake
 from claude_mem.privacy import Redactor
 from claude_mem.store import Store
 from claude_mem.store.transfer.restore import Refusal, RestoreReport, is_export, restore
-from claude_mem.store.transfer.typescript.takeover import TakeoverReport, inherit
+from claude_mem.store.transfer.typescript.importer import DatabaseReport, import_typescript
 from claude_mem.worker.contexts import render_contexts
 
 __all__ = ["import_database", "is_export", "report_of_database", "report_of_file", "restore_file"]
@@ -24,12 +24,12 @@ def restore_file(settings: Settings, path: Path) -> RestoreReport:
     return restored
 
 
-def import_database(settings: Settings, path: Path) -> TakeoverReport:
-    """Takes over what that database remembers; nothing is written to it or beside it."""
+def import_database(settings: Settings, path: Path) -> DatabaseReport:
+    """Imports the memories of that database; nothing is written to it or next to it."""
     with open_store_for_import(settings) as store:
-        inherited = inherit(store, path, _redactor(settings))
-        _make_it_count(settings, store, inherited.projects)
-    return inherited
+        report = import_typescript(store, path, _redactor(settings))
+        _make_it_count(settings, store, report.projects)
+    return report
 
 
 def _redactor(settings: Settings) -> Redactor:
@@ -47,7 +47,7 @@ def _make_it_count(settings: Settings, store: Store, projects: list[int]) -> Non
 def report_of_file(restored: RestoreReport) -> list[str]:
     """Lines for the person."""
     lines = [
-        f"{restored.added.total()} records restored, {restored.known.total()} already known",
+        f"{restored.added.total()} records restored, {restored.existing.total()} already known",
         *_refusals(restored.refused, restored.reasons),
     ]
     if restored.private:
@@ -59,16 +59,16 @@ def report_of_file(restored: RestoreReport) -> list[str]:
     return lines
 
 
-def report_of_database(inherited: TakeoverReport) -> list[str]:
+def report_of_database(report: DatabaseReport) -> list[str]:
     """Lines for the person."""
-    sessions, added = inherited.sessions, inherited.added
-    known = sessions["known"] + sessions["kept"]
+    sessions, added = report.sessions, report.added
+    existing = sessions["skipped"] + sessions["unchanged"]
     return [
-        f"{sessions['added']} sessions imported, {sessions['grown']} brought up to date, "
-        f"{known} already known",
+        f"{sessions['added']} sessions imported, {sessions['updated']} updated, "
+        f"{existing} already known",
         f"{added['observations']} observations, {added['summaries']} summaries, "
         f"{added['prompts']} prompts",
-        *_refusals(inherited.refused, inherited.reasons),
+        *_refusals(report.refused, report.reasons),
     ]
 
 

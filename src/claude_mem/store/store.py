@@ -30,8 +30,8 @@ from claude_mem.store.database import Writer, check_integrity, connect, prepare,
 from claude_mem.store.reader import StoreReader
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.records import Row
-from claude_mem.store.transfer.typescript import adopt
-from claude_mem.store.transfer.typescript.sessions import OldSession
+from claude_mem.store.transfer.typescript import writer as typescript
+from claude_mem.store.transfer.typescript.sessions import LegacySession
 from claude_mem.store.turns import Recorded
 from claude_mem.types import (
     Distillate,
@@ -283,8 +283,9 @@ class Store(StoreReader):
     def end_merge(self) -> "Future[list[int]]":
         return self._write(merge.end)
 
-    def adopt_session(self, session: OldSession) -> "Future[adopt.AdoptedSession]":
-        return self._write(lambda c: adopt.adopt_session(c, session))
+    def import_legacy_session(self, session: LegacySession) -> "Future[typescript.ImportedSession]":
+        """A session of the TypeScript claude-mem."""
+        return self._write(lambda c: typescript.import_session(c, session))
 
     def back_up(self, directory: Path, keep: int) -> Path:
         with closing(connect(self._path, readonly=True)) as connection:

@@ -1,6 +1,6 @@
-"""Move: memory out of the database and into it, as files.
+"""Memory exported to a file and imported from one.
 
-`tables` says what is canonical. `export` writes it as lines, `records` reads such lines as a
-stranger's, `merge` puts them into a database that may hold memory already, `restore` drives both.
-`predecessor` reads the database of the TypeScript claude-mem and `adopt` keeps what it finds.
+`tables` lists the canonical tables. `export` writes their rows as lines, `records` checks and
+cleans such lines, `merge` adds the rows to a database, and `restore` runs both. `typescript`
+imports the database of the TypeScript claude-mem.
 """

@@ -1,7 +1,7 @@
-"""The database as lines of JSON: a header, one line for each row, and a last line that counts them.
+"""Writes the database as lines of JSON: a header, a line per row, and a last line with their count.
 
-The same memory gives the same bytes: no clock, no version of the program, rows in the order of
-their keys and columns in the order of the schema. Memory does not grow with the database.
+The same rows give the same bytes: no time, no program version, rows in the order of their keys,
+columns in that of the schema. Rows are streamed, never held in memory together.
 """
 
 import base64
@@ -20,11 +20,11 @@ Write = Callable[[bytes], object]
 
 
 def export(connection: sqlite3.Connection, write: Write, project_id: int | None = None) -> int:
-    """Everything, or one project, as it was at one moment; the number of rows.
+    """Writes a snapshot of everything, or of one project; returns the number of rows.
 
-    The connection should be one of its own: others may write meanwhile and are not waited for.
+    Needs a connection that nobody else uses. Others can write to the database meanwhile.
     """
-    connection.text_factory = _text
+    connection.text_factory = _decode
     connection.execute("BEGIN")  # one snapshot for all tables
     try:
         header = {"format": FORMAT, "version": VERSION, "schema": applied_names(connection)}
@@ -47,7 +47,7 @@ def _rows(
         for row in connection.execute(
             _select(connection, table, names, project_id), {"project": project_id}
         ):
-            values = map(_plain, row)
+            values = map(_json_value, row)
             yield _line({"table": table.name, **dict(zip(names, values, strict=True))})
 
 
@@ -63,10 +63,10 @@ def _line(value: dict[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
-def _text(data: bytes) -> str:
-    """SQLite takes any bytes for text; one bad row must not end the export."""
+def _decode(data: bytes) -> str:
+    """SQLite stores any bytes as text; one bad row must not end the export."""
     return data.decode("utf-8", "replace")

@@ -1,8 +1,8 @@
-"""Rows of another database put into this one: ids made to fit, what is here already wins.
+"""Merges rows of an export into this database; rows that exist here win.
 
-A row is the same in both by its natural key (`tables`), never by its id. Where a row belongs is
-taken from its turn or session as this database has it, so no row can be tied to two of them.
-Everything can be done twice: what a killed run had stored is found again by its key.
+A row is identified by its natural key (`tables`), never by its id; ids are mapped to ours. The
+session and project of a row are those of its turn here, so that they cannot contradict each other.
+Merging twice changes nothing: rows that an interrupted run stored are recognised by their keys.
 """
 
 import json
@@ -21,15 +21,15 @@ from claude_mem.store.sessions import register_memory_session
 from claude_mem.store.transfer.records import Row
 from claude_mem.store.transfer.tables import BY_NAME, Table
 
-Outcome = Literal["added", "known", "private", "forgotten", "refused"]
+Outcome = Literal["added", "existing", "private", "forgotten", "refused"]
 Values = dict[str, Any]
 
 _MEMORIES = ("session_summaries", "observations")
-_BELONGING = ("id", "turn_id", "project_id", "memory_session_id", "prompt_number")
+_PLACEMENT = ("id", "turn_id", "project_id", "memory_session_id", "prompt_number")
 
-# Of this connection alone, and gone with it: which of their ids is which of ours. NULL: what is
-# here already is another, and what belongs to theirs has no place.
-_NOTES = (
+# Temporary tables of the writer's connection. `ours` is the id here of the row `theirs` of the
+# file; NULL where a different row is here in its place, so that nothing can belong to theirs.
+_TEMPORARY = (
     "DROP TABLE IF EXISTS temp.same_rows",
     "CREATE TEMP TABLE same_rows (of TEXT, theirs INTEGER, ours INTEGER,"
     " PRIMARY KEY (of, theirs)) WITHOUT ROWID",
@@ -45,26 +45,26 @@ class MergeReport:
     reason: str = ""
 
 
-class _Settled(Exception):
-    """There is nothing to store, and that is no fault of the row."""
+class _NotStored(Exception):
+    """The row is valid, but not to be stored."""
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
 
 
 def begin(connection: sqlite3.Connection) -> None:
-    for statement in _NOTES:
+    for statement in _TEMPORARY:
         connection.execute(statement)
 
 
 def merge_rows(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[MergeReport]:
-    """One by one, each wholly or not at all."""
-    missing_migrations(connection)  # a newer worker may have taken over since the last call
+    """Each row is stored completely or not at all."""
+    missing_migrations(connection)  # raises if a newer worker migrated the file since the last call
     return [_in_savepoint(connection, row) for row in rows]
 
 
 def end(connection: sqlite3.Connection) -> list[int]:
-    """Opens the turns that were open; the projects that the rows belonged to."""
+    """Reopens the turns that were open in the file; returns the projects of the rows."""
     connection.execute(
         "UPDATE user_prompts SET closed = 0 WHERE id IN (SELECT turn_id FROM temp.open_turns)"
         " AND private = 0"
@@ -79,38 +79,38 @@ def end(connection: sqlite3.Connection) -> list[int]:
 
 
 def _in_savepoint(connection: sqlite3.Connection, row: Row) -> MergeReport:
-    connection.execute("SAVEPOINT one_row")
+    connection.execute("SAVEPOINT merge_row")
     try:
-        merged = MergeReport(_merge(connection, BY_NAME[row.table], dict(row.values)))
+        report = MergeReport(_merge(connection, BY_NAME[row.table], dict(row.values)))
     except (BadInput, sqlite3.IntegrityError, sqlite3.DataError) as error:
-        connection.execute("ROLLBACK TO one_row")
-        merged = MergeReport("refused", str(error))
-    connection.execute("RELEASE one_row")
-    return merged
+        connection.execute("ROLLBACK TO merge_row")
+        report = MergeReport("refused", str(error))
+    connection.execute("RELEASE merge_row")
+    return report
 
 
 def _merge(connection: sqlite3.Connection, table: Table, values: Values) -> Outcome:
     theirs = values.get("id")
     try:
-        fitted = _FIT[table.name](connection, values)
-    except _Settled as settled:
-        _note(connection, table.name, theirs, None)
-        return settled.outcome
-    existing = _existing(connection, table, fitted)
+        adapted = _ADAPT[table.name](connection, values)
+    except _NotStored as reason:
+        _map_id(connection, table.name, theirs, None)
+        return reason.outcome
+    existing = _existing(connection, table, adapted)
     if existing is None:
-        ours = _insert(connection, table, fitted)
-        _note(connection, table.name, theirs, ours)
+        ours = _insert(connection, table, adapted)
+        _map_id(connection, table.name, theirs, ours)
         if table.name == "user_prompts":
             _follow_turn(connection, values, ours)
         elif table.name == "tool_events":
-            _revise_turn(connection, fitted)
+            _revise_turn(connection, adapted)
         return "added"
     if theirs is not None:
-        is_same = table.name not in _MEMORIES or _says_the_same(existing, fitted)
-        _note(connection, table.name, theirs, existing["id"] if is_same else None)
+        is_same = table.name not in _MEMORIES or _has_same_content(existing, adapted)
+        _map_id(connection, table.name, theirs, existing["id"] if is_same else None)
     if table.name == "user_prompts":
         _follow_turn(connection, values, existing["id"])
-    return "known"
+    return "existing"
 
 
 def _existing(connection: sqlite3.Connection, table: Table, values: Values) -> sqlite3.Row | None:
@@ -124,15 +124,15 @@ def _existing(connection: sqlite3.Connection, table: Table, values: Values) -> s
     return row
 
 
-def _says_the_same(existing: sqlite3.Row, values: Values) -> bool:
-    return all(existing[name] == value for name, value in values.items() if name not in _BELONGING)
+def _has_same_content(existing: sqlite3.Row, values: Values) -> bool:
+    return all(existing[name] == value for name, value in values.items() if name not in _PLACEMENT)
 
 
 def _insert(connection: sqlite3.Connection, table: Table, values: Values) -> int:
-    chosen = dict(values)
-    if "id" in chosen and chosen["id"] <= _highest_id(connection, table.name):
-        del chosen["id"]  # taken, or was once: an id is never given twice
-    return int(insert_row(connection, table.name, chosen).lastrowid or 0)
+    row = dict(values)
+    if "id" in row and row["id"] <= _highest_id(connection, table.name):
+        del row["id"]  # in use, or was once: ids are not used again
+    return int(insert_row(connection, table.name, row).lastrowid or 0)
 
 
 def _highest_id(connection: sqlite3.Connection, table: str) -> int:
@@ -144,7 +144,9 @@ def _highest_id(connection: sqlite3.Connection, table: str) -> int:
     return int(row[0])
 
 
-def _note(connection: sqlite3.Connection, table: str, theirs: int | None, ours: int | None) -> None:
+def _map_id(
+    connection: sqlite3.Connection, table: str, theirs: int | None, ours: int | None
+) -> None:
     if theirs is not None:
         connection.execute(
             "INSERT OR REPLACE INTO temp.same_rows (of, theirs, ours) VALUES (?, ?, ?)",
@@ -153,40 +155,40 @@ def _note(connection: sqlite3.Connection, table: str, theirs: int | None, ours: 
 
 
 def _ours(connection: sqlite3.Connection, values: Values, column: str, table: str) -> int:
-    """The row here that `column` of theirs means."""
+    """The id here of the row that their `column` references."""
     row = connection.execute(
         "SELECT ours FROM temp.same_rows WHERE of = ? AND theirs = ?", (table, values.get(column))
     ).fetchone()
     if row is None:
-        raise BadInput(f"belongs to a {column} that is not in the file: {values.get(column)}")
+        raise BadInput(f"has a {column} that is not in the file: {values.get(column)}")
     if row[0] is None:
-        raise _Settled("known")
+        raise _NotStored("existing")
     return int(row[0])
 
 
-# How a row of each table is made to fit
+# How a row of each table is adapted to this database
 
 
-def _fit_project(connection: sqlite3.Connection, values: Values) -> Values:
+def _adapt_project(connection: sqlite3.Connection, values: Values) -> Values:
     return _with_id(values)
 
 
-def _fit_directory(connection: sqlite3.Connection, values: Values) -> Values:
+def _adapt_directory(connection: sqlite3.Connection, values: Values) -> Values:
     return {**values, "project_id": _ours(connection, values, "project_id", "projects")}
 
 
-def _fit_session(connection: sqlite3.Connection, values: Values) -> Values:
+def _adapt_session(connection: sqlite3.Connection, values: Values) -> Values:
     if is_forgotten_session(connection, str(values.get("content_session_id"))):
-        raise _Settled("forgotten")
+        raise _NotStored("forgotten")
     project_id = _ours(connection, values, "project_id", "projects")
     memory_id = values.get("memory_session_id")
-    if _is_taken(connection, memory_id):
-        memory_id = None  # made up when its first memory comes
+    if _is_memory_session(connection, memory_id):
+        memory_id = None  # a new one is registered with its first memory
     return {**_with_id(values), "project_id": project_id, "memory_session_id": memory_id}
 
 
-def _fit_turn(connection: sqlite3.Connection, values: Values) -> Values:
-    """An open turn is closed until all its events are there, or the worker would distil half."""
+def _adapt_turn(connection: sqlite3.Connection, values: Values) -> Values:
+    """Open turns are closed until all their events are stored; see `end`."""
     session_id = _ours(connection, values, "session_id", "sdk_sessions")
     project_id = connection.execute(
         "SELECT project_id FROM sdk_sessions WHERE id = ?", (session_id,)
@@ -201,13 +203,13 @@ def _fit_turn(connection: sqlite3.Connection, values: Values) -> Values:
 
 
 def _free_number(connection: sqlite3.Connection, session_id: int, turn: Values) -> int | None:
-    """Its own, unless another turn of the session has it here."""
+    """Its own, unless a different turn of the session has that number here."""
     number: int | None = turn.get("prompt_number")
-    taken = connection.execute(
+    is_used = connection.execute(
         "SELECT 1 FROM user_prompts WHERE session_id = ? AND prompt_number = ?",
         (session_id, number),
     ).fetchone()
-    if taken:
+    if is_used:
         number = (
             1
             + connection.execute(
@@ -219,21 +221,21 @@ def _free_number(connection: sqlite3.Connection, session_id: int, turn: Values) 
     return number
 
 
-def _fit_event(connection: sqlite3.Connection, values: Values) -> Values:
+def _adapt_event(connection: sqlite3.Connection, values: Values) -> Values:
     session_id = _ours(connection, values, "session_id", "sdk_sessions")
-    fitted = {**_with_id(values), "session_id": session_id}
+    adapted = {**_with_id(values), "session_id": session_id}
     if values.get("turn_id") is not None:
         turn = _turn(connection, values)
         if turn["session_id"] != session_id:
-            raise BadInput("belongs to a turn of another session", "turn_id")
-        fitted["turn_id"] = turn["id"]
-    return fitted
+            raise BadInput("belongs to a turn of a different session", "turn_id")
+        adapted["turn_id"] = turn["id"]
+    return adapted
 
 
-def _fit_memory(connection: sqlite3.Connection, values: Values) -> Values:
+def _adapt_memory(connection: sqlite3.Connection, values: Values) -> Values:
     turn = _turn(connection, values)
     captured = values.get("memory_session_id")
-    if _is_taken(connection, captured):
+    if _is_memory_session(connection, captured):
         captured = None
     memory_id = register_memory_session(connection, turn["session_id"], captured)
     return {
@@ -245,7 +247,7 @@ def _fit_memory(connection: sqlite3.Connection, values: Values) -> Values:
     }
 
 
-def _fit_summary(connection: sqlite3.Connection, values: Values) -> Values:
+def _adapt_summary(connection: sqlite3.Connection, values: Values) -> Values:
     """With the ids that the source events of its facts have here."""
 
     def ours(sources: tuple[int, ...]) -> tuple[int, ...]:
@@ -256,55 +258,55 @@ def _fit_summary(connection: sqlite3.Connection, values: Values) -> Values:
         )
         return tuple(row[0] for row in rows)
 
-    fitted = _fit_memory(connection, values)
+    adapted = _adapt_memory(connection, values)
     for column, read in summary_facts.READERS.items():
         if column in values:
             facts = read(json.loads(values[column]))
-            fitted[column] = summary_facts.facts_json(summary_facts.with_sources(facts, ours))
-    return fitted
+            adapted[column] = summary_facts.facts_json(summary_facts.with_sources(facts, ours))
+    return adapted
 
 
-def _fit_observation(connection: sqlite3.Connection, values: Values) -> Values:
-    """Two observers' views of one turn are not mixed: its summary says whose is here."""
-    fitted = _fit_memory(connection, values)
-    is_anothers = connection.execute(
+def _adapt_observation(connection: sqlite3.Connection, values: Values) -> Values:
+    """The memories of two observers are not mixed: only with our own summary from the file."""
+    adapted = _adapt_memory(connection, values)
+    has_other_summary = connection.execute(
         "SELECT 1 FROM session_summaries s WHERE turn_id = ? AND NOT EXISTS (SELECT 1 FROM"
         " temp.same_rows WHERE of = 'session_summaries' AND ours = s.id)",
-        (fitted["turn_id"],),
+        (adapted["turn_id"],),
     ).fetchone()
-    if is_anothers:
-        raise _Settled("known")
-    return fitted
+    if has_other_summary:
+        raise _NotStored("existing")
+    return adapted
 
 
-def _fit_summary_link(connection: sqlite3.Connection, values: Values) -> Values:
+def _adapt_summary_link(connection: sqlite3.Connection, values: Values) -> Values:
     summary_id = _ours(connection, values, "summary_id", "session_summaries")
     return {"summary_id": summary_id, "event_id": _event(connection, values)}
 
 
-def _fit_observation_link(connection: sqlite3.Connection, values: Values) -> Values:
+def _adapt_observation_link(connection: sqlite3.Connection, values: Values) -> Values:
     observation_id = _ours(connection, values, "observation_id", "observations")
     return {"observation_id": observation_id, "event_id": _event(connection, values)}
 
 
-def _fit_message(connection: sqlite3.Connection, values: Values) -> Values:
+def _adapt_message(connection: sqlite3.Connection, values: Values) -> Values:
     turn = _turn(connection, values)
     if turn["retired"]:
-        raise _Settled("known")  # distilled without its events it would lose its memories
+        raise _NotStored("existing")  # distilling it without its events would lose its memories
     return {**_with_id(values), "turn_id": turn["id"], "session_id": turn["session_id"]}
 
 
-_FIT: dict[str, Callable[[sqlite3.Connection, Values], Values]] = {
-    "projects": _fit_project,
-    "project_dirs": _fit_directory,
-    "sdk_sessions": _fit_session,
-    "user_prompts": _fit_turn,
-    "tool_events": _fit_event,
-    "session_summaries": _fit_summary,
-    "observations": _fit_observation,
-    "summary_events": _fit_summary_link,
-    "observation_events": _fit_observation_link,
-    "pending_messages": _fit_message,
+_ADAPT: dict[str, Callable[[sqlite3.Connection, Values], Values]] = {
+    "projects": _adapt_project,
+    "project_dirs": _adapt_directory,
+    "sdk_sessions": _adapt_session,
+    "user_prompts": _adapt_turn,
+    "tool_events": _adapt_event,
+    "session_summaries": _adapt_summary,
+    "observations": _adapt_observation,
+    "summary_events": _adapt_summary_link,
+    "observation_events": _adapt_observation_link,
+    "pending_messages": _adapt_message,
 }
 
 
@@ -320,7 +322,7 @@ def _turn(connection: sqlite3.Connection, values: Values) -> sqlite3.Row:
         "SELECT * FROM user_prompts WHERE id = ?", (turn_id,)
     ).fetchone()
     if turn["private"] or turn["sealed"]:
-        raise _Settled("private" if turn["private"] else "forgotten")
+        raise _NotStored("private" if turn["private"] else "forgotten")
     return turn
 
 
@@ -328,14 +330,14 @@ def _event(connection: sqlite3.Connection, values: Values) -> int:
     return _ours(connection, values, "event_id", "tool_events")
 
 
-def _is_taken(connection: sqlite3.Connection, memory_session_id: str | None) -> bool:
+def _is_memory_session(connection: sqlite3.Connection, memory_session_id: str | None) -> bool:
     row = connection.execute(
         "SELECT 1 FROM sdk_sessions WHERE memory_session_id = ?", (memory_session_id,)
     ).fetchone()
     return row is not None
 
 
-# What else a row means
+# What a stored row entails
 
 
 def _follow_turn(connection: sqlite3.Connection, theirs: Values, turn_id: int) -> None:
@@ -349,7 +351,7 @@ def _follow_turn(connection: sqlite3.Connection, theirs: Values, turn_id: int) -
 
 
 def _revise_turn(connection: sqlite3.Connection, event: Values) -> None:
-    """An event that a turn distilled here did not have: as when it comes after Stop."""
+    """Queues a turn that was distilled here without this event, as for an event after Stop."""
     turn = connection.execute(
         "SELECT t.* FROM user_prompts t JOIN session_summaries s ON s.turn_id = t.id"
         " WHERE t.id = ? AND t.retired = 0 AND t.sealed = 0",

@@ -1,8 +1,8 @@
-"""One line of an export, read as what it is: a stranger's.
+"""Reads one line of an export as untrusted input.
 
-Parsed and checked against this database's own columns before anything of it is used in a
-statement. Private text goes first, from the raw bytes as the hook does it, then secrets. Both
-leave alone what was already clean, so an export of our own comes back as it was.
+The line is checked against the columns of this database before any of it reaches a statement.
+Private text is removed from the raw bytes, as the hook does it, then secrets are redacted. Neither
+changes clean text, so an export of our own is restored unchanged.
 """
 
 import base64
@@ -18,9 +18,9 @@ from claude_mem.store.earlier_notes import COLUMNS, facts_of_notes
 from claude_mem.store.transfer.tables import Column, Schema
 from claude_mem.types import Json
 
-LARGEST_NUMBER = 253_402_300_799_999  # the last millisecond that a date can be made of
+LARGEST_NUMBER = 253_402_300_799_999  # the last millisecond that datetime can represent
 
-# Names, ids and times, which intake does not redact either; every other text is.
+# Names, ids and times are not redacted, as in intake; every other text is.
 _IDENTITY = frozenset((
     "key", "name", "directory", "content_session_id", "memory_session_id", "project_dir",
     "transcript_path", "dialect", "status", "started_at", "updated_at", "completed_at",
@@ -56,15 +56,15 @@ class RowReader:
     redactor: Redactor
 
     def read(self, number: int, line: bytes) -> Row:
-        """The row that a line holds; BadInput says why it cannot be one."""
+        """Raises BadInput when the line is not a row of this database."""
         values = parse_line(strip_private(line))
         table = values.pop("table", None)
         if not isinstance(table, str) or table not in self.schema:
-            raise BadInput(f"names no table of this database: {_shown(table)}", "table")
+            raise BadInput(f"has an unknown table: {_shown(table)}", "table")
         columns = {column.name: column for column in self.schema[table]}
         for name, value in values.items():
             if name not in columns:
-                raise BadInput(f"has a column that {table} has not: {_shown(name)}")
+                raise BadInput(f"has a column that {table} does not have: {_shown(name)}")
             values[name] = _checked(columns[name], value)
         if table == "session_summaries" and values.keys().isdisjoint(COLUMNS):
             values |= facts_of_notes(values)  # an export of a version without these columns
@@ -82,7 +82,7 @@ class RowReader:
             inner = _inner_json(name, value)
             redacted = self.redactor.redact_json(inner)
         except RecursionError:
-            raise BadInput(f"has too deep a {name}", name) from None
+            raise BadInput(f"has a {name} that is nested too deeply", name) from None
         return value if redacted == inner else json.dumps(redacted, ensure_ascii=False)
 
 
@@ -96,10 +96,10 @@ def _checked(column: Column, value: Json) -> Any:
     if column.type == "REAL" and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     if column.type == "TEXT" and isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()  # JSON can spell half a character
+        return value.encode("utf-8", "replace").decode()  # JSON can hold lone surrogates
     if column.type == "BLOB" and isinstance(value, dict):
         return _bytes(column, value)
-    raise BadInput(f"has a {column.name} of the wrong kind: {_shown(value)}", column.name)
+    raise BadInput(f"has an invalid {column.name}: {_shown(value)}", column.name)
 
 
 def _bytes(column: Column, value: dict[str, Json]) -> bytes:
@@ -111,30 +111,30 @@ def _bytes(column: Column, value: dict[str, Json]) -> bytes:
 
 
 def _inner_json(name: str, text: str) -> Json:
-    """What readers of this column will parse: they do not expect it to fail."""
+    """The value that readers of this column parse without expecting it to fail."""
     try:
         value: Json = json.loads(text)
     except ValueError:
         raise BadInput(f"has a {name} that is not JSON", name) from None
     is_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
     if (name in _LISTS and not is_texts) or (name == "detail" and not isinstance(value, dict)):
-        raise BadInput(f"has a {name} of the wrong kind", name)
+        raise BadInput(f"has an invalid {name}", name)
     if name in summary_facts.READERS:
         try:
             summary_facts.READERS[name](value)
         except ValueError as error:
-            raise BadInput(f"has a {name} of the wrong kind: {error}", name) from None
+            raise BadInput(f"has an invalid {name}: {error}", name) from None
     return value
 
 
 def _own_context(text: Json) -> str | None:
-    """What a session was given at its start, whose fence is one of the tags that were stripped.
+    """The context of a session's start, whose fence is one of the tags that are stripped.
 
-    A resumed session is given it again word for word, so it must be fenced, and only once.
+    A resumed session gets it again unchanged, so it must have exactly one fence, around all of it.
     """
     begin, end = _FENCE
     if text == "":
-        return ""  # it was given nothing
+        return ""  # the session got no context
     if not isinstance(text, str) or not (text.startswith(begin) and text.endswith(end)):
         return None
     inner = text[len(begin) : -len(end)].encode("utf-8", "replace")
@@ -142,7 +142,7 @@ def _own_context(text: Json) -> str | None:
 
 
 def _without_private_prompt(row: dict[str, Any]) -> dict[str, Any]:
-    """A prompt of which nothing is left was private as a whole."""
+    """A prompt that is blank now was private as a whole."""
     if _is_blank(row.get("prompt_text")):
         return {**row, "prompt_text": None, "private": 1}
     if _is_blank(row.get("user_prompt")):

@@ -1,7 +1,7 @@
-"""A file that `export` wrote, line by line into a store that is empty or not.
+"""Restores an export into a store that may already hold memories.
 
-In batches, each a transaction of its own: short enough for a worker beside it, and whoever kills
-it loses nothing, since running it again goes over what is there and on from it.
+Each batch of lines is a transaction, short enough for a worker that runs at the same time. A
+restore that was killed is completed by running it again: existing rows are passed over.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from claude_mem.store.store import Store
 from claude_mem.store.transfer.export import FORMAT, VERSION
 from claude_mem.store.transfer.records import Row, RowReader, parse_line
 
-LONGEST_LINE = 16 * 1024 * 1024
+LARGEST_LINE = 16 * 1024 * 1024
 BATCH_ROWS, BATCH_BYTES = 500, 1024 * 1024
 REASONS_KEPT = 20
 
@@ -31,15 +31,15 @@ class Refusal:
 
 @dataclass(slots=True)
 class RestoreReport:
-    """What became of a file: rows by table, and what was refused and why."""
+    """Rows by table, and the lines that were refused, with reasons."""
 
     added: Counter[str] = field(default_factory=Counter)
-    known: Counter[str] = field(default_factory=Counter)
-    private: int = 0  # of a prompt that is private here or there
+    existing: Counter[str] = field(default_factory=Counter)
+    private: int = 0  # rows of a prompt that is private here or in the file
     forgotten: int = 0
     refused: int = 0
     reasons: list[Refusal] = field(default_factory=list)  # the first of them
-    is_complete: bool = False  # the file had its last line
+    is_complete: bool = False  # whether the file had its last line
     projects: list[int] = field(default_factory=list)
 
     def refuse(self, line: int, reason: str) -> None:
@@ -49,10 +49,10 @@ class RestoreReport:
 
 
 def is_export(path: Path) -> bool:
-    """Whether the first line is that of an export, of whatever version."""
+    """Whether the first line is that of an export of any version."""
     try:
         with path.open("rb") as file:
-            return parse_line(file.readline(LONGEST_LINE)).get("format") == FORMAT
+            return parse_line(file.readline(LARGEST_LINE)).get("format") == FORMAT
     except (OSError, BadInput):
         return False
 
@@ -71,16 +71,16 @@ def restore(store: Store, path: Path, redactor: Redactor) -> RestoreReport:
 
 def _check_header(path: Path, file: BinaryIO) -> None:
     try:
-        header = parse_line(file.readline(LONGEST_LINE))
+        header = parse_line(file.readline(LARGEST_LINE))
     except (BadInput, OSError):
         header = {}
     if header.get("format") != FORMAT:
         raise BadInput(f"{path} is not an export: `claude-mem export FILE` writes one")
     version, schema = header.get("version"), header.get("schema")
-    known = {name for name, _ in MIGRATIONS}
+    migrations = {name for name, _ in MIGRATIONS}
     if type(version) is not int or not isinstance(schema, list):
-        raise BadInput(f"{path} has a first line that cannot be understood")
-    if version > VERSION or not all(name in known for name in schema if isinstance(name, str)):
+        raise BadInput(f"{path} has an invalid first line")
+    if version > VERSION or not all(name in migrations for name in schema if isinstance(name, str)):
         raise BadInput(f"{path} was written by a newer claude-mem: upgrade this installation")
 
 
@@ -91,8 +91,8 @@ def _restore(store: Store, file: BinaryIO, reader: RowReader) -> RestoreReport:
         for row, merged in zip(batch, store.merge_rows(batch).result(), strict=True):
             if merged.outcome == "added":
                 report.added[row.table] += 1
-            elif merged.outcome == "known":
-                report.known[row.table] += 1
+            elif merged.outcome == "existing":
+                report.existing[row.table] += 1
             elif merged.outcome == "private":
                 report.private += 1
             elif merged.outcome == "forgotten":
@@ -106,14 +106,14 @@ def _restore(store: Store, file: BinaryIO, reader: RowReader) -> RestoreReport:
 
 def _batches(file: BinaryIO, reader: RowReader, report: RestoreReport) -> Iterator[list[Row]]:
     batch: list[Row] = []
-    size = seen = 0
+    size = records = 0
     for number, line in _lines(file):
         if (count := _last_count(line)) is not None:
             report.is_complete = True
-            if count != seen:
-                report.refuse(number, f"counts {count} records, but {seen} came before it")
+            if count != records:
+                report.refuse(number, f"counts {count} records, but {records} came before it")
         elif line.strip():
-            seen += 1
+            records += 1
             size += len(line)
             try:
                 batch.append(_read(reader, number, line))
@@ -127,24 +127,24 @@ def _batches(file: BinaryIO, reader: RowReader, report: RestoreReport) -> Iterat
 
 
 def _read(reader: RowReader, number: int, line: bytes) -> Row:
-    if len(line) > LONGEST_LINE:
-        raise BadInput(f"is longer than {LONGEST_LINE} bytes")
+    if len(line) > LARGEST_LINE:
+        raise BadInput(f"is longer than {LARGEST_LINE} bytes")
     return reader.read(number, line)
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Numbered from the second line on; of one that is too long only the head."""
+    """With their numbers, from the second line on; a line that is too long is cut."""
     number = 1
-    while line := file.readline(LONGEST_LINE + 1):
+    while line := file.readline(LARGEST_LINE + 1):
         number += 1
         rest = line
         while rest and not rest.endswith(b"\n"):
-            rest = file.readline(LONGEST_LINE)
+            rest = file.readline(LARGEST_LINE)
         yield number, line
 
 
 def _last_count(line: bytes) -> int | None:
-    """What the last line says; None for every other line."""
+    """The count in the last line; None for every other line."""
     if len(line) > 100:
         return None
     try:

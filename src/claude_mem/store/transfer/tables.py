@@ -12,7 +12,7 @@ from dataclasses import dataclass
 class Table:
     name: str
     key: tuple[str, ...]
-    of_project: str  # the rows of one project, given as :project
+    of_project: str  # the condition for the rows of the project :project
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ _TURNS = f"(SELECT id FROM user_prompts WHERE session_id IN {_SESSIONS})"
 _SUMMARIES = f"(SELECT id FROM session_summaries WHERE turn_id IN {_TURNS})"
 _OBSERVATIONS = f"(SELECT id FROM observations WHERE turn_id IN {_TURNS})"
 
-# In the order in which they can be restored: what is referred to comes first, a turn's summary
-# before its observations (whose distillate it was decides about both), the queue at the end.
+# In the order in which they can be restored: a row comes after those that it references, a turn's
+# summary before its observations (it decides whose observations are used), the queue at the end.
 CANONICAL = (
     Table("projects", ("key",), "id = :project"),
     Table("project_dirs", ("directory",), "project_id = :project"),
@@ -48,7 +48,7 @@ BY_NAME = {table.name: table for table in CANONICAL}
 
 
 def read_schema(connection: sqlite3.Connection) -> Schema:
-    """The canonical tables' columns as this file has them, in their order."""
+    """The columns of the canonical tables in this file, in order."""
     return {table.name: _columns(connection, table.name) for table in CANONICAL}
 
 

@@ -1,1 +1,5 @@
-"""The database of the TypeScript claude-mem, read from a copy and merged session by session."""
+"""The TypeScript claude-mem's database, imported session by session.
+
+`snapshot` copies the file, `reader` turns its rows into the `sessions` of whatever schema they
+have, `writer` stores a session as one of ours, and `importer` runs all of it.
+"""

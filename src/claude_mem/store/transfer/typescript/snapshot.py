@@ -1,6 +1,7 @@
-"""Another program's database, copied to be read: what is not ours is never opened in its place.
+"""A copy of another program's database, to read from.
 
-To open a database in WAL mode, even only to read, is to write beside it.
+The original is never opened: even a read-only connection to a database in WAL mode writes files
+next to it.
 """
 
 import shutil
@@ -13,12 +14,12 @@ from pathlib import Path
 from claude_mem.errors import BadInput, NotFound, StoreError
 from claude_mem.store.database import APPLICATION_ID
 
-COPIES_TRIED = 5
+COPY_ATTEMPTS = 5
 
 
 @contextmanager
 def open_copy(path: Path) -> Iterator[sqlite3.Connection]:
-    """A copy for the owner alone, gone afterwards."""
+    """The copy is readable by its owner only, and removed afterwards."""
     _check_file(path)
     with tempfile.TemporaryDirectory(prefix="claude-mem-") as directory:
         copy = Path(directory) / "copy.db"
@@ -41,31 +42,32 @@ def _check_file(path: Path) -> None:
         raise BadInput(f"{path} is not a database")
     if int.from_bytes(head[68:72]) == APPLICATION_ID:
         raise BadInput(
-            f"{path} is a database of this claude-mem: `claude-mem export` it and import that file"
+            f"{path} is a database of this claude-mem: run `claude-mem export` and import that file"
         )
 
 
 def _copy(path: Path, copy: Path) -> None:
-    """File and journal of one moment: whoever writes meanwhile makes us begin again."""
-    for _ in range(COPIES_TRIED):
+    """Copies file and journal of the same moment; starts over when something was written."""
+    for _ in range(COPY_ATTEMPTS):
         before = _state(path)
-        for ending in ("", "-wal", "-journal"):
-            beside = path.with_name(path.name + ending)
-            target = copy.with_name(copy.name + ending)
+        for suffix in ("", "-wal", "-journal"):
+            source = path.with_name(path.name + suffix)
+            target = copy.with_name(copy.name + suffix)
             target.unlink(missing_ok=True)
-            if beside.exists():
-                shutil.copyfile(beside, target)
+            if source.exists():
+                shutil.copyfile(source, target)
         if _state(path) == before:
             return
     raise StoreError(f"{path} is being written to: stop that claude-mem and try again")
 
 
 def _state(path: Path) -> tuple[object, ...]:
-    """A checkpoint changes the file, a new round of the journal its head."""
-    found = path.stat()
+    """Changes with every checkpoint (the file) and every restart of the journal (its header)."""
+    status = path.stat()
     journal = path.with_name(path.name + "-wal")
-    head = b""
+    header = b""
     if journal.exists():
         with journal.open("rb") as file:
-            head = file.read(32)
-    return found.st_mtime_ns, found.st_size, head, path.with_name(path.name + "-journal").exists()
+            header = file.read(32)
+    has_rollback_journal = path.with_name(path.name + "-journal").exists()
+    return status.st_mtime_ns, status.st_size, header, has_rollback_journal

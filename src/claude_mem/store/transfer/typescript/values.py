@@ -1,4 +1,4 @@
-"""What another program's columns may hold, made into what ours do; None where it makes no sense."""
+"""Values of the TypeScript database's columns, converted to ours; None if they make no sense."""
 
 import json
 import re
@@ -8,11 +8,11 @@ from typing import Any
 
 from claude_mem.store.transfer.records import LARGEST_NUMBER
 
-LONGEST_TITLE = 80
+LARGEST_TITLE = 80
 
 
 def time_of(row: Mapping[str, Any], name: str) -> int | None:
-    """Milliseconds, from an epoch in whatever unit or from a date."""
+    """In milliseconds, from an epoch in any unit or from a date."""
     for value in (row.get(f"{name}_epoch"), row.get(name)):
         ms = _epoch(value) if isinstance(value, int | float) else _date(value)
         if ms is not None:
@@ -36,7 +36,7 @@ def _date(value: object) -> int | None:
     try:
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)  # as SQLite writes it
+            moment = moment.replace(tzinfo=UTC)  # SQLite writes dates so
         return _epoch(moment.timestamp())
     except (ValueError, OverflowError):
         return None
@@ -62,7 +62,7 @@ def as_text(value: object) -> str:
 
 
 def as_list(value: object, separator: str) -> list[object]:
-    """JSON, or else texts between separators or on lines of their own."""
+    """Of a JSON list, else of text with one item per line or with separators."""
     if not isinstance(value, str | bytes) or not value.strip():
         return []
     text = as_text(value)
@@ -76,9 +76,9 @@ def as_list(value: object, separator: str) -> list[object]:
 
 
 def headline(text: str) -> str:
-    """The first line, at most so long, ending at a word."""
+    """The first line, cut at a word if it is too long for a title."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    if len(line) <= LONGEST_TITLE:
+    if len(line) <= LARGEST_TITLE:
         return line
-    head = line[: LONGEST_TITLE - 1]
+    head = line[: LARGEST_TITLE - 1]
     return (head.rsplit(" ", 1)[0] if " " in head[40:] else head).rstrip() + "…"

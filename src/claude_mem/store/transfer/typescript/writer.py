@@ -1,8 +1,8 @@
-"""A session of the TypeScript claude-mem, kept as one of ours.
+"""Stores a session of the TypeScript claude-mem as one of ours.
 
-A session that hooks or transcripts brought here is left as it is: they know more of it. One that
-was adopted before gets what it has gained since. Its turns count as retired: their events were
-never here, and to distil them again would undo their memories.
+A session that hooks or transcripts brought here is left as it is: they know more about it. One
+that was imported before gets what is new. Its turns are retired: their events were never here, so
+distilling them again would lose their memories.
 """
 
 import sqlite3
@@ -14,30 +14,31 @@ from claude_mem.store.forgetting import is_forgotten_session
 from claude_mem.store.memories import Origin, save_observation, save_summary
 from claude_mem.store.projects import ensure_project
 from claude_mem.store.sessions import NewSession, insert_session, register_memory_session
-from claude_mem.store.transfer.typescript.sessions import OldSession, OldTurn
+from claude_mem.store.transfer.typescript.sessions import LegacySession, LegacyTurn
 from claude_mem.store.turns import NewTurn, insert_turn
 from claude_mem.types import Project
 
 ORIGIN = "claude-mem-ts"
+Outcome = Literal["added", "updated", "unchanged", "skipped"]
+"""`skipped`: the session is here from another source, or was forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
-class AdoptedSession:
-    outcome: Literal["added", "grown", "known", "kept"]
-    """`known`: it came another way before. `kept`: it was adopted before and has nothing new."""
+class ImportedSession:
+    outcome: Outcome
     project_id: int
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def adopt_session(connection: sqlite3.Connection, session: OldSession) -> AdoptedSession:
+def import_session(connection: sqlite3.Connection, session: LegacySession) -> ImportedSession:
     row = connection.execute(
         "SELECT id, project_id, dialect FROM sdk_sessions WHERE content_session_id = ?",
         (session.content_session_id,),
     ).fetchone()
     if row is None and is_forgotten_session(connection, session.content_session_id):
-        return AdoptedSession("known", _project(connection, session.project))
+        return ImportedSession("skipped", _project(connection, session.project))
     if row is not None and row["dialect"] != ORIGIN:
-        return AdoptedSession("known", row["project_id"])
+        return ImportedSession("skipped", row["project_id"])
     if row is None:
         project_id = _project(connection, session.project)
         session_id = _insert_session(connection, session, project_id)
@@ -45,14 +46,14 @@ def adopt_session(connection: sqlite3.Connection, session: OldSession) -> Adopte
         session_id, project_id = row["id"], row["project_id"]
     counts: Counter[str] = Counter()
     for turn in session.turns:
-        _keep_turn(connection, session, session_id, project_id, turn, counts)
+        _save_turn(connection, session, session_id, project_id, turn, counts)
     if row is None:
-        return AdoptedSession("added", project_id, counts)
-    return AdoptedSession("grown" if counts.total() else "kept", project_id, counts)
+        return ImportedSession("added", project_id, counts)
+    return ImportedSession("updated" if counts.total() else "unchanged", project_id, counts)
 
 
 def _project(connection: sqlite3.Connection, name: str) -> int:
-    """It has no more than a name: the one project here that is called so, or one by that name."""
+    """The only project here with that name, else one whose key is made of the name."""
     own_key = f"name:{name}"
     rows = connection.execute(
         "SELECT id FROM projects WHERE name = ? AND key <> ?", (name, own_key)
@@ -60,7 +61,7 @@ def _project(connection: sqlite3.Connection, name: str) -> int:
     return int(rows[0][0]) if len(rows) == 1 else ensure_project(connection, Project(own_key, name))
 
 
-def _insert_session(connection: sqlite3.Connection, session: OldSession, project_id: int) -> int:
+def _insert_session(connection: sqlite3.Connection, session: LegacySession, project_id: int) -> int:
     row = insert_session(
         connection,
         NewSession(
@@ -68,8 +69,8 @@ def _insert_session(connection: sqlite3.Connection, session: OldSession, project
             project_id=project_id,
             project_dir="",
             dialect=ORIGIN,
-            started_ms=session.started_at,
-            updated_ms=session.updated_at,
+            started_ms=session.started_ms,
+            updated_ms=session.updated_ms,
             status=session.status,
             title=session.title,
             user_prompt=next((turn.prompt for turn in session.turns if turn.prompt), None),
@@ -78,12 +79,12 @@ def _insert_session(connection: sqlite3.Connection, session: OldSession, project
     return int(row["id"])
 
 
-def _keep_turn(
+def _save_turn(
     connection: sqlite3.Connection,
-    session: OldSession,
+    session: LegacySession,
     session_id: int,
     project_id: int,
-    turn: OldTurn,
+    turn: LegacyTurn,
     counts: Counter[str],
 ) -> None:
     row = _find_turn(connection, session_id, turn)
@@ -92,24 +93,29 @@ def _keep_turn(
         counts["prompts"] += 1
     if row["private"] or row["sealed"] or not (turn.summary or turn.observations):
         return
-    memory_session_id = _memory_session(connection, session, session_id)
-    number = row["prompt_number"]
-    origin = Origin(memory_session_id, project_id, row["id"], number, ORIGIN, turn.at)
+    origin = Origin(
+        memory_session_id=_memory_session(connection, session, session_id),
+        project_id=project_id,
+        turn_id=row["id"],
+        prompt_number=row["prompt_number"],
+        observer=ORIGIN,
+        created_ms=turn.started_ms,
+    )
     if turn.summary and not _has_summary(connection, row["id"]):
-        at, summary = turn.summary
-        save_summary(connection, summary, replace(origin, created_ms=at))
+        created = replace(origin, created_ms=turn.summary.created_ms)
+        save_summary(connection, turn.summary.summary, created)
         counts["summaries"] += 1
     existing = _ordinals(connection, row["id"])
-    for identity, at, model, observation in turn.observations:
-        # The old id serves as ordinal: it stays the same when other rows come or go.
-        if identity not in existing:
-            observed = replace(origin, created_ms=at, model=model)
-            save_observation(connection, observation, observed, identity)
+    for legacy in turn.observations:
+        # The row id serves as ordinal: it stays the same whatever is added or deleted there.
+        if legacy.row_id not in existing:
+            created = replace(origin, created_ms=legacy.created_ms, model=legacy.model)
+            save_observation(connection, legacy.observation, created, legacy.row_id)
             counts["observations"] += 1
 
 
 def _find_turn(
-    connection: sqlite3.Connection, session_id: int, turn: OldTurn
+    connection: sqlite3.Connection, session_id: int, turn: LegacyTurn
 ) -> sqlite3.Row | None:
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM user_prompts WHERE session_id = ? AND prompt_id = ?",
@@ -118,12 +124,12 @@ def _find_turn(
     return row
 
 
-def _prompt_id(turn: OldTurn) -> str:
+def _prompt_id(turn: LegacyTurn) -> str:
     return f"{ORIGIN}-{turn.number}"
 
 
 def _insert_turn(
-    connection: sqlite3.Connection, session_id: int, project_id: int, turn: OldTurn
+    connection: sqlite3.Connection, session_id: int, project_id: int, turn: LegacyTurn
 ) -> sqlite3.Row:
     number = connection.execute(
         "UPDATE sdk_sessions SET prompt_counter = max(prompt_counter + 1, ?) WHERE id = ?"
@@ -137,7 +143,7 @@ def _insert_turn(
             project_id=project_id,
             prompt_id=_prompt_id(turn),
             number=number,
-            created_ms=turn.at,
+            created_ms=turn.started_ms,
             prompt=turn.prompt,
             is_private=turn.is_private,
             is_closed=True,
@@ -158,11 +164,11 @@ def _ordinals(connection: sqlite3.Connection, turn_id: int) -> set[int]:
     return {row[0] for row in rows}
 
 
-def _memory_session(connection: sqlite3.Connection, session: OldSession, session_id: int) -> str:
-    taken = connection.execute(
+def _memory_session(connection: sqlite3.Connection, session: LegacySession, session_id: int) -> str:
+    """Its own id, unless a different session has it here."""
+    duplicate = connection.execute(
         "SELECT 1 FROM sdk_sessions WHERE memory_session_id = ? AND id <> ?",
         (session.memory_session_id, session_id),
     ).fetchone()
-    return register_memory_session(
-        connection, session_id, None if taken else session.memory_session_id
-    )
+    captured = None if duplicate else session.memory_session_id
+    return register_memory_session(connection, session_id, captured)

@@ -1,7 +1,7 @@
-"""The database of the TypeScript claude-mem, session by session, from a copy.
+"""Reads the sessions of a TypeScript claude-mem's database, from a copy.
 
-Its schema has had many versions. What a column is called, whether it is there, and how it holds a
-list or a time is taken as found; what makes no sense is told and the rest kept.
+Its schema has had many versions: columns may be missing or have an older name, and lists and
+times may be written in several ways. A row that makes no sense is reported, the rest is read.
 """
 
 import json
@@ -13,7 +13,13 @@ from typing import Any
 from claude_mem.errors import BadInput, StoreError
 from claude_mem.hook.scanner import strip_private
 from claude_mem.privacy import Redactor
-from claude_mem.store.transfer.typescript.sessions import OldSession, OldTurn, Turns, times_of
+from claude_mem.store.transfer.typescript.sessions import (
+    LegacyObservation,
+    LegacySession,
+    LegacySummary,
+    LegacyTurn,
+    TurnBuilder,
+)
 from claude_mem.store.transfer.typescript.values import (
     as_list,
     as_text,
@@ -25,9 +31,9 @@ from claude_mem.store.transfer.typescript.values import (
 )
 from claude_mem.types import OBSERVATION_TYPES, Observation, ObservationType, SessionStatus, Summary
 
-OWN_SESSIONS = "observer-sessions"  # its observer's, not the person's
+OBSERVER_PROJECT = "observer-sessions"  # sessions of its own observer, not of the user
 UNKNOWN = "unknown"
-_PRIVATE = ":private"  # the columns of which nothing was left; no column has such a name
+_PRIVATE = ":private"  # names the columns that were private as a whole; no column is called so
 
 _CONTENT_ID = ("content_session_id", "claude_session_id")
 _MEMORY_ID = ("memory_session_id", "sdk_session_id")
@@ -38,27 +44,27 @@ Values = dict[str, Any]
 Refuse = Callable[[str, str], None]
 
 
-def _index(connection: sqlite3.Connection) -> None:
-    """Our copy: whatever indexes it came with, a session's rows are found at once."""
+def _create_indexes(connection: sqlite3.Connection) -> None:
+    """In our copy, so that finding a session's rows needs no scan."""
     for table, names in (
         (_OBSERVATIONS, _MEMORY_ID),
         (_SUMMARIES, _MEMORY_ID),
         (_PROMPTS, _CONTENT_ID),
     ):
         if column := _first_of(_columns(connection, table), names):
-            with suppress(sqlite3.DatabaseError):  # damaged: it goes without
+            with suppress(sqlite3.DatabaseError):  # a damaged table is read without one
                 connection.execute(f"CREATE INDEX copy_of_{table} ON {table}({column})")
 
 
 def read_sessions(
     connection: sqlite3.Connection, redactor: Redactor, refuse: Refuse
-) -> Iterator[OldSession]:
-    """Every session, the oldest first, and then what belongs to none that is there."""
+) -> Iterator[LegacySession]:
+    """All sessions, the oldest first; then one for each session id that has no row."""
     try:
-        _index(connection)
+        _create_indexes(connection)
         reader = _Reader(connection, redactor, refuse)
         if not reader.tables:
-            raise BadInput("the database is not one of claude-mem: it has none of its tables")
+            raise BadInput("this is not a claude-mem database: it has none of its tables")
         yield from reader.sessions()
     except sqlite3.DatabaseError as error:
         raise StoreError(f"the database cannot be read: {error}") from None
@@ -76,49 +82,49 @@ class _Reader:
     def __init__(self, connection: sqlite3.Connection, redactor: Redactor, refuse: Refuse) -> None:
         self._connection, self._redactor, self._refuse = connection, redactor, refuse
         names = (_SESSIONS, _PROMPTS, _OBSERVATIONS, _SUMMARIES)
-        found = {name: _columns(connection, name) for name in names}
-        self.tables = {name: columns for name, columns in found.items() if columns}
+        tables = {name: _columns(connection, name) for name in names}
+        self.tables = {name: columns for name, columns in tables.items() if columns}
 
-    def sessions(self) -> Iterator[OldSession]:
-        seen: set[str] = set()
+    def sessions(self) -> Iterator[LegacySession]:
+        ids: set[str] = set()
         for values in self._session_rows():
             try:
-                session = self._session(values, seen)
+                session = self._session(values, ids)
             except sqlite3.DatabaseError as error:  # a page of it is damaged
                 self._refuse(f"session {values.get('row_id')}", f"cannot be read: {error}")
                 continue
             if session is not None:
-                seen.add(session.content_session_id)
+                ids.add(session.content_session_id)
                 yield session
 
     def _session_rows(self) -> Iterator[Values]:
-        known: dict[str, str] = {}
+        existing: dict[str, str] = {}
         if _SESSIONS in self.tables:
-            # One id may stand for several clients' sessions; Claude's own keeps it.
+            # Sessions of several clients may have the same id; Claude's comes first and keeps it.
             first = ""
             if "platform_source" in self.tables[_SESSIONS]:
                 first = "coalesce(platform_source, 'claude') <> 'claude', "
             yield from self._rows(f"SELECT rowid AS row_id, * FROM {_SESSIONS} ORDER BY {first}1")
-            known = {
+            existing = {
                 table: f"SELECT {column} FROM {_SESSIONS} WHERE {column} IS NOT NULL"
                 for table, names in ((_PROMPTS, _CONTENT_ID), (_OBSERVATIONS, _MEMORY_ID))
                 if (column := _first_of(self.tables[_SESSIONS], names))
             }
         try:
-            yield from self._without_session(known.get(_OBSERVATIONS))
-            yield from self._prompts_without_session(known.get(_PROMPTS))
+            yield from self._memories_without_session(existing.get(_OBSERVATIONS))
+            yield from self._prompts_without_session(existing.get(_PROMPTS))
         except sqlite3.DatabaseError as error:
-            self._refuse("what has no session", f"cannot be found: {error}")
+            self._refuse("rows without a session", f"cannot be read: {error}")
 
-    def _without_session(self, known: str | None) -> Iterator[Values]:
-        """Memories whose session is gone: one session for each id that they name."""
+    def _memories_without_session(self, existing: str | None) -> Iterator[Values]:
+        """Memories whose session was deleted: one session for each id that they name."""
         parts = [
             f"SELECT {column} AS memory FROM {table}"
             for table in (_OBSERVATIONS, _SUMMARIES)
             if table in self.tables and (column := _first_of(self.tables[table], _MEMORY_ID))
         ]
         if parts:
-            outside = f" WHERE memory NOT IN ({known})" if known else ""
+            outside = f" WHERE memory NOT IN ({existing})" if existing else ""
             select = f"SELECT DISTINCT memory FROM ({' UNION ALL '.join(parts)}){outside}"
             for row in self._rows(f"{select} ORDER BY 1"):
                 if row["memory"]:
@@ -128,11 +134,11 @@ class _Reader:
                         "status": "completed",
                     }
 
-    def _prompts_without_session(self, known: str | None) -> Iterator[Values]:
+    def _prompts_without_session(self, existing: str | None) -> Iterator[Values]:
         column = _first_of(self.tables.get(_PROMPTS, []), _CONTENT_ID)
         if column is None:
             return
-        outside = f" WHERE {column} NOT IN ({known})" if known else ""
+        outside = f" WHERE {column} NOT IN ({existing})" if existing else ""
         for row in self._rows(
             f"SELECT DISTINCT {column} AS id FROM {_PROMPTS}{outside} ORDER BY 1"
         ):
@@ -142,44 +148,46 @@ class _Reader:
         return [self._stripped(dict(row)) for row in self._connection.execute(select, values)]
 
     def _stripped(self, row: Values) -> Values:
-        """Without what is private; bounded, as in a hook's payload, by the texts of JSON."""
+        """Without private text; as JSON, so that an unclosed tag ends with its column."""
         texts = {name: as_text(value) for name, value in row.items() if is_text(value)}
         raw = json.dumps(texts).encode()
         clean = strip_private(raw)
         if clean == raw:
             return row | texts
-        left: dict[str, str] = json.loads(clean)
-        emptied = [name for name in left if texts[name].strip() and not left[name].strip()]
-        return row | left | {_PRIVATE: emptied}
+        remaining: dict[str, str] = json.loads(clean)
+        emptied = [
+            name for name, text in remaining.items() if texts[name].strip() and not text.strip()
+        ]
+        return row | remaining | {_PRIVATE: emptied}
 
-    def _session(self, values: Values, seen: set[str]) -> OldSession | None:
+    def _session(self, values: Values, previous_ids: set[str]) -> LegacySession | None:
         content_id = field_of(values, _CONTENT_ID)
         if not content_id:
             self._refuse(f"{_SESSIONS} {values.get('row_id')}", "has no session id")
             return None
-        kept_id = content_id
-        if content_id in seen:
-            kept_id = f"{values.get('platform_source')}:{content_id}"
+        unique_id = content_id
+        if content_id in previous_ids:
+            unique_id = f"{values.get('platform_source')}:{content_id}"
         memory_id = field_of(values, _MEMORY_ID)
         prompts = self._prompts(values, content_id) if "row_id" in values or not memory_id else []
         observations = self._of_session(_OBSERVATIONS, memory_id)
         summaries = self._of_session(_SUMMARIES, memory_id)
         project = _project(values, observations, summaries)
-        if project == OWN_SESSIONS:
+        if project == OBSERVER_PROJECT:
             return None
-        started = _session_time(values, "started_at")
-        turns = self._turns(values, started, prompts, observations, summaries)
+        started_ms = time_of(values, "started_at") or time_of(values, "created_at")
+        turns = self._turns(values, started_ms, prompts, observations, summaries)
         if not turns:
             return None
-        times = [at for turn in turns for at in times_of(turn)]
-        return OldSession(
-            content_session_id=kept_id,
+        times = [ms for turn in turns for ms in turn.times()]
+        return LegacySession(
+            content_session_id=unique_id,
             memory_session_id=memory_id,
             project=project,
             title=self._title(values, turns),
             status=_status(values.get("status")),
-            started_at=started or min(times),
-            updated_at=max([*times, started or 0]),
+            started_ms=started_ms or min(times),
+            updated_ms=max([*times, started_ms or 0]),
             turns=turns,
         )
 
@@ -207,50 +215,55 @@ class _Reader:
     def _turns(
         self,
         session: Values,
-        started: int | None,
+        started_ms: int | None,
         prompts: list[Values],
         observations: list[Values],
         summaries: list[Values],
-    ) -> tuple[OldTurn, ...]:
-        turns = Turns(started)
+    ) -> tuple[LegacyTurn, ...]:
+        turns = TurnBuilder(started_ms)
         for prompt in prompts:
             is_private = "prompt_text" in prompt.get(_PRIVATE, ())
             turns.add_prompt(prompt, self._text(prompt.get("prompt_text")), is_private)
         first = self._text(session.get("user_prompt"))
         is_private = "user_prompt" in session.get(_PRIVATE, ())
         if not prompts and (first or is_private):
-            row = {"prompt_number": 1, "created_at_epoch": started}
+            row = {"prompt_number": 1, "created_at_epoch": started_ms}
             turns.add_prompt(row, first, is_private)
         for row in summaries:
-            self._place(turns, _SUMMARIES, row, started)
+            self._add_summary(turns, row, started_ms)
         for row in observations:
-            self._place(turns, _OBSERVATIONS, row, started)
+            self._add_observation(turns, row, started_ms)
         return turns.in_order()
 
-    def _place(self, turns: Turns, table: str, row: Values, started: int | None) -> None:
-        place = f"{table} {row['row_id']}"
-        at = time_of(row, "created_at") or started
-        if at is None:
-            self._refuse(place, "has no time that can be read")
-            return
-        number = number_of(row.get("prompt_number"))
-        if table == _OBSERVATIONS:
-            made = self._observation(row)
-            if made is None:
-                self._refuse(place, "says nothing")
-                return
+    def _add_observation(self, turns: TurnBuilder, row: Values, started_ms: int | None) -> None:
+        place = f"{_OBSERVATIONS} {row['row_id']}"
+        created_ms = time_of(row, "created_at") or started_ms
+        observation = self._observation(row)
+        if created_ms is None:
+            self._refuse(place, "has no readable time")
+        elif observation is None:
+            self._refuse(place, "is empty")
+        else:
             model = field_of(row, ("generated_by_model",))
-            turns.of(number, at).observations.append((row["row_id"], at, model, made))
-            return
+            turn = turns.turn_of_observation(number_of(row.get("prompt_number")), created_ms)
+            legacy = LegacyObservation(row["row_id"], created_ms, model, observation)
+            turn.observations.append(legacy)
+
+    def _add_summary(self, turns: TurnBuilder, row: Values, started_ms: int | None) -> None:
+        place = f"{_SUMMARIES} {row['row_id']}"
+        created_ms = time_of(row, "created_at") or started_ms
         summary = self._summary(row)
-        if summary == Summary():
-            self._refuse(place, "says nothing")
+        if created_ms is None:
+            self._refuse(place, "has no readable time")
             return
-        turn = turns.of_summary(number, at)
+        if summary == Summary():
+            self._refuse(place, "is empty")
+            return
+        turn = turns.turn_of_summary(number_of(row.get("prompt_number")), created_ms)
         if turn.summary is not None:
-            self._refuse(place, "is one of several summaries of a prompt: the last is kept")
-        if turn.summary is None or turn.summary[0] <= at:
-            turn.summary = (at, summary)
+            self._refuse(place, "is one of several summaries of its prompt: the latest is used")
+        if turn.summary is None or turn.summary.created_ms <= created_ms:
+            turn.summary = LegacySummary(created_ms, summary)
 
     def _observation(self, row: Values) -> Observation | None:
         text = self._text(row.get("text"))
@@ -283,13 +296,13 @@ class _Reader:
             notes=self._text(row.get("notes")),
         )
 
-    def _title(self, session: Values, turns: tuple[OldTurn, ...]) -> str | None:
-        said = self._text(session.get("custom_title")) or self._text(session.get("user_prompt"))
-        if said is None:
-            said = next((turn.prompt for turn in turns if turn.prompt), None)
-        if said is None:
-            said = next((t.summary[1].request for t in turns if t.summary), None)
-        return headline(said) if said else None
+    def _title(self, session: Values, turns: tuple[LegacyTurn, ...]) -> str | None:
+        text = self._text(session.get("custom_title")) or self._text(session.get("user_prompt"))
+        if text is None:
+            text = next((turn.prompt for turn in turns if turn.prompt), None)
+        if text is None:
+            text = next((turn.summary.summary.request for turn in turns if turn.summary), None)
+        return headline(text) if text else None
 
     def _text(self, value: object) -> str | None:
         if not is_text(value) and not isinstance(value, int | float):
@@ -304,21 +317,17 @@ class _Reader:
 
 def _project(session: Values, *memories: list[Values]) -> str:
     rows = [session, *(row for rows in memories for row in rows)]
-    named = (as_text(row["project"]).strip() for row in rows if is_text(row.get("project")))
-    name = next((name for name in named if name), "")
+    names = (as_text(row["project"]).strip() for row in rows if is_text(row.get("project")))
+    name = next(filter(None, names), "")
     if name.startswith("/"):
         return name.rstrip("/").rsplit("/", 1)[-1] or UNKNOWN
-    return name.split("/", 1)[0] or UNKNOWN  # of a worktree it says repository/worktree
+    return name.split("/", 1)[0] or UNKNOWN  # for a worktree it is repository/worktree
 
 
 def _type(value: object) -> ObservationType:
-    return next((known for known in OBSERVATION_TYPES if known == value), "change")
+    return next((name for name in OBSERVATION_TYPES if name == value), "change")
 
 
 def _status(value: object) -> SessionStatus:
-    """Whether it still runs is not known here; a prompt makes it active again."""
+    """An active session may not run any more; its next prompt makes it active again."""
     return "completed" if value == "completed" else "failed" if value == "failed" else "interrupted"
-
-
-def _session_time(session: Values, name: str) -> int | None:
-    return time_of(session, name) or time_of(session, "created_at")
