@@ -9,8 +9,8 @@ from claude_mem.store import Store
 
 def read_all(store: Store) -> SemanticIndex:
     """Every memory has its vector; CLAUDE_MEM_EMBEDDER and its kin say whose."""
-    meaning = open_semantic_index(load_settings(os.environ))
-    assert meaning is not None, "CLAUDE_MEM_EMBEDDER is none"
-    while meaning.fill_some(store):
+    semantic_index = open_semantic_index(load_settings(os.environ))
+    assert semantic_index is not None, "CLAUDE_MEM_EMBEDDER is none"
+    while semantic_index.fill_some(store):
         pass
-    return meaning
+    return semantic_index

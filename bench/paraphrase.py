@@ -21,6 +21,7 @@ from bench.recall import remember_session
 from claude_mem.index.text import full_text
 from claude_mem.index.text.matches import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.query import Query
 from claude_mem.recall.search import search
 from claude_mem.store import Store
 from claude_mem.types import Observation, Project
@@ -100,27 +101,28 @@ def _remember(store: Store, project: str, session: str, memories: list[Observati
 
 
 def ranks(
-    store: Store, answers: dict[str, int], project: int, meaning: SemanticIndex | None
+    store: Store, answers: dict[str, int], project: int, semantic_index: SemanticIndex | None
 ) -> list[int | None]:
     found = []
     for question, answer in answers.items():
-        rows = search(store, question, NOW, Filters(project_id=project), meaning=meaning).rows
-        at = (rank for rank, row in enumerate(rows, 1) if row.memory_id == answer)
+        query = Query(question, Filters(project_id=project))
+        rows = search(store, query, NOW, semantic_index).rows
+        at = (rank for rank, row in enumerate(rows, 1) if row.id.number == answer)
         found.append(next(at, None))
     return found
 
 
 def measure() -> list[Figure]:
     with library() as (store, answers, with_, without):
-        meaning = read_all(store)
-        print(f"  {len(answers)} questions, {OTHERS:,} other memories, read by {meaning.id}")
+        semantic_index = read_all(store)
+        print(f"  {len(answers)} questions, {OTHERS:,} other memories, read by {semantic_index.id}")
         rows, hits, wrong = [], {}, {}
-        for name, way in (("by words", None), ("by words and meaning", meaning)):
+        for name, way in (("by words", None), ("by words and meaning", semantic_index)):
             found = ranks(store, answers, with_, way)
             hits[name] = [sum(bool(r and r <= top) for r in found) for top in (1, 5, 10)]
             only = Filters(project_id=without)
             wrong[name] = sum(
-                bool(search(store, question, NOW, only, limit=1, meaning=way).rows)
+                bool(search(store, Query(question, only, limit=1), NOW, way).rows)
                 for question in answers
             )
             rows.append((name, *map(str, hits[name]), str(wrong[name])))

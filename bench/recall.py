@@ -28,6 +28,7 @@ from bench.measure import Figure, table
 from claude_mem.index.text import full_text
 from claude_mem.index.text.matches import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.query import Query
 from claude_mem.recall.ranking import WEIGHTS, Weights
 from claude_mem.recall.search import search
 from claude_mem.store import Store
@@ -178,21 +179,21 @@ def _done(future: "Future[Any]") -> Any:
 def ask(
     store: Store,
     conversation: Conversation,
-    meaning: SemanticIndex | None = None,
+    semantic_index: SemanticIndex | None = None,
     weights: Weights = WEIGHTS,
 ) -> Score:
     hits: list[Hits] = []
     filters = Filters(project_id=conversation.project_id)
     for asked in conversation.asked:
-        found = search(store, asked.question, conversation.now, filters, limit=10, weights=weights,
-                       meaning=meaning)  # fmt: skip
-        right = [conversation.said.get(row.memory_id) in asked.evidence for row in found.rows]
+        query = Query(asked.question, filters, limit=10)
+        result = search(store, query, conversation.now, semantic_index, weights)
+        right = [conversation.said.get(row.id.number) in asked.evidence for row in result.rows]
         hits.append((any(right[:5]), any(right)))
     return Score(tuple(hits))
 
 
 def answered_wrongly(
-    store: Store, conversations: list[Conversation], meaning: SemanticIndex | None
+    store: Store, conversations: list[Conversation], semantic_index: SemanticIndex | None
 ) -> float:
     """Of a hundred questions about one conversation, how many find anything in the next."""
     asked = found = 0
@@ -200,21 +201,22 @@ def answered_wrongly(
         other = conversations[(number + 1) % len(conversations)]
         filters = Filters(project_id=other.project_id)
         for one in conversation.asked:
-            rows = search(store, one.question, other.now, filters, limit=1, meaning=meaning).rows
+            query = Query(one.question, filters, limit=1)
+            rows = search(store, query, other.now, semantic_index).rows
             asked, found = asked + 1, found + bool(rows)
     return 100 * found / max(1, asked)
 
 
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "meaning": (0.25, 0.3, 0.35, 0.4, 0.45),
-    "beside": ((0.0, 0.0), (0.2, 0.1), (0.2, 0.15), (0.3, 0.2)),
-    "forward": ((0.4, 0.2), (0.5, 0.1), (0.5, 0.2), (0.6, 0.2)),
-    "backward": ((0.1, 0.1), (0.2, 0.0), (0.2, 0.1), (0.3, 0.1), (0.3, 0.2)),
-    "length": (0.2, 0.25, 0.3, 0.35),
-    "title": (0.6, 0.8, 1.0, 1.2),
-    "time": (1.0, 1.5, 2.0, 2.5),
-    "told_later": (0.0, 0.25, 0.5, 1.0),
-    "when": (0.0, 0.15, 0.3, 0.5),
+    "semantic": (0.25, 0.3, 0.35, 0.4, 0.45),
+    "neighbour_cosines": ((0.0, 0.0), (0.2, 0.1), (0.2, 0.15), (0.3, 0.2)),
+    "next_shares": ((0.4, 0.2), (0.5, 0.1), (0.5, 0.2), (0.6, 0.2)),
+    "previous_shares": ((0.1, 0.1), (0.2, 0.0), (0.2, 0.1), (0.3, 0.1), (0.3, 0.2)),
+    "length_exponent": (0.2, 0.25, 0.3, 0.35),
+    "title_boost": (0.6, 0.8, 1.0, 1.2),
+    "time_boost": (1.0, 1.5, 2.0, 2.5),
+    "week_after_boost": (0.0, 0.25, 0.5, 1.0),
+    "dated_boost": (0.0, 0.15, 0.3, 0.5),
 }
 
 
@@ -222,16 +224,17 @@ class Tuning:
     """Weights changed one at a time, as long as that helps on the conversations given."""
 
     def __init__(
-        self, store: Store, conversations: list[Conversation], meaning: SemanticIndex | None
+        self, store: Store, conversations: list[Conversation], semantic_index: SemanticIndex | None
     ) -> None:
-        self._store, self._conversations, self._meaning = store, conversations, meaning
+        self._store, self._conversations = store, conversations
+        self._semantic_index = semantic_index
         self._known: dict[tuple[Weights, int], Score] = {}
 
     def score(self, weights: Weights, chosen: list[int]) -> Score:
         total = Score()
         for number in chosen:
             if (weights, number) not in self._known:
-                found = ask(self._store, self._conversations[number], self._meaning, weights)
+                found = ask(self._store, self._conversations[number], self._semantic_index, weights)
                 self._known[weights, number] = found
             total += self._known[weights, number]
         return total
@@ -289,19 +292,19 @@ def _ask_all(path: Path, tune: bool = False) -> tuple[Score, Score]:
     """By words alone, and by both."""
     words, both = Score(), Score()
     with locomo(path) as (store, conversations):
-        meaning = read_all(store)
-        print(f"  read by {meaning.id}")
+        semantic_index = read_all(store)
+        print(f"  read by {semantic_index.id}")
         if tune:
-            Tuning(store, conversations, meaning).report()
+            Tuning(store, conversations, semantic_index).report()
         rows = []
         for number, conversation in enumerate(conversations, 1):
-            found = ask(store, conversation), ask(store, conversation, meaning)
+            found = ask(store, conversation), ask(store, conversation, semantic_index)
             words, both = words + found[0], both + found[1]
             rows.append((str(number), str(len(conversation.asked)), *map(str, found)))
         rows.append(("all", str(words.questions), str(words), str(both)))
         table(("conversation", "questions", "by words", "by words and meaning"), rows)
         print(f"  {Gain.at_5(words, both)}")
-        wrong = [answered_wrongly(store, conversations, way) for way in (None, meaning)]
+        wrong = [answered_wrongly(store, conversations, way) for way in (None, semantic_index)]
         print(f"  asked of another conversation, answered nevertheless: by words {wrong[0]:.1f}%,"
               f" by words and meaning {wrong[1]:.1f}%")  # fmt: skip
     print(f"by words alone {words}")

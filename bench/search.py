@@ -17,9 +17,11 @@ from bench.measure import Figure, in_turns, median, run, seconds_of, table
 from bench.memories import fill
 from claude_mem.index.text import full_text
 from claude_mem.index.text.matches import Filters, any_of
-from claude_mem.recall.question import read_question
+from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.parsed_text import parse_text
+from claude_mem.recall.query import Query
 from claude_mem.recall.search import search
-from claude_mem.recall.timeline import timeline
+from claude_mem.recall.timeline import TimelineQuery, timeline
 from claude_mem.store import Store
 
 SIZES = (1_000, 10_000, 100_000)
@@ -46,18 +48,18 @@ class Library:
     anchors: Iterator[int] = field(default_factory=lambda: cycle(range(100, 900, 7)))
 
     def bare(self, question: str) -> list[sqlite3.Row]:
-        words = read_question(question, NOW).words
+        words = parse_text(question, NOW).words
         expression = any_of(form for word in words for form in word.forms)
         return self.store.read(lambda c: c.execute(BARE, (expression,)).fetchall())
 
     def search(self, question: str) -> object:
-        return search(self.store, question, NOW)
+        return search(self.store, Query(question), NOW)
 
     def search_in_project(self, question: str) -> object:
-        return search(self.store, question, NOW, Filters(project_id=self.project))
+        return search(self.store, Query(question, Filters(project_id=self.project)), NOW)
 
     def timeline(self) -> object:
-        return timeline(self.store, str(next(self.anchors)))
+        return timeline(self.store, TimelineQuery(MemoryId("observation", next(self.anchors))), NOW)
 
     def cases(self) -> dict[tuple[int, str, str], Callable[[], float]]:
         found: dict[tuple[int, str, str], Callable[[], float]] = {}

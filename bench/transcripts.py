@@ -29,7 +29,6 @@ from claude_mem.cli.imports import processes
 from claude_mem.cli.replay import payloads
 from claude_mem.config import Layout
 from claude_mem.index.text import full_text
-from claude_mem.index.text.documents import kind_of, memory_id_of
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.install.launcher import write_launcher
 from claude_mem.intake.transcripts.importer import (
@@ -38,6 +37,8 @@ from claude_mem.intake.transcripts.importer import (
     import_transcripts,
 )
 from claude_mem.recall.context import build_context
+from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.query import Query
 from claude_mem.recall.search import search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.server import client
@@ -217,29 +218,28 @@ def _records(value: Json) -> list[Record]:
 # What is found
 
 
-Hit = tuple[str, int]  # kind, memory id
-Way = Callable[[str], list[Hit]]
+Way = Callable[[str], list[MemoryId]]
 
 
-def _ways(store: Store, meaning: SemanticIndex) -> dict[str, Way]:
+def _ways(store: Store, semantic_index: SemanticIndex) -> dict[str, Way]:
     now = datetime.now(UTC)
 
-    def fused(text: str, asked: SemanticIndex | None = meaning) -> list[Hit]:
-        rows = search(store, text, now, meaning=asked).rows
-        return [(row.kind, row.memory_id) for row in rows if row.kind in KINDS]
+    def fused(text: str, asked: SemanticIndex | None = semantic_index) -> list[MemoryId]:
+        rows = search(store, Query(text), now, asked).rows
+        return [row.id for row in rows if row.id.kind in KINDS]
 
-    def meant(text: str) -> list[Hit]:
-        likeness = store.read(lambda c: meaning.likeness(c, text))
-        hits = [(kind_of(one), memory_id_of(one)) for one, _ in likeness.best(100)]
+    def meant(text: str) -> list[MemoryId]:
+        similarities = store.read(lambda c: semantic_index.similarities(c, text))
+        hits = [MemoryId.of_document(document) for document, _ in similarities.best(100)]
         return [hit for hit in hits if hit[0] in KINDS][:40]
 
     return {"words": lambda text: fused(text, None), "both": fused, "meaning": meant}
 
 
 def _ask(store: Store, files: list[Path], questions: list[Question]) -> None:
-    meaning = read_all(store)
-    print(f"\nread by {meaning.id}")
-    ways = _ways(store, meaning)
+    semantic_index = read_all(store)
+    print(f"\nread by {semantic_index.id}")
+    ways = _ways(store, semantic_index)
     ranks: dict[str, list[int | None]] = {way: [] for way in ways}
     within = 0
     costs: list[int] = []

@@ -30,7 +30,8 @@ from claude_mem.index.text.matches import Filters, any_of
 from claude_mem.index.vectors import storage
 from claude_mem.index.vectors.blocks import Rows
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.question import read_question
+from claude_mem.recall.parsed_text import parse_text
+from claude_mem.recall.query import Query
 from claude_mem.recall.search import search
 from claude_mem.server import client
 from claude_mem.store import Store
@@ -48,19 +49,19 @@ _OBSERVATIONS = OBSERVATIONS_PER_TURN / (OBSERVATIONS_PER_TURN + 2)
 class Library:
     name: str
     store: Store
-    meaning: SemanticIndex
+    semantic_index: SemanticIndex
     project: int
     scanned: Rows  # as many vectors as the project has
 
     def bare(self, question: str) -> object:
-        words = read_question(question, NOW).words
+        words = parse_text(question, NOW).words
         expression = any_of(form for word in words for form in word.forms)
         found = self.store.read(lambda c: c.execute(BARE, (expression,)).fetchall())
         return found, np.einsum("ij,j->i", self.scanned, self.scanned[0], dtype=np.int32).argmax()
 
     def search(self, question: str) -> object:
-        only = Filters(project_id=self.project)
-        return search(self.store, question, NOW, only, meaning=self.meaning)
+        query = Query(question, Filters(project_id=self.project))
+        return search(self.store, query, NOW, self.semantic_index)
 
     def cases(self) -> dict[tuple[str, str], Callable[[], float]]:
         return {
@@ -134,26 +135,26 @@ def _library(
         full_text.keep(store)
         full_text.rebuild(store)
         model = StaticModel.load()
-        meaning = SemanticIndex(model.id, lambda: model)
-        complete(store, meaning)
+        semantic_index = SemanticIndex(model.id, lambda: model)
+        complete(store, semantic_index)
         passages = store.read(_passages)
         print(f"  {name}: {memories:,} memories, {passages:,} vectors in all")
         scanned = _drawn(passages // projects, model.dimension)
-        yield Library(name, store, meaning, filled[len(filled) // 2], scanned)
+        yield Library(name, store, semantic_index, filled[len(filled) // 2], scanned)
 
 
-def _read(store: Store, meaning: SemanticIndex) -> None:
-    while meaning.fill_some(store, 2_000):
+def _read(store: Store, semantic_index: SemanticIndex) -> None:
+    while semantic_index.fill_some(store, 2_000):
         pass
 
 
-def _draw(store: Store, meaning: SemanticIndex) -> None:
+def _draw(store: Store, semantic_index: SemanticIndex) -> None:
     """Three for each memory, one after the other out of a few thousand."""
     drawn = _drawn(3 * 4_096, 256)
     rows = [drawn[at : at + 3].tobytes() for at in range(0, len(drawn), 3)]
 
     def some(connection: sqlite3.Connection) -> int:
-        number = storage.register(connection, meaning.id, 256)
+        number = storage.register(connection, semantic_index.id, 256)
         waiting = storage.waiting(connection, number, len(rows))
         storage.fill(connection, number, zip(waiting, rows, strict=False))
         return len(waiting)

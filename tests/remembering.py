@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from claude_mem.index.text.matches import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.query import Query
 from claude_mem.recall.search import SearchResult, search
 from claude_mem.types import Distillate, Event, Observation, Project, Summary
 from tests.story import Story
@@ -55,18 +56,21 @@ def look(
     query: str,
     filters: Filters | None = None,
     limit: int = 40,
-    meaning: SemanticIndex | None = None,
+    semantic_index: SemanticIndex | None = None,
 ) -> SearchResult:
     now = datetime.fromtimestamp(story.now / 1000, UTC)
-    return search(story.store, query, now, filters or Filters(), limit, meaning=meaning)
+    return search(story.store, Query(query, filters or Filters(), limit), now, semantic_index)
 
 
 def titles(
-    story: Story, query: str, filters: Filters | None = None, meaning: SemanticIndex | None = None
+    story: Story,
+    query: str,
+    filters: Filters | None = None,
+    semantic_index: SemanticIndex | None = None,
 ) -> list[str]:
-    """Of what is found, the best first."""
-    return [row.title for row in look(story, query, filters, meaning=meaning).rows]
+    """Of the results, best first."""
+    return [row.title for row in look(story, query, filters, semantic_index=semantic_index).rows]
 
 
 def ids(story: Story, query: str, filters: Filters | None = None) -> list[str]:
-    return [row.id for row in look(story, query, filters).rows]
+    return [str(row.id) for row in look(story, query, filters).rows]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from claude_mem.config import SETTINGS
 from claude_mem.hook import spool
-from claude_mem.recall.parameters import LARGEST_BATCH
+from claude_mem.params import MAX_IDS
 from claude_mem.server.app import public_routes
 from claude_mem.server.requests import LARGEST_PAGE
 from tests import payloads
@@ -208,7 +208,7 @@ def test_a_batch_of_nothing_is_empty(api: Api) -> None:
 @pytest.mark.parametrize(
     "ids",
     [None, 1, "1", {"1": 1}, ["X1"], [1.0], [True], [None], [[1]], [-1], [2**63],
-     [1] * (LARGEST_BATCH + 1), ["x" * 100_000]],
+     [1] * (MAX_IDS + 1), ["x" * 100_000]],
 )  # fmt: skip
 def test_a_batch_of_what_are_no_ids_is_refused(api: Api, ids: Any) -> None:
     answer = api.post("/api/observations/batch", ids=ids)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.recall.parameters import LARGEST_DEPTH, LARGEST_PAGE, SEARCH, TIMELINE
+from claude_mem.params import MAX_DEPTH, MAX_LIMIT, SEARCH, TIMELINE
 from tests.api import Api, open_api
 
 SEARCHES = ("/api/search", "/api/search/by-file", "/api/search/by-concept", "/api/search/by-type",
@@ -94,7 +94,7 @@ def test_by_file_by_type_and_recent_need_no_query(api: Api) -> None:
         ("/api/search?querry=x", "querry"),
         ("/api/search?query=x&query=y", "query"),
         ("/api/search?query=x&limit=0", "limit"),
-        (f"/api/search?query=x&limit={LARGEST_PAGE + 1}", "limit"),
+        (f"/api/search?query=x&limit={MAX_LIMIT + 1}", "limit"),
         ("/api/search?query=x&offset=-1", "offset"),
         ("/api/search?query=x&type=memory", "type"),
         ("/api/search?query=x&obs_type=prompts", "obs_type"),
@@ -111,7 +111,7 @@ def test_by_file_by_type_and_recent_need_no_query(api: Api) -> None:
         ("/api/timeline?anchor=X1", "anchor"),
         ("/api/timeline?query=relay", "query"),
         ("/api/timeline?anchor=1&before=2", "before"),
-        (f"/api/timeline?anchor=1&depth_after={LARGEST_DEPTH + 1}", "depth_after"),
+        (f"/api/timeline?anchor=1&depth_after={MAX_DEPTH + 1}", "depth_after"),
         ("/api/timeline/by-query?anchor=1", "anchor"),
     ],
 )

@@ -269,7 +269,7 @@ def test_a_wrong_value_is_refused_by_the_name_that_was_typed(
 ) -> None:
     done = remembering.command(*command.split())
     assert done.returncode == 1
-    assert done.stderr.startswith(f"claude-mem: {option} is ")
+    assert done.stderr.startswith(f"claude-mem: {option} must be ")
 
 
 @pytest.mark.parametrize(

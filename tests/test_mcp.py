@@ -107,9 +107,9 @@ async def three_steps(client: Client) -> None:
     assert found.startswith("<claude-mem-context>") and whole.endswith("</claude-mem-context>")
 
     assert "there is no parameter 'limits'" in await refused(client, "search", limits=3)
-    assert "limit is not a number" in await refused(client, "search", query="x", limit=0)
+    assert "limit must be a number" in await refused(client, "search", query="x", limit=0)
     assert "there is no tool 'seek'" in await refused(client, "seek", query="x")
-    assert "nothing with the id 77" in await refused(client, "timeline", anchor="77")
+    assert "no memory 77" in await refused(client, "timeline", anchor="77")
 
 
 async def by_hand(client: Client) -> None:
@@ -128,7 +128,7 @@ async def by_hand(client: Client) -> None:
     assert "1 observation." in done and f"forget --undo {token}" in done
     assert done == await said(client, "forget", query="lamp oil cellar", confirm=token)
     assert "Nothing found." in await said(client, "search", query="oil")
-    assert "nothing that is remembered" in await refused(client, "forget", ids=[2])
+    assert "no memories match" in await refused(client, "forget", ids=[2])
 
 
 def test_the_official_client_runs_all_tools_over_stdio(harbour: Home) -> None:

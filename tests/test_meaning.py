@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput, EmbedderError, NotFound
 from claude_mem.index.text import full_text
-from claude_mem.index.text.matches import Filters
+from claude_mem.index.text.matches import NO_FILTERS, Filters
 from claude_mem.index.vectors import blocks, cache
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.related import related
+from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
+from claude_mem.recall.related import RelatedQuery, related
+from claude_mem.recall.search import SearchResult
 from claude_mem.server import client
 from claude_mem.store import Store
 from claude_mem.types import Observation, Project
@@ -38,8 +40,8 @@ def library(story: Story) -> Story:
     return story
 
 
-def fill(story: Story, meaning: SemanticIndex) -> None:
-    while meaning.fill_some(story.store):
+def fill(story: Story, semantic_index: SemanticIndex) -> None:
+    while semantic_index.fill_some(story.store):
         pass
 
 
@@ -56,7 +58,7 @@ def models(story: Story) -> list[str | None]:
 
 def test_a_memory_is_found_by_what_it_means_where_no_word_is_shared(library: Story) -> None:
     assert titles(library, "signin circle") == []
-    assert titles(library, "signin circle", meaning=meaning_by()) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=meaning_by()) == [REDIRECT]
 
 
 def test_what_shares_words_and_meaning_comes_before_what_shares_only_one(story: Story) -> None:
@@ -64,25 +66,25 @@ def test_what_shares_words_and_meaning_comes_before_what_shares_only_one(story: 
         ("latency of storage", "the slow database", "slow gull", "the rope")
     ):
         remember(story, title, session=f"s{number}")
-    best, *others = titles(story, "slow database", meaning=meaning_by())
+    best, *others = titles(story, "slow database", semantic_index=meaning_by())
     assert best == "the slow database"
     assert sorted(others) == ["latency of storage", "slow gull"]
 
 
 def test_nothing_is_found_where_nothing_means_the_like(library: Story) -> None:
     for query in ("kubernetes", "lantern", "why is the lantern dark"):
-        assert titles(library, query, meaning=meaning_by()) == []
+        assert titles(library, query, semantic_index=meaning_by()) == []
 
 
 def test_a_question_whose_words_mean_nothing_to_the_model_is_asked_by_words(
     library: Story,
 ) -> None:
-    assert titles(library, "counted", meaning=meaning_by()) == [GULLS]
+    assert titles(library, "counted", semantic_index=meaning_by()) == [GULLS]
 
 
 def test_a_phrase_and_an_exclusion_find_nothing_by_meaning_alone(library: Story) -> None:
-    assert titles(library, '"signin circle"', meaning=meaning_by()) == []
-    assert titles(library, "signin circle -gulls", meaning=meaning_by()) == []
+    assert titles(library, '"signin circle"', semantic_index=meaning_by()) == []
+    assert titles(library, "signin circle -gulls", semantic_index=meaning_by()) == []
 
 
 def test_a_filter_holds_back_what_is_alike(story: Story) -> None:
@@ -93,7 +95,7 @@ def test_a_filter_holds_back_what_is_alike(story: Story) -> None:
     dock = Filters(project_id=story.store.find_project("dock"))
     assert titles(story, "signin circle", Filters(types=("decision",)), by) == ["password again"]
     assert titles(story, "signin circle", dock, by) == [REDIRECT]
-    assert len(titles(story, "signin circle", meaning=by)) == 3
+    assert len(titles(story, "signin circle", semantic_index=by)) == 3
 
 
 def test_few_that_pass_a_filter_are_found_behind_many_that_do_not(
@@ -111,25 +113,25 @@ def test_equally_good_memories_stand_in_the_order_of_their_age(story: Story) -> 
     moment = datetime(2025, 10, 10, tzinfo=UTC)
     for session, at in (("a", moment), ("b", moment), ("c", moment + timedelta(days=1))):
         remember(story, REDIRECT, session=session, at=at)
-    found = look(story, "signin circle", meaning=meaning_by())
-    assert [row.id for row in found.rows] == ["3", "1", "2"]
+    found = look(story, "signin circle", semantic_index=meaning_by())
+    assert [str(row.id) for row in found.rows] == ["3", "1", "2"]
     assert len({row.score for row in found.rows}) == 1
 
 
 def test_what_stands_beside_what_is_near_is_nearer_than_what_stands_alone(story: Story) -> None:
     remember(story, "password again", session="a")
     remember(story, "password again", REDIRECT, session="b")
-    found = look(story, "signin circle", meaning=meaning_by())
-    assert [row.id for row in found.rows][-1] == "1"
+    found = look(story, "signin circle", semantic_index=meaning_by())
+    assert [str(row.id) for row in found.rows][-1] == "1"
 
 
 def test_the_order_is_that_of_the_scores_and_stays(library: Story) -> None:
     remember(library, "login", "slow", session="more")
     by = meaning_by()
     fill(library, by)
-    first = look(library, "a slow login loop", meaning=by)
+    first = look(library, "a slow login loop", semantic_index=by)
     assert [row.score for row in first.rows] == sorted((r.score for r in first.rows), reverse=True)
-    assert look(library, "a slow login loop", meaning=meaning_by()) == first
+    assert look(library, "a slow login loop", semantic_index=meaning_by()) == first
 
 
 # What says the same
@@ -149,11 +151,11 @@ def test_observations_that_say_the_same_are_linked_and_shown_once(story: Story) 
     by = meaning_by()
     fill(story, by)
     assert same(story) == [(1, 2)]
-    for meaning in (by, None):
-        rows = look(story, "login redirect", meaning=meaning).rows
-        assert [(row.id, row.also) for row in rows] in (
-            [("2", ("1",)), ("3", ())],
-            [("1", ("2",)), ("3", ())],
+    for semantic_index in (by, None):
+        rows = look(story, "login redirect", semantic_index=semantic_index).rows
+        assert [(str(row.id), [str(other) for other in row.also]) for row in rows] in (
+            [("2", ["1"]), ("3", [])],
+            [("1", ["2"]), ("3", [])],
         )
     assert story.column("SELECT count(*) FROM observations") == [3]
 
@@ -189,7 +191,7 @@ def test_twins_are_the_same_in_whatever_order_they_are_read(story: Story, chunk:
     while by.fill_some(story.store, chunk):
         pass
     assert same(story) == [(a, b) for a in range(1, 5) for b in range(a + 1, 5)]
-    (row,) = look(story, "login", meaning=by).rows
+    (row,) = look(story, "login", semantic_index=by).rows
     assert len(row.also) == 3
 
 
@@ -204,48 +206,59 @@ def test_a_revised_or_deleted_observation_loses_its_twins_and_the_other_stays(
     distil_as(story, ["The lantern is dark"])
     story.delete_session(story.session_db_id("a"))
     assert same(story) == []
-    assert titles(story, "login", meaning=by) == ["The login loops"]
+    assert titles(story, "login", semantic_index=by) == ["The login loops"]
 
 
 def test_a_filter_that_holds_back_the_one_shows_the_other(story: Story) -> None:
     for name in ("a", "b"):
         remember(story, "The login loops", session=name)
     fill(story, meaning_by())
-    only = Filters(session=story.session_db_id("a"))
-    assert [(row.id, row.also) for row in look(story, "login", only).rows] == [("1", ())]
+    only = Filters(session_id=story.session_db_id("a"))
+    assert [(str(row.id), row.also) for row in look(story, "login", only).rows] == [("1", ())]
 
 
 # More like this
 
 
+def nearest(
+    story: Story, anchor: str, filters: Filters = NO_FILTERS, limit: int = 10
+) -> SearchResult:
+    memory_id = parse_memory_id(anchor)
+    assert memory_id is not None
+    return related(story.store, RelatedQuery(memory_id, filters, limit), meaning_by())
+
+
 def test_related_memories_are_those_that_mean_the_like(library: Story) -> None:
     remember(library, "password again", session="more")
-    found = related(library.store, "1", meaning_by())
-    assert [row.title for row in found.rows] == ["password again"]
-    assert found.rows[0].score == pytest.approx(1, abs=0.01)
-    assert [row.id for row in related(library.store, "4", meaning_by()).rows] == ["1"]
+    result = nearest(library, "1")
+    assert [row.title for row in result.rows] == ["password again"]
+    assert result.rows[0].score == pytest.approx(1, abs=0.01)
+    assert [str(row.id) for row in nearest(library, "4").rows] == ["1"]
 
 
 def test_related_memories_stay_within_the_project_and_pass_the_filters(story: Story) -> None:
     remember(story, REDIRECT, session="a", prompt="login loop")
     remember(story, REDIRECT, session="b", project=Project("dock", "dock"))
     dock = story.store.find_project("dock")
-    by = meaning_by()
-    assert [row.id for row in related(story.store, "1", by).rows] == ["P1"]
-    assert [row.id for row in related(story.store, "P1", by).rows] == ["1"]
-    assert related(story.store, "1", by, Filters(kinds=("observation",))).rows == ()
-    elsewhere = related(story.store, "1", by, Filters(project_id=dock)).rows
-    assert [row.id for row in elsewhere] == ["2"]
+    assert [str(row.id) for row in nearest(story, "1").rows] == ["P1"]
+    assert [str(row.id) for row in nearest(story, "P1").rows] == ["1"]
+    assert nearest(story, "1", Filters(kinds=("observation",))).rows == ()
+    in_dock = nearest(story, "1", Filters(project_id=dock)).rows
+    assert [str(row.id) for row in in_dock] == ["2"]
 
 
 def test_related_says_when_there_is_more_and_when_there_is_no_such_memory(story: Story) -> None:
     remember(story, *(f"login {number}" for number in range(4)))
-    assert related(story.store, "1", meaning_by(), limit=2).has_more
-    assert not related(story.store, "1", meaning_by(), limit=3).has_more
+    assert nearest(story, "1", limit=2).has_more
+    assert not nearest(story, "1", limit=3).has_more
     with pytest.raises(NotFound):
-        related(story.store, "77", meaning_by())
-    with pytest.raises(BadInput):
-        related(story.store, "login", meaning_by())
+        nearest(story, "77")
+
+
+def test_without_a_semantic_index_nothing_is_related(story: Story) -> None:
+    remember(story, "login")
+    with pytest.raises(BadInput, match="CLAUDE_MEM_EMBEDDER"):
+        related(story.store, RelatedQuery(MemoryId("observation", 1)), None)
 
 
 # Vectors follow the memories
@@ -253,17 +266,17 @@ def test_related_says_when_there_is_more_and_when_there_is_no_such_memory(story:
 
 def test_a_memory_is_found_by_meaning_before_its_vector_is_stored(library: Story) -> None:
     by = meaning_by()
-    assert titles(library, "signin circle", meaning=by) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
     remember(library, "password", session="new")
-    assert "password" in titles(library, "signin circle", meaning=by)
+    assert "password" in titles(library, "signin circle", semantic_index=by)
     assert models(library) == [None] * 4
 
 
 def test_too_many_new_memories_wait_for_their_vectors(library: Story) -> None:
     by = meaning_by(read_ahead=0)
-    assert titles(library, "signin circle", meaning=by) == []
+    assert titles(library, "signin circle", semantic_index=by) == []
     fill(library, by)
-    assert titles(library, "signin circle", meaning=by) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
 
 
 def test_every_document_gets_a_vector_and_no_second_one(library: Story) -> None:
@@ -280,13 +293,13 @@ def test_every_document_gets_a_vector_and_no_second_one(library: Story) -> None:
 def test_a_revised_memory_is_not_found_by_what_it_meant_before(story: Story, filled: bool) -> None:
     by = meaning_by()
     remember(story, REDIRECT, session="s")
-    assert titles(story, "signin circle", meaning=by) == [REDIRECT]
+    assert titles(story, "signin circle", semantic_index=by) == [REDIRECT]
     if filled:
         fill(story, by)
     story.tell(stop("again", session_id="s", prompt_id=f"s-{story.now}"))
     distil_as(story, ["latency of storage"])
-    assert titles(story, "signin circle", meaning=by) == []
-    assert titles(story, "sluggish database", meaning=by) == ["latency of storage"]
+    assert titles(story, "signin circle", semantic_index=by) == []
+    assert titles(story, "sluggish database", semantic_index=by) == ["latency of storage"]
 
 
 @pytest.mark.parametrize("filled", [True, False])
@@ -294,9 +307,9 @@ def test_a_deleted_memory_takes_its_vector_with_it(library: Story, filled: bool)
     by = meaning_by()
     if filled:
         fill(library, by)
-    assert titles(library, "signin circle", meaning=by) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
     library.delete_session(library.session_db_id("s0"))
-    assert titles(library, "signin circle", meaning=by) == []
+    assert titles(library, "signin circle", semantic_index=by) == []
     assert len(models(library)) == 2
     assert len(by._load().shelves._shelves[1].compare(asked(by, "login")).best(10)) == 2
 
@@ -308,7 +321,7 @@ def asked(by: SemanticIndex, text: str) -> blocks.QueryVector:
 def test_what_another_process_writes_is_found(library: Story) -> None:
     by = meaning_by()
     fill(library, by)
-    assert titles(library, "signin circle", meaning=by) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
     with Store(library.layout.database) as other:
         full_text.keep(other)
         session = library.session_db_id("s0")
@@ -317,7 +330,7 @@ def test_what_another_process_writes_is_found(library: Story) -> None:
         ).result()
         while meaning_by().fill_some(other):
             pass
-    assert titles(library, "signin circle", meaning=by) == []
+    assert titles(library, "signin circle", semantic_index=by) == []
 
 
 def test_a_memory_that_changes_while_it_is_read_keeps_no_vector_of_its_old_text(
@@ -343,7 +356,7 @@ def test_a_rebuilt_index_has_its_vectors_made_anew(library: Story) -> None:
     assert models(library) == [None] * 3
     fill(library, by)
     assert models(library) == ["concepts"] * 3
-    assert titles(library, "signin circle", meaning=by) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
 
 
 def test_vectors_that_were_made_for_an_index_that_is_gone_are_dropped(library: Story) -> None:
@@ -362,15 +375,15 @@ def test_vectors_that_were_made_for_an_index_that_is_gone_are_dropped(library: S
 def test_with_another_model_only_its_own_vectors_count(library: Story) -> None:
     old, new = meaning_by(), meaning_by(Concepts("other", shift=20), read_ahead=0)
     fill(library, old)
-    assert titles(library, "signin circle", meaning=new) == []
+    assert titles(library, "signin circle", semantic_index=new) == []
     assert new.progress(library.store) == (0, 3)
     assert new.fill_some(library.store, chunk=2) == 2
     assert new.progress(library.store) == (2, 3)
     assert old.progress(library.store) == (1, 3)
     fill(library, new)
     assert models(library) == ["other"] * 3
-    assert titles(library, "signin circle", meaning=new) == [REDIRECT]
-    assert titles(library, "login", meaning=old) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=new) == [REDIRECT]
+    assert titles(library, "login", semantic_index=old) == [REDIRECT]
 
 
 def test_a_model_whose_vectors_became_longer_reads_everything_again(library: Story) -> None:
@@ -380,26 +393,26 @@ def test_a_model_whose_vectors_became_longer_reads_everything_again(library: Sto
     fill(library, meaning_by())
     longer = meaning_by(Longer())
     fill(library, longer)
-    assert titles(library, "signin circle", meaning=longer) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=longer) == [REDIRECT]
     assert set(library.column("SELECT length(vector) FROM vectors")) == {96}
 
 
 def test_a_model_that_cannot_be_had_leaves_the_search_by_words_and_says_why(
     library: Story,
 ) -> None:
-    found = look(library, "login", meaning=broken())
+    found = look(library, "login", semantic_index=broken())
     assert [row.title for row in found.rows] == [REDIRECT]
-    assert found.words_alone == "the model is not there"
+    assert found.embedder_error == "the model is not there"
 
 
 def test_an_idle_model_is_given_back_and_comes_again(library: Story) -> None:
     now = 1_000
     by = meaning_by(clock=lambda: now)
-    assert titles(library, "signin circle", meaning=by) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
     assert [by.release_if_idle(since_ms=since) for since in (1_000, 1_001, 1_002)] == [
         False, True, False,
     ]  # fmt: skip
-    assert titles(library, "signin circle", meaning=by) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
 
 
 # Many vectors
@@ -410,10 +423,10 @@ def test_of_many_vectors_the_signs_choose_and_the_table_decides(
 ) -> None:
     by = meaning_by()
     fill(library, by)
-    exact = look(library, "a slow login loop", meaning=by)
+    exact = look(library, "a slow login loop", semantic_index=by)
     monkeypatch.setattr(cache, "IN_FULL", 2)
     few = meaning_by()
-    assert look(library, "a slow login loop", meaning=few) == exact
+    assert look(library, "a slow login loop", semantic_index=few) == exact
     assert not few._load().shelves._shelves[1].in_full
 
 
@@ -430,7 +443,7 @@ def test_projects_that_nobody_asked_about_lately_make_room(
         assert titles(story, "signin circle", Filters(project_id=project), by) == [REDIRECT]
     held = by._load().shelves._shelves
     assert list(held) == [projects[2], projects[1]]
-    assert len(titles(story, "signin circle", meaning=by)) == 3
+    assert len(titles(story, "signin circle", semantic_index=by)) == 3
 
 
 small = st.lists(st.integers(-127, 127), min_size=3, max_size=3)
@@ -498,7 +511,7 @@ def test_few_memories_do_not_load_a_model_and_many_do(story: Story) -> None:
 
 def test_a_model_that_is_loaded_reads_every_memory_at_once(library: Story) -> None:
     by = meaning_by()
-    titles(library, "login", meaning=by)
+    titles(library, "login", semantic_index=by)
     run(background(library, by))
     assert models(library) == ["concepts"] * 3
 
@@ -533,7 +546,7 @@ def test_a_model_that_fails_is_told_once_and_tried_again_later(story: Story) -> 
 def test_an_idle_worker_gives_the_model_back(library: Story) -> None:
     by = meaning_by(clock=lambda: library.now)
     embedding = background(library, by)
-    titles(library, "login", meaning=by)
+    titles(library, "login", semantic_index=by)
     library.now += IDLE_MS
     embedding.release_if_idle()
     assert by.is_loaded

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from claude_mem.index.text import matches
 from claude_mem.index.text.documents import DOCUMENT_BITS
 from claude_mem.index.text.matches import Filters
+from claude_mem.recall.query import Order, Query
 from claude_mem.recall.search import search
 from claude_mem.types import Observation, Project, Summary
 from tests.remembering import HARBOR, ids, look, remember, titles
@@ -193,7 +194,7 @@ def test_the_time_in_a_question_lifts_the_memories_of_that_time(
         for name, ago in days.items()
     }
     story.now = int(MONDAY.timestamp() * 1000)
-    names = [rows[row.memory_id] for row in look(story, query).rows]
+    names = [rows[row.id.number] for row in look(story, query).rows]
     assert names[0] == when
     assert len(names) == len(days)
 
@@ -231,7 +232,7 @@ def test_a_filter_leaves_only_what_passes_it(library: Story) -> None:
         Filters(files=("elay.py",)): set(),
         Filters(since=day): {"Relay elsewhere"},
         Filters(until=day): {"Relay bug", "Relay choice", "Mend the relay"},
-        Filters(session=session): {"Relay bug", "Relay choice", "Mend the relay"},
+        Filters(session_id=session): {"Relay bug", "Relay choice", "Mend the relay"},
         Filters(statuses=("completed",)): set(),
         Filters(statuses=("active",), types=("change",)): {"Relay elsewhere"},
     }
@@ -266,20 +267,20 @@ def test_pages_are_parts_of_one_list(story: Story) -> None:
     for number in range(9):
         remember(story, f"Relay {number}", session=f"s{number}")
     now = datetime.fromtimestamp(story.now / 1000, UTC)
-    whole = search(story.store, "relay", now, limit=9)
-    pages = [search(story.store, "relay", now, limit=4, offset=offset) for offset in (0, 4, 8)]
-    assert [row for page in pages for row in page.rows] == list(whole.rows)
+    complete = search(story.store, Query("relay", limit=9), now)
+    pages = [search(story.store, Query("relay", limit=4, offset=at), now) for at in (0, 4, 8)]
+    assert [row for page in pages for row in page.rows] == list(complete.rows)
     assert [page.has_more for page in pages] == [True, True, False]
-    assert not whole.has_more
+    assert not complete.has_more
 
 
 @pytest.mark.parametrize(("order", "first"), [("date_desc", "Relay 2"), ("date_asc", "Relay 0")])
-def test_hits_can_be_ordered_by_time(story: Story, order: str, first: str) -> None:
+def test_hits_can_be_ordered_by_time(story: Story, order: Order, first: str) -> None:
     for number in range(3):
         remember(story, f"Relay {number}", session=f"s{number}")
     now = datetime.fromtimestamp(story.now / 1000, UTC)
-    found = search(story.store, "relay", now, order=order)  # type: ignore[arg-type]
-    assert found.rows[0].title == first
+    result = search(story.store, Query("relay", order=order), now)
+    assert result.rows[0].title == first
 
 
 @settings(max_examples=200)
@@ -325,7 +326,7 @@ def test_an_event_that_a_title_names_is_a_time(story: Story, query: str, first: 
     remember(story, "Release 2.0", session="release", at=MONDAY - timedelta(days=200))
     for number in range(9):
         remember(story, f"Counted gulls {number}", session=f"s{number}", at=MONDAY)
-    assert rows[look(story, query).rows[0].memory_id] == first
+    assert rows[look(story, query).rows[0].id.number] == first
 
 
 def test_a_path_or_a_name_is_one_word_to_whoever_asks(story: Story) -> None:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 import click
 
+from claude_mem import params
 from claude_mem.cli.output import as_json_option, counted, print_json, printable
 from claude_mem.cli.status import NOTHING_YET, reading
 from claude_mem.cli.store import open_store_for_import
@@ -17,9 +18,11 @@ from claude_mem.index.text import full_text
 from claude_mem.index.text.words import pieces, plain_text, stem
 from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.formatting import Show, search_text, timeline_text
-from claude_mem.recall.parameters import parse_related, parse_search, parse_timeline
-from claude_mem.recall.question import read_question
-from claude_mem.recall.timeline import read_anchor
+from claude_mem.recall.memory_ids import parse_memory_id
+from claude_mem.recall.parsed_text import parse_text
+from claude_mem.recall.related import related as find_related
+from claude_mem.recall.search import search as find_memories
+from claude_mem.recall.timeline import timeline as find_timeline
 from claude_mem.server.search import found_record, timeline_record
 from claude_mem.types import OBSERVATION_TYPES, Json
 
@@ -77,7 +80,10 @@ def search(
     given |= {_NAMES.get(name, name): value for name, value in options.items() if value is not None}
     now = datetime.now().astimezone()
     with reading(settings) as store, _said_as_typed():
-        found = parse_search(store, given, now, open_semantic_index(settings)) if store else None
+        found = None
+        if store:
+            asked = params.search_query(store, given, now)
+            found = find_memories(store, asked, now, open_semantic_index(settings))
     if as_json:
         print_json(found_record(found) if found else {"results": []})
     elif found is None:
@@ -99,12 +105,13 @@ def timeline(
     """What happened around a memory: 12, S3, P4, or what it is about."""
     where = _joined(anchor)
     given: dict[str, Json] = {name: value for name, value in options.items() if value is not None}
-    given["anchor" if read_anchor(where) else "query"] = where
+    given["anchor" if parse_memory_id(where) else "query"] = where
     now = datetime.now().astimezone()
     with reading(settings) as store, _said_as_typed():
         if store is None:
             raise NotFound(NOTHING_YET)
-        found = parse_timeline(store, given, now, open_semantic_index(settings))
+        asked = params.timeline_query(store, given, now)
+        found = find_timeline(store, asked, now, open_semantic_index(settings))
     if as_json:
         print_json(timeline_record(found))
     else:
@@ -128,7 +135,8 @@ def related(
         if store is None:
             raise NotFound(NOTHING_YET)
         wanted = {name: value for name, value in given.items() if value is not None}
-        found = parse_related(store, wanted, now, open_semantic_index(settings))
+        asked = params.related_query(store, wanted, now)
+        found = find_related(store, asked, open_semantic_index(settings))
     if as_json:
         print_json(found_record(found))
     else:
@@ -146,7 +154,7 @@ def _marker(query: str, now: datetime) -> Show:
     """Marks the words of the question, on a terminal alone."""
     if not sys.stdout.isatty():
         return printable
-    asked = {stem(piece) for word in read_question(query, now).words for piece in word.pieces}
+    asked = {stem(piece) for word in parse_text(query, now).words for piece in word.pieces}
 
     def mark(match: re.Match[str]) -> str:
         stems = {stem(piece.lower()) for piece in pieces(plain_text(match[0]))}
@@ -163,8 +171,8 @@ def reindex(settings: Settings) -> None:
         raise NotFound(NOTHING_YET)
     with open_store_for_import(settings) as store:
         click.echo(f"indexed {counted(full_text.rebuild(store), 'memory')}")
-        meaning = open_semantic_index(settings)
-        while meaning is not None and meaning.fill_some(store):
+        semantic_index = open_semantic_index(settings)
+        while semantic_index is not None and semantic_index.fill_some(store):
             pass
 
 

@@ -76,11 +76,11 @@ def status(settings: Settings, as_json: bool) -> None:
 
 
 def _read_by_meaning(settings: Settings, store: StoreReader) -> dict[str, Json] | None:
-    meaning = open_semantic_index(settings)
-    if meaning is None:
+    semantic_index = open_semantic_index(settings)
+    if semantic_index is None:
         return None
-    done, every = meaning.progress(store)
-    return {"embedder": meaning.id, "read": done, "memories": every}
+    done, every = semantic_index.progress(store)
+    return {"embedder": semantic_index.id, "read": done, "memories": every}
 
 
 def _print_status(report: dict[str, Json]) -> None:

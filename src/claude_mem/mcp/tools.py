@@ -11,25 +11,28 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
+from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.hook.scanner import strip_private
 from claude_mem.intake.dialects import parse_payload
 from claude_mem.recall.context import FENCE
 from claude_mem.recall.formatting import (
     counts_text,
-    records_text,
+    memories_text,
     search_text,
     timeline_text,
     unfenced,
 )
-from claude_mem.recall.parameters import parse_memories, parse_search, parse_timeline, text
+from claude_mem.recall.memories import get_memories
+from claude_mem.recall.search import SearchResult, search
+from claude_mem.recall.timeline import Timeline, timeline
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
 from claude_mem.worker.forgetting import forget
 from claude_mem.worker.loop import Worker
-from claude_mem.worker.manual import remember
+from claude_mem.worker.manual import save_memory
 
 T = TypeVar("T")
 Params = dict[str, Json]
@@ -122,8 +125,12 @@ async def _search(call: Call) -> str:
     given = _in_project(call)
     if given is None:
         return fenced(f"Nothing is remembered of this project yet. {_OTHERS}")
-    meaning = call.worker.meaning
-    found = await call.read(lambda store: parse_search(store, given, call.now, meaning, past=True))
+
+    def work(store: StoreReader) -> SearchResult:
+        query = params.search_query(store, given, call.now, skip_open_turns=True)
+        return search(store, query, call.now, call.worker.semantic_index)
+
+    found = await call.read(work)
     hint = [] if found.rows or "project" not in given else [_OTHERS]
     return fenced(search_text(found, call.now.tzinfo), *hint)
 
@@ -137,24 +144,28 @@ async def _timeline(call: Call) -> str:
     if given is None:
         return fenced(f"Nothing is remembered of this project yet. {_OTHERS}")
     asked = given
-    meaning = call.worker.meaning
-    found = await call.read(
-        lambda store: parse_timeline(store, asked, call.now, meaning, past=True)
-    )
+
+    def work(store: StoreReader) -> Timeline | None:
+        query = params.timeline_query(store, asked, call.now, skip_open_turns=True)
+        return timeline(store, query, call.now, call.worker.semantic_index)
+
+    found = await call.read(work)
     hint = [] if found or "project" not in asked else [_OTHERS]
     return fenced(timeline_text(found, call.now.tzinfo), *hint)
 
 
 async def _get_observations(call: Call) -> str:
-    found = await call.read(lambda store: parse_memories(store, call.given))
-    return fenced(records_text(found))
+    ids = params.memory_ids(call.given)
+    memories = await call.read(lambda store: get_memories(store, ids))
+    return fenced(memories_text(memories))
 
 
 # Changing what is remembered
 
 
 async def _save_memory(call: Call) -> str:
-    saved = await remember(call.worker, call.given, call.directory, "agent")
+    memory = params.new_memory(call.given, call.worker.reader.redactor)
+    saved = await save_memory(call.worker, memory, call.directory, "agent")
     return f"Remembered as #{saved.id}." if saved.is_new else f"Known already, as #{saved.id}."
 
 
@@ -163,7 +174,7 @@ async def _forget(call: Call) -> str:
     given = _in_project(call) if found_by else call.given
     if given is None:
         return fenced(f"Nothing is remembered of this project yet. {_OTHERS}")
-    answer = await forget(call.worker, given, call.now)
+    answer = await forget(call.worker, params.forget_request(given), call.now)
     if isinstance(answer, Preview):
         return fenced(
             f"This would be forgotten: {counts_text(answer.counts)}.",
@@ -179,7 +190,7 @@ async def _forget(call: Call) -> str:
 
 def _in_project(call: Call) -> Params | None:
     """The arguments with the session's own project, unless they say another; None: not known."""
-    wanted = text(call.given, "project")
+    wanted = params.text(call.given, "project")
     if wanted == EVERYWHERE:
         return {name: value for name, value in call.given.items() if name != "project"}
     if wanted or not call.directory or call.given.get("session"):

@@ -1,54 +1,55 @@
-"""More like this: memories that mean something like one that is at hand."""
+"""More like this: the memories whose meaning is nearest to that of another memory."""
 
 import sqlite3
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.text import full_text, matches
-from claude_mem.index.text.documents import document_id, load
-from claude_mem.index.text.matches import Filters
+from claude_mem.index.text.documents import load
+from claude_mem.index.text.matches import NO_FILTERS, Filters
 from claude_mem.index.vectors.passages import passages
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.ranking import WEIGHTS
 from claude_mem.recall.search import SearchResult, as_rows
-from claude_mem.recall.timeline import read_anchor
 from claude_mem.store import StoreReader
 
-ROWS = 10
-MANY = 500
+DEFAULT_LIMIT = 10
+CANDIDATES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedQuery:
+    anchor: MemoryId
+    filters: Filters = NO_FILTERS  # without a project: that of the anchor
+    limit: int = DEFAULT_LIMIT
 
 
 def related(
-    store: StoreReader,
-    anchor: str,
-    meaning: SemanticIndex,
-    filters: Filters = Filters(),  # noqa: B008 - frozen
-    limit: int = ROWS,
+    store: StoreReader, query: RelatedQuery, semantic_index: SemanticIndex | None
 ) -> SearchResult:
-    """The nearest first, of the anchor's project unless the filters name another. Its score is the
-    cosine; what is not like it enough to answer a question is left out."""
-    known = read_anchor(anchor)
-    if known is None:
-        raise BadInput(f"{anchor[:80]!r} is not an id: 12, S3 or P4", "anchor")
-    document = document_id(*known)
+    """Nearest first; the score is the cosine. What is too far to answer a query is left out."""
+    if semantic_index is None:
+        raise BadInput("there is no semantic index: CLAUDE_MEM_EMBEDDER is none")
+    document = query.anchor.document
 
     def work(connection: sqlite3.Connection) -> SearchResult:
-        found = load(connection, [document]) if full_text.is_current(connection) else []
-        if not found:
-            raise NotFound(f"there is nothing with the id {anchor}")
-        within = filters
+        anchors = load(connection, [document]) if full_text.is_current(connection) else []
+        if not anchors:
+            raise NotFound(f"there is no memory {query.anchor}")
+        filters = query.filters
         if filters.project_id is None:
-            within = replace(filters, project_id=found[0].project_id)
-        text = "\n".join(passages(found[0]))
-        likeness = meaning.likeness(connection, text, within.project_id)
-        enough = meaning.cosine(WEIGHTS.like)
-        best = {one: cosine for one, cosine in likeness.best(MANY)
-                if cosine >= enough and one != document}  # fmt: skip
-        passing = {one.document for one in matches.traits(connection, list(best), within)}
-        chosen = {one: cosine for one, cosine in best.items() if one in passing}
-        there = matches.get(connection, list(chosen)[: limit + 1])
-        rows = as_rows(connection, there[:limit], chosen)
-        waiting = full_text.waiting(connection)
-        return SearchResult(anchor, tuple(rows), len(there) > limit, waiting)
+            filters = replace(filters, project_id=anchors[0].project_id)
+        text = "\n".join(passages(anchors[0]))
+        similarities = semantic_index.similarities(connection, text, filters.project_id)
+        threshold = semantic_index.cosine(WEIGHTS.min_deviations)
+        nearest = {other: cosine for other, cosine in similarities.best(CANDIDATES)
+                   if cosine >= threshold and other != document}  # fmt: skip
+        passing = {row.document for row in matches.features(connection, list(nearest), filters)}
+        scores = {other: cosine for other, cosine in nearest.items() if other in passing}
+        documents = matches.get(connection, list(scores)[: query.limit + 1])
+        rows = as_rows(connection, documents[: query.limit], scores)
+        has_more = len(documents) > query.limit
+        return SearchResult(tuple(rows), has_more, full_text.waiting(connection))
 
     return store.read(work)

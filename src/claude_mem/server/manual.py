@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from claude_mem.recall.parameters import known
+from claude_mem import params
 from claude_mem.server.requests import known_parameters, read_object, text_of
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
@@ -24,7 +24,8 @@ async def save(request: Request) -> JSONResponse:
     body = await read_object(request)
     directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
     given = {n: v for n, v in body.items() if n not in ("project_dir", "projectDir", "cwd")}
-    saved = await manual.remember(worker, given, directory, "person")
+    memory = params.new_memory(given, worker.reader.redactor)
+    saved = await manual.save_memory(worker, memory, directory, "person")
     return JSONResponse({"id": saved.id, "new": saved.is_new})
 
 
@@ -34,7 +35,7 @@ async def forget(request: Request) -> JSONResponse:
     worker: Worker = request.app.state.worker
     body = await read_object(request)
     now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
-    answer = await forgetting.forget(worker, body, now)
+    answer = await forgetting.forget(worker, params.forget_request(body), now)
     if isinstance(answer, Preview):
         return JSONResponse({
             "forgotten": False,
@@ -50,7 +51,7 @@ async def undo(request: Request) -> JSONResponse:
     known_parameters(request, ())
     worker: Worker = request.app.state.worker
     body = await read_object(request)
-    known(body, ("undo",))
+    params.check_names(body, ("undo",))
     restored = await forgetting.undo(worker, text_of(body, "undo"))
     return JSONResponse({"restored": True, "counts": restored.counts, "undo": restored.token})
 

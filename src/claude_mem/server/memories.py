@@ -69,11 +69,11 @@ async def stats(request: Request) -> JSONResponse:
 
 
 def _meaning(worker: Worker) -> dict[str, Json] | None:
-    if worker.meaning is None:
+    if worker.semantic_index is None:
         return None
-    done, every = worker.meaning.progress(worker.store)
-    return {"embedder": worker.meaning.id, "read": done, "memories": every,
-            "loaded": worker.meaning.is_loaded}  # fmt: skip
+    done, every = worker.semantic_index.progress(worker.store)
+    return {"embedder": worker.semantic_index.id, "read": done, "memories": every,
+            "loaded": worker.semantic_index.is_loaded}  # fmt: skip
 
 
 def _database(worker: Worker) -> dict[str, Json]:

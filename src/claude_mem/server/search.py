@@ -9,11 +9,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
+from claude_mem import params
 from claude_mem.errors import BadInput
-from claude_mem.recall import parameters
-from claude_mem.recall.formatting import records_text, search_text, timeline_text
+from claude_mem.recall.formatting import memories_text, search_text, timeline_text
+from claude_mem.recall.memories import get_memories
+from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import SearchResult
+from claude_mem.recall.search import search as find_memories
 from claude_mem.recall.timeline import Timeline
+from claude_mem.recall.timeline import timeline as find_timeline
 from claude_mem.server.requests import known_parameters, read_object
 from claude_mem.types import Json
 from claude_mem.worker.loop import Worker
@@ -48,16 +52,19 @@ async def by_type(request: Request) -> Response:
 async def recent(request: Request) -> Response:
     """GET /api/recent: the newest memories"""
     given, as_text = _parameters(request)
-    parameters.known(given, _PAGE)
+    params.check_names(given, _PAGE)
     return await _search(request, given, as_text)
 
 
 async def related(request: Request) -> Response:
     """GET /api/related: more like this"""
     given, as_text = _parameters(request)
-    found, now = await _ask(
-        request, lambda w, now: parameters.parse_related(w.store, given, now, w.meaning)
-    )
+
+    def work(worker: Worker, now: datetime) -> SearchResult:
+        query = params.related_query(worker.store, given, now)
+        return find_related(worker.store, query, worker.semantic_index)
+
+    found, now = await _ask(request, work)
     if as_text:
         return PlainTextResponse(search_text(found, now.tzinfo))
     return JSONResponse(found_record(found))
@@ -67,15 +74,17 @@ async def _search_by(request: Request, name: str, alias: str | None = None) -> R
     given, as_text = _parameters(request)
     if alias and alias in given:
         given[name] = given.pop(alias)
-    if not parameters.names(given, name):
+    if not params.names(given, name):
         raise BadInput(f"{alias or name} is missing", alias or name)
     return await _search(request, given, as_text)
 
 
 async def _search(request: Request, given: dict[str, Json], as_text: bool) -> Response:
-    found, now = await _ask(
-        request, lambda w, now: parameters.parse_search(w.store, given, now, w.meaning)
-    )
+    def work(worker: Worker, now: datetime) -> SearchResult:
+        query = params.search_query(worker.store, given, now)
+        return find_memories(worker.store, query, now, worker.semantic_index)
+
+    found, now = await _ask(request, work)
     if as_text:
         return PlainTextResponse(search_text(found, now.tzinfo))
     return JSONResponse(found_record(found))
@@ -93,10 +102,13 @@ async def timeline_by_query(request: Request) -> Response:
 
 async def _timeline(request: Request, without: str) -> Response:
     given, as_text = _parameters(request)
-    parameters.known(given, [name for name in parameters.TIMELINE if name != without])
-    found, now = await _ask(
-        request, lambda w, now: parameters.parse_timeline(w.store, given, now, w.meaning)
-    )
+    params.check_names(given, [name for name in params.TIMELINE if name != without])
+
+    def work(worker: Worker, now: datetime) -> Timeline | None:
+        query = params.timeline_query(worker.store, given, now)
+        return find_timeline(worker.store, query, now, worker.semantic_index)
+
+    found, now = await _ask(request, work)
     if as_text:
         return PlainTextResponse(timeline_text(found, now.tzinfo))
     return JSONResponse(timeline_record(found))
@@ -107,10 +119,12 @@ async def batch(request: Request) -> Response:
     known_parameters(request, ())
     body = await read_object(request)
     as_text = _takes_text(body.pop("format", None))
-    found, _ = await _ask(request, lambda w, _: parameters.parse_memories(w.store, body))
+    params.check_names(body, ("ids",))
+    ids = params.memory_ids(body)
+    memories, _ = await _ask(request, lambda worker, _: get_memories(worker.store, ids))
     if as_text:
-        return PlainTextResponse(records_text(found))
-    return JSONResponse([record for _, record in found])
+        return PlainTextResponse(memories_text(memories))
+    return JSONResponse([record for _, record in memories])
 
 
 async def _ask(request: Request, work: Callable[[Worker, datetime], T]) -> tuple[T, datetime]:
@@ -141,13 +155,13 @@ def found_record(found: SearchResult) -> dict[str, Json]:
         "hasMore": found.has_more,
         "notIndexed": found.waiting,
     }
-    return record | ({"wordsAlone": found.words_alone} if found.words_alone else {})
+    return record | ({"wordsAlone": found.embedder_error} if found.embedder_error else {})
 
 
 def timeline_record(found: Timeline | None) -> dict[str, Json]:
     if found is None:
         return {"anchor": None, "results": []}
-    return {"anchor": found.anchor.id, "results": [row.record() for row in found.rows]}
+    return {"anchor": str(found.anchor.id), "results": [row.record() for row in found.rows]}
 
 
 routes = [

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
@@ -138,6 +138,15 @@ class StoreReader:
 
     def session_by_content_id(self, content_session_id: str) -> Record | None:
         return self._read(lambda c: pages.get_session(c, "content_session_id", content_session_id))
+
+    def find_session(self, name: str) -> int:
+        """By the agent's session id, or by its number."""
+        session = self.session_by_content_id(name)
+        if session is None and name.isascii() and name.isdecimal() and len(name) < 19:
+            session = self.session(int(name))
+        if session is None:
+            raise NotFound(f"there is no session {name[:80]!r}: `claude-mem sessions` lists them")
+        return cast(int, session["id"])
 
     def prompt_id(self, content_session_id: str, prompt_number: int) -> str:
         row = self._read(

@@ -1,24 +1,42 @@
-"""Forgetting: looked at first, done with the token of what was seen, undone for a while."""
+"""Forgetting: a preview first, done with the token of that preview, undone for a while."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.text.matches import Filters
-from claude_mem.recall.parameters import Params, known, memory_ids, session_id, text
+from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.query import Query
 from claude_mem.recall.ranking import WEIGHTS
-from claude_mem.recall.search import Row, search
+from claude_mem.recall.search import search
 from claude_mem.store import StoreReader
 from claude_mem.store.forgetting import Forgotten, Preview, Selection
 from claude_mem.worker.contexts import remove_rendered
 from claude_mem.worker.loop import Worker
 
-FORGETTING = ("ids", "session", "file", "query", "project", "confirm")
-MOST_OF_QUERY = 200
+MAX_QUERY_MATCHES = 200
 _PAGE = 200
-_ITSELF = replace(WEIGHTS, forward=(), backward=())  # no neighbour is forgotten with a hit
+_WITHOUT_NEIGHBOURS = replace(
+    WEIGHTS, next_shares=(), previous_shares=()
+)  # only matches are forgotten
 HOUR = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetRequest:
+    """Memories by id, a session, what matches a file or a query, or a whole project.
+
+    Names are resolved when it is carried out: of what is already forgotten there are none.
+    """
+
+    ids: tuple[MemoryId, ...] = ()
+    session: str = ""
+    file: str = ""
+    query: str = ""
+    project: str = ""  # with a file or query, limits them to it
+    confirm: str = ""  # the token of a preview
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +47,19 @@ class Undoable:
     until_epoch: int
 
 
-async def forget(worker: Worker, given: Params, now: datetime) -> Preview | Undoable:
-    """What would go; with `confirm`, the token of having seen that, it goes."""
-    known(given, FORGETTING)
-    confirm = text(given, "confirm")
+async def forget(worker: Worker, request: ForgetRequest, now: datetime) -> Preview | Undoable:
+    """A preview of what would go; with its token in `confirm`, it goes."""
     store = worker.store
-    if confirm and (done := await asyncio.to_thread(_done, store, confirm)):
-        return _undoable(worker, done)  # said twice: the answer to the first may have been lost
-    selection = await asyncio.to_thread(choose, store, given, now)
+    if request.confirm and (done := await asyncio.to_thread(_done, store, request.confirm)):
+        return _undoable(worker, done)  # repeated: the first answer may have been lost
+    selection = await asyncio.to_thread(select, store, request, now)
     preview = await asyncio.to_thread(store.preview_forgetting, selection)
     if preview.is_empty:
-        raise NotFound("nothing that is remembered fits that")
-    if not confirm:
+        raise NotFound("no memories match")
+    if not request.confirm:
         return preview
     directories = await asyncio.to_thread(_directories, store, selection)
-    forgotten = await asyncio.wrap_future(store.forget(selection, confirm))
+    forgotten = await asyncio.wrap_future(store.forget(selection, request.confirm))
     remove_rendered(worker.settings.layout, directories)
     await _tell(worker, forgotten, "forgotten")
     return _undoable(worker, forgotten)
@@ -74,53 +90,40 @@ async def _tell(worker: Worker, forgotten: Forgotten, news: str) -> None:
     worker.feed.tell({"type": news, "counts": dict(forgotten.counts)})
 
 
-def choose(store: StoreReader, given: Params, now: datetime) -> Selection:
-    """By ids, by session, by file or query (in a project or in all), or a project as a whole."""
-    ways = [name for name in ("ids", "session", "file", "query") if given.get(name)]
-    if len(ways) > 1 and set(ways) != {"file", "query"}:
-        raise BadInput(f"say one of them, not {' and '.join(ways)}", ways[1])
-    project = text(given, "project")
-    project_id = store.find_project(project) if project else None
-    if not ways:
-        if project_id is None:
-            raise BadInput("say what: ids, session, file, query or project", "ids")
-        return Selection(project=project_id)
-    if ways == ["ids"]:
-        return _by_ids(store, given)
-    if ways == ["session"]:
-        return Selection(session=session_id(store, given))
-    return _found(store, given, project_id, now)
+def select(store: StoreReader, request: ForgetRequest, now: datetime) -> Selection:
+    project_id = store.find_project(request.project) if request.project else None
+    if request.ids:
+        return _by_id(request.ids)
+    if request.session:
+        return Selection(session=store.find_session(request.session))
+    if request.file or request.query:
+        return _by_id(_matching(store, request, project_id, now))
+    if project_id is None:
+        raise BadInput("set one of ids, session, file, query or project", "ids")
+    return Selection(project=project_id)
 
 
-def _by_ids(store: StoreReader, given: Params) -> Selection:
-    wanted = memory_ids(given)
-    by_kind = {kind: tuple(i for k, i in wanted if k == kind) for kind, _ in wanted}
-    return Selection(
-        observations=by_kind.get("observation", ()),
-        summaries=by_kind.get("summary", ()),
-        prompts=by_kind.get("prompt", ()),
-    )
+def _by_id(ids: Iterable[MemoryId]) -> Selection:
+    numbers: dict[str, list[int]] = {"observation": [], "summary": [], "prompt": []}
+    for memory_id in ids:
+        numbers[memory_id.kind].append(memory_id.number)
+    return Selection(None, None, *(tuple(of_kind) for of_kind in numbers.values()))
 
 
-def _found(store: StoreReader, given: Params, project_id: int | None, now: datetime) -> Selection:
-    """All that names the file; of a query, what search shows for it, which may not be all."""
-    query, file = text(given, "query") or "", text(given, "file")
-    if file is not None and not file.strip("/\\ "):
-        raise BadInput("file is empty", "file")
-    filters = Filters(project_id=project_id, files=(file,) if file else ())
-    rows: list[Row] = []
+def _matching(
+    store: StoreReader, request: ForgetRequest, project_id: int | None, now: datetime
+) -> list[MemoryId]:
+    """Everything that names the file; of a query, what search shows for it, which may be less."""
+    filters = Filters(project_id=project_id, files=(request.file,) if request.file else ())
+    query = Query(request.query, filters, _PAGE)
+    ids: list[MemoryId] = []
     while True:
-        found = search(store, query, now, filters, _PAGE, len(rows), weights=_ITSELF)
-        rows += found.rows
-        if found.waiting:
+        result = search(store, replace(query, offset=len(ids)), now, weights=_WITHOUT_NEIGHBOURS)
+        ids += [row.id for row in result.rows]
+        if result.waiting:
             raise BadInput("not all memories are indexed yet: try again soon")
-        if not found.has_more or (query and len(rows) >= MOST_OF_QUERY):
-            break
-    by_kind = {kind: tuple(r.memory_id for r in rows if r.kind == kind) for kind in _KINDS}
-    return Selection(None, None, *(by_kind[kind] for kind in _KINDS))
-
-
-_KINDS = ("observation", "summary", "prompt")
+        if not result.has_more or (request.query and len(ids) >= MAX_QUERY_MATCHES):
+            return ids
 
 
 def _directories(store: StoreReader, selection: Selection) -> list[str]:

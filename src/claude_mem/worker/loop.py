@@ -61,8 +61,8 @@ class Worker:
         self.settings, self.store, self.clock = settings, store, clock
         self.transcripts = transcripts  # where the client keeps its own
         full_text.keep(store)
-        self.meaning = open_semantic_index(settings, clock)
-        self.embedding = Embedding(settings.layout, store, self.meaning, clock)
+        self.semantic_index = open_semantic_index(settings, clock)
+        self.embedding = Embedding(settings.layout, store, self.semantic_index, clock)
         self.feed = Feed()
         self.activity = Activity(settings.layout)
         self.projects = Projects(Path(home) if (home := os.environ.get("HOME")) else None)

@@ -1,23 +1,34 @@
-"""Remembering by hand: what a person or an agent says is to be kept, cleaned like all the rest."""
+"""Memories that a user or an agent saves explicitly."""
 
 import asyncio
+from dataclasses import dataclass
 
 from claude_mem.errors import BadInput
-from claude_mem.recall.parameters import Params, known, names, text
 from claude_mem.store.manual import SavedMemory
-from claude_mem.types import OBSERVATION_TYPES, Json, Observation, Project
+from claude_mem.types import Observation, ObservationType, Project
 from claude_mem.worker.loop import Worker
 
-SAVING = ("text", "title", "type", "concepts", "files", "project")
-LONGEST_TEXT, LONGEST_TITLE, LONGEST_NAME = 10_000, 200, 500
-_SHOWN = 100
+MAX_TEXT, MAX_TITLE, MAX_NAME = 10_000, 200, 500
+_MAX_FIRST_WORDS = 100
 
 
-async def remember(worker: Worker, given: Params, directory: str, observer: str) -> SavedMemory:
-    """`save_memory`, by its parameters; what is private in them has gone before."""
-    known(given, SAVING)
-    observation = _observation(worker, given)
-    project = await asyncio.to_thread(project_of, worker, text(given, "project"), directory)
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """What is private and what is secret is already removed: see `params.new_memory`."""
+
+    text: str
+    title: str = ""  # empty: the first words of the text
+    type: ObservationType = "discovery"
+    concepts: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    project: str = ""  # name or key of an existing project; empty: that of the directory
+
+
+async def save_memory(
+    worker: Worker, memory: NewMemory, directory: str, observer: str
+) -> SavedMemory:
+    observation = _observation(memory)
+    project = await asyncio.to_thread(_project, worker, memory.project, directory)
     saved = await asyncio.wrap_future(
         worker.store.save_manual(project, directory, observation, observer)
     )
@@ -26,49 +37,42 @@ async def remember(worker: Worker, given: Params, directory: str, observer: str)
     return saved
 
 
-def _observation(worker: Worker, given: Params) -> Observation:
-    clean = worker.reader.redactor.redact_json(dict(given))
-    assert isinstance(clean, dict)
-    said = _limited(clean, "text", LONGEST_TEXT)
-    if not said:
+def _observation(memory: NewMemory) -> Observation:
+    text = _limited("text", memory.text, MAX_TEXT)
+    if not text:
         raise BadInput("text is missing, or all of it was private", "text")
-    kind = text(clean, "type") or "discovery"
-    if kind not in OBSERVATION_TYPES:
-        raise BadInput(f"type is none of {', '.join(OBSERVATION_TYPES)}", "type")
     return Observation(
-        type=kind,
-        title=_limited(clean, "title", LONGEST_TITLE) or _first_words(said),
-        narrative=said,
-        concepts=tuple(name for name in _short(clean, "concepts") if name != kind),
-        files_read=_short(clean, "files"),
+        type=memory.type,
+        title=_limited("title", memory.title, MAX_TITLE) or _first_words(text),
+        narrative=text,
+        concepts=tuple(name for name in _short("concepts", memory.concepts) if name != memory.type),
+        files_read=_short("files", memory.files),
     )
 
 
-def _limited(given: dict[str, Json], name: str, longest: int) -> str:
-    said = (text(given, name) or "").strip()
-    if len(said) > longest:
-        raise BadInput(f"{name} is over {longest} characters", name)
-    return said
+def _limited(name: str, text: str, limit: int) -> str:
+    text = text.strip()
+    if len(text) > limit:
+        raise BadInput(f"{name} is over {limit} characters", name)
+    return text
 
 
-def _short(given: dict[str, Json], name: str) -> tuple[str, ...]:
-    found = names(given, name)
-    if any(len(one) > LONGEST_NAME for one in found):
-        raise BadInput(f"{name} has an entry of over {LONGEST_NAME} characters", name)
-    return found
+def _short(name: str, values: tuple[str, ...]) -> tuple[str, ...]:
+    if any(len(value) > MAX_NAME for value in values):
+        raise BadInput(f"{name} has an entry of over {MAX_NAME} characters", name)
+    return values
 
 
-def _first_words(said: str) -> str:
-    line = " ".join(said.splitlines()[0].split())
+def _first_words(text: str) -> str:
+    line = " ".join(text.splitlines()[0].split())
     end = line.find(". ")
-    line = line[:end] if 0 < end < _SHOWN else line
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
+    line = line[:end] if 0 < end < _MAX_FIRST_WORDS else line
+    return line if len(line) <= _MAX_FIRST_WORDS else line[: _MAX_FIRST_WORDS - 1] + "…"
 
 
-def project_of(worker: Worker, name: str | None, directory: str) -> Project:
-    """One that is known by this name, or that of the directory."""
+def _project(worker: Worker, name: str, directory: str) -> Project:
     if name:
         return worker.store.project(worker.store.find_project(name))
     if not directory:
-        raise BadInput("say which project: project=<name or key>, or project_dir=<path>", "project")
+        raise BadInput("set project (name or key) or project_dir (a path)", "project")
     return worker.projects.of(directory)

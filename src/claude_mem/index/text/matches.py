@@ -1,6 +1,7 @@
-"""Asking the full-text tables: which documents hold these words, and what stands beside them.
+"""Queries of the full-text tables: which documents match, and their neighbours in the session.
 
-An expression is in FTS5's language and comes from `Expression` alone, never from a person's text.
+Expressions are in FTS5's language and come from `phrase`, `any_of`, `all_of` and `within` alone,
+never from a user's text.
 """
 
 import json
@@ -9,23 +10,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, kind_of, memory_id_of, text_id
+from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, text_id
 from claude_mem.index.text.words import grams, is_unspaced, pieces
 
-Weights = tuple[float, float, float, float, float, float]  # by column of `full_text.COLUMNS`
+ColumnWeights = tuple[float, float, float, float, float, float]  # as full_text.COLUMNS
 
-_TRAITS = "d.id, d.created_at_epoch, d.words, d.tells_time, d.title_stems"
-_FIELDS = (
+_FEATURES = "d.id, d.created_at_epoch, d.words, d.tells_time, d.title_stems"
+_MATCH = (
     "d.id, d.project_id, d.session_id, d.place, d.created_at_epoch, d.type, d.title, d.file, d.size"
 )
 _DOCUMENT = f"(memory_text.rowid & {(1 << DOCUMENT_BITS) - 1})"
-# What waits for the index may be gone or say something else by now.
-_UNMARKED = "d.id NOT IN (SELECT document FROM unindexed)"
-_PAST = f"d.id NOT IN (SELECT id * 4 + {KINDS.index('prompt')} FROM user_prompts WHERE closed = 0)"
+# A document that waits for the index may be deleted or changed by now.
+_INDEXED = "d.id NOT IN (SELECT document FROM unindexed)"
+_OF_CLOSED_TURNS = (
+    f"d.id NOT IN (SELECT id * 4 + {KINDS.index('prompt')} FROM user_prompts WHERE closed = 0)"
+)
 
 
-class Traits(NamedTuple):
-    """What decides the rank of a document; light, for there are many."""
+class Features(NamedTuple):
+    """What ranking needs of a document; small, for there are many."""
 
     document: int
     created_at_epoch: int
@@ -35,7 +38,7 @@ class Traits(NamedTuple):
 
 
 class Match(NamedTuple):
-    """What is shown of a document."""
+    """What a search result shows of a document."""
 
     document: int
     project_id: int
@@ -47,18 +50,10 @@ class Match(NamedTuple):
     file: str | None  # the first that was changed, or read
     size: int
 
-    @property
-    def kind(self) -> str:
-        return kind_of(self.document)
-
-    @property
-    def memory_id(self) -> int:
-        return memory_id_of(self.document)
-
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a memory must be, whatever it says. Empty means any."""
+    """What a memory must be, whatever its text. Empty means any."""
 
     project_id: int | None = None
     kinds: tuple[str, ...] = ()
@@ -66,13 +61,16 @@ class Filters:
     concepts: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     since: int | None = None
-    until: int | None = None  # the first moment that is too late
-    session: int | None = None
+    until: int | None = None  # exclusive
+    session_id: int | None = None
     statuses: tuple[str, ...] = ()
-    past: bool = False  # without the prompts of turns that still go on
+    skip_open_turns: bool = False  # without the prompts of turns that are not finished
 
     def __bool__(self) -> bool:
-        return self != Filters()
+        return self != NO_FILTERS
+
+
+NO_FILTERS = Filters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +80,10 @@ class Condition:
 
 
 def phrase(text: str) -> str:
-    """These words one after the other, as an FTS5 string; empty when there are none."""
+    """The words of a text in this order, as an FTS5 string; empty when there are none."""
     words: list[str] = []
     for piece in pieces(text):
-        # A lone character of an unspaced script begins a pair, or stands last: see `grams`.
+        # A lone character of an unspaced script begins a pair, or is the last one: see `grams`.
         words += grams(piece)[:-1] or [piece] if is_unspaced(piece) else [piece]
     if not words:
         return ""
@@ -108,11 +106,11 @@ def within(column: str, expression: str) -> str:
 def frequency(
     connection: sqlite3.Connection, expression: str, project_id: int | None = None
 ) -> int:
-    """In how many documents of a project, or of all, it is found."""
-    only = _texts_of(project_id)
+    """How many documents of a project, or of all, match."""
+    in_project = _texts_of(project_id)
     row = connection.execute(
-        f"SELECT count(*) FROM memory_text WHERE memory_text MATCH ? AND {only.sql}",
-        (expression, *only.values),
+        f"SELECT count(*) FROM memory_text WHERE memory_text MATCH ? AND {in_project.sql}",
+        (expression, *in_project.values),
     ).fetchone()
     return int(row[0])
 
@@ -120,11 +118,11 @@ def frequency(
 def holding(
     connection: sqlite3.Connection, expression: str, project_id: int | None = None
 ) -> list[int]:
-    """The documents of a project, or of all, in which it is found."""
-    only = _texts_of(project_id)
+    """The documents of a project, or of all, that match."""
+    in_project = _texts_of(project_id)
     rows = connection.execute(
-        f"SELECT {_DOCUMENT} FROM memory_text WHERE memory_text MATCH ? AND {only.sql}",
-        (expression, *only.values),
+        f"SELECT {_DOCUMENT} FROM memory_text WHERE memory_text MATCH ? AND {in_project.sql}",
+        (expression, *in_project.values),
     )
     return [row[0] for row in rows]
 
@@ -132,26 +130,27 @@ def holding(
 def best(
     connection: sqlite3.Connection,
     expression: str,
-    weights: Weights,
+    weights: ColumnWeights,
     filters: Filters,
     limit: int,
-) -> list[tuple[Traits, float]]:
+) -> list[tuple[Features, float]]:
     """The best by bm25 among those that pass the filters, with their scores."""
     rank = f"bm25(memory_text, {', '.join(map(repr, weights))})"
-    others = replace(filters, project_id=None)
-    only, condition = _texts_of(filters.project_id), where(others)
-    join = f" CROSS JOIN documents d ON d.id = {_DOCUMENT}" if others else ""
+    other_filters = replace(filters, project_id=None)
+    in_project, condition = _texts_of(filters.project_id), where(other_filters)
+    join = f" CROSS JOIN documents d ON d.id = {_DOCUMENT}" if other_filters else ""
     rows = connection.execute(
-        f"SELECT {_TRAITS}, f.score FROM (SELECT {_DOCUMENT} AS id, -{rank} AS score"
-        f" FROM memory_text{join} WHERE memory_text MATCH ? AND {only.sql} AND {condition.sql}"
-        f" ORDER BY score DESC LIMIT ?) f CROSS JOIN documents d ON d.id = f.id WHERE {_UNMARKED}",
-        (expression, *only.values, *condition.values, limit),
+        f"SELECT {_FEATURES}, f.score FROM (SELECT {_DOCUMENT} AS id, -{rank} AS score"
+        f" FROM memory_text{join}"
+        f" WHERE memory_text MATCH ? AND {in_project.sql} AND {condition.sql}"
+        f" ORDER BY score DESC LIMIT ?) f CROSS JOIN documents d ON d.id = f.id WHERE {_INDEXED}",
+        (expression, *in_project.values, *condition.values, limit),
     )
-    return [(Traits._make(row[:5]), row[5]) for row in rows]
+    return [(Features._make(row[:5]), row[5]) for row in rows]
 
 
 def _texts_of(project_id: int | None) -> Condition:
-    """Of one project they stand together, so that those of others are not even read."""
+    """Texts of a project are stored together, so that those of others are not even read."""
     if project_id is None:
         return Condition("TRUE")
     ends: list[object] = [text_id(project_id, 0), text_id(project_id + 1, 0) - 1]
@@ -167,7 +166,7 @@ def newest(
     oldest: bool = False,
     without: tuple[str, ...] = (),
 ) -> list[Match]:
-    """By time alone; without those that hold one of these expressions."""
+    """By time alone; `without` those that match any of these expressions."""
     condition = _without(where(filters), without)
     down = "" if oldest else " DESC"
     expression = required(filters)
@@ -176,7 +175,7 @@ def newest(
         source = f"memory_text CROSS JOIN documents d ON d.id = {_DOCUMENT}"
         condition = Condition(f"memory_text MATCH ? AND {condition.sql}", [expression, *values])
     rows = connection.execute(
-        f"SELECT {_FIELDS} FROM {source} WHERE {_UNMARKED} AND {condition.sql}"
+        f"SELECT {_MATCH} FROM {source} WHERE {_INDEXED} AND {condition.sql}"
         f" ORDER BY d.created_at_epoch{down}, d.session_id{down}, d.place{down} LIMIT ? OFFSET ?",
         (*condition.values, limit, offset),
     )
@@ -186,14 +185,14 @@ def newest(
 def newest_named(
     connection: sqlite3.Connection, forms: list[str], project_id: int | None
 ) -> int | None:
-    """When the newest memory was made whose title holds all of these."""
+    """The time of the newest memory whose title holds all of these."""
     if not forms:
         return None
-    only = _texts_of(project_id)
+    in_project = _texts_of(project_id)
     row = connection.execute(
         f"SELECT max(d.created_at_epoch) FROM memory_text CROSS JOIN documents d"
-        f" ON d.id = {_DOCUMENT} WHERE memory_text MATCH ? AND {only.sql} AND {_UNMARKED}",
-        (within("title", all_of(forms)), *only.values),
+        f" ON d.id = {_DOCUMENT} WHERE memory_text MATCH ? AND {in_project.sql} AND {_INDEXED}",
+        (within("title", all_of(forms)), *in_project.values),
     ).fetchone()
     moment: int | None = row[0]
     return moment
@@ -207,22 +206,22 @@ def in_order(
     *,
     backwards: bool = False,
 ) -> list[Match]:
-    """What came after a document, or before it, the nearest first."""
+    """The documents after this one, or before it, nearest first."""
     condition = where(filters)
     compare, down = ("<", " DESC") if backwards else (">", "")
     rows = connection.execute(
-        f"SELECT {_FIELDS} FROM documents d WHERE (d.created_at_epoch, d.session_id, d.place)"
-        f" {compare} (?, ?, ?) AND {_UNMARKED} AND {condition.sql}"
+        f"SELECT {_MATCH} FROM documents d WHERE (d.created_at_epoch, d.session_id, d.place)"
+        f" {compare} (?, ?, ?) AND {_INDEXED} AND {condition.sql}"
         f" ORDER BY d.created_at_epoch{down}, d.session_id{down}, d.place{down} LIMIT ?",
         (anchor.created_at_epoch, anchor.session_id, anchor.place, *condition.values, limit),
     )
     return [Match._make(row) for row in rows]
 
 
-def beside(
+def neighbours(
     connection: sqlite3.Connection, documents: list[int], reach: int
 ) -> list[tuple[int, int, int]]:
-    """Who stands within reach of these in their sessions: (of whom, how far, who)."""
+    """The documents up to `reach` places away in the session: (document, distance, neighbour)."""
     steps = [
         f"SELECT d.id, {sign}{distance}, (SELECT n.id FROM documents n"
         f" WHERE n.session_id = d.session_id AND n.place {compare} d.place"
@@ -234,37 +233,39 @@ def beside(
     if not steps:
         return []
     rows = connection.execute(" UNION ALL ".join(steps), {"chosen": json.dumps(documents)})
-    return [(of, distance, who) for of, distance, who in rows if who is not None]
+    return [(document, distance, other) for document, distance, other in rows if other is not None]
 
 
-def traits(connection: sqlite3.Connection, documents: list[int], filters: Filters) -> list[Traits]:
-    """Of those that pass."""
+def features(
+    connection: sqlite3.Connection, documents: list[int], filters: Filters
+) -> list[Features]:
+    """Of those that pass the filters."""
     condition = where(filters)
     rows = connection.execute(
-        f"SELECT {_TRAITS} FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
-        f" AND {_UNMARKED} AND {condition.sql}",
+        f"SELECT {_FEATURES} FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
+        f" AND {_INDEXED} AND {condition.sql}",
         (json.dumps(documents), *condition.values),
     )
-    return [Traits._make(row) for row in rows]
+    return [Features._make(row) for row in rows]
 
 
 def get(connection: sqlite3.Connection, documents: list[int]) -> list[Match]:
-    """In the order asked for; those that are not there are left out."""
+    """In this order; those that do not exist are left out."""
     rows = connection.execute(
-        f"SELECT {_FIELDS} FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
-        f" AND {_UNMARKED}",
+        f"SELECT {_MATCH} FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
+        f" AND {_INDEXED}",
         (json.dumps(documents),),
     )
-    found = {row[0]: Match._make(row) for row in rows}
-    return [found[document] for document in documents if document in found]
+    by_document = {row[0]: Match._make(row) for row in rows}
+    return [by_document[document] for document in documents if document in by_document]
 
 
 def required(filters: Filters) -> str:
-    """What the text itself must hold to pass; it finds a file or concept without reading all."""
+    """The full-text part of the filters: it looks up files and concepts without a table scan."""
     expressions = [
-        within(column, any_of(known))
+        within(column, any_of(phrases))
         for column, values in (("files", filters.files), ("concepts", filters.concepts))
-        if (known := [text for value in values if (text := phrase(value))])
+        if (phrases := [text for value in values if (text := phrase(value))])
     ]
     return all_of(expressions) if expressions else ""
 
@@ -274,29 +275,27 @@ def where(filters: Filters) -> Condition:
     values: list[object] = []
     for column, operator, value in (
         ("d.project_id", "=", filters.project_id),
-        ("d.session_id", "=", filters.session),
+        ("d.session_id", "=", filters.session_id),
         ("d.created_at_epoch", ">=", filters.since),
         ("d.created_at_epoch", "<", filters.until),
     ):
         if value is not None:
             conditions.append(f"{column} {operator} ?")
             values.append(value)
-    found: list[Condition] = []
+    parts: list[Condition] = []
     if filters.kinds or filters.types:
-        found.append(_of_type(filters))
+        parts.append(_of_type(filters))
     if filters.statuses:
-        found.append(_among(
-            "d.session_id IN (SELECT s.id FROM sdk_sessions s WHERE s.status IN", filters.statuses
-        ))  # fmt: skip
-    if filters.past:
-        found.append(Condition(_PAST))
+        parts.append(_with_status(filters.statuses))
+    if filters.skip_open_turns:
+        parts.append(Condition(_OF_CLOSED_TURNS))
     if filters.concepts:
-        found.append(_with_concept(filters.concepts))
+        parts.append(_with_concept(filters.concepts))
     if filters.files:
-        found.append(_with_file(filters.files))
-    conditions += [condition.sql for condition in found]
-    everything = [*values, *(value for condition in found for value in condition.values)]
-    return Condition(" AND ".join(conditions) or "TRUE", everything)
+        parts.append(_with_file(filters.files))
+    conditions += [condition.sql for condition in parts]
+    values += [value for condition in parts for value in condition.values]
+    return Condition(" AND ".join(conditions) or "TRUE", values)
 
 
 def _without(condition: Condition, expressions: tuple[str, ...]) -> Condition:
@@ -310,7 +309,7 @@ def _without(condition: Condition, expressions: tuple[str, ...]) -> Condition:
 
 
 def _of_type(filters: Filters) -> Condition:
-    """A kind means all of it; types are those of observations."""
+    """Any of the kinds, or an observation of any of the types."""
     codes = [KINDS.index(kind) for kind in filters.kinds]
     return Condition(
         "(d.id % 4 IN (SELECT value FROM json_each(?))"
@@ -319,8 +318,12 @@ def _of_type(filters: Filters) -> Condition:
     )
 
 
-def _among(start: str, values: tuple[str, ...]) -> Condition:
-    return Condition(f"{start} (SELECT value FROM json_each(?)))", [json.dumps(values)])
+def _with_status(statuses: tuple[str, ...]) -> Condition:
+    return Condition(
+        "d.session_id IN (SELECT s.id FROM sdk_sessions s"
+        " WHERE s.status IN (SELECT value FROM json_each(?)))",
+        [json.dumps(statuses)],
+    )
 
 
 def _with_concept(concepts: tuple[str, ...]) -> Condition:
@@ -332,7 +335,7 @@ def _with_concept(concepts: tuple[str, ...]) -> Condition:
 
 
 def _with_file(files: tuple[str, ...]) -> Condition:
-    """The file itself, its last names, or a folder above it."""
+    """By its path, the end of its path, or a folder above it."""
     names = [name.replace("\\", "/").strip("/") for name in files]
     return Condition(
         "EXISTS (SELECT 1 FROM json_each(d.files) f, json_each(?) w WHERE"

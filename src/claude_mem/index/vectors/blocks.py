@@ -38,7 +38,7 @@ def whole_numbers(vectors: Floats) -> Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class Similarities:
     """Who was compared, and the cosines."""
 
     documents: Ids
@@ -61,10 +61,10 @@ class Likeness:
         return {int(self.documents[i]): float(self.cosines[i]) for i in at}
 
 
-NOTHING = Likeness(np.empty(0, np.int64), np.empty(0, np.float32))
+NOTHING = Similarities(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
-def together(found: list[Likeness]) -> Likeness:
+def together(found: list[Similarities]) -> Similarities:
     """All of them, without gaps; a document is as like as its nearest passage."""
     documents = np.concatenate([one.documents for one in found])
     cosines = np.concatenate([one.cosines for one in found])
@@ -73,8 +73,8 @@ def together(found: list[Likeness]) -> Likeness:
         documents, cosines = documents[there], cosines[there]
     firsts = np.flatnonzero(np.diff(documents, prepend=NOBODY))  # passages stand side by side
     if len(firsts) == len(documents):
-        return Likeness(documents, cosines)
-    return Likeness(documents[firsts], np.maximum.reduceat(cosines, firsts))
+        return Similarities(documents, cosines)
+    return Similarities(documents[firsts], np.maximum.reduceat(cosines, firsts))
 
 
 class QueryVector:
@@ -89,8 +89,8 @@ class QueryVector:
         found: NDArray[np.float32] = products.astype(np.float32) * inverse * self._inverse
         return found
 
-    def compare(self, ids: Ids, rows: Rows) -> Likeness:
-        return Likeness(ids, self.cosines(rows, _inverse_lengths(rows)))
+    def compare(self, ids: Ids, rows: Rows) -> Similarities:
+        return Similarities(ids, self.cosines(rows, _inverse_lengths(rows)))
 
 
 def _inverse_lengths(rows: Rows) -> NDArray[np.float32]:
@@ -165,21 +165,21 @@ class VectorBlocks:
         for block in self._blocks:
             block.ids[: block.used][which(block.ids[: block.used])] = NOBODY
 
-    def compare(self, asked: QueryVector) -> Likeness:
+    def compare(self, asked: QueryVector) -> Similarities:
         """All of them, exactly."""
         found = [NOTHING]
         for block in self._blocks:
             assert block.rows is not None
             used = slice(block.used)
             cosines = asked.cosines(block.rows[used], block.inverse[used])
-            found.append(Likeness(block.ids[used], cosines))
+            found.append(Similarities(block.ids[used], cosines))
         return together(found)
 
     def pairs(self, ids: Ids, rows: Rows, least: float, most: int) -> list[tuple[int, int]]:
         """Who of these is at least so like whom of the shelf, the nearest of each; nobody is like
         itself."""
         ours, inverse = rows.astype(np.float32), _inverse_lengths(rows)
-        found: list[list[Likeness]] = [[NOTHING] for _ in ids]
+        found: list[list[Similarities]] = [[NOTHING] for _ in ids]
         for block in self._blocks:
             assert block.rows is not None
             used = slice(block.used)
@@ -188,14 +188,14 @@ class VectorBlocks:
             cosines[ids[:, None] == block.ids[used]] = 0
             for at in np.flatnonzero((cosines >= least).any(axis=1)):
                 like = np.flatnonzero(cosines[at] >= least)
-                found[at].append(Likeness(block.ids[used][like], cosines[at][like]))
+                found[at].append(Similarities(block.ids[used][like], cosines[at][like]))
         return [
             (int(one), other)
             for one, nearest in zip(ids, found, strict=True)
             for other, _ in together(nearest).best(most)
         ]
 
-    def distances(self, asked: QueryVector) -> Likeness:
+    def distances(self, asked: QueryVector) -> Similarities:
         """All of them, by how many signs are others."""
         found = [NOTHING]
         signs = _signs(asked.row[None])[:, 0]
@@ -204,7 +204,7 @@ class VectorBlocks:
             distance = np.zeros(block.used, np.uint16)
             for plane, sign in zip(block.planes(), signs, strict=True):
                 distance += np.bitwise_count(plane ^ sign)
-            found.append(Likeness(block.ids[used], -distance.astype(np.float32)))
+            found.append(Similarities(block.ids[used], -distance.astype(np.float32)))
         return together(found)
 
     def _block_with_room(self) -> _Block:

@@ -17,9 +17,9 @@ from claude_mem.index.vectors import storage
 from claude_mem.index.vectors.blocks import (
     NOTHING,
     Ids,
-    Likeness,
     QueryVector,
     Rows,
+    Similarities,
     VectorBlocks,
     together,
     whole_numbers,
@@ -47,9 +47,9 @@ class VectorCache:
         self._unread: dict[int, int] = {}  # documents without a vector, and their projects
         self._state = State(0, 0, 0, 0)
 
-    def likeness(
+    def similarities(
         self, connection: sqlite3.Connection, text: str, project_id: int | None, also: Iterable[int]
-    ) -> Likeness:
+    ) -> Similarities:
         (row,) = self.encode([text])
         if not row.any():
             return NOTHING

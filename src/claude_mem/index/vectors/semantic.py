@@ -19,7 +19,7 @@ from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms
 
 if TYPE_CHECKING:
-    from claude_mem.index.vectors.blocks import Likeness
+    from claude_mem.index.vectors.blocks import Similarities
     from claude_mem.index.vectors.cache import VectorCache
     from claude_mem.index.vectors.calibration import Calibration
 
@@ -82,17 +82,17 @@ class SemanticIndex:
 
         return store.read(work)
 
-    def likeness(
+    def similarities(
         self,
         connection: sqlite3.Connection,
         text: str,
         project_id: int | None = None,
         also: Iterable[int] = (),
-    ) -> "Likeness":
+    ) -> "Similarities":
         """Of a project's documents, or of all, to a text: of the nearest at least, and of `also`
         where they have a vector."""
         with self._using:
-            return self._load().shelves.likeness(connection, text, project_id, also)
+            return self._load().shelves.similarities(connection, text, project_id, also)
 
     def cosine(self, deviations: float) -> float:
         """That lies so far above those of texts that have nothing to do with each other."""

@@ -1,5 +1,5 @@
-"""A question as it is looked up: words of which any may match, phrases that must, words that may
-not. Any text is one; what means nothing to the index is left out."""
+"""The text of a query as it is looked up: words of which any may match, phrases that must match,
+and words that must not. Every text can be parsed; what the index cannot hold is left out."""
 
 import re
 from dataclasses import dataclass, replace
@@ -16,11 +16,11 @@ from claude_mem.index.text.words import (
 )
 from claude_mem.recall.times import Occasion, Span, read_times
 
-LONGEST = 20_000
-MOST_WORDS = 64
-LONGEST_NAME = 16  # words of a path or a dotted name
-LONGEST_UNSPACED_WORD = 3
-SENTENCE = 3  # words
+MAX_TEXT = 20_000
+MAX_WORDS = 64
+MAX_NAME_WORDS = 16  # of a path or a dotted name
+MAX_UNSPACED_WORD = 3
+SENTENCE_WORDS = 3
 
 _QUOTED = re.compile(r'(-?)"([^"]*)"')
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?:s|t|re|ve|ll|d|m)\b", re.IGNORECASE)
@@ -38,22 +38,22 @@ STOP_WORDS = frozenset(_COMMON.split())
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Something that was asked for, in all the ways that it may be written."""
+    """A word of the text, in all the ways in which the index may hold it."""
 
     forms: tuple[str, ...]  # as FTS5 strings
-    pieces: tuple[str, ...]  # in small letters
+    pieces: tuple[str, ...]  # in lower case
     is_time: bool = False
-    is_part: bool = False  # of another: a path is one word to whoever asks
+    is_part: bool = False  # of another word: a path is one word to the user
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedText:
     text: str
     words: tuple[Word, ...] = ()
     phrases: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     spans: tuple[Span, ...] = ()
-    occasions: tuple[Occasion, ...] = ()  # whose time is not known yet
+    occasions: tuple[Occasion, ...] = ()  # whose time must be looked up
 
     @property
     def is_empty(self) -> bool:
@@ -61,78 +61,84 @@ class Question:
 
     @property
     def is_sentence(self) -> bool:
-        """Whoever gives a keyword, a name or a phrase wants all that holds it, and nothing else; a
-        sentence wants its answer, which may stand beside what it was found by."""
+        """A keyword, a name or a phrase asks for everything that holds it and nothing else; a
+        sentence asks for its answer, which may be the neighbour of what matches."""
         if self.phrases or self.excluded:
             return False
-        return sum(not word.is_part for word in self.words) >= SENTENCE
+        return sum(not word.is_part for word in self.words) >= SENTENCE_WORDS
 
 
-def read_question(text: str, now: datetime) -> Question:
-    plain = plain_text(text[:LONGEST])
+def parse_text(text: str, now: datetime) -> ParsedText:
+    plain = plain_text(text[:MAX_TEXT])
     times = read_times(plain, now)
     phrases: list[str] = []
     excluded: list[str] = []
     for dash, quoted in _QUOTED.findall(plain):
-        if known := phrase(quoted):
-            (excluded if dash else phrases).append(known)
-    rest = _APOSTROPHE.sub("", _QUOTED.sub(" ", plain))
+        if expression := phrase(quoted):
+            (excluded if dash else phrases).append(expression)
+    unquoted = _APOSTROPHE.sub("", _QUOTED.sub(" ", plain))
     chunks: list[str] = []
-    for chunk in rest.split():
-        if _excludes(chunk):
+    for chunk in unquoted.split():
+        if _is_exclusion(chunk):
             excluded.append(phrase(chunk[1:]))
         else:
             chunks.append(chunk)
-    said = frozenset(piece.lower() for time in times.texts for piece in pieces(time))
-    words = _without_times(_words(chunks), said) if said else _words(chunks)
-    without = tuple(dict.fromkeys(excluded))
-    return Question(plain, words, tuple(phrases), without, times.spans, times.occasions)
+    time_pieces = frozenset(piece.lower() for time in times.texts for piece in pieces(time))
+    words = _mark_times(_words(chunks), time_pieces) if time_pieces else _words(chunks)
+    return ParsedText(
+        plain,
+        words,
+        tuple(phrases),
+        tuple(dict.fromkeys(excluded)),
+        times.spans,
+        times.occasions,
+    )
 
 
-def _without_times(words: tuple[Word, ...], said: frozenset[str]) -> tuple[Word, ...]:
-    """Marks those that only say when, unless nothing else is asked."""
-    marked = tuple(replace(word, is_time=said.issuperset(word.pieces)) for word in words)
+def _mark_times(words: tuple[Word, ...], time_pieces: frozenset[str]) -> tuple[Word, ...]:
+    """Marks the words that only name a time, unless all of them do."""
+    marked = tuple(replace(word, is_time=time_pieces.issuperset(word.pieces)) for word in words)
     return words if all(word.is_time for word in marked) else marked
 
 
-def telling_forms(text: str) -> list[str]:
+def content_word_forms(text: str) -> list[str]:
     """The words of a text that are not stop words, as FTS5 strings."""
     return [form for word in _words(text.split()) for form in word.forms[:1]]
 
 
-def _excludes(chunk: str) -> bool:
+def _is_exclusion(chunk: str) -> bool:
     """`-word`; but `--force` is a flag, and a lone dash is nothing."""
     return chunk[0] == "-" and chunk[1:2].isalnum() and bool(phrase(chunk[1:]))
 
 
 def _words(chunks: list[str]) -> tuple[Word, ...]:
     """Without stop words, unless there is nothing else."""
-    found: dict[tuple[str, ...], Word] = {}  # by their pieces: letters may be large or small
+    words: dict[tuple[str, ...], Word] = {}  # by their pieces, which ignore case
     for chunk in chunks:
         for word in _words_of(chunk):
-            found.setdefault(word.pieces, word)
-    telling = [word for word in found.values() if not STOP_WORDS.issuperset(word.pieces)]
-    return tuple((telling or list(found.values()))[:MOST_WORDS])
+            words.setdefault(word.pieces, word)
+    content = [word for word in words.values() if not STOP_WORDS.issuperset(word.pieces)]
+    return tuple((content or list(words.values()))[:MAX_WORDS])
 
 
 def _words_of(chunk: str) -> list[Word]:
-    """Each word of it, and all of them together where it is a path, a name or a version."""
+    """Each word of a chunk, and all of them as one where it is a path, a name or a version."""
     split = pieces(chunk)
     words = [word for piece in split for word in _words_of_piece(piece)]
     words += [_part(spoken) for spoken in spoken_symbols(chunk)]
-    if not 1 < len(split) <= LONGEST_NAME:
+    if not 1 < len(split) <= MAX_NAME_WORDS:
         return words
-    whole = Word((phrase(chunk),), tuple(piece.lower() for piece in split))
-    return [whole, *(replace(word, is_part=True) for word in words)]
+    name = Word((phrase(chunk),), tuple(piece.lower() for piece in split))
+    return [name, *(replace(word, is_part=True) for word in words)]
 
 
 def _words_of_piece(piece: str) -> list[Word]:
     if is_unspaced(piece):
-        whole = Word((phrase(piece),), (piece,))
-        if len(piece) <= LONGEST_UNSPACED_WORD:
-            return [whole]
-        # Nobody set its words apart: any two characters may be one.
-        return [whole, *(Word((phrase(pair),), (pair,)) for pair in grams(piece)[:-1])]
+        run = Word((phrase(piece),), (piece,))
+        if len(piece) <= MAX_UNSPACED_WORD:
+            return [run]
+        # Its words are not separated: any two characters may be one.
+        return [run, *(Word((phrase(pair),), (pair,)) for pair in grams(piece)[:-1])]
     parts = parts_of(piece)
     forms = (phrase(piece), phrase(" ".join(parts))) if parts else (phrase(piece),)
     return [Word(forms, (piece.lower(),)), *(_part(part) for part in parts if len(part) > 1)]

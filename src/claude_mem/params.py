@@ -1,0 +1,239 @@
+"""Parameters of HTTP requests, MCP tools and commands into typed values, by shared names.
+
+Values come as text, numbers or lists; a value that makes no sense is a `BadInput` that names its
+parameter.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import cast
+
+from claude_mem.errors import BadInput
+from claude_mem.index.text.matches import Filters
+from claude_mem.privacy import Redactor
+from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
+from claude_mem.recall.query import DEFAULT_LIMIT, ORDERS, Order, Query
+from claude_mem.recall.related import DEFAULT_LIMIT as DEFAULT_RELATED
+from claude_mem.recall.related import RelatedQuery
+from claude_mem.recall.timeline import DEFAULT_DEPTH, TimelineQuery
+from claude_mem.store import StoreReader
+from claude_mem.types import OBSERVATION_TYPES, SESSION_STATUSES, Json
+from claude_mem.worker.forgetting import ForgetRequest
+from claude_mem.worker.manual import NewMemory
+
+Params = Mapping[str, Json]
+
+FILTERS = ("project", "type", "obs_type", "concepts", "files", "dateStart", "dateEnd", "session",
+           "status")  # fmt: skip
+SEARCH = ("query", *FILTERS, "limit", "offset", "orderBy")
+RELATED = ("anchor", *FILTERS, "limit")
+TIMELINE = ("anchor", "query", *FILTERS, "depth_before", "depth_after")
+SAVE = ("text", "title", "type", "concepts", "files", "project")
+FORGET = ("ids", "session", "file", "query", "project", "confirm")
+MAX_LIMIT, MAX_OFFSET, MAX_DEPTH, MAX_IDS = 200, 10_000, 200, 500
+MAX_LIST = 100
+
+_KINDS = {
+    "observations": "observation", "observation": "observation",
+    "summaries": "summary", "summary": "summary", "sessions": "summary", "session": "summary",
+    "prompts": "prompt", "prompt": "prompt",
+}  # fmt: skip
+
+
+# What each operation takes
+
+
+def search_query(
+    store: StoreReader, params: Params, now: datetime, *, skip_open_turns: bool = False
+) -> Query:
+    check_names(params, SEARCH)
+    return Query(
+        text=text(params, "query") or "",
+        filters=filters(store, params, now, skip_open_turns=skip_open_turns),
+        limit=integer(params, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT),
+        offset=integer(params, "offset", 0, 0, MAX_OFFSET),
+        order=_order(params),
+    )
+
+
+def timeline_query(
+    store: StoreReader, params: Params, now: datetime, *, skip_open_turns: bool = False
+) -> TimelineQuery:
+    check_names(params, TIMELINE)
+    anchor, query = text(params, "anchor"), text(params, "query")
+    if bool(anchor) == bool(query):
+        raise BadInput("set either anchor (an id: 12, S3 or P4) or query", "anchor")
+    return TimelineQuery(
+        anchor=_memory_id(anchor, "anchor") if anchor else None,
+        text=query or "",
+        before=integer(params, "depth_before", DEFAULT_DEPTH, 0, MAX_DEPTH),
+        after=integer(params, "depth_after", DEFAULT_DEPTH, 0, MAX_DEPTH),
+        filters=filters(store, params, now, skip_open_turns=skip_open_turns),
+    )
+
+
+def related_query(store: StoreReader, params: Params, now: datetime) -> RelatedQuery:
+    check_names(params, RELATED)
+    return RelatedQuery(
+        anchor=_memory_id(text(params, "anchor") or "", "anchor"),
+        filters=filters(store, params, now),
+        limit=integer(params, "limit", DEFAULT_RELATED, 1, MAX_LIMIT),
+    )
+
+
+def memory_ids(params: Params) -> list[MemoryId]:
+    """`ids` without duplicates."""
+    ids = params.get("ids")
+    if not isinstance(ids, list) or len(ids) > MAX_IDS:
+        raise BadInput(f"ids must be a list of at most {MAX_IDS} ids", "ids")
+    return list(dict.fromkeys(_memory_id(value, "ids") for value in ids))
+
+
+def new_memory(params: Params, redactor: Redactor) -> NewMemory:
+    """Secrets are removed before lists are split: a secret may hold a comma."""
+    check_names(params, SAVE)
+    project = text(params, "project") or ""
+    params = cast(Params, redactor.redact_json(dict(params)))
+    kind = text(params, "type") or "discovery"
+    if kind not in OBSERVATION_TYPES:
+        raise BadInput(f"type must be one of {', '.join(OBSERVATION_TYPES)}", "type")
+    return NewMemory(
+        text=text(params, "text") or "",
+        title=text(params, "title") or "",
+        type=kind,
+        concepts=names(params, "concepts"),
+        files=names(params, "files"),
+        project=project,
+    )
+
+
+def forget_request(params: Params) -> ForgetRequest:
+    check_names(params, FORGET)
+    selectors = [name for name in ("ids", "session", "file", "query") if params.get(name)]
+    if len(selectors) > 1 and set(selectors) != {"file", "query"}:
+        raise BadInput(f"set only one of {', '.join(selectors)}", selectors[1])
+    file = text(params, "file")
+    if ("query" in selectors and file == "") or (file and not file.strip("/\\ ")):
+        raise BadInput("file is empty", "file")
+    return ForgetRequest(
+        ids=tuple(memory_ids(params)) if "ids" in selectors else (),
+        session=text(params, "session") or "",
+        file=file or "",
+        query=text(params, "query") or "",
+        project=text(params, "project") or "",
+        confirm=text(params, "confirm") or "",
+    )
+
+
+def filters(
+    store: StoreReader, params: Params, now: datetime, *, skip_open_turns: bool = False
+) -> Filters:
+    project, session = text(params, "project"), text(params, "session")
+    kinds, types = _kinds_and_types(params)
+    return Filters(
+        project_id=store.find_project(project) if project else None,
+        kinds=kinds,
+        types=types,
+        concepts=names(params, "concepts"),
+        files=tuple(file for file in names(params, "files") if file.strip("/\\")),
+        since=_timestamp(params, "dateStart", now),
+        until=_timestamp(params, "dateEnd", now, ends_day=True),
+        session_id=store.find_session(session) if session else None,
+        statuses=_choices(params, "status", SESSION_STATUSES),
+        skip_open_turns=skip_open_turns,
+    )
+
+
+# Single values
+
+
+def check_names(params: Params, allowed: Iterable[str]) -> None:
+    unknown = sorted(set(params) - set(allowed))
+    if unknown:
+        raise BadInput(f"there is no parameter {unknown[0][:80]!r}", unknown[0][:80])
+
+
+def text(params: Params, name: str) -> str | None:
+    value = params.get(name)
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise BadInput(f"{name} must be a text", name)
+
+
+def names(params: Params, name: str) -> tuple[str, ...]:
+    """A list, or a text with commas."""
+    value = params.get(name)
+    if isinstance(value, str):
+        value = list(value.split(","))
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise BadInput(f"{name} must be a list of texts", name)
+    if len(value) > MAX_LIST:
+        raise BadInput(f"{name} has more than {MAX_LIST} entries", name)
+    return tuple(dict.fromkeys(item.strip() for item in cast("list[str]", value) if item.strip()))
+
+
+def integer(params: Params, name: str, default: int, smallest: int, largest: int) -> int:
+    value = text(params, name)
+    if value is None:
+        return default
+    digits = value.removeprefix("-")
+    is_integer = digits.isascii() and digits.isdecimal() and len(digits) < 20
+    if not is_integer or not smallest <= int(value) <= largest:
+        raise BadInput(f"{name} must be a number from {smallest} to {largest}", name)
+    return int(value)
+
+
+def _memory_id(value: Json, name: str) -> MemoryId:
+    is_id = isinstance(value, int | str) and not isinstance(value, bool)
+    memory_id = parse_memory_id(str(value)) if is_id else None
+    if memory_id is None:
+        raise BadInput(f"{str(value)[:40]!r} in {name} is not an id: 12, S3 or P4", name)
+    return memory_id
+
+
+def _kinds_and_types(params: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """`type` takes kinds of memories and types of observations; `obs_type` only the latter."""
+    both = _choices(params, "type", (*OBSERVATION_TYPES, *_KINDS))
+    types = _choices(params, "obs_type", OBSERVATION_TYPES)
+    kinds = dict.fromkeys(_KINDS[name] for name in both if name in _KINDS)
+    if types:  # of the observations, only these
+        kinds.pop("observation", None)
+    return tuple(kinds), (*(name for name in both if name not in _KINDS), *types)
+
+
+def _choices(params: Params, name: str, allowed: Iterable[str]) -> tuple[str, ...]:
+    values = names(params, name)
+    wrong = sorted(set(values) - set(allowed))
+    if wrong:
+        raise BadInput(f"{name} must be one of {', '.join(allowed)}: {wrong[0][:40]!r}", name)
+    return values
+
+
+def _order(params: Params) -> Order:
+    order = text(params, "orderBy") or "relevance"
+    if order not in ORDERS:
+        raise BadInput(f"orderBy must be one of {', '.join(ORDERS)}", "orderBy")
+    return order
+
+
+def _timestamp(params: Params, name: str, now: datetime, *, ends_day: bool = False) -> int | None:
+    """Of a day, a moment in ISO 8601, or Unix milliseconds. `ends_day`: a day is included."""
+    value = text(params, name)
+    if not value:
+        return None
+    digits = value.removeprefix("-")
+    if digits.isascii() and digits.isdecimal() and 9 <= len(digits) < 17:
+        return int(value)
+    try:
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=now.tzinfo)
+        if ends_day and len(value) <= len("2026-03-09"):
+            moment += timedelta(days=1)
+        return int(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise BadInput(f"{name} must be a date like 2026-03-09: {value[:40]!r}", name) from None
