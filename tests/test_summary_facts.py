@@ -13,7 +13,9 @@ import pytest
 from claude_mem.index.text import full_text
 from claude_mem.privacy import Redactor
 from claude_mem.recall.context import build_context
-from claude_mem.recall.formatting import records_text
+from claude_mem.recall.formatting import memories_text
+from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.query import Query
 from claude_mem.recall.search import search
 from claude_mem.store import Store, migrations
 from claude_mem.store.database import prepare
@@ -76,7 +78,7 @@ def working_here(text: str) -> list[str]:
 
 def results(story: Story, query: str) -> list[str]:
     now = datetime.fromtimestamp(story.now / 1000, UTC)
-    return [row.id for row in search(story.store, query, now).rows]
+    return [str(row.id) for row in search(story.store, Query(query), now).rows]
 
 
 WORKING_HERE = [
@@ -111,7 +113,7 @@ def test_a_turn_is_found_by_its_commands(story: Story) -> None:
 def test_a_summary_in_full_shows_its_commands_and_faults(story: Story) -> None:
     work(story)
     (record,) = summaries(story.store)
-    text = records_text([("S1", record)])
+    text = memories_text([(MemoryId("summary", 1), record)])
     assert (
         "commands: - Tests: `wrap make test` (failed).\n- Tests: `make test` (3 passed).\n"
         "faults: - `wrap make test` failed (error: no such command 'make'); `make test` worked."
