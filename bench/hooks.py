@@ -108,7 +108,7 @@ def _remember_much(home: Home) -> None:
     layout, settings = home.layout, home.settings
     with Store.open(layout.database, layout.backups) as store:
         project = fill(layout.database, home.project_dir, home.project_dir, OBSERVATIONS)
-        render_contexts(layout, store, project, settings.number("CLAUDE_MEM_CONTEXT_TOKENS"))
+        render_contexts(layout, store, project, settings.context.tokens)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def _intake() -> Spent:
     """As the worker does it, its listener included."""
     with _full_spool() as home:
         with Store.open(home.layout.database, home.layout.backups) as store:
-            intake = Worker(home.settings, store).intake
+            intake = Worker(home.settings, store, environ=home.environment).intake
             drained: list[DrainCounts] = []
             spent = _spent_on(lambda: drained.append(intake.drain()))
         if drained[0].stored != EVENTS:

@@ -120,7 +120,9 @@ def _report(sessions: int, by_turn: Cost, by_tool: Cost, turns: Cost, tools: Cos
 
 
 def turns_of(path: Path) -> list[Turn]:
-    reader = PastSessionReader(path, EventReader(Redactor(), Projects(home=None), 8192, SKIPPED), 0)
+    reader = PastSessionReader(
+        path, EventReader(Redactor(), Projects(home=None), skip_tools=SKIPPED), 0
+    )
     found: list[Turn] = []
     told: list[str] = []
     for session in reader.sessions():

@@ -104,7 +104,7 @@ def _library(observations: int) -> Iterator[Library]:
         with Store.open(layout.database, layout.backups) as store:
             small = fill(layout.database, "small", "/home/dev/small", ASIDE)
             project = fill(layout.database, "harbor", home.project_dir, observations)
-            budget = home.settings.number("CLAUDE_MEM_CONTEXT_TOKENS")
+            budget = home.settings.context.tokens
             yield Library(store, project, small, budget, observations)
 
 

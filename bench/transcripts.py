@@ -91,7 +91,7 @@ def main() -> int:
 def wishes() -> ImportOptions:
     now = int(time.time() * 1000)
     skipped = ("ListMcpResourcesTool", "SlashCommand", "Skill", "TodoWrite", "AskUserQuestion")
-    return ImportOptions("/nowhere", "", now - 30 * DAY_MS, 8192, skipped)
+    return ImportOptions("/nowhere", "", now - 30 * DAY_MS, skipped)
 
 
 def _imported(directory: Path, files: list[Path], count: int | None = None) -> Store:

@@ -105,11 +105,12 @@ def record_header(ms: int, project_dir: str = PROJECT_DIR, event: str = "Session
 @contextmanager
 def open_api(directory: Path, *, token: str | None = None, **environ: str) -> Iterator[Api]:
     """As the Unix socket serves it; with a token, as the TCP port does."""
-    settings = load_settings({"CLAUDE_MEM_DATA_DIR": str(directory), **environ})
+    environ["CLAUDE_MEM_DATA_DIR"] = str(directory)
+    settings = load_settings(environ)
     settings.layout.create()
     clock = Clock()
     store = Store.open(settings.layout.database, settings.layout.backups, clock=clock)
-    worker = Worker(settings, store, clock)
+    worker = Worker(settings, store, clock, environ=environ)
     state: dict[str, Json] = {"pid": 1, "version": "0", "port": None}
     app: ASGIApp = create_app(worker, lambda: state, for_socket=token is None)
     if token is not None:

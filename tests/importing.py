@@ -22,7 +22,6 @@ HIDDEN = "the cook's birthday"
 def import_options(**changes: Any) -> ImportOptions:
     values: dict[str, Any] = {
         "own_root": "/home/dev/.claude-mem", "home": "", "keep_raw_since": now_ms() - 30 * DAY,
-        "field_bytes": 8192,
     }  # fmt: skip
     return ImportOptions(**{**values, **changes})
 

@@ -34,7 +34,7 @@ class Story(CommittedRows):
         self.layout.create()
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
         full_text.keep(self.store)
-        self.reader = EventReader(Redactor(), Projects(home=None), 8192, frozenset())
+        self.reader = EventReader(Redactor(), Projects(home=None))
 
     @property
     def layout(self) -> Layout:

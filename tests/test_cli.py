@@ -200,7 +200,7 @@ def test_settings_are_shown_changed_and_unset(home: Home) -> None:
     assert home.command("settings", "context-tokens", "--unset").returncode == 0
     assert json.loads(home.layout.settings.read_text()) == {}
     refused = home.command("settings", "context-tokens", "many")
-    assert refused.returncode == 1 and "is not a number" in refused.stderr
+    assert refused.returncode == 1 and "must be a whole number" in refused.stderr
     assert home.command("settings", "no-such-thing").returncode == 1
 
 

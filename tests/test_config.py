@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from claude_mem import paths
 from claude_mem.config import (
+    DATA_DIR,
     SETTINGS,
     Layout,
     Setting,
@@ -18,14 +19,18 @@ from claude_mem.config import (
     find_layout,
     find_setting,
     load_settings,
+    load_usable_settings,
     read_settings_file,
+    retired_settings,
     write_private,
 )
+from claude_mem.config.settings import RETIRED
 from claude_mem.errors import SettingsError
 
-NUMBERS = [setting for setting in SETTINGS if setting.kind is int]
+NUMBERS = [setting for setting in SETTINGS if type(setting.default) is int]
 CHOICES = [setting for setting in SETTINGS if setting.choices]
 DAYS = "CLAUDE_MEM_RAW_DAYS"
+RAW_DAYS = find_setting(DAYS)
 
 
 @pytest.fixture
@@ -55,8 +60,8 @@ def test_every_setting_has_a_help_and_a_default_that_is_right(
     setting: Setting, environ: dict[str, str]
 ) -> None:
     assert setting.help.strip() == setting.help != ""
-    assert load_settings(environ).sources[setting.name] == "default"
-    assert not setting.choices or setting.default in setting.choices
+    assert load_settings(environ).source_of(setting) == "default"
+    assert setting.parse(setting.default_text) == setting.default
 
 
 def test_names_of_settings_are_unique_and_ours() -> None:
@@ -66,7 +71,7 @@ def test_names_of_settings_are_unique_and_ours() -> None:
 
 
 def test_nobodys_quota_is_spent_unasked(environ: dict[str, str]) -> None:
-    assert load_settings(environ).text("CLAUDE_MEM_OBSERVER") == "local"
+    assert load_settings(environ).observer.kind == "local"
 
 
 # Where a value comes from
@@ -75,39 +80,70 @@ def test_nobodys_quota_is_spent_unasked(environ: dict[str, str]) -> None:
 def test_the_environment_wins_over_the_file_and_the_file_over_the_default(
     environ: dict[str, str], file: Path
 ) -> None:
-    found = load_settings(environ)
-    assert (found.number(DAYS), found.sources[DAYS]) == (30, "default")
+    settings = load_settings(environ)
+    assert (settings.retention.raw_days, settings.source_of(RAW_DAYS)) == (30, "default")
     file.write_text(json.dumps({DAYS: "7"}))
-    found = load_settings(environ)
-    assert (found.number(DAYS), found.sources[DAYS]) == (7, "settings.json")
-    found = load_settings(environ | {DAYS: "3"})
-    assert (found.number(DAYS), found.sources[DAYS]) == (3, "environment")
+    settings = load_settings(environ)
+    assert (settings.retention.raw_days, settings.source_of(RAW_DAYS)) == (7, "settings.json")
+    settings = load_settings(environ | {DAYS: "3"})
+    assert (settings.retention.raw_days, settings.source_of(RAW_DAYS)) == (3, "environment")
 
 
 def test_an_empty_variable_is_as_good_as_none(environ: dict[str, str], file: Path) -> None:
     file.write_text(json.dumps({DAYS: "7"}))
-    assert load_settings(environ | {DAYS: ""}).sources[DAYS] == "settings.json"
+    assert load_settings(environ | {DAYS: ""}).source_of(RAW_DAYS) == "settings.json"
 
 
 def test_a_number_may_be_written_as_a_number(environ: dict[str, str], file: Path) -> None:
     file.write_text(json.dumps({DAYS: 7}))
-    assert load_settings(environ).number(DAYS) == 7
+    assert load_settings(environ).retention.raw_days == 7
 
 
 def test_an_empty_file_holds_no_settings(environ: dict[str, str], file: Path) -> None:
     file.write_text("")
-    assert load_settings(environ).sources[DAYS] == "default"
+    assert load_settings(environ).source_of(RAW_DAYS) == "default"
 
 
 def test_keys_of_others_in_the_file_are_passed_over(environ: dict[str, str], file: Path) -> None:
     file.write_text(json.dumps({"theme": "dark", DAYS: 7, "CLAUDE_MEM_OF_NEXT_YEAR": [1]}))
     assert read_settings_file(file) == {DAYS: "7"}
-    assert set(load_settings(environ).values) == {setting.name for setting in SETTINGS}
+    assert set(load_settings(environ).sources) == {DAYS}
 
 
 def test_a_list_is_read_by_comma(environ: dict[str, str]) -> None:
-    found = load_settings(environ | {"CLAUDE_MEM_SKIP_TOOLS": " Bash, ,Read,"})
-    assert found.names("CLAUDE_MEM_SKIP_TOOLS") == ("Bash", "Read")
+    settings = load_settings(environ | {"CLAUDE_MEM_SKIP_TOOLS": " Bash, ,Read,"})
+    assert settings.capture.skip_tools == ("Bash", "Read")
+    assert settings.text_of(find_setting("skip_tools")) == "Bash,Read"
+
+
+@pytest.mark.parametrize(("text", "upgrades"), [("yes", True), ("no", False)])
+def test_yes_and_no_are_a_truth_value(environ: dict[str, str], text: str, upgrades: bool) -> None:
+    settings = load_settings(environ | {"CLAUDE_MEM_UPGRADE_DRAFTS": text})
+    assert settings.observer.upgrade_drafts is upgrades
+    assert settings.text_of(find_setting("upgrade_drafts")) == text
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=name_of)
+def test_a_value_of_the_environment_reaches_its_attribute(
+    environ: dict[str, str], setting: Setting, tmp_path: Path
+) -> None:
+    text = setting.choices[-1] if setting.choices else str(setting.minimum + 1)
+    if setting is DATA_DIR:
+        text = str(tmp_path)
+    settings = load_settings(environ | {setting.name: text})
+    assert (settings.text_of(setting), settings.source_of(setting)) == (text, "environment")
+
+
+@pytest.mark.parametrize("name", RETIRED)
+def test_a_setting_of_an_earlier_version_is_ignored(
+    environ: dict[str, str], file: Path, name: str
+) -> None:
+    file.write_text(json.dumps({name: "no number"}))
+    settings, problems = load_usable_settings(environ | {name: "no number"})
+    assert (settings.sources, problems) == ({}, [])
+    assert retired_settings(environ) == retired_settings({**environ, name: "1"}) == [name]
+    with pytest.raises(SettingsError, match=f"{name} is no longer a setting"):
+        find_setting(name)
 
 
 # Wrong values
@@ -122,12 +158,12 @@ def test_a_wrong_number_is_an_error_that_names_the_setting_and_where_it_stands(
         load_settings(environ | {setting.name: wrong})
 
 
-@pytest.mark.parametrize("setting", [s for s in NUMBERS if s.smallest], ids=name_of)
+@pytest.mark.parametrize("setting", [s for s in NUMBERS if s.minimum], ids=name_of)
 def test_a_number_that_is_too_small_is_an_error(environ: dict[str, str], setting: Setting) -> None:
-    too_small = str(setting.smallest - 1)
-    with pytest.raises(SettingsError, match=f"under {setting.smallest}"):
+    too_small = str(setting.minimum - 1)
+    with pytest.raises(SettingsError, match=f"at least {setting.minimum}"):
         load_settings(environ | {setting.name: too_small})
-    assert load_settings(environ | {setting.name: str(setting.smallest)})
+    assert load_settings(environ | {setting.name: str(setting.minimum)})
 
 
 def accepts(environ: dict[str, str], setting: Setting, value: str) -> bool:
@@ -162,7 +198,7 @@ def test_a_wrong_value_in_the_file_is_said_to_stand_there(
     environ: dict[str, str], file: Path
 ) -> None:
     file.write_text(json.dumps({DAYS: True}))
-    with pytest.raises(SettingsError, match=r"settings\.json.*not a number"):
+    with pytest.raises(SettingsError, match=r"settings\.json.*must be a whole number"):
         load_settings(environ)
 
 
@@ -204,7 +240,7 @@ def test_a_directory_in_the_place_of_the_file_is_an_error(
 
 def test_a_huge_file_of_other_keys_is_read(environ: dict[str, str], file: Path) -> None:
     file.write_text(json.dumps({f"key {n}": "x" * 100 for n in range(20_000)} | {DAYS: 7}))
-    assert load_settings(environ).number(DAYS) == 7
+    assert load_settings(environ).retention.raw_days == 7
 
 
 json_values = st.recursive(
@@ -224,14 +260,14 @@ def test_whatever_object_the_file_holds_it_is_settings_or_a_clear_error(
 ) -> None:
     file.write_text(json.dumps(content))
     try:
-        found = load_settings(environ)
+        settings = load_settings(environ)
     except SettingsError as error:
         assert "settings.json" in str(error)
     else:
         for setting in NUMBERS:
-            assert found.number(setting.name) >= setting.smallest
+            assert int(settings.text_of(setting)) >= setting.minimum
         for setting in CHOICES:
-            assert found.text(setting.name) in setting.choices
+            assert settings.text_of(setting) in setting.choices
 
 
 # Changing one
@@ -248,7 +284,7 @@ def test_changing_a_setting_keeps_every_other_key(file: Path) -> None:
 
 def test_a_changed_setting_is_the_one_that_is_loaded(environ: dict[str, str], file: Path) -> None:
     change_setting(file, find_setting("raw_days"), "7")
-    assert load_settings(environ).number(DAYS) == 7
+    assert load_settings(environ).retention.raw_days == 7
 
 
 def test_removing_a_setting_that_is_not_there_changes_nothing(file: Path) -> None:
@@ -269,9 +305,9 @@ def test_the_data_directory_cannot_be_set_in_the_file_that_lies_in_it(
     with pytest.raises(SettingsError, match="environment"):
         change_setting(file, find_setting("data_dir"), "/elsewhere")
     file.write_text(json.dumps({"CLAUDE_MEM_DATA_DIR": "/elsewhere"}))
-    found = load_settings(environ)
-    assert found.text("CLAUDE_MEM_DATA_DIR") == str(file.parent)
-    assert found.sources["CLAUDE_MEM_DATA_DIR"] == "default"
+    settings = load_settings(environ)
+    assert settings.text_of(DATA_DIR) == str(settings.layout.root) == str(file.parent)
+    assert settings.source_of(DATA_DIR) == "default"
 
 
 def test_the_file_is_for_its_owner_alone_even_if_it_was_not_before(file: Path) -> None:

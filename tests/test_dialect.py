@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.config import SETTINGS
 from claude_mem.errors import BadInput
 from claude_mem.hook import spool
 from claude_mem.intake.dialects import (
@@ -46,7 +45,7 @@ from tests.payloads import (
 )
 from tests.story import Story
 
-(SMALLEST,) = [s.smallest for s in SETTINGS if s.name == "CLAUDE_MEM_RAW_FIELD_BYTES"]
+SMALLEST = 256
 TOKEN = "ghp" + "_" + "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA2cD4fG6"
 READER = EventReader(Redactor(), Projects(home=None), SMALLEST, frozenset({"TodoWrite"}))
 

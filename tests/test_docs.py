@@ -44,7 +44,7 @@ def anchors(text: str) -> set[str]:
 
 def test_the_settings_page_is_the_table_of_settings() -> None:
     rows = rows_under("docs/settings.md", "setting", "default", "meaning")
-    assert rows == [[s.name, s.default or "empty", s.help] for s in SETTINGS]
+    assert rows == [[s.name, s.default_text or "empty", s.help] for s in SETTINGS]
 
 
 def test_the_settings_page_says_which_value_wins_and_the_command() -> None:

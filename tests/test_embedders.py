@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from claude_mem.config import Settings, load_settings
+from claude_mem.config import EmbedderSettings, load_settings
 from claude_mem.errors import EmbedderError
 from claude_mem.index.embedders import embedder
 from tests.embedders import Concepts, embedding_server, onnx_directory
@@ -19,26 +19,26 @@ TEXTS = ("login loop", "a slow database", "", "lamp", "   \n", "login loop")
 WORDS = sorted({word for text in TEXTS for word in text.split()})
 
 
-def wanting(directory: Path, kind: str, **more: str) -> Settings:
+def wanting(directory: Path, kind: str, **more: str) -> EmbedderSettings:
     named = {f"CLAUDE_MEM_EMBEDDER{name}": value for name, value in more.items()}
     return load_settings(
         {"CLAUDE_MEM_DATA_DIR": str(directory), "CLAUDE_MEM_EMBEDDER": kind, **named}
-    )
+    ).embedder
 
 
 @contextmanager
-def static(directory: Path, _: pytest.MonkeyPatch) -> Iterator[Settings]:
+def static(directory: Path, _: pytest.MonkeyPatch) -> Iterator[EmbedderSettings]:
     yield wanting(directory, "static")
 
 
 @contextmanager
-def onnx(directory: Path, _: pytest.MonkeyPatch) -> Iterator[Settings]:
+def onnx(directory: Path, _: pytest.MonkeyPatch) -> Iterator[EmbedderSettings]:
     made = onnx_directory(directory / "model", WORDS)
     yield wanting(directory, "onnx", _MODEL=str(made))
 
 
 @contextmanager
-def fastembed(directory: Path, patch: pytest.MonkeyPatch) -> Iterator[Settings]:
+def fastembed(directory: Path, patch: pytest.MonkeyPatch) -> Iterator[EmbedderSettings]:
     """Its own models are a download away: this one stands in their place, behind its name."""
 
     class TextEmbedding:
@@ -57,7 +57,7 @@ def fastembed(directory: Path, patch: pytest.MonkeyPatch) -> Iterator[Settings]:
 
 def endpoint(way: str) -> Callable[..., object]:
     @contextmanager
-    def opened(directory: Path, _: pytest.MonkeyPatch) -> Iterator[Settings]:
+    def opened(directory: Path, _: pytest.MonkeyPatch) -> Iterator[EmbedderSettings]:
         with embedding_server(way) as server:
             yield wanting(directory, "endpoint", _MODEL="concepts", _URL=server.url)
 
@@ -73,20 +73,22 @@ OPENERS = {
 @pytest.fixture(params=OPENERS)
 def settings(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Settings]:
+) -> Iterator[EmbedderSettings]:
     with OPENERS[request.param](tmp_path, monkeypatch) as made:  # type: ignore[attr-defined]
         yield made
 
 
 @pytest.fixture
-def model(settings: Settings) -> embedder.Embedder:
+def model(settings: EmbedderSettings) -> embedder.Embedder:
     return embedder.load(settings)
 
 
 # What every embedder keeps to
 
 
-def test_its_id_is_known_before_it_is_loaded(settings: Settings, model: embedder.Embedder) -> None:
+def test_its_id_is_known_before_it_is_loaded(
+    settings: EmbedderSettings, model: embedder.Embedder
+) -> None:
     assert model.id == embedder.identify(settings)
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.config import load_settings
+from claude_mem.intake import spool
 from claude_mem.worker.housekeeping import DAY, HOUR, MINUTE, Housekeeping
 from tests.payloads import prompt, stop, tool
 from tests.story import Story
@@ -15,7 +16,7 @@ from tests.story import Story
 def keeper(story: Story, tmp_path: Path) -> Housekeeping:
     settings = load_settings({"CLAUDE_MEM_DATA_DIR": str(tmp_path / "kept")})
     settings.layout.create()
-    return Housekeeping(settings, story.store)
+    return Housekeeping(settings.layout, story.store, settings.sessions, settings.retention)
 
 
 def test_a_turn_without_an_event_for_long_is_closed_and_queued(
@@ -70,8 +71,8 @@ def test_a_backup_is_made_once_a_day_and_never_of_nothing(
 
 
 def test_half_written_records_go_after_an_hour_and_whole_ones_stay(keeper: Housekeeping) -> None:
-    spool = keeper._layout.spool
-    half, whole = spool / ".0000-1", spool / f"{1:020d}-1.event"
+    directory = keeper._layout.spool
+    half, whole = directory / ".0000-1", directory / f"{1:020d}-1.event"
     for path in (half, whole):
         path.write_text("x")
         os.utime(path, (1000, 1000))
@@ -96,12 +97,9 @@ def test_a_long_backlog_is_reported_once_a_day_and_never_deleted(keeper: Houseke
     assert trouble.exists() and record.exists()
 
 
-def test_many_waiting_events_are_reported_however_young(story: Story, tmp_path: Path) -> None:
-    environ = {"CLAUDE_MEM_DATA_DIR": str(tmp_path / "d"), "CLAUDE_MEM_SPOOL_WARN_FILES": "3"}
-    settings = load_settings(environ)
-    settings.layout.create()
+def test_many_waiting_events_are_reported_however_young(keeper: Housekeeping) -> None:
     now = 1_800_000_000_000
-    for number in range(3):
-        (settings.layout.spool / f"{now * 1_000_000 + number:020d}-1.event").write_text("x")
-    Housekeeping(settings, story.store).tick(now)
-    assert "3 events wait" in (settings.layout.root / "trouble").read_text()
+    for number in range(spool.WARN_FILES):
+        (keeper._layout.spool / f"{now * 1_000_000 + number:020d}-1.event").touch()
+    keeper.tick(now)
+    assert f"{spool.WARN_FILES} events wait" in (keeper._layout.root / "trouble").read_text()

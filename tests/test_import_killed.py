@@ -80,7 +80,7 @@ def test_an_import_that_was_killed_is_run_again_as_if_nothing_had_happened(
 
 def assert_contexts_are_of_today(home: Home) -> None:
     with closing(StoreReader.open_existing(home.layout.database)) as store:
-        budget = load_settings(home.env()).number("CLAUDE_MEM_CONTEXT_TOKENS")
+        budget = load_settings(home.env()).context.tokens
         keys = [str(project["key"]) for project in store.projects()]
         assert len(keys) == 3
         for key in keys:

@@ -181,7 +181,6 @@ def test_the_observer_leaves_no_trace_in_the_users_project_or_resume_list(
     assert [path.stem for path in before] == [session]
     api.otherwise = by_topic
     use(home, api, "claude")
-    home.environment["CLAUDE_MEM_OBSERVER_IDLE_SECONDS"] = "0"
     for payload in one_turn():
         home.hook(payload)
     wait_until(lambda: refined(home), "the revision")

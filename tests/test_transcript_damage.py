@@ -119,7 +119,7 @@ def test_a_session_without_any_time_is_as_old_as_its_file(file: Path) -> None:
     chat = Chat().prompt("Go", timestamp=None).agent("Done.", timestamp=None)
     file.write_bytes(chat.data())
     os.utime(file, (1_650_000_000, 1_650_000_000))
-    options = ImportOptions("/nowhere", "", 0, 8192)
+    options = ImportOptions("/nowhere", "", 0)
     (session,) = PastSessionReader(file, options.reader(), 0).sessions()
     assert (session.started_ms, session.ended_ms) == (1_650_000_000_000, 1_650_000_000_000)
 

@@ -287,7 +287,7 @@ def test_a_worker_that_cannot_start_says_where_to_look(home: Home) -> None:
     home.environment["CLAUDE_MEM_IDLE_MINUTES"] = "soon"
     done = home.command("worker", "start")
     assert done.returncode == 1
-    assert "CLAUDE_MEM_IDLE_MINUTES='soon' (environment) is not a number" in done.stderr
+    assert "CLAUDE_MEM_IDLE_MINUTES='soon' (environment) must be a whole number" in done.stderr
 
 
 def test_a_long_path_is_no_obstacle_to_the_socket(tmp_path: Path) -> None:

@@ -251,6 +251,6 @@ def read_prompts(file: Path, chat: Chat | bytes) -> list[str]:
 
 def read_sessions(file: Path, data: bytes) -> tuple[list[PastSession], PastSessionReader]:
     file.write_bytes(data)
-    options = ImportOptions("/nowhere", "", 0, 8192)
+    options = ImportOptions("/nowhere", "", 0)
     reader = PastSessionReader(file, options.reader(), options.keep_raw_since, options.includes)
     return list(reader.sessions()), reader

@@ -11,14 +11,20 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from logging.handlers import RotatingFileHandler
 
 import uvicorn
 
 from claude_mem import __version__
-from claude_mem.config import Layout, Settings, load_usable_settings, write_private
+from claude_mem.config import (
+    Layout,
+    Settings,
+    load_usable_settings,
+    retired_settings,
+    write_private,
+)
 from claude_mem.errors import ClaudeMemError
 from claude_mem.hook import trouble
 from claude_mem.hook.launch import set_aside_state
@@ -30,7 +36,7 @@ from claude_mem.store.clock import now_ms
 from claude_mem.store.store import open_or_restore
 from claude_mem.types import Json
 from claude_mem.worker.lock import WorkerLock
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.loop import Worker, report_problems
 
 log = logging.getLogger("claude_mem.daemon")
 
@@ -40,21 +46,22 @@ SHUTDOWN_SECONDS = 4.0
 
 
 def main(arguments: list[str]) -> int:
-    settings, wrong = load_usable_settings(os.environ)
+    environ = os.environ
+    environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy, if loaded, must not take all cores
+    settings, problems = load_usable_settings(environ)
     layout = settings.layout
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy, when it comes, is a guest here too
     os.umask(0o077)
     layout.create()
     _log_to_file(settings)
-    for complaint in wrong:
-        log.error("%s; the default is used", complaint)
-        trouble.report(os.fsencode(layout.root), f"{complaint}; the default is used")
+    report_problems(layout, problems)
+    for name in retired_settings(environ):
+        log.info("%s is no longer a setting: it is ignored", name)
     lock = _take_lock(layout, arguments)
     if lock is None:
         return 0  # another worker has it: that is all that was wanted
     set_aside_state(os.fsencode(layout.root))
     try:
-        retired = asyncio.run(_serve(settings, lock))
+        retired = asyncio.run(_serve(settings, environ, lock))
     except ClaudeMemError as error:
         log.error("cannot run: %s", error)
         trouble.report(os.fsencode(layout.root), f"worker: {error}")
@@ -82,21 +89,21 @@ def _take_lock(layout: Layout, arguments: list[str]) -> WorkerLock | None:
     return WorkerLock.acquire(layout)
 
 
-async def _serve(settings: Settings, lock: WorkerLock) -> bool:
+async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLock) -> bool:
     """Whether it ended to make room for a newer version."""
     layout = settings.layout
     os.chdir(layout.root)  # the socket is bound by a relative name, which always fits
     store, told = open_or_restore(
         layout.database,
         layout.backups,
-        settings.number("CLAUDE_MEM_BACKUPS"),
+        settings.retention.backups,
         suspicious=layout.last_worker_state.exists(),
     )
     layout.last_worker_state.unlink(missing_ok=True)
     if told:
         log.error(told)
         trouble.report(os.fsencode(layout.root), told)
-    worker = Worker(settings, store, transcripts=transcripts_dir(os.environ))
+    worker = Worker(settings, store, environ=environ, transcripts=transcripts_dir(environ))
     stopping = _stop_signals()
     try:
         async with _listening(settings, worker) as state, _wake_fifo(layout, worker):
@@ -168,7 +175,7 @@ class _Server(uvicorn.Server):
 async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[dict[str, Json]]:
     """Serves the Unix socket, and the TCP port where there is a free one."""
     layout = settings.layout
-    tcp = _bind_port(settings.number("CLAUDE_MEM_WORKER_PORT"))
+    tcp = _bind_port(settings.worker.port)
     state: dict[str, Json] = {
         "pid": os.getpid(),
         "version": __version__,
@@ -245,7 +252,7 @@ def _log_to_file(settings: Settings) -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)
-    root.setLevel(settings.text("CLAUDE_MEM_LOG_LEVEL"))
+    root.setLevel(settings.worker.log_level)
 
 
 if __name__ == "__main__":

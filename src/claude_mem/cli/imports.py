@@ -135,10 +135,9 @@ def import_options(settings: Settings, project: str = "", since_ms: int = 0) -> 
     return ImportOptions(
         own_root=str(settings.layout.root),
         home=os.environ.get("HOME", ""),
-        keep_raw_since=now_ms() - settings.number("CLAUDE_MEM_RAW_DAYS") * DAY_MS,
-        field_bytes=settings.number("CLAUDE_MEM_RAW_FIELD_BYTES"),
-        skip_tools=settings.names("CLAUDE_MEM_SKIP_TOOLS"),
-        redact_allow=settings.names("CLAUDE_MEM_REDACT_ALLOW"),
+        keep_raw_since=now_ms() - settings.retention.raw_days * DAY_MS,
+        skip_tools=settings.capture.skip_tools,
+        redact_allow=settings.capture.redact_allow,
         project=_project_of(project),
         since_ms=since_ms,
     )
@@ -192,7 +191,7 @@ def refresh_contexts(settings: Settings, store: Store, report: Report) -> str:
 
     Of all projects: an import that was killed may have left any of them as it was before.
     """
-    budget = settings.number("CLAUDE_MEM_CONTEXT_TOKENS")
+    budget = settings.context.tokens
     for known in store.projects():
         project_id = store.project_by_key(str(known["key"]))
         if project_id is not None:

@@ -73,7 +73,7 @@ def install(
         return
     layout.create()
     write_launcher(layout)
-    client.start(layout)
+    client.start(layout, os.environ)
     click.echo(done)
     click.echo("Memory is on: the next session of Claude Code is remembered.")
     asks = sys.stdin.isatty() and not yes
@@ -84,7 +84,7 @@ def install(
 
 def choose_observer(settings: Settings, chosen: str | None, asks: bool, yes: bool = False) -> None:
     setting = find_setting("CLAUDE_MEM_OBSERVER")
-    now = settings.text(setting.name)
+    now = settings.observer.kind
     if chosen is None and asks and len(setting.choices) > 1:
         chosen = click.prompt(
             "Who shall distil your sessions? local asks no model and costs nothing",

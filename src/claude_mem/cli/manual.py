@@ -147,7 +147,7 @@ def _list(settings: Settings, as_json: bool) -> None:
 
 
 def _asked(settings: Settings, path: str, body: Json = None) -> dict[str, Any]:
-    client.start(settings.layout)
+    client.start(settings.layout, os.environ)
     return cast("dict[str, Any]", client.ask_worker(settings.layout, path, body, timeout=120))
 
 

@@ -10,7 +10,7 @@ import click
 
 from claude_mem.cli.output import as_json_option, counted, heading, print_json, print_pairs
 from claude_mem.cli.status import reading
-from claude_mem.config import Settings, change_setting, find_setting, load_settings
+from claude_mem.config import OBSERVER, Settings, change_setting, load_settings
 from claude_mem.errors import ClaudeMemError, NotRunning
 from claude_mem.observer.models.provider import address_of, agree, has_agreed, missing_for
 from claude_mem.server import client
@@ -18,13 +18,12 @@ from claude_mem.store.clock import now_ms
 from claude_mem.types import Json
 from claude_mem.worker.observer_status import describe, format_spending, has_spent
 
-_NAME = "CLAUDE_MEM_OBSERVER"
 # A model's words are a stranger's: nothing in them moves the cursor.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @click.command()
-@click.argument("name", required=False, type=click.Choice(find_setting(_NAME).choices))
+@click.argument("name", required=False, type=click.Choice(OBSERVER.choices))
 @click.option("--yes", is_flag=True, help="Agree, without being asked, to what NAME sends where.")
 @click.option("--answers", is_flag=True, help="Show the answers that were kept as they came.")
 @as_json_option
@@ -51,17 +50,16 @@ def observer(settings: Settings, name: str | None, yes: bool, answers: bool, as_
 
 def switch(settings: Settings, name: str, yes: bool) -> Settings:
     """To this observer, for which the person is asked once; a running worker follows."""
-    setting = find_setting(_NAME)
-    if settings.sources[_NAME] == "environment" and settings.text(_NAME) != name:
+    if settings.source_of(OBSERVER) == "environment" and settings.observer.kind != name:
         raise ClaudeMemError(
-            f"{_NAME}={settings.text(_NAME)} in the environment would win over the settings: "
-            "take it out there first"
+            f"the environment sets {OBSERVER.name}={settings.observer.kind}, which overrides "
+            "settings.json: remove it there first"
         )
-    wanted = load_settings({**os.environ, _NAME: name})
+    wanted = load_settings({**os.environ, OBSERVER.name: name})
     if missing := missing_for(wanted, os.environ):
         raise ClaudeMemError(f"{name} cannot be used: {missing}")
     ask_once(wanted, name, yes)
-    change_setting(settings.layout.settings, setting, name)
+    change_setting(settings.layout.settings, OBSERVER, name)
     with suppress(NotRunning):
         client.ask_worker(settings.layout, "/api/observer", {})
     return load_settings(os.environ)
@@ -71,8 +69,8 @@ def ask_once(wanted: Settings, name: str, yes: bool) -> None:
     address = address_of(wanted)
     if name == "local" or has_agreed(wanted.layout, name, address):
         return
-    caps = (f"at most {wanted.text('CLAUDE_MEM_DAILY_REQUESTS')} requests and "
-            f"{wanted.text('CLAUDE_MEM_DAILY_TOKENS')} tokens a day")  # fmt: skip
+    caps = (f"at most {wanted.observer.daily_requests} requests and "
+            f"{wanted.observer.daily_tokens} tokens a day")  # fmt: skip
     what = (f"{name} sends what happens in your sessions, without secrets and private parts, to "
             f"{address}, and spends your quota or money there: {caps}.")  # fmt: skip
     if not yes:

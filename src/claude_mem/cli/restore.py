@@ -33,12 +33,12 @@ def import_database(settings: Settings, path: Path) -> DatabaseReport:
 
 
 def _redactor(settings: Settings) -> Redactor:
-    return Redactor(settings.names("CLAUDE_MEM_REDACT_ALLOW"))
+    return Redactor(settings.capture.redact_allow)
 
 
 def _make_it_count(settings: Settings, store: Store, projects: list[int]) -> None:
     """The next session is given it even without a worker; a worker looks at the queue now."""
-    budget = settings.number("CLAUDE_MEM_CONTEXT_TOKENS")
+    budget = settings.context.tokens
     for project_id in projects:
         render_contexts(settings.layout, store, project_id, budget)
     wake(os.fsencode(settings.layout.root))

@@ -1,5 +1,7 @@
 """claude-mem retry: the way back for turns that could not be distilled."""
 
+import os
+
 import click
 
 from claude_mem.cli.output import as_json_option, counted, print_json
@@ -27,7 +29,7 @@ def retry(settings: Settings, dry_run: bool, as_json: bool) -> None:
     answer: Json = {"retried": 0}
     if count:
         # The worker does it: it alone writes, and what it is distilling now is not disturbed.
-        client.start(settings.layout)
+        client.start(settings.layout, os.environ)
         answer = client.ask_worker(settings.layout, "/api/queue/retry", {})
     assert isinstance(answer, dict)
     if as_json:

@@ -83,7 +83,7 @@ def search(
         found = None
         if store:
             asked = params.search_query(store, given, now)
-            found = find_memories(store, asked, now, open_semantic_index(settings))
+            found = find_memories(store, asked, now, open_semantic_index(settings.embedder))
     if as_json:
         print_json(found_record(found) if found else {"results": []})
     elif found is None:
@@ -111,7 +111,7 @@ def timeline(
         if store is None:
             raise NotFound(NOTHING_YET)
         asked = params.timeline_query(store, given, now)
-        found = find_timeline(store, asked, now, open_semantic_index(settings))
+        found = find_timeline(store, asked, now, open_semantic_index(settings.embedder))
     if as_json:
         print_json(timeline_record(found))
     else:
@@ -136,7 +136,7 @@ def related(
             raise NotFound(NOTHING_YET)
         wanted = {name: value for name, value in given.items() if value is not None}
         asked = params.related_query(store, wanted, now)
-        found = find_related(store, asked, open_semantic_index(settings))
+        found = find_related(store, asked, open_semantic_index(settings.embedder))
     if as_json:
         print_json(found_record(found))
     else:
@@ -171,7 +171,7 @@ def reindex(settings: Settings) -> None:
         raise NotFound(NOTHING_YET)
     with open_store_for_import(settings) as store:
         click.echo(f"indexed {counted(full_text.rebuild(store), 'memory')}")
-        semantic_index = open_semantic_index(settings)
+        semantic_index = open_semantic_index(settings.embedder)
         while semantic_index is not None and semantic_index.fill_some(store):
             pass
 

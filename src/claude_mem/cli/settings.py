@@ -4,8 +4,10 @@ import click
 
 from claude_mem.cli.output import as_json_option, print_json, print_table
 from claude_mem.config import SETTINGS, Setting, Settings, change_setting, find_setting
-from claude_mem.errors import SettingsError
+from claude_mem.errors import SettingsError, WorkerError
 from claude_mem.observer.models.keys import store_in_keyring
+from claude_mem.server import client
+from claude_mem.worker.lock import is_held
 
 
 @click.command()
@@ -19,8 +21,8 @@ def settings(
 ) -> None:
     """All settings; NAME alone shows one, NAME VALUE changes it in settings.json.
 
-    A variable of the same name in the environment wins over the file. A running worker takes
-    changes at its next start (claude-mem worker restart).
+    A variable of the same name in the environment wins over the file. A running worker uses
+    the new value at once, unless the help says that it needs a restart.
     """
     if name is None:
         if unset:
@@ -30,18 +32,21 @@ def settings(
     setting = find_setting(name)
     if unset or value is not None:
         place = _change(current, setting, None if unset else value)
+        follows = _tell_worker(current, setting)
         if not as_json:
-            new = setting.shown(value or "")
+            new = setting.mask(value or "")
             click.echo(f"{setting.name} {'is back to its default' if unset else f'= {new}'}{place}")
+            if not follows:
+                click.echo("The running worker keeps the old value: claude-mem worker restart")
             return
     shown = {"name": setting.name,
-             "value": setting.shown(value or current.text(setting.name)),
-             "default": setting.default, "help": setting.help}  # fmt: skip
+             "value": setting.mask(value or current.text_of(setting)),
+             "default": setting.default_text, "help": setting.help}  # fmt: skip
     if as_json:
         print_json(shown)  # type: ignore[arg-type]
     else:
-        click.echo(f"{setting.name}={setting.shown(current.text(setting.name))} "
-                   f"({current.sources[setting.name]})\n{setting.help}")  # fmt: skip
+        click.echo(f"{setting.name}={setting.mask(current.text_of(setting))} "
+                   f"({current.source_of(setting)})\n{setting.help}")  # fmt: skip
 
 
 def _change(current: Settings, setting: Setting, value: str | None) -> str:
@@ -57,13 +62,26 @@ def _change(current: Settings, setting: Setting, value: str | None) -> str:
     return f" (in {path.name}: there is no keyring here)" if value is not None else ""
 
 
+def _tell_worker(current: Settings, setting: Setting) -> bool:
+    """Whether a running worker, if there is one, uses the new value."""
+    if not is_held(current.layout):
+        return True
+    # A key in the keyring is not part of the settings: only a restarted observer reads it.
+    route = "/api/observer" if setting.secret else "/api/settings/reload"
+    try:
+        client.ask_worker(current.layout, route, {})
+    except WorkerError:
+        return False
+    return not setting.needs_restart
+
+
 def _list(current: Settings, as_json: bool) -> None:
     rows = [
         {
             "name": setting.name,
-            "value": setting.shown(current.text(setting.name)),
-            "source": current.sources[setting.name],
-            "default": setting.default,
+            "value": setting.mask(current.text_of(setting)),
+            "source": current.source_of(setting),
+            "default": setting.default_text,
             "help": setting.help,
         }
         for setting in SETTINGS

@@ -76,7 +76,7 @@ def status(settings: Settings, as_json: bool) -> None:
 
 
 def _read_by_meaning(settings: Settings, store: StoreReader) -> dict[str, Json] | None:
-    semantic_index = open_semantic_index(settings)
+    semantic_index = open_semantic_index(settings.embedder)
     if semantic_index is None:
         return None
     done, every = semantic_index.progress(store)
@@ -268,7 +268,7 @@ def stats(settings: Settings, as_json: bool) -> None:
 
 
 def show_context(settings: Settings, project: str | None, as_json: bool) -> None:
-    budget = settings.number("CLAUDE_MEM_CONTEXT_TOKENS")
+    budget = settings.context.tokens
     with reading(settings) as store:
         text = ""
         if store is not None:

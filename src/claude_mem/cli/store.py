@@ -5,6 +5,8 @@ transaction, and ours are batches of milliseconds. What must not happen twice at
 and migrating the file. The worker's lock decides about that, as it does between workers.
 """
 
+import os
+
 from claude_mem.config import Settings
 from claude_mem.errors import StoreError
 from claude_mem.index.text import full_text
@@ -30,14 +32,14 @@ def open_store_for_import(settings: Settings) -> Store:
 def _open_alone(settings: Settings, lock: WorkerLock) -> Store:
     layout = settings.layout
     try:
-        return Store.open(layout.database, layout.backups, settings.number("CLAUDE_MEM_BACKUPS"))
+        return Store.open(layout.database, layout.backups, settings.retention.backups)
     finally:
         lock.release()  # whoever starts now finds the file ready
 
 
 def _open_beside_worker(settings: Settings) -> Store:
     layout = settings.layout
-    client.start(layout)  # waits for one that is just starting
+    client.start(layout, os.environ)  # waits for one that is just starting
     if not is_current(layout.database):
         raise StoreError(
             "the worker that runs keeps the database as an older version needs it: "

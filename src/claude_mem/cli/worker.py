@@ -1,5 +1,6 @@
 """claude-mem worker start | stop | restart | status | run | logs"""
 
+import os
 from collections import deque
 from pathlib import Path
 
@@ -22,7 +23,7 @@ def worker() -> None:
 @click.pass_obj
 def start(settings: Settings, as_json: bool) -> None:
     """Start it, unless it runs already. Replaces an older version, never a newer one."""
-    stats, started = client.start(settings.layout)
+    stats, started = client.start(settings.layout, os.environ)
     _say(stats, as_json, "started" if started else "runs already")
 
 
@@ -42,7 +43,7 @@ def restart(settings: Settings, as_json: bool) -> None:
     if current is not None:
         client.refuse_newer(current)
         client.stop(settings.layout)
-    stats, _ = client.start(settings.layout)
+    stats, _ = client.start(settings.layout, os.environ)
     _say(stats, as_json, "restarted")
 
 

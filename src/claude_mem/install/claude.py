@@ -1,6 +1,5 @@
 """Claude Code itself: where it is, which version, and its plugin commands."""
 
-import os
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ SECONDS = 120
 @dataclass(frozen=True, slots=True)
 class Claude:
     path: Path
+    environ: Mapping[str, str]
 
     def version(self) -> str:
         """As it says itself, or an empty text when it cannot be run."""
@@ -53,13 +53,13 @@ class Claude:
             stdin=subprocess.DEVNULL,
             timeout=seconds,
             cwd=within,
-            env={**os.environ, "CLAUDE_MEM_INTERNAL": "1"},
+            env={**self.environ, "CLAUDE_MEM_INTERNAL": "1"},
         )
 
 
 def find_claude(settings: Settings, environ: Mapping[str, str]) -> Claude | None:
     path = find_command(settings, environ)
-    return Claude(path) if path is not None else None
+    return Claude(path, environ) if path is not None else None
 
 
 def config_dir(environ: Mapping[str, str]) -> Path:

@@ -202,7 +202,7 @@ class Doctor:
         start = "claude-mem worker start"
 
         def fix() -> None:
-            client.start(layout)
+            client.start(layout, self.environ)
 
         running = client.running_worker(layout)
         if running is None and is_held(layout):
@@ -236,7 +236,7 @@ class Doctor:
         return Check("FIFO", "wrong", text, "claude-mem worker restart")
 
     def _port(self, worker: dict[str, Json]) -> Check:
-        wanted = self.settings.number("CLAUDE_MEM_WORKER_PORT")
+        wanted = self.settings.worker.port
         if worker["port"] == wanted or (worker["port"] is None and wanted == 0):
             return Check("port", "ok", f"127.0.0.1:{wanted}" if wanted else "none wanted")
         text = f"{wanted} was taken; it serves {worker['port'] or 'the socket alone'}"
@@ -265,14 +265,14 @@ class Doctor:
         layout = self.settings.layout
         client.stop(layout)
         layout.last_worker_state.touch(mode=0o600)
-        client.start(layout)
+        client.start(layout, self.environ)
 
     def _backlog(self) -> Iterator[Check]:
         layout = self.settings.layout
         waiting, rejected = spool.waiting(layout), spool.rejected(layout)
         hours = (now_ms() - spool.arrival_ms(waiting[0])) // HOUR if waiting else 0
-        many = len(waiting) >= self.settings.number("CLAUDE_MEM_SPOOL_WARN_FILES")
-        long = hours >= self.settings.number("CLAUDE_MEM_SPOOL_WARN_HOURS")
+        many = len(waiting) >= spool.WARN_FILES
+        long = hours >= spool.WARN_HOURS
         verdict: Verdict = "warning" if many or long else "ok"
         since = f", the oldest for {hours} hours" if long else ""
         yield Check("spool", verdict, f"{len(waiting)} events waiting{since}",

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.projects import Projects
 from claude_mem.privacy import Redactor
@@ -24,6 +25,7 @@ _IGNORED_FIELDS = ("permission_mode", "effort", "background_tasks", "session_cro
 _NOT_DETAIL = (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, "prompt", *_IGNORED_FIELDS)
 _LEAF_LIMITS = (4096, 1024, 256, 64)
 LONGEST_ID = 200
+FIELD_BYTES = 8192  # longest field of a raw event
 PROMPT_LIMIT_FACTOR = 4  # searches rely on prompts, so they may be longer than other fields
 
 
@@ -37,12 +39,17 @@ class EventHeader:
     dialect: str = "claude"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EventReader:
     redactor: Redactor
     projects: Projects
-    field_bytes: int
-    skip_tools: frozenset[str]
+    field_bytes: int = FIELD_BYTES
+    skip_tools: frozenset[str] = frozenset()
+
+    def use(self, settings: CaptureSettings) -> None:
+        """Read with these settings from now on."""
+        self.redactor = Redactor(settings.redact_allow)
+        self.skip_tools = frozenset(settings.skip_tools)
 
     def skips(self, payload: Mapping[str, Json]) -> bool:
         name = payload.get("tool_name")

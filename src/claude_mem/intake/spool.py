@@ -10,6 +10,9 @@ from claude_mem.hook.spool import FORMAT, MAGIC, SUFFIX
 from claude_mem.intake.dialects import EventHeader
 from claude_mem.privacy import Redactor
 
+# A backlog of this size or age is reported.
+WARN_FILES, WARN_HOURS = 5000, 24
+
 _SUFFIX = SUFFIX.decode()
 
 

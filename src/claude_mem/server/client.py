@@ -90,7 +90,7 @@ def _last_state(layout: Layout) -> dict[str, Json] | None:
     return {"worker": state} if isinstance(state, dict) else None
 
 
-def start(layout: Layout, environ: Mapping[str, str] = os.environ) -> tuple[dict[str, Json], bool]:
+def start(layout: Layout, environ: Mapping[str, str]) -> tuple[dict[str, Json], bool]:
     """Starts a worker unless one of this version is running; whether this call started it."""
     current = running_worker(layout)
     if current is not None:

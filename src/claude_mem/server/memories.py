@@ -1,13 +1,12 @@
 """What is remembered, over HTTP: pages, batches, context, counts."""
 
 import asyncio
-import os
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from claude_mem.config import SETTINGS, load_usable_settings
+from claude_mem.config import SETTINGS
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.intake import spool
 from claude_mem.mcp.endpoint import endpoint
@@ -61,7 +60,7 @@ async def stats(request: Request) -> JSONResponse:
             "waiting": len(spool.waiting(worker.settings.layout)),
             "rejected": len(spool.rejected(worker.settings.layout)),
         },
-        "observer": worker.choice.used,
+        "observer": worker.provider.used,
         "observing": await asyncio.to_thread(worker.observing),
         "meaning": await asyncio.to_thread(_meaning, worker),
         "mcp": {"loaded": endpoint.is_loaded},
@@ -97,14 +96,23 @@ async def settings(request: Request) -> JSONResponse:
         "settings": [
             {
                 "name": setting.name,
-                "value": setting.shown(current.text(setting.name)),
-                "default": setting.default,
-                "source": current.sources[setting.name],
+                "value": setting.mask(current.text_of(setting)),
+                "default": setting.default_text,
+                "source": current.source_of(setting),
                 "help": setting.help,
             }
             for setting in SETTINGS
         ]
     })  # fmt: skip
+
+
+async def reload_settings(request: Request) -> JSONResponse:
+    """POST /api/settings/reload: read the settings again and apply them"""
+    known_parameters(request, ())
+    worker: Worker = request.app.state.worker
+    await read_object(request)
+    problems: list[Json] = [*await worker.reload_settings()]
+    return JSONResponse({"problems": problems})
 
 
 async def processing(request: Request) -> JSONResponse:
@@ -137,10 +145,9 @@ async def observer(request: Request) -> JSONResponse:
     worker: Worker = request.app.state.worker
     if request.method == "POST":
         await read_object(request)
-        settings, _ = load_usable_settings(os.environ)
-        await worker.use_observer(settings)
+        await worker.reload_settings(restart_observer=True)
         # Whoever asks for it may have mended what was wrong: the next turn is a new try.
-        await asyncio.wrap_future(worker.store.close_breaker(worker.choice.used))
+        await asyncio.wrap_future(worker.store.close_breaker(worker.provider.used))
     return JSONResponse(await asyncio.to_thread(worker.observing))
 
 
@@ -166,6 +173,7 @@ routes = [
     Route("/api/stats", stats),
     Route("/api/projects", projects),
     Route("/api/settings", settings),
+    Route("/api/settings/reload", reload_settings, methods=["POST"]),
     Route("/api/processing", processing, methods=["GET", "POST"]),
     Route("/api/observer", observer, methods=["GET", "POST"]),
     Route("/api/queue/retry", retry, methods=["POST"]),

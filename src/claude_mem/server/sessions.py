@@ -144,7 +144,7 @@ async def stop(request: Request) -> JSONResponse:
     worker: Worker = request.app.state.worker
     session_db_id = _database_id(request)
     worker.store.session(session_db_id)
-    seconds = worker.settings.number("CLAUDE_MEM_DELETE_TIMEOUT") / 1000
+    seconds = worker.settings.sessions.delete_timeout / 1000
     # Queued turns are held first, so that none starts while the running one is being cancelled.
     held = await asyncio.wrap_future(worker.store.stop_session(session_db_id))
     await asyncio.gather(

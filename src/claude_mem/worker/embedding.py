@@ -24,20 +24,25 @@ PATIENCE_MS = 5 * 60_000  # after a model that could not be had
 
 class Embedding:
     def __init__(
-        self, layout: Layout, store: Store, semantic_index: SemanticIndex | None, clock: Clock
+        self, layout: Layout, store: Store, index: SemanticIndex | None, clock: Clock
     ) -> None:
         self._layout, self._store, self._clock = layout, store, clock
-        self._semantic_index = semantic_index
+        self.index = index  # None: no semantic search
         self._task: asyncio.Task[None] | None = None
         self._not_before = 0
         self._told = ""
 
+    async def use(self, index: SemanticIndex | None) -> None:
+        """Embed with this index from now on; waits for the batch that is running."""
+        self.index, self._not_before = index, 0
+        await self.settle()
+
     def start_if_due(self) -> None:
-        if self._semantic_index is None or self._is_running or self._clock() < self._not_before:
+        if self.index is None or self._is_running or self._clock() < self._not_before:
             return
-        least = 1 if self._semantic_index.is_loaded else MANY
-        if self._semantic_index.waiting(self._store, least) >= least:
-            self._task = asyncio.create_task(self._work_off(self._semantic_index))
+        least = 1 if self.index.is_loaded else MANY
+        if self.index.waiting(self._store, least) >= least:
+            self._task = asyncio.create_task(self._work_off(self.index))
 
     async def settle(self) -> None:
         """Waits for what is running."""
@@ -45,8 +50,8 @@ class Embedding:
             await asyncio.wait([self._task])
 
     def release_if_idle(self) -> None:
-        if self._semantic_index is not None and not self._is_running:
-            self._semantic_index.release_if_idle(self._clock() - IDLE_MS)
+        if self.index is not None and not self._is_running:
+            self.index.release_if_idle(self._clock() - IDLE_MS)
 
     def stop(self) -> None:
         if self._task is not None:
@@ -56,12 +61,16 @@ class Embedding:
     def _is_running(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    async def _work_off(self, semantic_index: SemanticIndex) -> None:
-        made = 0
+    async def _work_off(self, index: SemanticIndex) -> None:
+        total = 0
         try:
-            while count := await asyncio.to_thread(semantic_index.fill_some, self._store):
-                made += count
-            log.info("%d memories read by %s", made, semantic_index.id)
+            # Two models that fill the same table would replace each other's vectors for ever.
+            while index is self.index:
+                count = await asyncio.to_thread(index.fill_some, self._store)
+                if not count:
+                    break
+                total += count
+            log.info("%d memories embedded by %s", total, index.id)
         except EmbedderError as error:
             self._not_before = self._clock() + PATIENCE_MS
             log.warning("search goes by words alone: %s", error)

@@ -76,7 +76,7 @@ def undoable(worker: Worker) -> list[Undoable]:
 
 
 def _undoable(worker: Worker, forgotten: Forgotten) -> Undoable:
-    hours = worker.settings.number("CLAUDE_MEM_UNDO_HOURS")
+    hours = worker.settings.retention.undo_hours
     return Undoable(forgotten, forgotten.at_epoch + hours * HOUR)
 
 

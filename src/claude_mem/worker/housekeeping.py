@@ -6,7 +6,7 @@ Called with the time, so that a test can make a month pass.
 import logging
 import os
 
-from claude_mem.config import Layout, Settings
+from claude_mem.config import Layout, RetentionSettings, SessionSettings
 from claude_mem.hook import trouble
 from claude_mem.index.text import full_text
 from claude_mem.intake import spool
@@ -19,31 +19,33 @@ ABANDONED_AFTER = HOUR
 
 
 class Housekeeping:
-    def __init__(self, settings: Settings, store: Store) -> None:
-        self._settings, self._store = settings, store
+    def __init__(
+        self, layout: Layout, store: Store, sessions: SessionSettings, retention: RetentionSettings
+    ) -> None:
+        self._layout, self._store = layout, store
+        self._sessions, self._retention = sessions, retention
         self._warned_at = 0
 
-    @property
-    def _layout(self) -> Layout:
-        return self._settings.layout
+    def use(self, sessions: SessionSettings, retention: RetentionSettings) -> None:
+        """Follow these settings from the next tick on."""
+        self._sessions, self._retention = sessions, retention
 
     def tick(self, now: int) -> int:
         """How many turns it closed that now wait for the observer."""
-        number = self._settings.number
-        closed = self._store.close_idle_turns(now - number("CLAUDE_MEM_IDLE_MINUTES") * MINUTE)
-        stale = self._store.interrupt_stale(now - number("CLAUDE_MEM_INTERRUPT_HOURS") * HOUR)
+        sessions, retention = self._sessions, self._retention
+        closed = self._store.close_idle_turns(now - sessions.idle_minutes * MINUTE)
+        stale = self._store.interrupt_stale(now - sessions.interrupt_hours * HOUR)
         retired = self._store.retire_raw_events(
-            now - number("CLAUDE_MEM_RAW_DAYS") * DAY,
-            number("CLAUDE_MEM_RAW_MEGABYTES") * 1024 * 1024,
+            now - retention.raw_days * DAY, retention.raw_megabytes * 1024 * 1024
         )
         for session in stale.result():
             log.info("session %d had no event for a day: interrupted", session)
         if count := retired.result():
             log.info("%d raw events retired", count)
-        self._forget_for_good(now - number("CLAUDE_MEM_UNDO_HOURS") * HOUR)
+        self._forget_for_good(now - retention.undo_hours * HOUR)
         self._clear_abandoned(now)
         self._warn_of_backlog(now)
-        self._back_up_daily(now)
+        self._back_up_daily(now, retention.backups)
         return closed.result()
 
     def _forget_for_good(self, before: int) -> None:
@@ -63,14 +65,13 @@ class Housekeeping:
         if not waiting or now - self._warned_at < DAY:
             return
         hours = (now - spool.arrival_ms(waiting[0])) // HOUR
-        many = len(waiting) >= self._settings.number("CLAUDE_MEM_SPOOL_WARN_FILES")
-        if many or hours >= self._settings.number("CLAUDE_MEM_SPOOL_WARN_HOURS"):
+        if len(waiting) >= spool.WARN_FILES or hours >= spool.WARN_HOURS:
             self._warned_at = now
             reason = f"{len(waiting)} events wait in the spool, the oldest for {hours} hours"
             log.warning(reason)
             trouble.report(os.fsencode(self._layout.root), reason)
 
-    def _back_up_daily(self, now: int) -> None:
+    def _back_up_daily(self, now: int, keep: int) -> None:
         existing = [p.stat().st_mtime * 1000 for p in self._layout.backups.glob("memory-*.db")]
         if now - max(existing, default=0.0) >= DAY and self._store.has_memories():
-            self._store.back_up(self._layout.backups, self._settings.number("CLAUDE_MEM_BACKUPS"))
+            self._store.back_up(self._layout.backups, keep)

@@ -6,15 +6,15 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
 from claude_mem import __version__
-from claude_mem.config import Settings
+from claude_mem.config import Layout, Settings, load_usable_settings
 from claude_mem.hook import trouble
 from claude_mem.index.text import full_text
-from claude_mem.index.vectors.semantic import open_semantic_index
+from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import Projects
@@ -56,21 +56,22 @@ class Worker:
         store: Store,
         clock: Clock = now_ms,
         *,
+        environ: Mapping[str, str],
         transcripts: Path | None = None,
     ) -> None:
         self.settings, self.store, self.clock = settings, store, clock
+        self._environ = environ
         self.transcripts = transcripts  # where the client keeps its own
         full_text.keep(store)
-        self.semantic_index = open_semantic_index(settings, clock)
-        self.embedding = Embedding(settings.layout, store, self.semantic_index, clock)
+        index = open_semantic_index(settings.embedder, clock)
+        self.embedding = Embedding(settings.layout, store, index, clock)
         self.feed = Feed()
         self.activity = Activity(settings.layout)
-        self.projects = Projects(Path(home) if (home := os.environ.get("HOME")) else None)
+        self.projects = Projects(Path(home) if (home := environ.get("HOME")) else None)
         self.reader = EventReader(
-            redactor=Redactor(settings.names("CLAUDE_MEM_REDACT_ALLOW")),
+            redactor=Redactor(settings.capture.redact_allow),
             projects=self.projects,
-            field_bytes=settings.number("CLAUDE_MEM_RAW_FIELD_BYTES"),
-            skip_tools=frozenset(settings.names("CLAUDE_MEM_SKIP_TOOLS")),
+            skip_tools=frozenset(settings.capture.skip_tools),
         )
         self.intake = Intake(settings.layout, store, self.reader, self._heard, self._given)
         local = LocalObserver()
@@ -89,31 +90,52 @@ class Worker:
             clock,
             stored=self._remembered,
             woken=self.wake,
-            redact=self.reader.redactor.redact,
-            sweep=partial(sweep, settings.layout.observer, client_config_dir(os.environ)),
+            redact=lambda text: self.reader.redactor.redact(text),
+            sweep=partial(sweep, settings.layout.observer, client_config_dir(environ)),
         )
-        self.choice = Provider("local", "the worker is starting")
-        self.housekeeping = Housekeeping(settings, store)
+        self.provider = Provider("local", "the worker is starting")
+        self.housekeeping = Housekeeping(
+            settings.layout, store, settings.sessions, settings.retention
+        )
+        self._applying = asyncio.Lock()
         self._changed: set[str] = set()
         self._wake = asyncio.Event()
 
     @property
-    def budget(self) -> int:
-        return self.settings.number("CLAUDE_MEM_CONTEXT_TOKENS")
+    def semantic_index(self) -> SemanticIndex | None:
+        return self.embedding.index
 
     def wake(self) -> None:
         self._wake.set()
 
-    async def use_observer(self, settings: Settings) -> None:
-        """Takes the one that the settings want now; what runs is put back for it."""
-        self.settings = settings
-        self.choice = await asyncio.to_thread(choose, settings, os.environ)
-        log.info("observer: %s (%s)", self.choice.used, self.choice.why)
-        await self.refiner.use(self.choice.observer, policy_of(settings))
+    async def reload_settings(self, *, restart_observer: bool = False) -> list[str]:
+        """Read the settings again and apply them; returns the problems with them."""
+        settings, problems = await asyncio.to_thread(load_usable_settings, self._environ)
+        report_problems(settings.layout, problems)
+        await self.apply(settings, restart_observer=restart_observer)
+        return problems
+
+    async def apply(self, settings: Settings, *, restart_observer: bool = False) -> None:
+        """Make every part follow these settings, but for those that need a restart."""
+        async with self._applying:
+            previous, self.settings = self.settings, settings
+            self.reader.use(settings.capture)
+            self.housekeeping.use(settings.sessions, settings.retention)
+            if settings.embedder != previous.embedder:
+                await self.embedding.use(open_semantic_index(settings.embedder, self.clock))
+            if clear_contexts_of_another_budget(settings.layout, settings.context.tokens):
+                self._changed |= {str(project["key"]) for project in self.store.projects()}
+            if restart_observer or settings.observer != previous.observer:
+                await self._use_observer(settings)
         self.wake()
 
+    async def _use_observer(self, settings: Settings) -> None:
+        self.provider = await asyncio.to_thread(choose, settings, self._environ)
+        log.info("observer: %s (%s)", self.provider.used, self.provider.why)
+        await self.refiner.use(self.provider.observer, policy_of(settings))
+
     def observing(self) -> dict[str, Json]:
-        return describe(self.settings, os.environ, self.store, self.clock(), self.choice)
+        return describe(self.settings, self._environ, self.store, self.clock(), self.provider)
 
     async def run(self, outdated: Callable[[], bool]) -> None:
         """Until cancelled or outdated."""
@@ -125,11 +147,9 @@ class Worker:
     async def _run(self, outdated: Callable[[], bool]) -> None:
         """Sleeps until something comes, or something is due."""
         await asyncio.wrap_future(self.store.free_all_leases())
-        await self.use_observer(self.settings)
+        await self.apply(self.settings, restart_observer=True)
         kept_house = 0
         self.activity.rest(self.clock())  # what a worker that was killed left may be long over
-        if clear_contexts_of_another_budget(self.settings.layout, self.budget):
-            self._changed |= {str(project["key"]) for project in self.store.projects()}
         while True:
             self._wake.clear()
             try:
@@ -175,8 +195,9 @@ class Worker:
                 return  # the log says why
 
     async def context_for(self, project_id: int, without_session: str | None = None) -> str:
+        budget = self.settings.context.tokens
         return await asyncio.to_thread(
-            build_context, self.store, project_id, self.budget, without_session
+            build_context, self.store, project_id, budget, without_session
         )
 
     def _pause(self) -> float:
@@ -196,8 +217,9 @@ class Worker:
         for key in changed:
             project_id = self.store.project_by_key(key)
             if project_id is not None:
+                budget = self.settings.context.tokens
                 await asyncio.to_thread(
-                    render_contexts, self.settings.layout, self.store, project_id, self.budget
+                    render_contexts, self.settings.layout, self.store, project_id, budget
                 )
 
     def _heard(self, recorded: list[tuple[Event, Recorded]]) -> None:
@@ -237,6 +259,13 @@ class Worker:
             "isProcessing": self.activity.is_processing,
             "queueDepth": waiting["pending"] + waiting["processing"],
         }
+
+
+def report_problems(layout: Layout, problems: list[str]) -> None:
+    """Problems with settings, in the log and to the user; each is replaced by its default."""
+    for problem in problems:
+        log.error("%s; the default is used", problem)
+        trouble.report(os.fsencode(layout.root), f"{problem}; the default is used")
 
 
 def as_json_line(value: dict[str, Json]) -> bytes:

@@ -14,14 +14,13 @@ from claude_mem.worker.refiner import Policy
 def policy_of(settings: Settings) -> Policy:
     return Policy(
         caps=caps_of(settings),
-        upgrades=settings.text("CLAUDE_MEM_UPGRADE_DRAFTS") == "yes",
-        at_once=settings.number("CLAUDE_MEM_OBSERVER_CLIENTS"),
+        upgrades=settings.observer.upgrade_drafts,
+        at_once=settings.observer.clients,
     )
 
 
 def caps_of(settings: Settings) -> Caps:
-    number = settings.number
-    return Caps(number("CLAUDE_MEM_DAILY_REQUESTS"), number("CLAUDE_MEM_DAILY_TOKENS"))
+    return Caps(settings.observer.daily_requests, settings.observer.daily_tokens)
 
 
 def describe(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from claude_mem.config import Settings
+from claude_mem.config import EmbedderSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,25 +34,25 @@ class Embedder(Protocol):
         ...
 
 
-def identify(settings: Settings) -> str | None:
+def identify(settings: EmbedderSettings) -> str | None:
     """The id that the embedder of these settings will have; None where none is wanted."""
-    kind, model = settings.text("CLAUDE_MEM_EMBEDDER"), settings.text("CLAUDE_MEM_EMBEDDER_MODEL")
+    kind, model = settings.kind, settings.model
     if kind == "none":
         return None
     if kind == "static":
         about = json.loads((SHIPPED / "model.json").read_text("utf-8"))
         return f"{about['name']}-{about['sha256'][:12]}"
     if kind == "endpoint":
-        return f"endpoint:{settings.text('CLAUDE_MEM_EMBEDDER_URL')}:{model}"
+        return f"endpoint:{settings.url}:{model}"
     if kind == "onnx":
         weights = Path(model) / "model.onnx"
         return f"onnx:{model}:{weights.stat().st_size if weights.exists() else 0}"
     return f"fastembed:{model}"
 
 
-def load(settings: Settings) -> Embedder:
+def load(settings: EmbedderSettings) -> Embedder:
     """Raises EmbedderError, with what to do about it."""
-    kind, model = settings.text("CLAUDE_MEM_EMBEDDER"), settings.text("CLAUDE_MEM_EMBEDDER_MODEL")
+    kind, model = settings.kind, settings.model
     identity = identify(settings)
     assert identity is not None
     if kind == "static":
@@ -62,10 +62,8 @@ def load(settings: Settings) -> Embedder:
     if kind == "endpoint":
         from claude_mem.index.embedders.endpoint import Endpoint
 
-        key = settings.text("CLAUDE_MEM_EMBEDDER_KEY_FILE")
-        return Endpoint.open(
-            identity, settings.text("CLAUDE_MEM_EMBEDDER_URL"), model, Path(key) if key else None
-        )
+        key = settings.key_file
+        return Endpoint.open(identity, settings.url, model, Path(key) if key else None)
     from claude_mem.index.embedders import transformer
 
     if kind == "onnx":

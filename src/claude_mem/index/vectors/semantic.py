@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from claude_mem.config import Settings
+from claude_mem.config import EmbedderSettings
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text import full_text
@@ -27,12 +27,14 @@ CHUNK = 256
 READ_AHEAD = 500  # waiting documents that a question may read by itself
 
 
-def open_semantic_index(settings: Settings, clock: Clock = now_ms) -> "SemanticIndex | None":
+def open_semantic_index(
+    settings: EmbedderSettings, clock: Clock = now_ms
+) -> "SemanticIndex | None":
     """As the settings want it; None where they want none."""
     identity = embedder.identify(settings)
     if identity is None:
         return None
-    read_ahead = READ_AHEAD if settings.text("CLAUDE_MEM_EMBEDDER") == "static" else 0
+    read_ahead = READ_AHEAD if settings.kind == "static" else 0
     return SemanticIndex(identity, lambda: embedder.load(settings), read_ahead, clock)
 
 

@@ -39,7 +39,6 @@ class ImportOptions:
     own_root: str  # the data directory: sessions in it are the observer's own
     home: str
     keep_raw_since: int
-    field_bytes: int
     skip_tools: tuple[str, ...] = ()
     redact_allow: tuple[str, ...] = ()
     project: str = ""
@@ -49,7 +48,6 @@ class ImportOptions:
         return EventReader(
             redactor=Redactor(self.redact_allow),
             projects=Projects(Path(self.home) if self.home else None),
-            field_bytes=self.field_bytes,
             skip_tools=frozenset(self.skip_tools),
         )
 

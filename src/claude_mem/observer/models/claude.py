@@ -53,7 +53,7 @@ _ID = re.compile(r"[0-9a-fA-F][0-9a-fA-F-]{7,63}\Z")
 
 def find_command(settings: Settings, environ: Mapping[str, str]) -> Path | None:
     """The person's Claude Code."""
-    chosen = settings.text("CLAUDE_CODE_PATH")
+    chosen = settings.observer.claude_code_path
     if chosen:
         return Path(chosen) if os.access(chosen, os.X_OK) else None
     found = shutil.which("claude", path=environ.get("PATH"))

@@ -7,16 +7,15 @@ that it does not work here.
 from importlib import import_module
 from typing import Any
 
-from claude_mem.config import Layout, Settings
+from claude_mem.config import API_KEY, Layout, Settings
 
-SETTING = "CLAUDE_MEM_API_KEY"
 _SERVICE = "claude-mem"
 
 
 def read_key(settings: Settings) -> tuple[str, str]:
     """The key, and where it was found."""
-    if said := settings.text(SETTING):
-        return said, settings.sources[SETTING]
+    if said := settings.observer.api_key:
+        return said, settings.source_of(API_KEY)
     ring = _keyring()
     if ring is not None:
         try:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from claude_mem.config import Layout, Settings, write_private
+from claude_mem.config import OBSERVER, Layout, Settings, write_private
 from claude_mem.http_client import url_problem
 from claude_mem.observer.local.observer import LocalObserver
 from claude_mem.observer.models.apis import ANTHROPIC_URL, OPENAI_URL, AnthropicModel, OpenAIModel
@@ -31,8 +31,8 @@ class Provider:
 
 
 def choose(settings: Settings, environ: Mapping[str, str]) -> Provider:
-    wanted = settings.text("CLAUDE_MEM_OBSERVER")
-    source = settings.sources["CLAUDE_MEM_OBSERVER"]
+    wanted = settings.observer.kind
+    source = settings.source_of(OBSERVER)
     if wanted == LocalObserver.name:
         return Provider(wanted, "by default" if source == "default" else f"set in {source}")
     name, address = model_name(settings), address_of(settings)
@@ -41,25 +41,25 @@ def choose(settings: Settings, environ: Mapping[str, str]) -> Provider:
         missing = f"nobody agreed to it yet: claude-mem observer {wanted}"
     if missing:
         return Provider(wanted, f"{wanted} is wanted, but {missing}", name, address)
-    observer = ModelObserver(_model(settings, environ), settings.text("CLAUDE_MEM_VERBOSITY"))
+    observer = ModelObserver(_model(settings, environ), settings.observer.verbosity)
     return Provider(wanted, f"set in {source}", name, address, observer)
 
 
 def model_name(settings: Settings) -> str:
-    named = settings.text("CLAUDE_MEM_MODEL")
-    return named or ("" if settings.text("CLAUDE_MEM_OBSERVER") == "openai" else DEFAULT_MODEL)
+    named = settings.observer.model
+    return named or ("" if settings.observer.kind == "openai" else DEFAULT_MODEL)
 
 
 def address_of(settings: Settings) -> str:
-    wanted = settings.text("CLAUDE_MEM_OBSERVER")
+    wanted = settings.observer.kind
     if wanted not in _URLS:
         return "Claude Code, with your login" if wanted == "claude" else ""
-    return settings.text("CLAUDE_MEM_API_URL") or _URLS[wanted]
+    return settings.observer.api_url or _URLS[wanted]
 
 
 def missing_for(settings: Settings, environ: Mapping[str, str]) -> str:
     """What the wanted observer lacks, in words that say what to type."""
-    wanted = settings.text("CLAUDE_MEM_OBSERVER")
+    wanted = settings.observer.kind
     if wanted == "claude":
         if not is_installed():
             return "its SDK is not installed: pip install 'claudemem[claude]'"
@@ -79,8 +79,8 @@ def missing_for(settings: Settings, environ: Mapping[str, str]) -> str:
 
 
 def _model(settings: Settings, environ: Mapping[str, str]) -> Model:
-    wanted, name = settings.text("CLAUDE_MEM_OBSERVER"), model_name(settings)
-    seconds = float(settings.number("CLAUDE_MEM_REQUEST_SECONDS"))
+    wanted, name = settings.observer.kind, model_name(settings)
+    seconds = float(settings.observer.request_seconds)
     if wanted == "claude":
         return ClaudeModel(
             ClaudeOptions(
@@ -88,13 +88,12 @@ def _model(settings: Settings, environ: Mapping[str, str]) -> Model:
                 directory=settings.layout.observer,
                 model=name,
                 config_dir=client_config_dir(environ),
-                clients=settings.number("CLAUDE_MEM_OBSERVER_CLIENTS"),
-                idle_seconds=float(settings.number("CLAUDE_MEM_OBSERVER_IDLE_SECONDS")),
+                clients=settings.observer.clients,
                 seconds=seconds,
             )
         )
     kind = AnthropicModel if wanted == "anthropic" else OpenAIModel
-    return kind(settings.text("CLAUDE_MEM_API_URL"), name, read_key(settings)[0], seconds)
+    return kind(settings.observer.api_url, name, read_key(settings)[0], seconds)
 
 
 def client_config_dir(environ: Mapping[str, str]) -> Path:

@@ -1,0 +1,131 @@
+"""The data directory: its location and the paths in it."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from claude_mem import paths
+from claude_mem.errors import SettingsError
+
+_OWN_NAMES = frozenset(
+    os.fsdecode(name)
+    for name in (
+        paths.SPOOL, paths.CONTEXTS, paths.LOGS, paths.TROUBLE, paths.WAKE, paths.LOCK,
+        paths.SOCKET, paths.WORKER_STATE, paths.LAST_WORKER_STATE, paths.LAUNCHER,
+        paths.MCP_LAUNCHER, paths.DATABASE, paths.BACKUPS, paths.TOKEN, paths.SETTINGS,
+        paths.ACTIVITY_FLAG, paths.OBSERVER, paths.AGREED,
+        b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
+    )
+)  # fmt: skip
+_OWN_PREFIXES = (f"{os.fsdecode(paths.DATABASE)}-", f"{os.fsdecode(paths.DATABASE)}.damaged-")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths in the data directory."""
+
+    root: Path
+
+    def at(self, name: bytes) -> Path:
+        return self.root / os.fsdecode(name)
+
+    @property
+    def spool(self) -> Path:
+        return self.at(paths.SPOOL)
+
+    @property
+    def rejected(self) -> Path:
+        return self.at(paths.REJECTED)
+
+    @property
+    def contexts(self) -> Path:
+        return self.at(paths.CONTEXTS)
+
+    @property
+    def worker_log(self) -> Path:
+        return self.at(paths.WORKER_LOG)
+
+    @property
+    def hook_log(self) -> Path:
+        return self.at(paths.HOOK_LOG)
+
+    @property
+    def wake(self) -> Path:
+        return self.at(paths.WAKE)
+
+    @property
+    def lock(self) -> Path:
+        return self.at(paths.LOCK)
+
+    @property
+    def socket(self) -> Path:
+        return self.at(paths.SOCKET)
+
+    @property
+    def worker_state(self) -> Path:
+        return self.at(paths.WORKER_STATE)
+
+    @property
+    def last_worker_state(self) -> Path:
+        return self.at(paths.LAST_WORKER_STATE)
+
+    @property
+    def launcher(self) -> Path:
+        return self.at(paths.LAUNCHER)
+
+    @property
+    def mcp_launcher(self) -> Path:
+        return self.at(paths.MCP_LAUNCHER)
+
+    @property
+    def database(self) -> Path:
+        return self.at(paths.DATABASE)
+
+    @property
+    def backups(self) -> Path:
+        return self.at(paths.BACKUPS)
+
+    @property
+    def token(self) -> Path:
+        return self.at(paths.TOKEN)
+
+    @property
+    def settings(self) -> Path:
+        return self.at(paths.SETTINGS)
+
+    @property
+    def activity_flag(self) -> Path:
+        return self.at(paths.ACTIVITY_FLAG)
+
+    @property
+    def observer(self) -> Path:
+        return self.at(paths.OBSERVER)
+
+    @property
+    def agreed(self) -> Path:
+        return self.at(paths.AGREED)
+
+    def is_ours(self, name: str) -> bool:
+        """Whether claude-mem creates a file of this name; another program may use the name too."""
+        return name in _OWN_NAMES or name.startswith(_OWN_PREFIXES)
+
+    def create(self) -> None:
+        """Create the directories, readable by their owner only."""
+        for directory in (self.root, self.spool, self.rejected, self.contexts, self.backups,
+                          self.worker_log.parent):  # fmt: skip
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if directory.stat().st_mode & 0o077:
+                directory.chmod(0o700)
+
+
+def find_layout(environ: Mapping[str, str]) -> Layout:
+    encoded = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
+    root = paths.data_dir(encoded)
+    if not root:
+        raise SettingsError("neither CLAUDE_MEM_DATA_DIR nor HOME is set: set one of them")
+    path = Path(os.fsdecode(root))
+    if not path.is_absolute():
+        # The hook runs in the project's directory, the worker does not.
+        raise SettingsError(f"CLAUDE_MEM_DATA_DIR={path} must be an absolute path")
+    return Layout(path)

@@ -1,0 +1,340 @@
+"""The settings as typed values, grouped by the part of the program that uses them.
+
+Each field declares its variable, default, help and bounds. SETTINGS, the table for the command,
+the HTTP API and docs/settings.md, is derived from these declarations.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Literal, TypeVar, get_args
+
+from claude_mem.config.layout import Layout
+from claude_mem.errors import SettingsError
+
+ObserverKind = Literal["local", "claude", "anthropic", "openai"]
+EmbedderKind = Literal["static", "onnx", "fastembed", "endpoint", "none"]
+Verbosity = Literal["minimal", "normal", "verbose"]
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+
+Value = bool | int | str | tuple[str, ...]
+T = TypeVar("T", bound=Value)
+
+NO, YES = "no", "yes"
+LARGEST_NUMBER = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting as data."""
+
+    name: str
+    default: Value
+    help: str
+    choices: tuple[str, ...] = ()
+    minimum: int = 0
+    maximum: int = LARGEST_NUMBER
+    secret: bool = False  # never shown, served or logged
+    needs_restart: bool = False  # a running worker keeps the old value
+
+    @property
+    def default_text(self) -> str:
+        return format_value(self.default)
+
+    def mask(self, text: str) -> str:
+        return "(hidden)" if self.secret and text else text
+
+    def parse(self, text: str, source: str = "") -> Value:
+        """`source` says in the error where the text came from."""
+        shown = f"{self.name}={self.mask(text)!r}" + (f" ({source})" if source else "")
+        if self.choices and text not in self.choices:
+            raise SettingsError(f"{shown} must be one of: {', '.join(self.choices)}")
+        if isinstance(self.default, bool):
+            return text == YES
+        if isinstance(self.default, int):
+            return self._parse_number(text, shown)
+        if isinstance(self.default, tuple):
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        return text
+
+    def _parse_number(self, text: str, shown: str) -> int:
+        try:
+            number = int(text[:40])
+        except ValueError:
+            raise SettingsError(f"{shown} must be a whole number") from None
+        if number < self.minimum:
+            raise SettingsError(f"{shown} must be at least {self.minimum}")
+        if number > self.maximum:
+            raise SettingsError(f"{shown} must be at most {self.maximum}")
+        return number
+
+
+def format_value(value: Value) -> str:
+    """A value as the environment or settings.json would hold it."""
+    if isinstance(value, bool):
+        return YES if value else NO
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def declare(
+    name: str,
+    default: T,
+    help: str,  # noqa: A002
+    *,
+    choices: tuple[str, ...] = (),
+    minimum: int = 0,
+    maximum: int = LARGEST_NUMBER,
+    secret: bool = False,
+    needs_restart: bool = False,
+) -> T:
+    """A dataclass field that is a setting."""
+    if isinstance(default, bool):
+        choices = (NO, YES)
+    setting = Setting(
+        name, default, help, choices, minimum, maximum, secret=secret, needs_restart=needs_restart
+    )
+    return field(default=default, metadata={Setting: setting})
+
+
+@dataclass(frozen=True, slots=True)
+class ObserverSettings:
+    kind: ObserverKind = declare(
+        "CLAUDE_MEM_OBSERVER",
+        "local",
+        "what summarises sessions: local needs no model and no account; claude uses Claude Code; "
+        "anthropic and openai use an API",
+        choices=get_args(ObserverKind),
+    )
+    model: str = declare(
+        "CLAUDE_MEM_MODEL",
+        "",
+        "model that revises drafts; empty: claude-haiku-4-5 (openai needs a name)",
+    )
+    verbosity: Verbosity = declare(
+        "CLAUDE_MEM_VERBOSITY",
+        "normal",
+        "how much detail the model writes",
+        choices=get_args(Verbosity),
+    )
+    api_url: str = declare(
+        "CLAUDE_MEM_API_URL",
+        "",
+        "URL of the anthropic or openai API, https or on this machine; empty: the provider's own",
+    )
+    api_key: str = declare(
+        "CLAUDE_MEM_API_KEY",
+        "",
+        "key for that API; stored in the system keyring if there is one",
+        secret=True,
+    )
+    daily_requests: int = declare(
+        "CLAUDE_MEM_DAILY_REQUESTS",
+        200,
+        "maximum requests to models per day (UTC), all observers together",
+    )
+    daily_tokens: int = declare(
+        "CLAUDE_MEM_DAILY_TOKENS",
+        1_000_000,
+        "maximum tokens per day (UTC), input and output, all observers together",
+    )
+    upgrade_drafts: bool = declare(
+        "CLAUDE_MEM_UPGRADE_DRAFTS",
+        False,
+        "keep drafts queued while the model is out of quota, over a daily limit or not logged in",
+    )
+    request_seconds: int = declare(
+        "CLAUDE_MEM_REQUEST_SECONDS",
+        120,
+        "timeout of a request to a model, in seconds",
+        minimum=1,
+        maximum=3600,
+    )
+    clients: int = declare(
+        "CLAUDE_MEM_OBSERVER_CLIENTS",
+        2,
+        "maximum turns revised at the same time, and maximum Claude Code processes for it",
+        minimum=1,
+        maximum=8,
+    )
+    claude_code_path: str = declare(
+        "CLAUDE_CODE_PATH", "", "the Claude Code executable; empty: searched on the PATH"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSettings:
+    kind: EmbedderKind = declare(
+        "CLAUDE_MEM_EMBEDDER",
+        "static",
+        "model for semantic search: static ships with the package; onnx and fastembed need the "
+        "extra semantic; endpoint sends texts to CLAUDE_MEM_EMBEDDER_URL; none: full text only",
+        choices=get_args(EmbedderKind),
+    )
+    model: str = declare(
+        "CLAUDE_MEM_EMBEDDER_MODEL",
+        "",
+        "for onnx a directory with model.onnx and tokenizer.json, otherwise the model's name",
+    )
+    url: str = declare(
+        "CLAUDE_MEM_EMBEDDER_URL",
+        "",
+        "for endpoint: the URL for embeddings, such as http://127.0.0.1:11434/api/embed (Ollama) "
+        "or https://host/v1/embeddings (OpenAI)",
+    )
+    key_file: str = declare(
+        "CLAUDE_MEM_EMBEDDER_KEY_FILE",
+        "",
+        "for endpoint: a file with the API key; empty: no key is sent",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSettings:
+    tokens: int = declare(
+        "CLAUDE_MEM_CONTEXT_TOKENS",
+        1800,
+        "maximum tokens of memory given to a new session; 0: none",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSettings:
+    skip_tools: tuple[str, ...] = declare(
+        "CLAUDE_MEM_SKIP_TOOLS",
+        ("ListMcpResourcesTool", "SlashCommand", "Skill", "TodoWrite", "AskUserQuestion"),
+        "tools whose use is never recorded, separated by commas",
+    )
+    redact_allow: tuple[str, ...] = declare(
+        "CLAUDE_MEM_REDACT_ALLOW",
+        (),
+        "texts that are never redacted as secrets, separated by commas",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    delete_timeout: int = declare(
+        "CLAUDE_MEM_DELETE_TIMEOUT",
+        5000,
+        "milliseconds to wait for the running work of a session that is deleted",
+    )
+    idle_minutes: int = declare(
+        "CLAUDE_MEM_IDLE_MINUTES",
+        30,
+        "minutes without an event after which an unfinished turn is summarised",
+        minimum=1,
+    )
+    interrupt_hours: int = declare(
+        "CLAUDE_MEM_INTERRUPT_HOURS",
+        24,
+        "hours without an event after which an active session counts as interrupted",
+        minimum=1,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionSettings:
+    undo_hours: int = declare(
+        "CLAUDE_MEM_UNDO_HOURS", 24, "hours in which forgetting can be undone"
+    )
+    raw_days: int = declare("CLAUDE_MEM_RAW_DAYS", 30, "days to keep raw events", minimum=1)
+    raw_megabytes: int = declare(
+        "CLAUDE_MEM_RAW_MEGABYTES", 200, "maximum megabytes of raw events", minimum=1
+    )
+    backups: int = declare("CLAUDE_MEM_BACKUPS", 3, "database backups to keep", minimum=1)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    port: int = declare(
+        "CLAUDE_MEM_WORKER_PORT",
+        37777,
+        "port on 127.0.0.1, the next free one if it is taken; 0: Unix socket only; "
+        "needs a worker restart",
+        maximum=65535,
+        needs_restart=True,
+    )
+    log_level: LogLevel = declare(
+        "CLAUDE_MEM_LOG_LEVEL",
+        "INFO",
+        "level of the worker's log; needs a worker restart",
+        choices=get_args(LogLevel),
+        needs_restart=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    layout: Layout
+    sources: Mapping[str, str] = field(default_factory=dict)  # by name; missing: default
+    observer: ObserverSettings = field(default_factory=ObserverSettings)
+    embedder: EmbedderSettings = field(default_factory=EmbedderSettings)
+    context: ContextSettings = field(default_factory=ContextSettings)
+    capture: CaptureSettings = field(default_factory=CaptureSettings)
+    sessions: SessionSettings = field(default_factory=SessionSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
+    worker: WorkerSettings = field(default_factory=WorkerSettings)
+
+    def text_of(self, setting: Setting) -> str:
+        """The value as text, for lists of all settings; code reads the typed attributes."""
+        if setting is DATA_DIR:
+            return str(self.layout.root)
+        section, attribute = _PLACES[setting]
+        return format_value(getattr(getattr(self, section), attribute))
+
+    def source_of(self, setting: Setting) -> str:
+        return self.sources.get(setting.name, "default")
+
+
+DATA_DIR = Setting(
+    "CLAUDE_MEM_DATA_DIR",
+    "~/.claude-mem",
+    "directory for all data; only from the environment; needs a worker restart",
+    needs_restart=True,
+)
+_SECTIONS: dict[str, type[Any]] = {
+    section.name: section.type
+    for section in fields(Settings)
+    if isinstance(section.type, type) and is_dataclass(section.type) and section.type is not Layout
+}
+_PLACES: dict[Setting, tuple[str, str]] = {
+    attribute.metadata[Setting]: (section, attribute.name)
+    for section, kind in _SECTIONS.items()
+    for attribute in fields(kind)
+}
+SETTINGS: tuple[Setting, ...] = (DATA_DIR, *_PLACES)
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+# Settings of earlier versions. Where they are still set, they are ignored.
+RETIRED = (
+    "CLAUDE_MEM_OBSERVER_IDLE_SECONDS",
+    "CLAUDE_MEM_RAW_FIELD_BYTES",
+    "CLAUDE_MEM_SPOOL_WARN_FILES",
+    "CLAUDE_MEM_SPOOL_WARN_HOURS",
+)
+
+
+def find_setting(name: str) -> Setting:
+    """By its name in any case, with or without the prefix CLAUDE_MEM_."""
+    plain = name.upper().replace("-", "_")
+    for candidate in (plain, f"CLAUDE_MEM_{plain}"):
+        if candidate in _BY_NAME:
+            return _BY_NAME[candidate]
+        if candidate in RETIRED:
+            raise SettingsError(f"{candidate} is no longer a setting: it is ignored")
+    raise SettingsError(f"there is no setting {name!r}: `claude-mem settings` lists them")
+
+
+OBSERVER = find_setting("CLAUDE_MEM_OBSERVER")
+API_KEY = find_setting("CLAUDE_MEM_API_KEY")
+
+
+def build_settings(
+    layout: Layout, values: Mapping[str, Value], sources: Mapping[str, str]
+) -> Settings:
+    """Settings with these values by name, and defaults for all others."""
+    sections: dict[str, dict[str, Value]] = {section: {} for section in _SECTIONS}
+    for setting, (section, attribute) in _PLACES.items():
+        if setting.name in values:
+            sections[section][attribute] = values[setting.name]
+    built: dict[str, Any] = {name: kind(**sections[name]) for name, kind in _SECTIONS.items()}
+    return Settings(layout, sources, **built)
