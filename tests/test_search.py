@@ -310,6 +310,34 @@ def test_a_sentence_is_not_answered_with_rows_that_only_fill_the_page(story: Sto
     assert len(titles(story, "relay")) == 40
 
 
+def test_a_memory_far_weaker_than_the_best_is_no_answer_to_a_sentence(story: Story) -> None:
+    """The rare word alone would match; the best match is many times better."""
+    lantern = narrative(
+        "Water bridges the contacts of the relay, so the northern lantern flickers until it dries.",
+        title="The northern lantern flickers when the relay is wet",
+    )
+    remember(story, lantern, session="best")
+    remember(story, "Wet feet", session="weak")
+    for number in range(12):
+        remember(story, f"Counted the gulls of pier {number}", session=f"s{number}")
+    query = "why does the northern lantern flicker with a wet relay"
+    assert titles(story, query) == ["The northern lantern flickers when the relay is wet"]
+    assert "Wet feet" in titles(story, "wet")
+
+
+def test_what_was_reported_within_a_week_after_a_time_is_better_than_later_memories(
+    story: Story,
+) -> None:
+    """Otherwise the newest of equal memories would come first."""
+    day = datetime(2026, 1, 10, 12, tzinfo=UTC)
+    names = {
+        remember(story, "The relay clicked", session=name, at=day + timedelta(days=days))[0]: name
+        for name, days in (("day", 0), ("week after", 7), ("later", 9), ("newest", 30))
+    }
+    rows = look(story, "did the relay click on 10 January 2026").rows
+    assert [names[row.id.number] for row in rows] == ["day", "week after", "newest", "later"]
+
+
 @pytest.mark.parametrize(
     ("query", "first"),
     [
