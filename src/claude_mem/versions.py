@@ -1,6 +1,16 @@
-"""Which of two versions is the newer."""
+"""Versions of claude-mem, ordered as PEP 440 orders them: 1.0.0rc1 is older than 1.0.0."""
+
+from functools import lru_cache
+
+from packaging.version import InvalidVersion, Version
+
+OLDEST = Version("0.dev0")
 
 
-def version_key(version: str) -> tuple[int, ...]:
-    """0.10.1 is newer than 0.9; what is not a number counts as nothing."""
-    return tuple(int(part) if part.isdigit() else 0 for part in version.split("+")[0].split("."))
+@lru_cache(maxsize=64)  # the worker compares the version of every hook event
+def parse_version(text: str) -> Version:
+    """A text that is not a version counts as older than every release."""
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return OLDEST

@@ -23,6 +23,7 @@ from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import now_ms
 from claude_mem.types import Json
+from claude_mem.versions import parse_version
 from claude_mem.worker.lock import is_held
 from claude_mem.worker.observer_status import describe, format_spending, has_spent
 
@@ -151,7 +152,7 @@ class Doctor:
             yield Check("interpreter", "wrong", f"{gone} is gone", renew, fix)
             return
         yield Check("interpreter", "ok", str(python))
-        if version != __version__:
+        if version is None or parse_version(version) != parse_version(__version__):
             yield Check(
                 "launcher", "warning", f"is of {version}, this is {__version__}", renew, fix
             )
@@ -219,7 +220,7 @@ class Doctor:
             yield Check("socket", "wrong", "the worker holds the lock but does not answer",
                         "claude-mem worker restart")  # fmt: skip
             return
-        if worker["version"] != __version__:
+        if parse_version(str(worker["version"])) != parse_version(__version__):
             text = f"version {worker['version']}, this is {__version__}"
             yield Check("worker", "warning", text, "claude-mem worker restart")
         else:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from claude_mem import __version__, hook, mcp
 from claude_mem.config import Layout, write_private
-from claude_mem.versions import version_key
+from claude_mem.versions import parse_version
 
 _TEMPLATE = """\
 #!/bin/sh
@@ -125,7 +125,7 @@ def launcher_version(layout: Layout) -> str | None:
 def runs_newer(layout: Layout) -> bool:
     """Whether the launcher belongs to a newer installation than this."""
     version = launcher_version(layout)
-    return version is not None and version_key(version) > version_key(__version__)
+    return version is not None and parse_version(version) > parse_version(__version__)
 
 
 def _inside_quotes(text: str) -> str:

@@ -21,7 +21,7 @@ from claude_mem.intake.dialects import EventReader, parse_payload
 from claude_mem.store import Store
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event
-from claude_mem.versions import version_key
+from claude_mem.versions import parse_version
 
 log = logging.getLogger("claude_mem.intake")
 BATCH = 200
@@ -110,7 +110,7 @@ class Intake:
 
     def _read(self, path: Path, counts: DrainCounts) -> Event | None:
         record = spool.parse(path.read_bytes())
-        if version_key(record.version) > version_key(self.newest_hook):
+        if parse_version(record.version) > parse_version(self.newest_hook):
             self.newest_hook = record.version
         payload = parse_payload(record.payload)
         if self._reader.skips(payload):

@@ -15,7 +15,7 @@ from claude_mem.config import Layout
 from claude_mem.errors import ClaudeMemError, NewerWorker, NotRunning, WorkerError
 from claude_mem.hook.launch import start_worker
 from claude_mem.types import Json
-from claude_mem.versions import version_key
+from claude_mem.versions import parse_version
 from claude_mem.worker.lock import is_held
 
 START_SECONDS = 20.0
@@ -95,7 +95,7 @@ def start(layout: Layout, environ: Mapping[str, str]) -> tuple[dict[str, Json], 
     current = running_worker(layout)
     if current is not None:
         running = _worker_field(current, "version")
-        if version_key(running) == version_key(__version__):
+        if parse_version(running) == parse_version(__version__):
             return current, False
         refuse_newer(current)
         stop(layout)
@@ -107,7 +107,7 @@ def start(layout: Layout, environ: Mapping[str, str]) -> tuple[dict[str, Json], 
 
 def refuse_newer(current: dict[str, Json]) -> None:
     running = _worker_field(current, "version")
-    if version_key(running) > version_key(__version__):
+    if parse_version(running) > parse_version(__version__):
         raise NewerWorker(
             f"a newer worker is running ({running}, this is {__version__}) and is not replaced. "
             "Upgrade this installation."

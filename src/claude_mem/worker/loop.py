@@ -29,7 +29,7 @@ from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import is_damage
 from claude_mem.store.turns import SESSION_START, Recorded
 from claude_mem.types import Distillate, Event, Json, Turn
-from claude_mem.versions import version_key
+from claude_mem.versions import parse_version
 from claude_mem.worker.activity import Activity
 from claude_mem.worker.contexts import (
     clear_contexts_of_another_budget,
@@ -166,7 +166,10 @@ class Worker:
                     if self.activity.is_processing and not self.store.has_open_turn():
                         self.activity.rest(self.clock())
                 pause = self._pause()
-                if version_key(self.intake.newest_hook) > version_key(__version__) and outdated():
+                if (
+                    parse_version(self.intake.newest_hook) > parse_version(__version__)
+                    and outdated()
+                ):
                     log.info("a newer version is installed: making room for it")
                     return
             except (sqlite3.Error, OSError) as error:
