@@ -1,4 +1,4 @@
-"""The HTTP application in process: a real store in a directory of its own, and a clock to turn."""
+"""The HTTP application in process, with a real store and a clock that tests set."""
 
 import asyncio
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Clock:
 
 @dataclass
 class Api(CommittedRows):
-    """A client without a network; `worker` does nothing but what a request or a test asks of it."""
+    """An in-process client. The worker's loop does not run: tests call `catch_up` instead."""
 
     worker: Worker
     clock: Clock
@@ -48,8 +48,8 @@ class Api(CommittedRows):
     def request(self, method: str, path: str, **options: Any) -> httpx.Response:
         return self.runner.run(self.client.request(method, path, **options))
 
-    def get(self, path: str, **parameters: Any) -> httpx.Response:
-        return self.request("GET", path, params=parameters)
+    def get(self, path: str, **params: Any) -> httpx.Response:
+        return self.request("GET", path, params=params)
 
     def post(self, path: str, **fields: Any) -> httpx.Response:
         return self.request("POST", path, json=fields)
@@ -57,37 +57,45 @@ class Api(CommittedRows):
     def send(self, path: str, content: bytes) -> httpx.Response:
         return self.request("POST", path, content=content)
 
-    def said(self, path: str, **fields: Any) -> dict[str, Any]:
-        """The answer to a POST that must be good."""
-        answer = self.post(path, **fields)
-        assert answer.status_code == 200, answer.text
-        found: dict[str, Any] = answer.json()
-        return found
+    def post_json(self, path: str, **fields: Any) -> dict[str, Any]:
+        """The body of the response, whose status must be 200."""
+        response = self.post(path, **fields)
+        assert response.status_code == 200, response.text
+        body: dict[str, Any] = response.json()
+        return body
 
-    def read(self, path: str, **parameters: Any) -> Any:
-        answer = self.get(path, **parameters)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+    def get_json(self, path: str, **params: Any) -> Any:
+        response = self.get(path, **params)
+        assert response.status_code == 200, response.text
+        return response.json()
 
     def catch_up(self) -> None:
         """What the worker's loop does when it wakes."""
         self.runner.run(self.worker.catch_up())
 
-    def have_turn(self, session: str, prompt: str, said: str, project_dir: str = PROJECT_DIR,
-                  edited: str | None = None) -> int:  # fmt: skip
-        """One whole turn, remembered; a second later it is another time. The session's row."""
+    def add_turn(self, session: str, prompt: str, reply: str, project_dir: str = PROJECT_DIR,
+                 edited: str | None = None) -> int:  # fmt: skip
+        """A complete turn, distilled, one second after the previous; the row id of the session."""
         self.clock.ms += 1000
         about = {"contentSessionId": session, "project_dir": project_dir}
-        row = int(self.said("/api/sessions/init", prompt=prompt, **about)["sessionDbId"])
+        row = int(self.post_json("/api/sessions/init", prompt=prompt, **about)["sessionDbId"])
         if edited:
             change = {"file_path": edited, "old_string": "one", "new_string": "two"}
-            self.said("/api/sessions/observations", tool_name="Edit", tool_input=change, **about)
-        self.said("/api/sessions/summarize", last_assistant_message=said, **about)
+            self.post_json(
+                "/api/sessions/observations", tool_name="Edit", tool_input=change, **about
+            )
+        self.post_json("/api/sessions/summarize", last_assistant_message=reply, **about)
         self.catch_up()
         return row
 
+    def add_sessions(self, count: int, project_dir: str = PROJECT_DIR, name: str = "s") -> None:
+        """Sessions of one turn each, which edits a file."""
+        for number in range(count):
+            self.add_turn(f"{name}{number}", f"Prompt {number}", f"Said {number}.", project_dir,
+                          edited=f"{project_dir}/file{number}.py")  # fmt: skip
+
     def start_session(self, payload: Payload, project_dir: str = PROJECT_DIR) -> httpx.Response:
-        """As the hook does: into the spool first, then the question."""
+        """As the hook does it: the record goes to the spool first, then to the worker."""
         self.clock.ms += 1000
         head = record_header(self.clock.ms, project_dir)
         spool.put(bytes(self.layout.root), head, as_bytes(payload))
@@ -104,7 +112,7 @@ def record_header(ms: int, project_dir: str = PROJECT_DIR, event: str = "Session
 
 @contextmanager
 def open_api(directory: Path, *, token: str | None = None, **environ: str) -> Iterator[Api]:
-    """As the Unix socket serves it; with a token, as the TCP port does."""
+    """As served on the Unix socket; with a token, as served on the TCP port."""
     environ["CLAUDE_MEM_DATA_DIR"] = str(directory)
     settings = load_settings(environ)
     settings.layout.create()

@@ -1,4 +1,4 @@
-"""Memories put into a story as an observer would make them, without its events."""
+"""Memories added to a story without events, as an observer would make them."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ def remember(
     project: Project = HARBOR,
     at: datetime | None = None,
 ) -> list[int]:
-    """One more turn of a session, distilled; a text is an observation of that title. Their ids."""
+    """Adds a distilled turn; a string is an observation with that title. Returns their ids."""
     story.now = int(at.timestamp() * 1000) if at else story.now + 60_000
     turn = f"{session}-{story.now}"
     about = (session, story.now, turn, project, f"/{project.key}")
@@ -36,13 +36,13 @@ def remember(
 def distil_as(
     story: Story, observations: Sequence[Observation | str], summary: Summary | None = None
 ) -> list[int]:
-    """What is due, as this."""
+    """Finishes the next job with this result; the ids of its observations."""
     job, turn = story.claim()
-    made = Distillate(
+    distillate = Distillate(
         summary or Summary(),
         tuple(Observation("change", title=o) if isinstance(o, str) else o for o in observations),
     )
-    assert story.store.finish_job(job, turn, made).result()
+    assert story.store.finish_job(job, turn, distillate).result()
     return [
         int(identity)
         for identity in story.column(
@@ -68,7 +68,7 @@ def titles(
     filters: Filters | None = None,
     semantic_index: SemanticIndex | None = None,
 ) -> list[str]:
-    """Of the results, best first."""
+    """Titles of the results, best first."""
     return [row.title for row in look(story, query, filters, semantic_index=semantic_index).rows]
 
 

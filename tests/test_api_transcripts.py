@@ -24,7 +24,7 @@ def test_a_path_that_comes_over_http_is_kept_only_where_the_client_keeps_transcr
             [(inside, True), (outside, False), (projects / "x/link.jsonl", False), (7, False)]
         ):
             about = {"contentSessionId": f"s-{number}", "cwd": PROJECT_DIR}
-            api.said("/api/sessions/init", prompt="Go", prompt_id="p",
+            api.post_json("/api/sessions/init", prompt="Go", prompt_id="p",
                      transcript_path=path if path == 7 else str(path), **about)  # fmt: skip
             (row,) = api.rows(
                 "SELECT transcript_path FROM sdk_sessions WHERE content_session_id = ?",
@@ -36,8 +36,8 @@ def test_a_path_that_comes_over_http_is_kept_only_where_the_client_keeps_transcr
             "transcript_path": str(outside),
             "prompt_id": prompt_id,
         }
-        api.said("/api/sessions/init", prompt="Go", **about)
-        api.said("/api/sessions/summarize", last_assistant_message="Done.", **about)
+        api.post_json("/api/sessions/init", prompt="Go", **about)
+        api.post_json("/api/sessions/summarize", last_assistant_message="Done.", **about)
         api.catch_up()
         assert api.rows("SELECT * FROM tool_events WHERE event = 'Statement'") == []
 

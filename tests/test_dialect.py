@@ -71,10 +71,10 @@ def test_a_value_becomes_json_within_the_limit(value: Json, limit: int) -> None:
     text = truncate_json(value, limit)
     assert len(text) <= limit
     parsed = json.loads(text)
-    whole = json.dumps(value, ensure_ascii=False)
-    if len(whole) <= limit:
+    untruncated = json.dumps(value, ensure_ascii=False)
+    if len(untruncated) <= limit:
         assert parsed == value
-        assert text == whole
+        assert text == untruncated
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_long_texts_are_cut_and_the_rest_stays() -> None:
 
 @given(text=st.text(min_size=64), times=st.integers(1, 20), limit=st.integers(64, 500))
 def test_a_cut_text_is_its_head_and_its_tail(text: str, times: int, limit: int) -> None:
-    whole = text * times
-    made = truncate(whole, limit)
-    if len(whole) <= limit:
-        assert made == whole
+    long_text = text * times
+    result = truncate(long_text, limit)
+    if len(long_text) <= limit:
+        assert result == long_text
         return
-    assert len(made) <= limit
-    head, tail = made.split("\n[… ", 1)[0], made.rsplit(" characters cut …]\n", 1)[-1]
-    assert whole.startswith(head) and whole.endswith(tail)
+    assert len(result) <= limit
+    head, tail = result.split("\n[… ", 1)[0], result.rsplit(" characters cut …]\n", 1)[-1]
+    assert long_text.startswith(head) and long_text.endswith(tail)
 
 
 # Keys
@@ -154,11 +154,11 @@ def test_another_session_kind_or_agent_is_another_event(payload: Payload, name: 
 
 
 def test_a_tool_is_known_by_its_id_alone() -> None:
-    one = tool(tool_use_id="toolu_a")
+    first = tool(tool_use_id="toolu_a")
     again = tool(tool_use_id="toolu_a", duration_ms=99, tool_response="later", prompt_id="other")
-    assert key_of(one) == key_of(again)
-    assert key_of(one) != key_of({**one, "tool_use_id": "toolu_b"})
-    assert key_of(one) != key_of(failure(tool_use_id="toolu_a"))
+    assert key_of(first) == key_of(again)
+    assert key_of(first) != key_of({**first, "tool_use_id": "toolu_b"})
+    assert key_of(first) != key_of(failure(tool_use_id="toolu_a"))
 
 
 def test_a_prompt_is_known_by_its_id_alone() -> None:
@@ -218,15 +218,15 @@ def test_a_payload_that_does_not_say_what_it_is_is_refused() -> None:
 @pytest.mark.parametrize("name", ["cwd", "transcript_path", "prompt", "last_assistant_message"])
 @pytest.mark.parametrize("wrong", [None, 7, ["a"], {"a": 1}])
 def test_a_text_that_is_none_counts_as_empty(name: str, wrong: Json) -> None:
-    made = event_of({**prompt(), **stop(), "hook_event_name": "UserPromptSubmit", name: wrong})
+    event = event_of({**prompt(), **stop(), "hook_event_name": "UserPromptSubmit", name: wrong})
     expected = {"cwd": "", "transcript_path": "", "prompt": "", "last_assistant_message": None}
     field = "text" if name == "last_assistant_message" else name
-    assert getattr(made, field) == expected[name]
+    assert getattr(event, field) == expected[name]
 
 
 def test_the_hook_knows_better_than_the_payload_which_event_and_project_it_is() -> None:
-    made = event_of(tool(cwd="/home/dev/harbor/src"), kind="Stop", project_dir="/home/dev/harbor")
-    assert (made.kind, made.project_dir, made.cwd) == (
+    event = event_of(tool(cwd="/home/dev/harbor/src"), kind="Stop", project_dir="/home/dev/harbor")
+    assert (event.kind, event.project_dir, event.cwd) == (
         "Stop",
         "/home/dev/harbor",
         "/home/dev/harbor/src",
@@ -239,16 +239,16 @@ def test_the_hook_knows_better_than_the_payload_which_event_and_project_it_is() 
 
 
 def test_the_whole_file_before_an_edit_is_not_kept() -> None:
-    made = event_of(edit(old="blink(1)", new="blink(2)"))
-    assert made.tool_response is not None
-    response = json.loads(made.tool_response)
-    assert "originalFile" not in made.tool_response
+    event = event_of(edit(old="blink(1)", new="blink(2)"))
+    assert event.tool_response is not None
+    response = json.loads(event.tool_response)
+    assert "originalFile" not in event.tool_response
     assert isinstance(response, dict) or "structuredPatch" in response
 
 
 def test_an_image_is_not_kept() -> None:
-    made = event_of(tool("Read", tool_response={"type": "image", "base64": "iVBOR" * 9999}))
-    assert json.loads(made.tool_response or "") == {"type": "image", "base64": "[image]"}
+    event = event_of(tool("Read", tool_response={"type": "image", "base64": "iVBOR" * 9999}))
+    assert json.loads(event.tool_response or "") == {"type": "image", "base64": "[image]"}
 
 
 def test_what_was_said_is_the_text_of_the_event() -> None:
@@ -266,21 +266,21 @@ def test_only_a_prompt_has_a_prompt() -> None:
 
 
 def test_the_details_of_an_event_are_what_nobody_asked_for_yet() -> None:
-    made = event_of(common("AnEventOfNextYear", something=["new"], background_tasks=[1]))
-    assert made.detail == {"something": ["new"]}
+    event = event_of(common("AnEventOfNextYear", something=["new"], background_tasks=[1]))
+    assert event.detail == {"something": ["new"]}
     assert event_of(session_start("resume")).detail == {"source": "resume"}
 
 
 def test_long_details_are_cut() -> None:
-    made = event_of(common("AnEventOfNextYear", something="x" * 100_000))
-    assert set(made.detail) == {"cut"}
-    assert len(str(made.detail["cut"])) <= SMALLEST
+    event = event_of(common("AnEventOfNextYear", something="x" * 100_000))
+    assert set(event.detail) == {"cut"}
+    assert len(str(event.detail["cut"])) <= SMALLEST
 
 
 def test_no_field_is_longer_than_the_limit_and_a_prompt_four_times_that() -> None:
     long = "x" * 100_000
-    made = event_of(tool(tool_input={"a": long}, tool_response={"b": long}, error=long))
-    for text in (made.tool_input, made.tool_response, made.text):
+    event = event_of(tool(tool_input={"a": long}, tool_response={"b": long}, error=long))
+    for text in (event.tool_input, event.tool_response, event.text):
         assert text is not None and len(text) <= SMALLEST
     assert len(event_of(prompt(long)).prompt or "") == 4 * SMALLEST
 
@@ -307,9 +307,9 @@ def fragments(text: str, size: int = 10) -> set[str]:
     return {text[at : at + size] for at in range(len(text) - size + 1)}
 
 
-def stored(made: Event) -> str:
-    fields = (made.prompt, made.tool_input, made.tool_response, made.text)
-    return "\n".join(text for text in (*fields, json.dumps(made.detail)) if text)
+def stored(event: Event) -> str:
+    fields = (event.prompt, event.tool_input, event.tool_response, event.text)
+    return "\n".join(text for text in (*fields, json.dumps(event.detail)) if text)
 
 
 def at_every_place(write: Any) -> Iterator[str]:
@@ -320,7 +320,7 @@ def at_every_place(write: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("field", ["prompt", "input", "response", "said", "error", "detail"])
 def test_a_secret_that_a_cut_would_split_leaves_nothing_behind(field: str) -> None:
-    made = {
+    payloads = {
         "prompt": lambda text: prompt(text),
         "input": lambda text: tool(tool_input={"command": text}),
         "response": lambda text: tool(tool_response={"stdout": text}),
@@ -328,18 +328,18 @@ def test_a_secret_that_a_cut_would_split_leaves_nothing_behind(field: str) -> No
         "error": lambda text: failure(error=text),
         "detail": lambda text: common("AnEventOfNextYear", something=[text]),
     }
-    left = {
-        found
-        for payload in at_every_place(made[field])
-        for found in fragments(TOKEN) & fragments(stored(event_of(payload)))  # type: ignore[arg-type]
+    leaked = {
+        fragment
+        for payload in at_every_place(payloads[field])
+        for fragment in fragments(TOKEN) & fragments(stored(event_of(payload)))  # type: ignore[arg-type]
     }
-    assert left == set()
+    assert leaked == set()
 
 
 def test_a_secret_is_no_part_of_the_key_that_one_could_read() -> None:
-    made = event_of(stop(f"It is {TOKEN}."))
-    assert made.text == "It is [redacted:github-token]."
-    assert TOKEN not in made.key
+    event = event_of(stop(f"It is {TOKEN}."))
+    assert event.text == "It is [redacted:github-token]."
+    assert TOKEN not in event.key
 
 
 # Through the spool
@@ -365,8 +365,8 @@ class Spooled(Story):
 
 @pytest.fixture
 def spooled(tmp_path: Path) -> Iterator[Spooled]:
-    with Spooled(tmp_path) as made:
-        yield made
+    with Spooled(tmp_path) as opened:
+        yield opened
 
 
 def test_what_was_spooled_is_stored_in_order_and_once(spooled: Spooled) -> None:
@@ -456,8 +456,8 @@ def test_a_secret_is_found_however_its_json_is_written(spooled: Spooled, written
     payload = as_bytes(tool(tool_input={"command": "TOKEN-HERE"}))
     spooled.put(payload.replace(b"TOKEN-HERE", written))
     assert spooled.drain() == DrainCounts(stored=1)
-    (kept,) = spooled.column("SELECT tool_input FROM tool_events")
-    assert json.loads(kept) == {"command": "[redacted:github-token]"}
+    (stored_input,) = spooled.column("SELECT tool_input FROM tool_events")
+    assert json.loads(stored_input) == {"command": "[redacted:github-token]"}
 
 
 def test_a_password_in_a_url_is_found_when_its_slashes_are_escaped(spooled: Spooled) -> None:
@@ -465,8 +465,8 @@ def test_a_password_in_a_url_is_found_when_its_slashes_are_escaped(spooled: Spoo
     payload = as_bytes(tool(tool_input={"command": url})).replace(b"://app", b":\\/\\/app")
     spooled.put(payload)
     spooled.drain()
-    (kept,) = spooled.column("SELECT tool_input FROM tool_events")
-    assert "hunter22" not in kept
+    (stored_input,) = spooled.column("SELECT tool_input FROM tool_events")
+    assert "hunter22" not in stored_input
 
 
 def test_a_directory_whose_name_is_not_utf8_is_remembered_too(spooled: Spooled) -> None:

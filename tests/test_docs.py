@@ -67,8 +67,8 @@ def kept(directory: Path, action: str, body: dict[str, Any]) -> list[dict[str, A
     """What the database holds after this one body, but for the time."""
     with open_api(directory) as api:
         for prompt in ("first", "second"):
-            api.said("/api/sessions/init", contentSessionId="numbered", prompt=prompt)
-        api.said(f"/api/sessions/{action}", **body)
+            api.post_json("/api/sessions/init", contentSessionId="numbered", prompt=prompt)
+        api.post_json(f"/api/sessions/{action}", **body)
         return api.rows(
             "SELECT s.content_session_id, s.project_dir, p.name, t.prompt_id, t.prompt_text,"
             " e.tool_name, e.tool_input, e.tool_response, e.text FROM tool_events e"

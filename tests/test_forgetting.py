@@ -31,13 +31,13 @@ BAKERY = "/home/dev/bakery"
 def memory(tmp_path: Path) -> Iterator[Api]:
     """Two sessions about a lighthouse, and one about bread."""
     with open_api(tmp_path / "data") as api:
-        api.have_turn("one", "Mend the flickering lamp", "A bent fuse made it flicker.",
+        api.add_turn("one", "Mend the flickering lamp", "A bent fuse made it flicker.",
                       edited=f"{PROJECT_DIR}/src/lamp.py")  # fmt: skip
-        api.have_turn("one", "Paint the door", "The door is green now.",
+        api.add_turn("one", "Paint the door", "The door is green now.",
                       edited=f"{PROJECT_DIR}/src/door.py")  # fmt: skip
-        api.have_turn("two", "Wind the clock", "The clock is wound.",
+        api.add_turn("two", "Wind the clock", "The clock is wound.",
                       edited=f"{PROJECT_DIR}/src/clock.py")  # fmt: skip
-        api.have_turn("three", "Bake bread", "The bread is baked.", project_dir=BAKERY)
+        api.add_turn("three", "Bake bread", "The bread is baked.", project_dir=BAKERY)
         yield api
 
 
@@ -49,7 +49,7 @@ def everything(api: Api) -> dict[str, list[dict[str, Any]]]:
 
 
 def found(api: Api, query: str) -> list[str]:
-    return [row["id"] for row in api.read("/api/search", query=query)["results"]]
+    return [row["id"] for row in api.get_json("/api/search", query=query)["results"]]
 
 
 def context(api: Api, directory: str = PROJECT_DIR) -> str:
@@ -58,9 +58,9 @@ def context(api: Api, directory: str = PROJECT_DIR) -> str:
 
 def forget(api: Api, **given: Any) -> dict[str, Any]:
     """As it is meant: looked at, then confirmed."""
-    seen = api.said("/api/forget", **given)
+    seen = api.post_json("/api/forget", **given)
     assert seen["forgotten"] is False
-    done = api.said("/api/forget", **given, confirm=seen["confirm"])
+    done = api.post_json("/api/forget", **given, confirm=seen["confirm"])
     assert done["forgotten"] is True and done["counts"] == seen["counts"]
     return done
 
@@ -91,8 +91,8 @@ def test_what_is_forgotten_is_gone_at_once_and_everywhere_and_undo_brings_it_bac
     memory.start_session(payloads.session_start(session_id="later"), directory)
     memory.catch_up()
     before, text = everything(memory), context(memory, directory)
-    pages = {noun: memory.read(f"/api/{noun}") for noun in ("observations", "summaries", "prompts",
-                                                             "sessions")}  # fmt: skip
+    nouns = ("observations", "summaries", "prompts", "sessions")
+    pages = {noun: memory.get_json(f"/api/{noun}") for noun in nouns}
     rendered = rendered_context(memory.layout, directory)
     assert all(word in text + json.dumps(pages) for word in words)
 
@@ -100,16 +100,16 @@ def test_what_is_forgotten_is_gone_at_once_and_everywhere_and_undo_brings_it_bac
     for word in words:
         assert found(memory, f'"{word}"') == []
         for noun in pages:
-            assert word not in json.dumps(memory.read(f"/api/{noun}"))
+            assert word not in json.dumps(memory.get_json(f"/api/{noun}"))
         assert word not in context(memory, directory)
         assert word not in rendered_context(memory.layout, directory)
         assert word not in exported(memory)
         assert word not in json.dumps(everything(memory))
 
-    restored = memory.said("/api/forget/undo", undo=done["undo"])
+    restored = memory.post_json("/api/forget/undo", undo=done["undo"])
     assert restored["counts"] == done["counts"]
     assert everything(memory) == before
-    assert {noun: memory.read(f"/api/{noun}") for noun in pages} == pages
+    assert {noun: memory.get_json(f"/api/{noun}") for noun in pages} == pages
     assert context(memory, directory) == text
     assert rendered_context(memory.layout, directory) == rendered
     assert memory.rows("SELECT * FROM forgotten_rows") == memory.rows("SELECT * FROM tombstones")
@@ -120,34 +120,34 @@ def test_other_memories_stay(memory: Api) -> None:
     assert "clock" in context(memory) and found(memory, "clock")
     forget(memory, project="bakery")
     assert "clock" in context(memory) and found(memory, "clock")
-    assert [p["name"] for p in memory.read("/api/projects")["projects"]] == ["harbor"]
+    assert [p["name"] for p in memory.get_json("/api/projects")["projects"]] == ["harbor"]
 
 
 def test_a_preview_changes_nothing_and_says_what_would_go(memory: Api) -> None:
     before = everything(memory)
-    seen = memory.said("/api/forget", file="src/lamp.py")
+    seen = memory.post_json("/api/forget", file="src/lamp.py")
     assert seen["counts"]["observations"] == 1 and seen["counts"]["sessions"] == 0
     assert any(line.startswith("#1 ") for line in seen["examples"])
-    whole = memory.said("/api/forget", project="harbor")
+    whole = memory.post_json("/api/forget", project="harbor")
     assert whole["counts"] == {"sessions": 2, "observations": 3, "summaries": 3, "prompts": 3}
     assert any(line.startswith("session 1 ") for line in whole["examples"])
     assert everything(memory) == before
 
 
 def test_a_query_forgets_what_fits_it_and_not_what_stands_beside_that(memory: Api) -> None:
-    memory.have_turn("six", "Hm", "The grey walrus swam to the northern harbour at noon.")
-    memory.have_turn("six", "Repair the wooden bridge over the river", "The bridge holds.")
+    memory.add_turn("six", "Hm", "The grey walrus swam to the northern harbour at noon.")
+    memory.add_turn("six", "Repair the wooden bridge over the river", "The bridge holds.")
     query = "where did the grey walrus swim at noon"
     assert "S5" in found(memory, query)
-    seen = memory.said("/api/forget", query=query)
+    seen = memory.post_json("/api/forget", query=query)
     assert [line.split()[0] for line in seen["examples"]] == ["S5"]
 
 
 def test_a_token_is_good_for_exactly_what_was_seen(memory: Api) -> None:
-    token = memory.said("/api/forget", session="one")["confirm"]
+    token = memory.post_json("/api/forget", session="one")["confirm"]
     for other in ({"session": "two"}, {"ids": [1]}, {"project": "harbor"}):
         assert memory.post("/api/forget", **other, confirm=token).status_code == 400
-    memory.have_turn("one", "One thing more", "It is done.")
+    memory.add_turn("one", "One thing more", "It is done.")
     answer = memory.post("/api/forget", session="one", confirm=token)
     assert answer.status_code == 400 and "look again" in answer.json()["error"]
     assert memory.post("/api/forget", session="one", confirm="").json()["forgotten"] is False
@@ -155,9 +155,9 @@ def test_a_token_is_good_for_exactly_what_was_seen(memory: Api) -> None:
 
 def test_saying_it_twice_does_it_once(memory: Api) -> None:
     done = forget(memory, ids=[1])
-    again = memory.said("/api/forget", ids=[1], confirm=done["undo"])
+    again = memory.post_json("/api/forget", ids=[1], confirm=done["undo"])
     assert again == done
-    assert len(memory.read("/api/forgotten")["forgotten"]) == 1
+    assert len(memory.get_json("/api/forgotten")["forgotten"]) == 1
 
 
 def test_without_a_token_undo_takes_back_the_last(memory: Api) -> None:
@@ -165,10 +165,10 @@ def test_without_a_token_undo_takes_back_the_last(memory: Api) -> None:
     forget(memory, ids=["S1"])
     forget(memory, session="two")
     forget(memory, project="harbor")
-    listed = memory.read("/api/forgotten")["forgotten"]
+    listed = memory.get_json("/api/forgotten")["forgotten"]
     assert [one["counts"]["sessions"] for one in listed] == [1, 1, 0]
     for _ in listed:
-        memory.said("/api/forget/undo")
+        memory.post_json("/api/forget/undo")
     assert everything(memory) == before
     assert memory.post("/api/forget/undo").status_code == 404
 
@@ -179,17 +179,17 @@ def test_a_memory_cannot_come_back_before_its_session_does(memory: Api) -> None:
     second = forget(memory, session="one")
     answer = memory.post("/api/forget/undo", undo=first["undo"])
     assert answer.status_code == 400 and "undo that first" in answer.json()["error"]
-    memory.said("/api/forget/undo", undo=second["undo"])
-    memory.said("/api/forget/undo", undo=first["undo"])
+    memory.post_json("/api/forget/undo", undo=second["undo"])
+    memory.post_json("/api/forget/undo", undo=first["undo"])
     assert everything(memory) == before
 
 
 def test_a_project_that_began_anew_takes_its_past_back(memory: Api) -> None:
     forget(memory, project="bakery")
-    memory.have_turn("elsewhere", "Plant a tree", "Planted.", project_dir="/home/dev/garden")
-    memory.have_turn("four", "Bake a cake", "The cake is baked.", project_dir=BAKERY)
+    memory.add_turn("elsewhere", "Plant a tree", "Planted.", project_dir="/home/dev/garden")
+    memory.add_turn("four", "Bake a cake", "The cake is baked.", project_dir=BAKERY)
     assert "bread" not in context(memory, BAKERY)
-    memory.said("/api/forget/undo")
+    memory.post_json("/api/forget/undo")
     text = context(memory, BAKERY)
     assert "Bake bread" in text and "Bake a cake" in text
     assert "bread" not in context(memory, "/home/dev/garden")
@@ -197,14 +197,14 @@ def test_a_project_that_began_anew_takes_its_past_back(memory: Api) -> None:
 
 def test_the_time_to_undo_runs_out_and_then_it_is_gone_from_the_file(tmp_path: Path) -> None:
     with open_api(tmp_path / "data", CLAUDE_MEM_UNDO_HOURS="2") as api:
-        api.have_turn("one", "Hide the xylophone", "It is under the xylophone stairs.")
-        api.have_turn("two", "Wind the clock", "The clock is wound.")
+        api.add_turn("one", "Hide the xylophone", "It is under the xylophone stairs.")
+        api.add_turn("two", "Wind the clock", "The clock is wound.")
         done = forget(api, session="one")
         assert done["until"] > done["at"]
         api.worker.housekeeping.tick(api.clock.ms + HOUR)
-        assert api.read("/api/forgotten")["forgotten"]
+        assert api.get_json("/api/forgotten")["forgotten"]
         api.worker.housekeeping.tick(api.clock.ms + 3 * HOUR)
-        assert api.read("/api/forgotten")["forgotten"] == []
+        assert api.get_json("/api/forgotten")["forgotten"] == []
         assert api.post("/api/forget/undo", undo=done["undo"]).status_code == 404
         database = api.layout.database
     assert b"xylophon" not in database.read_bytes().lower()
@@ -219,10 +219,11 @@ def test_a_forgotten_session_is_not_recorded_again_by_late_hooks(memory: Api) ->
     before = everything(memory)
     late = {"contentSessionId": "one", "project_dir": PROJECT_DIR}
     assert (
-        memory.said("/api/sessions/observations", tool_name="Bash", **late)["status"] == "skipped"
+        memory.post_json("/api/sessions/observations", tool_name="Bash", **late)["status"]
+        == "skipped"
     )
-    assert memory.said("/api/sessions/summarize", **late)["status"] == "skipped"
-    assert memory.said("/api/sessions/init", prompt="Go on", **late)["status"] == "skipped"
+    assert memory.post_json("/api/sessions/summarize", **late)["status"] == "skipped"
+    assert memory.post_json("/api/sessions/init", prompt="Go on", **late)["status"] == "skipped"
     memory.start_session(payloads.session_start("resume", session_id="one"))
     memory.catch_up()
     assert everything(memory) == before
@@ -233,7 +234,7 @@ def test_a_turn_that_lost_a_memory_is_not_distilled_again(memory: Api) -> None:
     before = everything(memory)
     prompt_id = memory.rows("SELECT prompt_id FROM user_prompts WHERE id = 1")[0]["prompt_id"]
     late = {"contentSessionId": "one", "prompt_id": prompt_id}
-    memory.said("/api/sessions/summarize", last_assistant_message="A bent fuse again.", **late)
+    memory.post_json("/api/sessions/summarize", last_assistant_message="A bent fuse again.", **late)
     memory.catch_up()
     after = everything(memory)
     assert after["observations"] == before["observations"]
@@ -243,12 +244,12 @@ def test_a_turn_that_lost_a_memory_is_not_distilled_again(memory: Api) -> None:
 
 def test_a_prompt_in_the_queue_goes_with_its_session(memory: Api) -> None:
     about = {"contentSessionId": "five", "project_dir": PROJECT_DIR}
-    memory.said("/api/sessions/init", prompt="Sing", **about)
-    memory.said("/api/sessions/summarize", last_assistant_message="Sung.", **about)
+    memory.post_json("/api/sessions/init", prompt="Sing", **about)
+    memory.post_json("/api/sessions/summarize", last_assistant_message="Sung.", **about)
     done = forget(memory, session="five")
     memory.catch_up()
     assert found(memory, "sung") == []
-    memory.said("/api/forget/undo", undo=done["undo"])
+    memory.post_json("/api/forget/undo", undo=done["undo"])
     memory.catch_up()
     assert found(memory, "sung") == ["S5", "P5"]
 
@@ -270,7 +271,7 @@ def transcript(path: Path, session: str, *said: tuple[str, str]) -> Path:
 
 
 def titles(api: Api) -> list[str | None]:
-    return [session["title"] for session in api.read("/api/sessions")["items"]]
+    return [session["title"] for session in api.get_json("/api/sessions")["items"]]
 
 
 def read_in(api: Api, path: Path, since: int = 0) -> int:
@@ -294,7 +295,7 @@ def test_a_forgotten_session_does_not_come_back_from_its_transcript_or_a_fork(
     fork = transcript(tmp_path / "f.jsonl", "a-fork", *said, ("And the harp", "Tuned."))
     assert read_in(memory, fork) == 2
     assert found(memory, "violin") == [] and found(memory, "harp")
-    memory.said("/api/forget/undo", undo=done["undo"])
+    memory.post_json("/api/forget/undo", undo=done["undo"])
     assert found(memory, "violin")
 
 
@@ -314,14 +315,14 @@ def test_no_piece_of_a_long_fork_tells_a_title_that_was_forgotten(
     fork = transcript(tmp_path / "f.jsonl", "a-fork", *said)
     read_in(memory, fork, since)
     assert found(memory, "harp") and found(memory, "violin") == []
-    assert "violin" not in json.dumps(memory.read("/api/sessions")).lower()
+    assert "violin" not in json.dumps(memory.get_json("/api/sessions")).lower()
     assert "violin" not in context(memory)
 
 
 def test_a_forgotten_prompt_without_an_id_does_not_come_back_from_its_transcript(
     memory: Api, tmp_path: Path
 ) -> None:
-    memory.have_turn("old-client", "Tune the violin", "The violin is tuned.")
+    memory.add_turn("old-client", "Tune the violin", "The violin is tuned.")
     times = {"T08:00:00.000Z": memory.clock.ms + 2000, "T08:01:00.000Z": memory.clock.ms + HOUR}
     forget(memory, query="violin")
     said = [("Tune the violin", "The violin is tuned."), ("And the harp", "Waxed.")]
@@ -342,9 +343,9 @@ def test_the_title_of_a_fork_goes_with_the_turn_that_it_was_made_of(
     assert titles(memory).count("Tune the violin") == 2
     named = {"session": "a-first"} if what == "the session" else {"query": "violin"}
     done = forget(memory, **named)
-    assert "violin" not in json.dumps(memory.read("/api/sessions")).lower()
+    assert "violin" not in json.dumps(memory.get_json("/api/sessions")).lower()
     assert found(memory, "harp")
-    memory.said("/api/forget/undo", undo=done["undo"])
+    memory.post_json("/api/forget/undo", undo=done["undo"])
     assert titles(memory).count("Tune the violin") == 2
 
 
@@ -369,7 +370,7 @@ def test_a_forgotten_memory_does_not_come_back_from_a_grown_transcript(
     fork = transcript(tmp_path / "f.jsonl", "a-fork", ("Tune the violin", "Not yet."))
     assert read_in(memory, fork) == 1
     assert found(memory, "violin") == []
-    assert "violin" not in json.dumps(memory.read("/api/sessions")).lower()
+    assert "violin" not in json.dumps(memory.get_json("/api/sessions")).lower()
 
 
 def test_a_project_that_was_forgotten_is_not_filled_from_older_transcripts(
@@ -380,7 +381,7 @@ def test_a_project_that_was_forgotten_is_not_filled_from_older_transcripts(
     assert read_in(memory, older) == 1
     assert found(memory, "violin") == []
     memory.clock.ms += HOUR
-    memory.have_turn("new", "Begin anew", "Begun.")
+    memory.add_turn("new", "Begin anew", "Begun.")
     assert found(memory, "begun")
 
 
@@ -401,13 +402,13 @@ def test_an_older_export_does_not_bring_back_what_was_forgotten(
 
 
 def test_what_is_said_by_hand_is_remembered_and_shows_no_session(memory: Api) -> None:
-    counts = memory.read("/api/stats")["database"]
-    saved = memory.said(
+    counts = memory.get_json("/api/stats")["database"]
+    saved = memory.post_json(
         "/api/memories", text="Deploys go through the staging branch. Always.", type="decision",
         concepts=["gotcha", "decision"], files=["deploy.sh"], project_dir=PROJECT_DIR,
     )  # fmt: skip
     assert saved["new"] is True
-    record = memory.read(f"/api/observation/{saved['id']}")
+    record = memory.get_json(f"/api/observation/{saved['id']}")
     assert record["title"] == "Deploys go through the staging branch"
     assert (record["type"], record["concepts"], record["files_read"], record["observer"]) == (
         "decision", ["gotcha"], ["deploy.sh"], "person",
@@ -415,43 +416,43 @@ def test_what_is_said_by_hand_is_remembered_and_shows_no_session(memory: Api) ->
     assert found(memory, "staging") == [str(saved["id"])]
     assert "staging branch" in context(memory)
     assert "staging branch" in rendered_context(memory.layout, PROJECT_DIR)
-    assert "hand" not in json.dumps(memory.read("/api/sessions"))
-    after = memory.read("/api/stats")["database"]
+    assert "hand" not in json.dumps(memory.get_json("/api/sessions"))
+    after = memory.get_json("/api/stats")["database"]
     assert after["sessions"] == counts["sessions"]
     assert after["observations"] == counts["observations"] + 1
 
 
 def test_the_same_said_twice_is_one_memory_until_it_is_forgotten(memory: Api) -> None:
     about = {"text": "The lamp oil is in the cellar", "project_dir": PROJECT_DIR}
-    first = memory.said("/api/memories", **about)
-    assert memory.said("/api/memories", **about) == {"id": first["id"], "new": False}
-    assert memory.said("/api/memories", text="Another", project="bakery")["new"]
+    first = memory.post_json("/api/memories", **about)
+    assert memory.post_json("/api/memories", **about) == {"id": first["id"], "new": False}
+    assert memory.post_json("/api/memories", text="Another", project="bakery")["new"]
     forget(memory, ids=[first["id"]])
-    again = memory.said("/api/memories", **about)
+    again = memory.post_json("/api/memories", **about)
     assert again["new"] is True and again["id"] != first["id"]
-    memory.said("/api/forget/undo")
+    memory.post_json("/api/forget/undo")
     assert len(found(memory, "cellar")) == 2
 
 
 def test_what_is_saved_after_a_project_was_forgotten_is_kept(memory: Api) -> None:
-    memory.said("/api/memories", text="The oven is hot", project="bakery")
+    memory.post_json("/api/memories", text="The oven is hot", project="bakery")
     forget(memory, project="bakery")
     assert found(memory, "oven") == []
-    memory.said("/api/memories", text="The oven is cold", project_dir=BAKERY)
+    memory.post_json("/api/memories", text="The oven is cold", project_dir=BAKERY)
     assert "oven is cold" in context(memory, BAKERY)
-    memory.said("/api/forget/undo")
+    memory.post_json("/api/forget/undo")
     assert len(found(memory, '"oven"')) == 2
-    memory.said("/api/memories", text="The oven is sold", project_dir=BAKERY)
+    memory.post_json("/api/memories", text="The oven is sold", project_dir=BAKERY)
     assert len(found(memory, '"oven"')) == 3
 
 
 def test_private_text_and_secrets_said_by_hand_are_not_kept(memory: Api) -> None:
     key = "sk-ant-api03-" + "Ab1" * 30
-    saved = memory.said(
+    saved = memory.post_json(
         "/api/memories", text=f"Use <private>the hidden door</private> and {key} there",
         title="A <private>hidden</private> way", project_dir=PROJECT_DIR,
     )  # fmt: skip
-    record = json.dumps(memory.read(f"/api/observation/{saved['id']}"))
+    record = json.dumps(memory.get_json(f"/api/observation/{saved['id']}"))
     assert "hidden" not in record and key not in record
     assert key.encode() not in memory.bytes_on_disk()
     answer = memory.post("/api/memories", text="<private>all</private>", project_dir=PROJECT_DIR)
@@ -459,13 +460,13 @@ def test_private_text_and_secrets_said_by_hand_are_not_kept(memory: Api) -> None
 
 
 def test_memory_by_hand_outlives_export_and_restore(memory: Api, tmp_path: Path) -> None:
-    memory.said("/api/memories", text="The oven is hot", project="bakery")
+    memory.post_json("/api/memories", text="The oven is hot", project="bakery")
     file = tmp_path / "all.jsonl"
     file.write_text(exported(memory))
     with open_api(tmp_path / "other") as other:
         assert restore(other.worker.store, file, Redactor()).refused == 0
-        assert "hand" not in json.dumps(other.read("/api/sessions"))
-        assert len(other.read("/api/sessions")["items"]) == 3
+        assert "hand" not in json.dumps(other.get_json("/api/sessions"))
+        assert len(other.get_json("/api/sessions")["items"]) == 3
         assert found(other, "oven")
 
 

@@ -200,20 +200,20 @@ def test_the_routes_of_the_socket_are_not_on_the_port(tcp: Api, tmp_path: Path) 
 
 
 def test_nothing_but_http_is_spoken(tcp: Api) -> None:
-    said: list[object] = []
+    messages: list[object] = []
 
     async def receive() -> dict[str, str]:
         return {"type": "websocket.connect"}
 
     async def send(message: object) -> None:
-        said.append(message)
+        messages.append(message)
 
     async def connect() -> None:
         scope = {"type": "websocket", "path": "/stream", "headers": [(b"host", b"127.0.0.1")]}
         await tcp.app(scope, receive, send)
 
     tcp.runner.run(connect())
-    assert said == []
+    assert messages == []
 
 
 # The token's file
@@ -221,9 +221,9 @@ def test_nothing_but_http_is_spoken(tcp: Api) -> None:
 
 @pytest.fixture
 def layout(tmp_path: Path) -> Layout:
-    made = Layout(tmp_path / "data")
-    made.create()
-    return made
+    layout = Layout(tmp_path / "data")
+    layout.create()
+    return layout
 
 
 def test_the_token_is_made_once_and_is_the_owners_alone(layout: Layout) -> None:
@@ -235,9 +235,9 @@ def test_the_token_is_made_once_and_is_the_owners_alone(layout: Layout) -> None:
 
 def test_every_installation_has_its_own_token(tmp_path: Path) -> None:
     layouts = [Layout(tmp_path / name) for name in ("one", "other")]
-    for made in layouts:
-        made.create()
-    assert len({ensure_token(made) for made in layouts}) == 2
+    for layout in layouts:
+        layout.create()
+    assert len({ensure_token(layout) for layout in layouts}) == 2
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"short", b" " * 64, b"\xff" * 64])
@@ -274,7 +274,7 @@ def connected(port: int) -> Iterator[http.client.HTTPConnection]:
         connection.close()
 
 
-def asked(port: int, path: str, headers: dict[str, str], body: bytes | None = None) -> int:
+def status_of(port: int, path: str, headers: dict[str, str], body: bytes | None = None) -> int:
     with connected(port) as connection:
         connection.request("POST" if body else "GET", path, body, headers)
         return connection.getresponse().status
@@ -296,20 +296,20 @@ def port(home: Home) -> int:
 
 
 def test_a_real_port_serves_the_bearer_of_the_token_and_nobody_else(home: Home, port: int) -> None:
-    wanted = int(home.environment["CLAUDE_MEM_WORKER_PORT"])
-    assert wanted <= port < wanted + PORTS_TRIED
+    first = int(home.environment["CLAUDE_MEM_WORKER_PORT"])
+    assert first <= port < first + PORTS_TRIED
     bearer = {"authorization": f"Bearer {home.layout.token.read_text()}"}
-    assert asked(port, "/health", {}) == 200
-    assert asked(port, "/api/stats", {}) == 401
-    assert asked(port, "/api/stats", {"authorization": "Bearer x"}) == 401
-    assert asked(port, "/api/stats", bearer) == 200
-    assert asked(port, "/api/stats", {**bearer, "origin": "http://evil.example"}) == 403
-    assert asked(port, "/api/stats", {**bearer, "host": "evil.example"}) == 403
-    assert asked(port, SESSION_START, bearer, b"x") == 404
+    assert status_of(port, "/health", {}) == 200
+    assert status_of(port, "/api/stats", {}) == 401
+    assert status_of(port, "/api/stats", {"authorization": "Bearer x"}) == 401
+    assert status_of(port, "/api/stats", bearer) == 200
+    assert status_of(port, "/api/stats", {**bearer, "origin": "http://evil.example"}) == 403
+    assert status_of(port, "/api/stats", {**bearer, "host": "evil.example"}) == 403
+    assert status_of(port, SESSION_START, bearer, b"x") == 404
     body = json.dumps({"contentSessionId": "s", "prompt": "Blink"}).encode()
-    assert asked(port, "/api/sessions/init", {}, body) == 401
+    assert status_of(port, "/api/sessions/init", {}, body) == 401
     assert home.rows("SELECT * FROM user_prompts") == []
-    assert asked(port, "/api/sessions/init", bearer, body) == 200
+    assert status_of(port, "/api/sessions/init", bearer, body) == 200
     assert [row["prompt_text"] for row in home.rows("SELECT * FROM user_prompts")] == ["Blink"]
 
 
@@ -324,7 +324,7 @@ def test_a_real_port_outlives_clients_that_speak_badly(home: Home, port: int) ->
         b"GET /stream HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade"
     )
     assert b" 101 " not in raw(port, upgrade + b"\r\n\r\n")
-    assert asked(port, "/health", {}) == 200
+    assert status_of(port, "/health", {}) == 200
     assert home.rows("SELECT * FROM sdk_sessions") == []
 
 
@@ -337,18 +337,18 @@ def test_the_token_outlives_the_worker(home: Home, port: int) -> None:
     token = home.layout.token.read_text()
     assert home.command("worker", "restart").returncode == 0
     bearer = {"authorization": f"Bearer {token}"}
-    assert asked(port_of(home), "/api/stats", bearer) == 200
+    assert status_of(port_of(home), "/api/stats", bearer) == 200
 
 
 def test_a_taken_port_moves_the_worker_to_the_next_and_capture_goes_on(home: Home) -> None:
     with closing(socket.socket()) as squatter:
         squatter.bind(("127.0.0.1", 0))
         squatter.listen()
-        taken = int(squatter.getsockname()[1])
-        home.environment["CLAUDE_MEM_WORKER_PORT"] = str(taken)
+        used = int(squatter.getsockname()[1])
+        home.environment["CLAUDE_MEM_WORKER_PORT"] = str(used)
         home.start_worker()
-        assert taken < port_of(home) < taken + PORTS_TRIED
-        assert asked(port_of(home), "/health", {}) == 200
+        assert used < port_of(home) < used + PORTS_TRIED
+        assert status_of(port_of(home), "/health", {}) == 200
         for payload in (payloads.prompt(), payloads.edit(), payloads.stop()):
             assert home.hook(payload).returncode == 0
         home.wait_settled()

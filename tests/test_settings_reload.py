@@ -24,37 +24,37 @@ TOKEN = "ghp_" + "Zx9Y" * 10
 def api(tmp_path: Path) -> Iterator[Api]:
     with open_api(tmp_path / "data") as api:
         api.runner.run(api.worker.apply(api.worker.settings))  # as the worker's start does
-        api.have_turn("one", "Repair the lamp", "The lamp had a bent fuse.")
+        api.add_turn("one", "Repair the lamp", "The lamp had a bent fuse.")
         yield api
 
 
 def change(api: Api, name: str, value: str, route: str = RELOAD) -> dict[str, Any]:
     change_setting(api.layout.settings, find_setting(name), value)
-    return api.said(route)
+    return api.post_json(route)
 
 
 def forget(api: Api, **selection: Any) -> dict[str, Any]:
-    preview = api.said("/api/forget", **selection)
-    return api.said("/api/forget", confirm=preview["confirm"], **selection)
+    preview = api.post_json("/api/forget", **selection)
+    return api.post_json("/api/forget", confirm=preview["confirm"], **selection)
 
 
 @pytest.mark.parametrize("route", [RELOAD, "/api/observer"])
 def test_the_promised_time_to_undo_is_the_time_after_which_it_is_gone(api: Api, route: str) -> None:
     forget(api, session="one")
     change(api, "undo_hours", "2", route)
-    (entry,) = api.read("/api/forgotten")["forgotten"]
+    (entry,) = api.get_json("/api/forgotten")["forgotten"]
     until = api.clock.ms + 2 * HOUR
     assert entry["until"] == iso(until)
     api.worker.housekeeping.tick(until)
-    assert api.read("/api/forgotten")["forgotten"]
+    assert api.get_json("/api/forgotten")["forgotten"]
     api.worker.housekeeping.tick(until + 1)
-    assert api.read("/api/forgotten")["forgotten"] == []
+    assert api.get_json("/api/forgotten")["forgotten"] == []
 
 
 def test_raw_events_are_kept_for_the_new_number_of_days(api: Api) -> None:
     about = {"contentSessionId": "one", "tool_name": "Bash", "tool_input": {"command": "ls"}}
-    api.said("/api/sessions/observations", **about)
-    api.said("/api/sessions/summarize", contentSessionId="one")
+    api.post_json("/api/sessions/observations", **about)
+    api.post_json("/api/sessions/summarize", contentSessionId="one")
     api.catch_up()
     raw = "SELECT tool_input FROM tool_events WHERE tool_name = 'Bash'"
     api.worker.housekeeping.tick(api.clock.ms + 2 * DAY)
@@ -65,7 +65,7 @@ def test_raw_events_are_kept_for_the_new_number_of_days(api: Api) -> None:
 
 
 def test_idle_turns_are_closed_after_the_new_time(api: Api) -> None:
-    api.said("/api/sessions/init", contentSessionId="two", prompt="Wind the clock")
+    api.post_json("/api/sessions/init", contentSessionId="two", prompt="Wind the clock")
     assert api.worker.housekeeping.tick(api.clock.ms + 5 * 60_000) == 0
     change(api, "idle_minutes", "1")
     assert api.worker.housekeeping.tick(api.clock.ms + 5 * 60_000) == 1
@@ -73,19 +73,19 @@ def test_idle_turns_are_closed_after_the_new_time(api: Api) -> None:
 
 def test_tools_of_the_new_skip_list_are_not_recorded(api: Api) -> None:
     about = {"contentSessionId": "one", "tool_name": "Lamp"}
-    assert api.said("/api/sessions/observations", **about)["status"] == "queued"
+    assert api.post_json("/api/sessions/observations", **about)["status"] == "queued"
     change(api, "skip_tools", "Lamp")
-    assert api.said("/api/sessions/observations", **about)["status"] == "skipped"
+    assert api.post_json("/api/sessions/observations", **about)["status"] == "skipped"
 
 
 def test_a_text_that_is_allowed_now_is_not_redacted(api: Api) -> None:
     def prompts() -> str:
         return " ".join(row["prompt_text"] for row in api.rows("SELECT * FROM user_prompts"))
 
-    api.said("/api/sessions/init", contentSessionId="two", prompt=f"Look up {TOKEN}")
+    api.post_json("/api/sessions/init", contentSessionId="two", prompt=f"Look up {TOKEN}")
     assert TOKEN not in prompts()
     change(api, "redact_allow", TOKEN)
-    api.said("/api/sessions/init", contentSessionId="three", prompt=f"Look up {TOKEN}")
+    api.post_json("/api/sessions/init", contentSessionId="three", prompt=f"Look up {TOKEN}")
     assert TOKEN in prompts()
     assert TOKEN in api.worker.refiner._redact(TOKEN)  # what a model answers is redacted alike
 
@@ -111,25 +111,25 @@ def test_another_embedder_is_used_at_once_and_the_same_stays_loaded(api: Api) ->
     assert api.worker.semantic_index is before is not None
     change(api, "embedder", "none")
     assert api.worker.semantic_index is None
-    assert api.read("/api/stats")["meaning"] is None
+    assert api.get_json("/api/stats")["meaning"] is None
     change(api, "embedder", "static")
-    assert api.read("/api/stats")["meaning"]["embedder"] == before.id
+    assert api.get_json("/api/stats")["meaning"]["embedder"] == before.id
 
 
 def test_the_observer_is_restarted_when_its_own_settings_change(api: Api) -> None:
-    api.said("/api/observer")
+    api.post_json("/api/observer")
     before = api.worker.provider
     change(api, "raw_days", "7")
     assert api.worker.provider is before  # its running work is not put back
     change(api, "daily_requests", "3")
     assert api.worker.provider is not before
-    assert api.read("/api/observer")["today"]["requests_cap"] == 3
+    assert api.get_json("/api/observer")["today"]["requests_cap"] == 3
 
 
 def test_a_value_that_cannot_be_used_is_named_and_replaced_by_the_default(api: Api) -> None:
     change(api, "raw_days", "7")
     api.layout.settings.write_text(json.dumps({"CLAUDE_MEM_RAW_DAYS": "soon"}))
-    (problem,) = api.said(RELOAD)["problems"]
+    (problem,) = api.post_json(RELOAD)["problems"]
     assert problem.startswith("CLAUDE_MEM_RAW_DAYS='soon' (settings.json)")
     assert api.worker.settings.retention.raw_days == 30
     assert "CLAUDE_MEM_RAW_DAYS" in (api.layout.root / "trouble").read_text()
