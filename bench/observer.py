@@ -127,11 +127,14 @@ def turns_of(path: Path) -> list[Turn]:
     told: list[str] = []
     for session in reader.sessions():
         for past in session.turns:
-            if past.prompt is None or past.made is None:
+            if past.prompt is None or past.distillate is None:
                 continue
             found.append(_turn(session.session_id, session.project, session.project_dir, past,
                                tuple(told[-10:])))  # fmt: skip
-            told += [*(one.text for one in past.made.observations), past.made.summary.text]
+            told += [
+                *(one.text for one in past.distillate.observations),
+                past.distillate.summary.text,
+            ]
     return found
 
 

@@ -149,7 +149,7 @@ def test_a_token_is_good_for_exactly_what_was_seen(memory: Api) -> None:
         assert memory.post("/api/forget", **other, confirm=token).status_code == 400
     memory.add_turn("one", "One thing more", "It is done.")
     answer = memory.post("/api/forget", session="one", confirm=token)
-    assert answer.status_code == 400 and "look again" in answer.json()["error"]
+    assert answer.status_code == 400 and "preview them again" in answer.json()["error"]
     assert memory.post("/api/forget", session="one", confirm="").json()["forgotten"] is False
 
 

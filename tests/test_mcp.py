@@ -123,7 +123,7 @@ async def by_hand(client: Client) -> None:
     seen = await said(client, "forget", query="lamp oil cellar")
     assert "#2 The lamp oil is in the cellar" in seen and "Nothing is forgotten yet" in seen
     token = seen.rsplit('"', 2)[1]
-    assert "look again" in await refused(client, "forget", ids=[1], confirm=token)
+    assert "preview them again" in await refused(client, "forget", ids=[1], confirm=token)
     done = await said(client, "forget", query="lamp oil cellar", confirm=token)
     assert "1 observation." in done and f"forget --undo {token}" in done
     assert done == await said(client, "forget", query="lamp oil cellar", confirm=token)

@@ -342,7 +342,7 @@ def test_without_a_good_backup_memory_starts_anew_and_the_person_is_told(
     store, told = open_or_restore(old, backup_dir, 3)
     with store:
         assert remembered(store) == 0
-    assert told is not None and "no backup was good" in told
+    assert told is not None and "no backup was intact" in told
     assert len(set_aside(old)) == 1
 
 

@@ -84,7 +84,7 @@ def test_a_prompt_that_is_private_as_a_whole_leaves_nothing_of_its_turn(
         (1, "Go"), (2, None), (3, "Go on"),
     ]  # fmt: skip
     assert session.turns[1].events == ()
-    assert session.turns[1].made is None
+    assert session.turns[1].distillate is None
     assert "cake" not in repr(sessions)
     assert HIDDEN not in repr(sessions)
     assert reader.text_chars == len("Go" + "Done." + "Go on" + "Went on.")

@@ -132,7 +132,7 @@ def test_a_downgrade_is_refused_clearly_and_the_events_wait(
     wait_until(lambda: "newer claude-mem" in home.layout.worker_log.read_text(), "the reason")
     assert len(list(home.layout.spool.glob("*.event"))) == 1
     shown = installation.command(home, "sessions")
-    assert shown.returncode == 1 and "it does not downgrade" in shown.stderr
+    assert shown.returncode == 1 and "databases are never downgraded" in shown.stderr
     answer = json.loads(home.hook(session_start()).stdout)
     assert "newer claude-mem" in answer["systemMessage"]
     # The worker that this hook started may be in the middle of its imports when they are swapped,

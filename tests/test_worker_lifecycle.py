@@ -262,7 +262,7 @@ def test_a_foreign_database_is_never_written_to_and_the_events_wait(home: Home) 
     wait_until(lambda: (home.layout.root / "trouble").exists(), "the report")
     assert home.layout.database.read_bytes() == before
     assert len(list(home.layout.spool.glob("*.event"))) == 1
-    assert "did not create" in json.loads(home.hook(session_start()).stdout)["systemMessage"]
+    assert "was not created by" in json.loads(home.hook(session_start()).stdout)["systemMessage"]
 
 
 def test_logs_shows_both_logs(home: Home) -> None:

@@ -192,9 +192,9 @@ class PastTurn:
     prompt_id: str
     prompt: str | None  # None: it was private, and nothing else is known of it
     number: int
-    begun_ms: int
+    started_ms: int
     events: tuple[Event, ...] = ()
-    made: Distillate | None = None
+    distillate: Distillate | None = None
     keeps_raw: bool = True  # whether its raw events are still young enough to be kept
 
 

@@ -1,4 +1,4 @@
-"""Online copies of the database, rotated; and the way back when the file is damaged."""
+"""Online backups of the database with rotation, and moving a damaged file away."""
 
 import sqlite3
 from contextlib import closing
@@ -11,7 +11,7 @@ _PATTERN = "memory-*.db"
 
 
 def back_up(connection: sqlite3.Connection, directory: Path, keep: int, label: str = "") -> Path:
-    """A consistent copy while others read and write; the oldest beyond `keep` go."""
+    """A consistent copy while others read and write; keeps only the newest `keep` copies."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     target = directory / f"memory-{stamp}{'-' + label if label else ''}.db"
@@ -22,8 +22,8 @@ def back_up(connection: sqlite3.Connection, directory: Path, keep: int, label: s
         copy.execute("PRAGMA journal_mode = DELETE")
         verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
     if verdict != "ok":
-        unfinished.unlink()  # or in a few days every good copy would have made room for it
-        raise DamagedDatabase(f"the database is damaged, the backup showed: {verdict}")
+        unfinished.unlink()  # or rotation would replace the good copies with damaged ones
+        raise DamagedDatabase(f"the database is damaged, as its backup shows: {verdict}")
     unfinished.replace(target)
     for old in newest_first(directory)[keep:]:
         old.unlink(missing_ok=True)
@@ -35,7 +35,7 @@ def newest_first(directory: Path) -> list[Path]:
 
 
 def set_aside(path: Path) -> Path:
-    """Moves a damaged file and its journal away; nothing of it is deleted."""
+    """Renames a damaged file and its journal; returns the new name."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     aside = path.with_name(f"{path.name}.damaged-{stamp}")
     path.replace(aside)

@@ -1,4 +1,4 @@
-"""Times as the tables keep them: Unix milliseconds, and the same in ISO 8601."""
+"""Times as stored in the tables: Unix milliseconds, and the same in ISO 8601."""
 
 import time
 from collections.abc import Callable

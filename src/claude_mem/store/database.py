@@ -1,7 +1,7 @@
-"""The file: opening it safely, one writer thread with group commit, readers of their own.
+"""The database file: safe opening, one writer thread with group commit, separate readers.
 
-Writes that wait at the same time share one transaction and so one fsync; each has a savepoint,
-so that a failing one takes nothing with it. `synchronous=FULL`: a commit that returned is on disk.
+Writes that wait at the same time share a transaction and so one fsync; each has a savepoint, so
+that a failure does not affect the others. `synchronous=FULL`: a commit that returned is on disk.
 """
 
 import logging
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 log = logging.getLogger("claude_mem.store")
 
-APPLICATION_ID = 0x434D454D  # "CMEM"; how we know a file as our own
+APPLICATION_ID = 0x434D454D  # "CMEM": marks a file as created by this program
 LARGEST_GROUP = 64
 
 _SQLITE = b"SQLite format 3\0"
-_MARK = slice(68, 72)  # where a database's header has its application id
+_APPLICATION_ID_BYTES = slice(68, 72)  # of the SQLite header
 
 
 def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
@@ -51,13 +51,13 @@ def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
 
 
 def prepare(path: Path, backups: Path, keep: int) -> None:
-    """Makes the file what this version needs; a backup comes before every change of schema."""
+    """Creates or migrates the file; makes a backup before every migration."""
     is_new = require_own(path)
-    with _naming_damage(path), closing(connect(path)) as connection:
-        missing = missing_migrations(connection)  # refuses a newer file before anything is written
+    with _report_damage(path), closing(connect(path)) as connection:
+        missing = missing_migrations(connection)  # raises for a newer file before writing to it
         path.chmod(0o600)
         if is_new:
-            # Before the journal takes over: what lies in it is not in the file's own header.
+            # Before WAL mode: the id must be in the file's header, not only in its journal.
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
@@ -67,7 +67,7 @@ def prepare(path: Path, backups: Path, keep: int) -> None:
 
 
 @contextmanager
-def _naming_damage(path: Path) -> Iterator[None]:
+def _report_damage(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -77,40 +77,40 @@ def _naming_damage(path: Path) -> Iterator[None]:
 
 
 def is_current(path: Path) -> bool:
-    """Whether the file is ours and needs no migration; raises when it is foreign or newer."""
+    """Whether the file needs no migration; raises when it is not ours or newer."""
     require_own(path)
-    with _naming_damage(path), closing(connect(path, readonly=True)) as connection:
+    with _report_damage(path), closing(connect(path, readonly=True)) as connection:
         return not missing_migrations(connection)
 
 
 def require_own(path: Path) -> bool:
-    """Whether there is nothing yet. Looks at the header alone: opening another's database could
-    already work in its journal."""
+    """Raises if the file is not ours; returns whether it has yet to be created. Reads the header
+    only: opening another program's database could change its journal."""
     try:
         with path.open("rb") as file:
-            head = file.read(_MARK.stop)
+            head = file.read(_APPLICATION_ID_BYTES.stop)
     except FileNotFoundError:
         return True
     if not head:
         return True
     if not head.startswith(_SQLITE):
         raise DamagedDatabase(f"{path} is damaged: file is not a database")
-    if int.from_bytes(head[_MARK]) == APPLICATION_ID:
+    if int.from_bytes(head[_APPLICATION_ID_BYTES]) == APPLICATION_ID:
         return False
     raise ForeignDatabase(
-        f"{path} is a database that this claude-mem did not create. Move it away, or set "
-        "CLAUDE_MEM_DATA_DIR to another directory."
+        f"{path} was not created by this claude-mem. Move it away, or set "
+        "CLAUDE_MEM_DATA_DIR to a different directory."
     )
 
 
 def is_damage(error: BaseException) -> bool:
-    """The file itself is broken, as opposed to busy, full or out of reach."""
+    """Whether the file itself is broken, as opposed to busy, full or unreachable."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def check_integrity(path: Path) -> str | None:
-    """What is wrong with the file, or None."""
+    """A description of the damage, or None."""
     try:
         with closing(connect(path, readonly=True)) as connection:
             verdict: str = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
@@ -131,10 +131,10 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
         self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute("PRAGMA secure_delete = ON")  # what goes does not lie about
+        self._connection.execute("PRAGMA secure_delete = ON")  # overwrites deleted rows
         self._derive: Callable[[sqlite3.Connection], object] | None = None
-        self._trouble = repr(None)
-        self._submitting = threading.Lock()  # nothing is put behind the end
+        self._derive_error = repr(None)
+        self._submitting = threading.Lock()  # nothing is queued after the end marker
         self._closed = False
         self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -152,7 +152,7 @@ class Writer:
         return done
 
     def derive(self, work: Callable[[sqlite3.Connection], object]) -> None:
-        """Runs `work` at the end of every transaction, for what is made of what was written."""
+        """Runs `work` at the end of every transaction, to update what is derived from it."""
         self._derive = work
 
     def close(self) -> None:
@@ -184,7 +184,7 @@ class Writer:
         return group, True
 
     def _commit(self, waiting: list[_Write]) -> None:
-        # Whoever gave up in time is passed over; from here on nobody can cancel any more.
+        # Leaves out what was cancelled; from here on nothing can be.
         group = [write for write in waiting if write.done.set_running_or_notify_cancel()]
         connection = self._connection
         try:
@@ -192,44 +192,44 @@ class Writer:
             results = [(write, *_run_in_savepoint(connection, write.work)) for write in group]
             self._run_derive()
             connection.execute("COMMIT")
-        except BaseException as error:  # full disk, lock: nothing of the group happened
+        except BaseException as error:  # full disk, lock: the group is rolled back
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             for write in group:
                 write.done.set_exception(error)
             return
-        for write, value, error_of_one in results:
-            if error_of_one is None:
+        for write, value, failure in results:
+            if failure is None:
                 write.done.set_result(value)
             else:
-                write.done.set_exception(error_of_one)
+                write.done.set_exception(failure)
 
     def _run_derive(self) -> None:
-        """A failure takes nothing of what was written with it, and is told once."""
+        """A failure does not undo the writes, and is logged once."""
         if self._derive is None:
             return
         _, error = _run_in_savepoint(self._connection, self._derive)
-        if error is not None and repr(error) != self._trouble:
-            log.error("the index lags behind: `claude-mem reindex`", exc_info=error)
-        self._trouble = repr(error)
+        if error is not None and repr(error) != self._derive_error:
+            log.error("the index is out of date: run `claude-mem reindex`", exc_info=error)
+        self._derive_error = repr(error)
 
 
 def _run_in_savepoint(
     connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], Any]
 ) -> tuple[Any, BaseException | None]:
-    connection.execute("SAVEPOINT one")
+    connection.execute("SAVEPOINT write")
     try:
         value = work(connection)
     except Exception as error:
-        connection.execute("ROLLBACK TO one")
-        connection.execute("RELEASE one")
+        connection.execute("ROLLBACK TO write")
+        connection.execute("RELEASE write")
         return None, error
-    connection.execute("RELEASE one")
+    connection.execute("RELEASE write")
     return value, None
 
 
 class Readers:
-    """Read connections, one in use by one caller at a time."""
+    """A pool of read connections, each used by one caller at a time."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

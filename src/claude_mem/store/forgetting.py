@@ -1,8 +1,8 @@
-"""Forgetting: rows leave their tables, so that no reader has to pass over them.
+"""Forgetting: rows move out of their tables, so that no query has to filter them.
 
-What went lies in `forgotten_rows` as it was and comes back as it was, until its time is over and
-it is deleted for good. What must not come again, from a transcript, a late hook, an old export, is
-known by its name in `tombstones`, or by its turn, which is sealed. Those stay.
+They are kept in `forgotten_rows`, unchanged, until undo restores them or they expire. `tombstones`
+and sealed turns keep them from being recorded again by a transcript, a late hook or an old export;
+both remain after the rows have expired.
 """
 
 import hashlib
@@ -16,17 +16,17 @@ from typing import Any
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.store.inserts import insert_row
 from claude_mem.store.queue import QUEUES
+from claude_mem.store.sessions import MANUAL
 from claude_mem.types import Project
 
 EXAMPLES = 20
-BY_HAND = "hand"  # the dialect of sessions that hold what was saved by hand
-_LONGEST_EXAMPLE = 100
-_RAW = ("tool_input", "tool_response", "text", "detail", "bytes")
+_EXAMPLE_CHARS = 100
+_RAW = ("tool_input", "tool_response", "text", "detail")
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is to be forgotten: a project, a session, or memories one by one."""
+    """What to forget: a project, a session, or single memories."""
 
     project: int | None = None
     session: int | None = None
@@ -37,7 +37,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What would go, and the token that says so: other rows, another token."""
+    """What would be forgotten. The token identifies exactly these rows."""
 
     counts: dict[str, int]
     examples: tuple[str, ...]
@@ -50,19 +50,21 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
+    """One forgetting, which can be undone until it expires."""
+
     token: str
     counts: dict[str, int]
     at_epoch: int
     projects: tuple[Project, ...] = field(default=())
 
 
-# What it would be
+# Preview
 
 
 def preview(connection: sqlite3.Connection, selection: Selection) -> Preview:
     ids = _ids(connection, selection)
     digest = hashlib.blake2b(json.dumps([selection.project, ids]).encode(), digest_size=8)
-    counts = {noun: len(found) for noun, found in ids.items()}
+    counts = {noun: len(rows) for noun, rows in ids.items()}
     return Preview(counts, tuple(_examples(connection, ids)), digest.hexdigest())
 
 
@@ -108,7 +110,7 @@ def _sessions(connection: sqlite3.Connection, selection: Selection) -> list[int]
 
 
 def _column(connection: sqlite3.Connection, select: str, ids: Sequence[int]) -> list[int]:
-    """`select … IN` these, in order."""
+    """`select` ends with IN; the ids are appended."""
     rows = connection.execute(
         f"{select} (SELECT value FROM json_each(?)) ORDER BY 1", (json.dumps(list(ids)),)
     )
@@ -124,35 +126,36 @@ _SHOWN = {
 
 
 def _examples(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> Iterable[str]:
-    """The first of them; of a session its title is enough."""
-    left = EXAMPLES
-    whole = bool(ids["sessions"])
-    for noun, (mark, select) in _SHOWN.items():
-        found = [] if whole and noun in ("summaries", "prompts") else ids[noun][:left]
-        left -= len(found)
+    """The first rows of each kind; for whole sessions without summaries and prompts."""
+    remaining = EXAMPLES
+    nouns = ("sessions", "observations") if ids["sessions"] else tuple(_SHOWN)
+    for noun in nouns:
+        mark, select = _SHOWN[noun]
+        shown = ids[noun][:remaining]
+        remaining -= len(shown)
         rows = connection.execute(
             f"{select} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-            (json.dumps(found),),
+            (json.dumps(shown),),
         )
         for identity, text in rows:
-            line = " ".join((text or "").split())[:_LONGEST_EXAMPLE]
+            line = " ".join((text or "").split())[:_EXAMPLE_CHARS]
             yield f"{mark}{identity} {line}".rstrip()
 
 
-# Doing it
+# Forgetting
 
 
 def forget(connection: sqlite3.Connection, selection: Selection, token: str, ms: int) -> Forgotten:
-    """Exactly what the token was given for; raises when that is not what there is now."""
-    known = find(connection, token)
-    if known is not None:
-        return known  # said twice, done once
-    seen = preview(connection, selection)
-    if seen.token != token:
-        raise BadInput("this is not, or no longer, what would be forgotten: look again", "confirm")
+    """Forgets exactly the rows of the preview; raises when the selection has others now."""
+    previous = find(connection, token)
+    if previous is not None:
+        return previous  # a repeated request
+    current = preview(connection, selection)
+    if current.token != token:
+        raise BadInput("the memories to forget have changed: preview them again", "confirm")
     cursor = connection.execute(
         "INSERT INTO forgotten (token, at_epoch, counts) VALUES (?, ?, ?)",
-        (token, ms, json.dumps(seen.counts)),
+        (token, ms, json.dumps(current.counts)),
     )
     trash = _Trash(connection, int(cursor.lastrowid or 0), ms)
     sessions = _sessions(connection, selection)
@@ -160,30 +163,30 @@ def forget(connection: sqlite3.Connection, selection: Selection, token: str, ms:
         _forget_sessions(trash, sessions, selection.project)
     else:
         _forget_memories(trash, _ids(connection, selection))
-    found = find(connection, token)
-    assert found is not None
-    return found
+    forgotten = find(connection, token)
+    assert forgotten is not None
+    return forgotten
 
 
 @dataclass(frozen=True, slots=True)
 class _Trash:
-    """Where the rows of one forgetting go, in the order in which they can come back."""
+    """The rows of one forgetting, in the order in which they can be restored."""
 
     connection: sqlite3.Connection
     id: int
     ms: int
 
-    def keep(self, table: str, condition: str, ids: Sequence[int]) -> list[sqlite3.Row]:
-        """Whole rows, which the caller then deletes."""
+    def keep(self, table: str, column: str, ids: Sequence[int]) -> list[sqlite3.Row]:
+        """Saves rows, which the caller then deletes."""
         rows = self.connection.execute(
-            f"SELECT * FROM {table} WHERE {condition} IN (SELECT value FROM json_each(?))",
+            f"SELECT * FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
             (json.dumps(list(ids)),),
         ).fetchall()
         self.put(table, "gone", [dict(row) for row in rows])
         return rows
 
     def change(self, table: str, rows: Sequence[sqlite3.Row], **new: object) -> None:
-        """Columns of rows that stay: as they were for undo, as they shall be for everyone else."""
+        """Changes columns of rows that stay, and saves the old values."""
         self.put(table, "changed", [
             {"id": row["id"], **{name: row[name] for name in new}} for row in rows
         ])  # fmt: skip
@@ -225,50 +228,48 @@ def _forget_sessions(trash: _Trash, ids: list[int], project: int | None) -> None
     trash.keep("observation_events", "observation_id", [row["id"] for row in observations])
     for queue in QUEUES:
         trash.keep(queue.table, "session_id", ids)
-    # What is saved by hand next is no return of what went.
-    trash.bury("session", [s["content_session_id"] for s in sessions if s["dialect"] != BY_HAND])
-    trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_its_own(turn["prompt_id"])])
+    # Not for saved memories: the next one would belong to the same session.
+    trash.bury("session", [s["content_session_id"] for s in sessions if s["dialect"] != MANUAL])
+    trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_unique(turn["prompt_id"])])
     if project is None:
-        _take_back_titles(trash, turns, [*turns, *summaries, *observations])
+        _clear_titles(trash, turns, [*turns, *summaries, *observations])
         first = min((row["started_at_epoch"] for row in sessions), default=trash.ms)
-        _take_back_contexts(trash, projects, first)
+        _clear_contexts(trash, projects, first)
         _delete(connection, "sdk_sessions", ids)
     else:
-        _delete(connection, "projects", projects)  # and all that belongs to it
+        _delete(connection, "projects", projects)  # deletes everything of the project by cascade
 
 
 def _forget_memories(trash: _Trash, ids: dict[str, list[int]]) -> None:
     connection = trash.connection
     turn_ids = _turns_of(connection, ids)
     turns = connection.execute(
-        "SELECT t.*, s.started_at_epoch AS session_start FROM user_prompts t"
-        " JOIN sdk_sessions s ON s.id = t.session_id"
-        " WHERE t.id IN (SELECT value FROM json_each(?))",
+        "SELECT * FROM user_prompts WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(turn_ids),),
     ).fetchall()
     projects = sorted({turn["project_id"] for turn in turns})
-    trash.keep("projects", "id", projects)  # they stay, but may be forgotten before this is undone
+    trash.keep("projects", "id", projects)  # they stay, but undo may find them forgotten
     summaries = trash.keep("session_summaries", "id", ids["summaries"])
     observations = trash.keep("observations", "id", ids["observations"])
     trash.keep("summary_events", "summary_id", ids["summaries"])
     trash.keep("observation_events", "observation_id", ids["observations"])
     for queue in QUEUES:
         trash.keep(queue.table, "turn_id", turn_ids)
-    trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_its_own(turn["prompt_id"])])
+    trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_unique(turn["prompt_id"])])
     prompts = [turn for turn in turns if turn["id"] in set(ids["prompts"])]
-    _take_back_titles(trash, turns, [*summaries, *observations, *prompts])
+    _clear_titles(trash, turns, [*summaries, *observations, *prompts])
     trash.change("user_prompts", prompts, prompt_text=None)
     raw = connection.execute(
         "SELECT * FROM tool_events WHERE bytes > 0 AND turn_id IN (SELECT value FROM json_each(?))",
         (json.dumps(turn_ids),),
     ).fetchall()
-    trash.change("tool_events", raw, **dict.fromkeys(_RAW[:-1]), bytes=0)
+    trash.change("tool_events", raw, **dict.fromkeys(_RAW), bytes=0)
     for turn in turns:
         trash.put("user_prompts", "sealed", [{"id": turn["id"]}])
         connection.execute(
             "UPDATE user_prompts SET sealed = sealed + 1 WHERE id = ?", (turn["id"],)
         )
-    _take_back_contexts(
+    _clear_contexts(
         trash, projects, min((turn["created_at_epoch"] for turn in turns), default=trash.ms)
     )
     _delete(connection, "session_summaries", ids["summaries"])
@@ -288,47 +289,47 @@ def _projects_of(connection: sqlite3.Connection, sessions: list[int]) -> list[in
     return _column(connection, "SELECT DISTINCT project_id FROM sdk_sessions WHERE id IN", sessions)
 
 
-def _take_back_titles(
+def _clear_titles(
     trash: _Trash, turns: Sequence[sqlite3.Row], memories: Sequence[sqlite3.Row]
 ) -> None:
-    """A session's title and its first prompt may tell what was just forgotten."""
-    told: dict[int, str] = {}
+    """Removes titles and first prompts of sessions that repeat what was forgotten."""
+    texts_by_session: dict[int, str] = {}
     session_of = {turn["id"]: turn["session_id"] for turn in turns}
     for memory in memories:
         values = dict(memory)
         session = session_of[values.get("turn_id", values["id"])]
         texts = (value for value in values.values() if isinstance(value, str))
-        told[session] = " ".join((told.get(session, ""), *texts))
-    for session_id, text in told.items():
-        for row in _titled_alike(trash.connection, session_id):
-            gone = {
+        texts_by_session[session] = " ".join((texts_by_session.get(session, ""), *texts))
+    for session_id, text in texts_by_session.items():
+        for row in _with_same_titles(trash.connection, session_id):
+            cleared = {
                 name: None
                 for name in ("title", "subtitle", "user_prompt")
-                if row[name] and _is_told_by(row[name], text)
+                if row[name] and _is_repeated(row[name], text)
             }
-            if gone:
-                trash.change("sdk_sessions", [row], **gone)
+            if cleared:
+                trash.change("sdk_sessions", [row], **cleared)
 
 
-def _titled_alike(connection: sqlite3.Connection, session_id: int) -> list[sqlite3.Row]:
-    """The session, and its forks that were imported: their titles come from its turns."""
+def _with_same_titles(connection: sqlite3.Connection, session_id: int) -> list[sqlite3.Row]:
+    """The session, and its imported forks, whose titles come from its turns."""
     return connection.execute(
-        "SELECT one.* FROM sdk_sessions one JOIN sdk_sessions origin ON origin.id = ?1"
-        " WHERE one.id = ?1 OR (one.project_id = origin.project_id"
-        " AND one.user_prompt = origin.user_prompt AND NOT EXISTS (SELECT 1 FROM user_prompts"
-        " WHERE session_id = one.id AND prompt_text = one.user_prompt))",
+        "SELECT s.* FROM sdk_sessions s JOIN sdk_sessions origin ON origin.id = ?1"
+        " WHERE s.id = ?1 OR (s.project_id = origin.project_id"
+        " AND s.user_prompt = origin.user_prompt AND NOT EXISTS (SELECT 1 FROM user_prompts"
+        " WHERE session_id = s.id AND prompt_text = s.user_prompt))",
         (session_id,),
     ).fetchall()
 
 
-def _is_told_by(title: str, text: str) -> bool:
-    """Whether most of its words stand in the text."""
+def _is_repeated(title: str, text: str) -> bool:
+    """Whether most words of the title are in the text."""
     words = set(re.findall(r"\w+", title.lower()))
     return len(words & set(re.findall(r"\w+", text.lower()))) * 2 > len(words)
 
 
-def _take_back_contexts(trash: _Trash, projects: list[int], since: int) -> None:
-    """What later sessions of the project were given at their start may hold it."""
+def _clear_contexts(trash: _Trash, projects: list[int], since: int) -> None:
+    """Removes the contexts of later sessions of the project, which may contain it."""
     rows = trash.connection.execute(
         "SELECT * FROM sdk_sessions WHERE start_context <> '' AND updated_at_epoch >= ?"
         " AND project_id IN (SELECT value FROM json_each(?))",
@@ -344,57 +345,58 @@ def _delete(connection: sqlite3.Connection, table: str, ids: Sequence[int]) -> N
     )
 
 
-def _is_its_own(prompt_id: str) -> bool:
-    """Whether an id of a turn means that turn alone, and is not just its number."""
+def _is_unique(prompt_id: str) -> bool:
+    """Whether a prompt id identifies one turn everywhere, unlike a mere number."""
     return len(prompt_id) >= 32
 
 
-# Taking it back
+# Undo
 
 
 def find(connection: sqlite3.Connection, token: str) -> Forgotten | None:
-    return next((one for one in all_forgotten(connection) if one.token == token), None)
+    return next((entry for entry in all_forgotten(connection) if entry.token == token), None)
 
 
 def all_forgotten(connection: sqlite3.Connection) -> list[Forgotten]:
-    """What can still be undone, the last first."""
-    found = []
+    """What can still be undone, the latest first."""
+    entries = []
     for row in connection.execute("SELECT * FROM forgotten ORDER BY id DESC").fetchall():
         projects = connection.execute(
             "SELECT content FROM forgotten_rows WHERE forgotten_id = ? AND of_table = 'projects'"
             " ORDER BY id",
             (row["id"],),
         )
-        named = (json.loads(content) for (content,) in projects)
-        found.append(
+        values = (json.loads(content) for (content,) in projects)
+        entries.append(
             Forgotten(row["token"], json.loads(row["counts"]), row["at_epoch"],
-                      tuple(Project(one["key"], one["name"]) for one in named))
+                      tuple(Project(project["key"], project["name"]) for project in values))
         )  # fmt: skip
-    return found
+    return entries
 
 
 def undo(connection: sqlite3.Connection, token: str | None) -> Forgotten:
-    """The last forgetting, or that of the token; every row as it was."""
-    known = all_forgotten(connection)
-    found = next((one for one in known if token in (None, one.token)), None)
-    if found is None:
-        raise NotFound("there is nothing to undo: `claude-mem forget --list` says what there is")
+    """Restores the rows of the latest forgetting, or of the one with this token."""
+    entries = all_forgotten(connection)
+    forgotten = next((entry for entry in entries if token in (None, entry.token)), None)
+    if forgotten is None:
+        raise NotFound("nothing to undo: `claude-mem forget --list` shows what can be undone")
     identity = connection.execute(
-        "SELECT id FROM forgotten WHERE token = ?", (found.token,)
+        "SELECT id FROM forgotten WHERE token = ?", (forgotten.token,)
     ).fetchone()[0]
     try:
-        _bring_back(connection, identity)
+        _restore(connection, identity)
     except sqlite3.IntegrityError:
         raise BadInput(
-            "what it belongs to was forgotten later: undo that first (claude-mem forget --list)",
+            "its session or project was forgotten later: undo that first"
+            " (`claude-mem forget --list`)",
             "undo",
         ) from None
     connection.execute("DELETE FROM tombstones WHERE forgotten_id = ?", (identity,))
     connection.execute("DELETE FROM forgotten WHERE id = ?", (identity,))
-    return found
+    return forgotten
 
 
-def _bring_back(connection: sqlite3.Connection, identity: int) -> None:
+def _restore(connection: sqlite3.Connection, identity: int) -> None:
     projects: dict[int, int] = {}
     rows = connection.execute(
         "SELECT of_table, kind, content FROM forgotten_rows WHERE forgotten_id = ? ORDER BY id",
@@ -405,28 +407,28 @@ def _bring_back(connection: sqlite3.Connection, identity: int) -> None:
         if kind == "sealed":
             connection.execute("UPDATE user_prompts SET sealed = sealed - 1 WHERE id = :id", values)
         elif kind == "changed":
-            _change_back(connection, table, values)
+            _restore_columns(connection, table, values)
         elif table == "projects":
-            projects[values["id"]] = _project_again(connection, values)
+            projects[values["id"]] = _restore_project(connection, values)
         else:
             if "project_id" in values:
                 values["project_id"] = projects.get(values["project_id"], values["project_id"])
             _insert(connection, table, values)
 
 
-def _project_again(connection: sqlite3.Connection, values: dict[str, Any]) -> int:
-    """It may be there, or be there again; its number may be another's by now."""
+def _restore_project(connection: sqlite3.Connection, values: dict[str, Any]) -> int:
+    """It may exist (again), and its id may belong to a different project by now."""
     row = connection.execute("SELECT id FROM projects WHERE key = :key", values).fetchone()
     if row is not None:
         return int(row[0])
-    taken = connection.execute("SELECT 1 FROM projects WHERE id = :id", values).fetchone()
-    if taken:
+    is_id_used = connection.execute("SELECT 1 FROM projects WHERE id = :id", values).fetchone()
+    if is_id_used:
         del values["id"]
     return _insert(connection, "projects", values)
 
 
-def _change_back(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
-    if "start_context" in values:  # a session that was resumed since has another
+def _restore_columns(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
+    if "start_context" in values:  # a session that was resumed since has a newer one
         change = "start_context = coalesce(start_context, :start_context)"
     else:
         change = ", ".join(f"{name} = :{name}" for name in values if name != "id")
@@ -439,19 +441,19 @@ def _insert(connection: sqlite3.Connection, table: str, values: dict[str, Any]) 
 
 
 def expire(connection: sqlite3.Connection, before_ms: int) -> int:
-    """Deletes for good what was forgotten before; how often that was."""
+    """Deletes for good what was forgotten before; returns how many times that was."""
     return connection.execute("DELETE FROM forgotten WHERE at_epoch < ?", (before_ms,)).rowcount
 
 
-# What must not come again
+# What must not be recorded again
 
 
 def is_forgotten_session(connection: sqlite3.Connection, content_session_id: str) -> bool:
-    return _is_buried(connection, "session", content_session_id)
+    return _has_tombstone(connection, "session", content_session_id)
 
 
 def is_forgotten_turn(connection: sqlite3.Connection, prompt_id: str) -> bool:
-    return _is_buried(connection, "turn", prompt_id)
+    return _has_tombstone(connection, "turn", prompt_id)
 
 
 def is_any_forgotten_turn(connection: sqlite3.Connection, prompt_ids: Sequence[str]) -> bool:
@@ -463,24 +465,23 @@ def is_any_forgotten_turn(connection: sqlite3.Connection, prompt_ids: Sequence[s
     return row is not None
 
 
-def lost_something(connection: sqlite3.Connection, session_id: int) -> bool:
-    """Whether a turn of the session is sealed."""
+def has_sealed_turn(connection: sqlite3.Connection, session_id: int) -> bool:
     row = connection.execute(
         "SELECT 1 FROM user_prompts WHERE session_id = ? AND sealed > 0", (session_id,)
     ).fetchone()
     return row is not None
 
 
-def is_forgotten_project(connection: sqlite3.Connection, key: str, begun_ms: int) -> bool:
-    """Whether a session of this project that began then belongs to what was forgotten."""
+def is_forgotten_project(connection: sqlite3.Connection, key: str, started_ms: int) -> bool:
+    """Whether the project was forgotten after a session that started then."""
     row = connection.execute(
         "SELECT 1 FROM tombstones WHERE kind = 'project' AND key = ? AND at_epoch >= ?",
-        (key, begun_ms),
+        (key, started_ms),
     ).fetchone()
     return row is not None
 
 
-def _is_buried(connection: sqlite3.Connection, kind: str, key: str) -> bool:
+def _has_tombstone(connection: sqlite3.Connection, kind: str, key: str) -> bool:
     row = connection.execute(
         "SELECT 1 FROM tombstones WHERE kind = ? AND key = ?", (kind, key)
     ).fetchone()

@@ -1,8 +1,8 @@
-"""Sessions of the past, as a transcript tells them, joined with what hooks have told.
+"""Past sessions from transcripts, merged with what hooks recorded.
 
-A turn that hooks saw stays as they told it. One that is there from an earlier import is left
-alone, unless the transcript has grown since. What depends on which file came first is never kept.
-So any number of imports, in any order, killed or not, come to the same.
+A turn that hooks recorded stays as it is. A turn of an earlier import is only replaced when the
+transcript has grown. Nothing depends on the order in which files are read, so any number of
+imports, interrupted or not, give the same result.
 """
 
 import sqlite3
@@ -22,69 +22,69 @@ from claude_mem.store.turns import (
 from claude_mem.types import Distillate, Event, PastSession, PastTurn
 
 _TITLES = ("title", "subtitle", "user_prompt")
-_SAME_TIME_MS = 60_000  # between what a hook and what a transcript says of a prompt
+_SAME_TIME_MS = 60_000  # between a hook's and a transcript's time of the same prompt
 _BLANK = " \t\n\r\v\f\u00a0"
 
 
 @dataclass(slots=True)
-class Outcome:
+class ImportCounts:
     turns: int = 0
     observations: int = 0
     summaries: int = 0
-    known: int = 0  # turns that were there already
+    existing: int = 0  # turns that were stored before
     private: int = 0
     forgotten: int = 0
 
 
-def import_session(connection: sqlite3.Connection, past: PastSession) -> Outcome:
-    outcome = Outcome()
+def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
+    counts = ImportCounts()
     if not past.turns:
-        return outcome
+        return counts
     if _is_forgotten(connection, past):
-        outcome.forgotten += len(past.turns)
-        return outcome
+        counts.forgotten += len(past.turns)
+        return counts
     session = _ensure_session(connection, past)
     for turn in past.turns:
-        _import_turn(connection, session, past, turn, outcome)
-    if _may_tell_what_is_forgotten(connection, session["id"], past):
+        _import_turn(connection, session, past, turn, counts)
+    if _may_reveal_forgotten(connection, session["id"], past):
         past = replace(past, **{name: session[name] for name in _TITLES})
     connection.execute(
         "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
         (past.user_prompt, session["id"]),
     )
-    if not _is_known_to_hooks(connection, session["id"]):
+    if not _has_hook_events(connection, session["id"]):
         _describe(connection, session["id"], past)
-    return outcome
+    return counts
 
 
-def preview_import(connection: sqlite3.Connection, past: PastSession) -> Outcome:
-    """What an import would do, by looking only."""
-    outcome = Outcome()
+def preview_import(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
+    """What an import would do."""
+    counts = ImportCounts()
     if _is_forgotten(connection, past):
-        outcome.forgotten += len(past.turns)
-        return outcome
+        counts.forgotten += len(past.turns)
+        return counts
     session = sessions.find_session(connection, past.session_id)
     for turn in past.turns:
-        known = _known_turn(connection, session["id"], turn) if session else None
-        if _is_forgotten_turn(connection, known, turn):
-            outcome.forgotten += 1
-        elif turn.made is None:
-            outcome.private += 1
+        existing = _find_turn(connection, session["id"], turn) if session else None
+        if _is_forgotten_turn(connection, existing, turn):
+            counts.forgotten += 1
+        elif turn.distillate is None:
+            counts.private += 1
         elif (
-            not _tells_more(connection, known, turn)
-            if known is not None
-            else _elsewhere(connection, past.session_id, turn.prompt_id) is not None
+            not _has_more(connection, existing, turn)
+            if existing is not None
+            else _find_copy(connection, past.session_id, turn.prompt_id) is not None
         ):
-            outcome.known += 1
+            counts.existing += 1
         else:
-            outcome.turns += 1
-            outcome.summaries += 1
-            outcome.observations += len(turn.made.observations)
-    return outcome
+            counts.turns += 1
+            counts.summaries += 1
+            counts.observations += len(turn.distillate.observations)
+    return counts
 
 
 def _is_forgotten(connection: sqlite3.Connection, past: PastSession) -> bool:
-    """As a session, with its project, or because a fork holds nothing but what is forgotten."""
+    """Whether the session, its project, or every single turn of it was forgotten."""
     if not past.turns or sessions.find_session(connection, past.session_id) is not None:
         return False
     return (
@@ -95,18 +95,18 @@ def _is_forgotten(connection: sqlite3.Connection, past: PastSession) -> bool:
 
 
 def _is_forgotten_turn(
-    connection: sqlite3.Connection, known: sqlite3.Row | None, turn: PastTurn
+    connection: sqlite3.Connection, existing: sqlite3.Row | None, turn: PastTurn
 ) -> bool:
-    if known is not None:
-        return bool(known["sealed"])
+    if existing is not None:
+        return bool(existing["sealed"])
     return forgetting.is_forgotten_turn(connection, turn.prompt_id)
 
 
-def _may_tell_what_is_forgotten(
+def _may_reveal_forgotten(
     connection: sqlite3.Connection, session_id: int, past: PastSession
 ) -> bool:
-    """Whether the titles may: they are the whole file's, whichever piece of it this is."""
-    return forgetting.lost_something(connection, session_id) or forgetting.is_any_forgotten_turn(
+    """Whether the titles may: they are those of the whole file, of which this is a part."""
+    return forgetting.has_sealed_turn(connection, session_id) or forgetting.is_any_forgotten_turn(
         connection, past.prompt_ids
     )
 
@@ -117,7 +117,7 @@ def _ensure_session(connection: sqlite3.Connection, past: PastSession) -> sqlite
     return sessions.ensure_session(connection, first)
 
 
-def _is_known_to_hooks(connection: sqlite3.Connection, session_id: int) -> bool:
+def _has_hook_events(connection: sqlite3.Connection, session_id: int) -> bool:
     row = connection.execute(
         "SELECT 1 FROM user_prompts WHERE session_id = ?1 AND imported = 0 UNION ALL"
         " SELECT 1 FROM tool_events WHERE session_id = ?1 AND event IN (?2, ?3) LIMIT 1",
@@ -127,22 +127,22 @@ def _is_known_to_hooks(connection: sqlite3.Connection, session_id: int) -> bool:
 
 
 def _describe(connection: sqlite3.Connection, session_id: int, past: PastSession) -> None:
-    """What only transcripts told of: from the first to the last that any of them knows. Titles
-    are the whole file's, also of turns that stay with another session."""
+    """Sets times and titles of a session that only transcripts describe. Titles are those of the
+    whole file, even if some of its turns belong to a different session."""
     row = connection.execute("SELECT * FROM sdk_sessions WHERE id = ?", (session_id,)).fetchone()
     started = min(row["started_at_epoch"], past.started_ms)
     ended = max(row["updated_at_epoch"], past.ended_ms)
     title, subtitle = row["title"], row["subtitle"]
-    if past.ended_ms >= row["updated_at_epoch"]:  # a longer file may say it better than a shorter
+    if past.ended_ms >= row["updated_at_epoch"]:  # a longer file has better titles
         is_whole = past.started_ms <= row["started_at_epoch"]
         title, subtitle = past.title if is_whole else title or past.title, past.subtitle
-    is_its_own = PurePath(past.transcript_path).stem == past.session_id
+    is_own_file = PurePath(past.transcript_path).stem == past.session_id
     connection.execute(
         "UPDATE sdk_sessions SET started_at = ?, started_at_epoch = ?, updated_at = ?,"
         " updated_at_epoch = ?, prompt_counter = max(prompt_counter, ?), transcript_path = ?,"
         " title = ?, subtitle = ? WHERE id = ?",
         (iso(started), started, iso(ended), ended, past.turns[-1].number,
-         past.transcript_path if is_its_own else row["transcript_path"],
+         past.transcript_path if is_own_file else row["transcript_path"],
          title, subtitle, session_id),
     )  # fmt: skip
     sessions.end_session(connection, session_id, "completed", ended)
@@ -153,86 +153,89 @@ def _import_turn(
     session: sqlite3.Row,
     past: PastSession,
     turn: PastTurn,
-    outcome: Outcome,
+    counts: ImportCounts,
 ) -> None:
-    known = _known_turn(connection, session["id"], turn)
-    if _is_forgotten_turn(connection, known, turn):
-        outcome.forgotten += 1
+    existing = _find_turn(connection, session["id"], turn)
+    if _is_forgotten_turn(connection, existing, turn):
+        counts.forgotten += 1
         return
-    if known is None and _belongs_to_another(connection, past.session_id, turn.prompt_id):
-        outcome.known += 1
+    if existing is None and not _take_from_fork(connection, past.session_id, turn.prompt_id):
+        counts.existing += 1
         return
     if turn.prompt is None:
-        if known is None:
+        if existing is None:
             _create_turn(connection, session, turn)
-        outcome.private += 1
+        counts.private += 1
         return
-    if known is not None and not _tells_more(connection, known, turn):
-        outcome.known += 1
+    if existing is not None and not _has_more(connection, existing, turn):
+        counts.existing += 1
         return
-    if known is None:
-        known = _create_turn(connection, session, turn)
-    ids = _replace_events(connection, known, turn)
-    if turn.made is not None:
-        made = _with_sources(turn.made, ids)
+    row = existing if existing is not None else _create_turn(connection, session, turn)
+    event_ids = _replace_events(connection, row, turn)
+    if turn.distillate is not None:
+        distillate = _with_sources(turn.distillate, event_ids)
         connection.execute(
             "UPDATE user_prompts SET updated_at_epoch = max(updated_at_epoch, ?) WHERE id = ?",
-            (max(event.arrived_ms for event in turn.events), known["id"]),
+            (max(event.arrived_ms for event in turn.events), row["id"]),
         )
-        number = known["prompt_number"]
-        memories.save_memories(connection, session["id"], known["id"], number, made)
-        outcome.turns += 1
-        outcome.summaries += 1
-        outcome.observations += len(made.observations)
+        number = row["prompt_number"]
+        memories.save_memories(connection, session["id"], row["id"], number, distillate)
+        counts.turns += 1
+        counts.summaries += 1
+        counts.observations += len(distillate.observations)
 
 
-def _known_turn(
+def _find_turn(
     connection: sqlite3.Connection, session_id: int, turn: PastTurn
 ) -> sqlite3.Row | None:
-    """By its id. Where the client gave no ids and hooks know only a number: by its words, or, if
-    they are forgotten, by its time."""
+    """By its id; where hooks got no id from the client, by its text, or, if that was forgotten, by
+    its time."""
     row: sqlite3.Row | None = connection.execute(
         "SELECT * FROM user_prompts WHERE session_id = ?1 AND (prompt_id = ?2 OR"
         " (prompt_id GLOB 'number-*' AND CASE WHEN private THEN ?3 IS NULL"
         " WHEN prompt_text IS NULL THEN sealed > 0 AND abs(created_at_epoch - ?5) < ?6"
         " ELSE trim(prompt_text, ?4) = ?3 END))"
         " ORDER BY prompt_id = ?2 DESC, prompt_text IS NULL",
-        (session_id, turn.prompt_id, turn.prompt, _BLANK, turn.begun_ms, _SAME_TIME_MS),
+        (session_id, turn.prompt_id, turn.prompt, _BLANK, turn.started_ms, _SAME_TIME_MS),
     ).fetchone()
     return row
 
 
-def _belongs_to_another(connection: sqlite3.Connection, session_id: str, prompt_id: str) -> bool:
-    """A forked session repeats its origin's turns. Whichever file is read first: they stay where
-    hooks saw them, or with the session whose id comes first."""
-    row = _elsewhere(connection, session_id, prompt_id)
+def _take_from_fork(connection: sqlite3.Connection, session_id: str, prompt_id: str) -> bool:
+    """False: the turn stays with a different session.
+
+    A forked session repeats the turns of its origin. In any order of reading, they stay where
+    hooks recorded them, else with the session whose id sorts first.
+    """
+    row = _find_copy(connection, session_id, prompt_id)
     if row is None:
-        return False
-    if not row["imported"] or row["other"] < session_id:
         return True
+    if not row["imported"] or row["content_session_id"] < session_id:
+        return False
     connection.execute("DELETE FROM user_prompts WHERE id = ?", (row["id"],))
-    return False
+    return True
 
 
-def _elsewhere(
+def _find_copy(
     connection: sqlite3.Connection, session_id: str, prompt_id: str
 ) -> sqlite3.Row | None:
+    """The same turn in a different session."""
     row: sqlite3.Row | None = connection.execute(
-        "SELECT t.id, t.imported, s.content_session_id AS other FROM user_prompts t"
-        " JOIN sdk_sessions s ON s.id = t.session_id"
-        " WHERE t.prompt_id = ? AND s.content_session_id <> ? ORDER BY t.imported, other",
+        "SELECT t.id, t.imported, s.content_session_id FROM user_prompts t"
+        " JOIN sdk_sessions s ON s.id = t.session_id WHERE t.prompt_id = ?"
+        " AND s.content_session_id <> ? ORDER BY t.imported, s.content_session_id",
         (prompt_id, session_id),
     ).fetchone()
     return row
 
 
-def _tells_more(connection: sqlite3.Connection, known: sqlite3.Row, turn: PastTurn) -> bool:
-    """Than an earlier import found in its transcript; of two that tell it differently, the same
-    one wins in any order."""
-    if not known["imported"]:
+def _has_more(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:
+    """Whether the transcript has more than an earlier import; between two transcripts that differ,
+    the same one wins in any order."""
+    if not existing["imported"]:
         return False
     rows = connection.execute(
-        "SELECT event_key, created_at_epoch FROM tool_events WHERE turn_id = ?", (known["id"],)
+        "SELECT event_key, created_at_epoch FROM tool_events WHERE turn_id = ?", (existing["id"],)
     )
     before = {row[0]: row[1] for row in rows}
     return _weight({event.key: event.arrived_ms for event in turn.events}) > _weight(before)
@@ -245,14 +248,14 @@ def _weight(events: dict[str, int]) -> tuple[int, int, list[str]]:
 def _create_turn(
     connection: sqlite3.Connection, session: sqlite3.Row, turn: PastTurn
 ) -> sqlite3.Row:
-    taken = connection.execute(
+    is_number_used = connection.execute(
         "SELECT 1 FROM user_prompts WHERE session_id = ? AND prompt_number = ?",
         (session["id"], turn.number),
     ).fetchone()
     counter = connection.execute(
         "UPDATE sdk_sessions SET prompt_counter = CASE WHEN ? THEN prompt_counter + 1"
         " ELSE max(prompt_counter, ?) END WHERE id = ? RETURNING prompt_counter",
-        (bool(taken), turn.number, session["id"]),
+        (bool(is_number_used), turn.number, session["id"]),
     ).fetchone()[0]
     return insert_turn(
         connection,
@@ -260,8 +263,8 @@ def _create_turn(
             session_id=session["id"],
             project_id=session["project_id"],
             prompt_id=turn.prompt_id,
-            number=counter if taken else turn.number,
-            created_ms=turn.begun_ms,
+            number=counter if is_number_used else turn.number,
+            created_ms=turn.started_ms,
             prompt=turn.prompt,
             is_private=turn.prompt is None,
             is_closed=True,
@@ -271,15 +274,13 @@ def _create_turn(
     )
 
 
-def _replace_events(
-    connection: sqlite3.Connection, known: sqlite3.Row, turn: PastTurn
-) -> list[int]:
-    """Their ids, in order; raw text only where it is still kept."""
-    turn_id = known["id"]
+def _replace_events(connection: sqlite3.Connection, row: sqlite3.Row, turn: PastTurn) -> list[int]:
+    """Their ids, in order; without raw text where it would be too old to keep."""
+    turn_id = row["id"]
     connection.execute("DELETE FROM tool_events WHERE turn_id = ?", (turn_id,))
     for event in turn.events:
         stored = _without_raw(event, keeps_text=turn.keeps_raw)
-        insert_event(connection, known["session_id"], turn_id, stored, event.key)
+        insert_event(connection, row["session_id"], turn_id, stored, event.key)
     rows = connection.execute("SELECT event_key, id FROM tool_events WHERE turn_id = ?", (turn_id,))
     ids = {row[0]: row[1] for row in rows}
     return [ids.get(event.key, 0) for event in turn.events]
@@ -291,27 +292,28 @@ def _without_raw(event: Event, *, keeps_text: bool) -> Event:
     return replace(event, tool_input=None, tool_response=None, text=None, detail={})
 
 
-def _with_sources(made: Distillate, ids: list[int]) -> Distillate:
-    def found(places: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(ids[place - 1] for place in places if ids[place - 1])
+def _with_sources(distillate: Distillate, event_ids: list[int]) -> Distillate:
+    def ids_at(places: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(event_ids[place - 1] for place in places if event_ids[place - 1])
 
+    summary = distillate.summary
     return replace(
-        made,
-        title=None,  # the session is described as a whole
+        distillate,
+        title=None,  # the session gets the titles of the whole file
         subtitle=None,
         summary=replace(
-            made.summary,
-            commands=with_sources(made.summary.commands, found),
-            faults=with_sources(made.summary.faults, found),
-            open_steps=with_sources(made.summary.open_steps, found),
-            sources=found(made.summary.sources),
+            summary,
+            commands=with_sources(summary.commands, ids_at),
+            faults=with_sources(summary.faults, ids_at),
+            open_steps=with_sources(summary.open_steps, ids_at),
+            sources=ids_at(summary.sources),
         ),
-        observations=tuple(replace(o, sources=found(o.sources)) for o in made.observations),
+        observations=tuple(replace(o, sources=ids_at(o.sources)) for o in distillate.observations),
     )
 
 
 def is_imported(connection: sqlite3.Connection, path: str, size: int, modified_ns: int) -> bool:
-    """Whether this file, as it is, was read to its end before."""
+    """Whether this version of the file was imported completely."""
     row = connection.execute(
         "SELECT 1 FROM transcripts WHERE path = ? AND size = ? AND modified_ns = ?",
         (path, size, modified_ns),

@@ -1,7 +1,7 @@
-"""What a person or an agent says is to be remembered: an observation without events.
+"""Memories that the user or an agent saves explicitly: observations without events.
 
-Each is a turn of its own in a session that a project has for them. Nobody asked anything in that
-session, so it has no prompts and is not listed; its turns are retired: nothing distils them.
+Each is a turn of its own in one session per project. That session has no prompts, so it is not
+listed, and its turns are retired, so they are never distilled.
 """
 
 import hashlib
@@ -11,10 +11,14 @@ import uuid
 from dataclasses import astuple, dataclass
 
 from claude_mem.store.clock import iso
-from claude_mem.store.forgetting import BY_HAND
 from claude_mem.store.memories import Origin, save_observation
 from claude_mem.store.projects import ensure_project, remember_directory
-from claude_mem.store.sessions import NewSession, insert_session, register_memory_session
+from claude_mem.store.sessions import (
+    MANUAL,
+    NewSession,
+    insert_session,
+    register_memory_session,
+)
 from claude_mem.store.turns import NewTurn, insert_turn
 from claude_mem.types import Observation, Project
 
@@ -22,7 +26,7 @@ from claude_mem.types import Observation, Project
 @dataclass(frozen=True, slots=True)
 class SavedMemory:
     id: int
-    is_new: bool  # the same said twice is one memory
+    is_new: bool  # False: the same memory was saved before
 
 
 def save(
@@ -38,13 +42,13 @@ def save(
         remember_directory(connection, directory, project_id, ms)
     session = _session(connection, project_id, directory, ms)
     digest = hashlib.blake2b(json.dumps(astuple(observation)).encode(), digest_size=16).hexdigest()
-    known = connection.execute(
+    existing = connection.execute(
         "SELECT m.id FROM user_prompts t JOIN observations m ON m.turn_id = t.id"
         " WHERE t.session_id = ? AND t.prompt_id GLOB ?",
         (session["id"], f"{digest}-*"),
     ).fetchone()
-    if known is not None:
-        return SavedMemory(int(known[0]), is_new=False)
+    if existing is not None:
+        return SavedMemory(int(existing[0]), is_new=False)
     number = connection.execute(
         "SELECT coalesce(max(prompt_number), 0) + 1 FROM user_prompts WHERE session_id = ?",
         (session["id"],),
@@ -73,7 +77,7 @@ def _session(
         "UPDATE sdk_sessions SET updated_at = ?, updated_at_epoch = ? WHERE id ="
         " (SELECT id FROM sdk_sessions WHERE project_id = ? AND dialect = ? ORDER BY id LIMIT 1)"
         " RETURNING *",
-        (iso(ms), ms, project_id, BY_HAND),
+        (iso(ms), ms, project_id, MANUAL),
     ).fetchone()
     if row is not None:
         return row
@@ -83,7 +87,7 @@ def _session(
             content_session_id=f"hand-{uuid.uuid4().hex}",
             project_id=project_id,
             project_dir=directory,
-            dialect=BY_HAND,
+            dialect=MANUAL,
             started_ms=ms,
             updated_ms=ms,
             status="completed",

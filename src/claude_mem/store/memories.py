@@ -1,4 +1,4 @@
-"""Observations and summaries: written per turn, revised in place, tied to their events."""
+"""Observations and summaries: saved per turn, replaced in place, linked to their events."""
 
 import json
 import sqlite3
@@ -16,7 +16,7 @@ from claude_mem.types import Distillate, Job, Observation, Summary, Turn
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The turn that a memory was made of, who made it, and when."""
+    """The turn that a memory is about, who wrote it, and when."""
 
     memory_session_id: str
     project_id: int
@@ -32,21 +32,21 @@ def save_distillate(
     connection: sqlite3.Connection,
     job: Job,
     turn: Turn,
-    made: Distillate,
+    distillate: Distillate,
     now: int,
     after: Callable[[], None] = lambda: None,
 ) -> bool:
-    """Stores what an observer made of a turn and acknowledges the job; False: the lease is lost.
+    """Saves a turn's memories and acknowledges the job; False: the lease is lost.
 
-    `after` is done in the same transaction.
+    `after` runs in the same transaction.
     """
     if not JOBS.is_leased(connection, job):
         return False
     reach(b"store.before_save")
-    if made.model is None and is_revised(connection, turn.id):
-        _add_what_is_new(connection, turn, made)
+    if distillate.model is None and is_revised(connection, turn.id):
+        _add_new_observations(connection, turn, distillate)
     else:
-        save_memories(connection, turn.session_db_id, turn.id, turn.prompt_number, made)
+        save_memories(connection, turn.session_db_id, turn.id, turn.prompt_number, distillate)
     after()
     reach(b"queue.before_acknowledge")
     JOBS.acknowledge(connection, job, now)
@@ -55,17 +55,25 @@ def save_distillate(
 
 
 def save_memories(
-    connection: sqlite3.Connection, session_db_id: int, turn_id: int, number: int, made: Distillate
+    connection: sqlite3.Connection,
+    session_db_id: int,
+    turn_id: int,
+    number: int,
+    distillate: Distillate,
 ) -> None:
-    """The memories of a turn in the place of those it had."""
-    origin = _origin(connection, session_db_id, turn_id, number, made)
-    save_summary(connection, made.summary, origin)
-    _save_observations(connection, made.observations, origin)
-    set_titles(connection, session_db_id, made.title, made.subtitle)
+    """Replaces the memories of the turn."""
+    origin = _origin(connection, session_db_id, turn_id, number, distillate)
+    save_summary(connection, distillate.summary, origin)
+    _save_observations(connection, distillate.observations, origin)
+    set_titles(connection, session_db_id, distillate.title, distillate.subtitle)
 
 
 def _origin(
-    connection: sqlite3.Connection, session_db_id: int, turn_id: int, number: int, made: Distillate
+    connection: sqlite3.Connection,
+    session_db_id: int,
+    turn_id: int,
+    number: int,
+    distillate: Distillate,
 ) -> Origin:
     memory_session_id = register_memory_session(connection, session_db_id)
     row = connection.execute(
@@ -76,14 +84,14 @@ def _origin(
         project_id=row["project_id"],
         turn_id=turn_id,
         prompt_number=number,
-        observer=made.observer,
+        observer=distillate.observer,
         created_ms=row["updated_at_epoch"],
-        model=made.model,
-        prompt_version=made.prompt_version,
+        model=distillate.model,
+        prompt_version=distillate.prompt_version,
     )
 
 
-# What a model made stands until it makes something better.
+# A model's memories are only replaced by a model's.
 
 
 def is_revised(connection: sqlite3.Connection, turn_id: int) -> bool:
@@ -94,7 +102,7 @@ def is_revised(connection: sqlite3.Connection, turn_id: int) -> bool:
 
 
 def load_revised(connection: sqlite3.Connection, turn_id: int) -> Distillate | None:
-    """What a model made of the turn, and what came to it since."""
+    """The memories that a model wrote about the turn, with those added since."""
     row = connection.execute(
         "SELECT * FROM session_summaries WHERE turn_id = ? AND model IS NOT NULL", (turn_id,)
     ).fetchone()
@@ -114,7 +122,7 @@ def load_revised(connection: sqlite3.Connection, turn_id: int) -> Distillate | N
     )
     return Distillate(
         summary,
-        tuple(_observation(connection, one) for one in observations),
+        tuple(_observation(connection, observation) for observation in observations),
         observer=row["observer"],
         model=row["model"],
         prompt_version=row["prompt_version"],
@@ -149,10 +157,10 @@ def _texts(stored: str) -> tuple[str, ...]:
     return tuple(json.loads(stored))
 
 
-def _add_what_is_new(connection: sqlite3.Connection, turn: Turn, draft: Distillate) -> None:
-    """Beside a model's memories, what the draft tells of events that came after them.
+def _add_new_observations(connection: sqlite3.Connection, turn: Turn, draft: Distillate) -> None:
+    """Adds to a model's memories what the draft says about events that came after them.
 
-    Facts are the draft's, whoever wrote the words: the new draft knows all events of the turn.
+    Facts are always the draft's, whoever wrote the texts: it knows all events of the turn.
     """
     last, count = connection.execute(
         "SELECT (SELECT max(event_id) FROM (SELECT event_id FROM observation_events"
@@ -172,11 +180,11 @@ def _add_what_is_new(connection: sqlite3.Connection, turn: Turn, draft: Distilla
 
 
 def _since(draft: Distillate, last: int) -> tuple[Observation, ...]:
-    """Its observations of later events; and the last words, where none of them tells these."""
-    late = [one for one in draft.observations if max(one.sources, default=0) > last]
+    """Its observations of later events, and its summary if none of them includes that."""
+    late = [o for o in draft.observations if max(o.sources, default=0) > last]
     summary = replace(draft.summary, request=None, commands=(), faults=())
     is_late = bool(summary.text) and max(summary.sources, default=0) > last
-    if is_late and not any((summary.completed or summary.text) in one.text for one in late):
+    if is_late and not any((summary.completed or summary.text) in o.text for o in late):
         title, _, more = summary.text.partition("\n")
         late.append(Observation("change", title, narrative=more or None, sources=summary.sources))
     return tuple(late)
@@ -197,7 +205,7 @@ def _save_observations(
 
 
 def save_summary(connection: sqlite3.Connection, summary: Summary, origin: Origin) -> int:
-    """In place of the summary that the turn has."""
+    """Replaces the summary of the turn."""
     values = _summary_values(summary) | _origin_values(origin)
     summary_id = _upsert(connection, "session_summaries", "turn_id", values)
     _link(connection, "summary", summary_id, summary.sources)
@@ -207,7 +215,7 @@ def save_summary(connection: sqlite3.Connection, summary: Summary, origin: Origi
 def save_observation(
     connection: sqlite3.Connection, observation: Observation, origin: Origin, ordinal: int
 ) -> int:
-    """In place of the observation that the turn has under this ordinal."""
+    """Replaces the observation of the turn with this ordinal."""
     values = {"ordinal": ordinal, **_observation_values(observation), **_origin_values(origin)}
     observation_id = _upsert(connection, "observations", "turn_id, ordinal", values)
     _link(connection, "observation", observation_id, observation.sources)

@@ -1,7 +1,7 @@
-"""Named, append-only steps from an empty file to today's schema.
+"""Named, append-only migrations from an empty file to the current schema.
 
-Each is applied and recorded in one transaction. A file that knows a name we do not was made by a
-newer version and is not touched.
+Each is applied and recorded in one transaction. A file with an unknown migration was made by a
+newer version and is not changed.
 """
 
 import json
@@ -192,13 +192,13 @@ _IMPORTS = (
 )
 
 
-def _import_the_past(connection: sqlite3.Connection) -> None:
+def _add_imports(connection: sqlite3.Connection) -> None:
     for statement in _IMPORTS:
         connection.execute(statement)
 
 
-# The index is derived: of it the schema holds only the marks that say what it has to read anew.
-# They need no function of ours, so that any program may write to these tables.
+# The index is derived and not part of the schema; triggers only mark what it has to read again.
+# They use no functions of ours, so that other programs can write to these tables.
 _MARKS = """
 CREATE TABLE unindexed (id INTEGER PRIMARY KEY, document INTEGER NOT NULL);
 CREATE INDEX unindexed_documents ON unindexed(document);
@@ -213,7 +213,7 @@ _INDEXED = (
 )  # fmt: skip
 
 
-def _mark_for_index(connection: sqlite3.Connection) -> None:
+def _add_index_marks(connection: sqlite3.Connection) -> None:
     for statement in _MARKS.split(";\n"):
         if statement.strip():
             connection.execute(statement)
@@ -232,7 +232,7 @@ def _mark_for_index(connection: sqlite3.Connection) -> None:
         )
 
 
-# Rows that were forgotten leave their tables; a turn that lost some is sealed, once for each time.
+# Forgotten rows move out of their tables; `sealed` counts how often a turn lost some of its own.
 _FORGETTING = (
     "ALTER TABLE user_prompts ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0",
     "CREATE TABLE forgotten (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL UNIQUE,"
@@ -247,12 +247,12 @@ _FORGETTING = (
 )
 
 
-def _forgetting(connection: sqlite3.Connection) -> None:
+def _add_forgetting(connection: sqlite3.Connection) -> None:
     for statement in _FORGETTING:
         connection.execute(statement)
 
 
-# Drafts that wait for a model, what models were asked for, and what stands in their way.
+# Drafts that wait for a model, requests and tokens per day, and circuit breakers.
 _OBSERVER_STATE = """
 CREATE TABLE refinements (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -288,14 +288,14 @@ CREATE TABLE observer_breakers (
 """
 
 
-def _keep_observer_state(connection: sqlite3.Connection) -> None:
+def _add_observer_state(connection: sqlite3.Connection) -> None:
     for statement in _OBSERVER_STATE.split(";\n"):
         if statement.strip():
             connection.execute(statement)
 
 
 # Commands, faults and open steps as values; before, they were sentences of the notes.
-def _give_facts_columns(connection: sqlite3.Connection) -> None:
+def _add_summary_facts(connection: sqlite3.Connection) -> None:
     for column in earlier_notes.COLUMNS:
         connection.execute(
             f"ALTER TABLE session_summaries ADD COLUMN {column} TEXT NOT NULL DEFAULT '[]'"
@@ -319,10 +319,10 @@ def _give_facts_columns(connection: sqlite3.Connection) -> None:
             " open_steps = :open_steps WHERE id = :id",
             {**values, **earlier_notes.facts_of_notes(values)},
         )
-    _give_forgotten_rows_facts(connection)
+    _add_facts_to_forgotten(connection)
 
 
-def _give_forgotten_rows_facts(connection: sqlite3.Connection) -> None:
+def _add_facts_to_forgotten(connection: sqlite3.Connection) -> None:
     """Rows that an undo would insert again."""
     rows = connection.execute(
         "SELECT id, content FROM forgotten_rows WHERE of_table = 'session_summaries'"
@@ -339,11 +339,11 @@ def _give_forgotten_rows_facts(connection: sqlite3.Connection) -> None:
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
-    ("0002_imports", _import_the_past),
-    ("0003_full_text", _mark_for_index),
-    ("0004_forgetting", _forgetting),
-    ("0006_observer_state", _keep_observer_state),
-    ("0007_summary_facts", _give_facts_columns),
+    ("0002_imports", _add_imports),
+    ("0003_full_text", _add_index_marks),
+    ("0004_forgetting", _add_forgetting),
+    ("0006_observer_state", _add_observer_state),
+    ("0007_summary_facts", _add_summary_facts),
 )
 
 
@@ -358,13 +358,13 @@ def applied_names(connection: sqlite3.Connection) -> list[str]:
 
 
 def missing_migrations(connection: sqlite3.Connection) -> list[Migration]:
-    """What this version would still apply; raises when the file is newer than this version."""
+    """Those not yet applied; raises NewerDatabase when the file is newer than this version."""
     applied = applied_names(connection)
     unknown = sorted(set(applied) - {name for name, _ in MIGRATIONS})
     if unknown:
         raise NewerDatabase(
             f"the database was made by a newer claude-mem (it has {unknown[0]!r}): "
-            "upgrade this installation; it does not downgrade"
+            "upgrade this installation; databases are never downgraded"
         )
     return [migration for migration in MIGRATIONS if migration[0] not in applied]
 

@@ -1,4 +1,4 @@
-"""Reading what is there: pages, batches and counts. Each costs the same at any size."""
+"""Queries for pages, batches and counts, whose cost does not grow with the database."""
 
 import json
 import sqlite3
@@ -21,7 +21,7 @@ _OBSERVATIONS = (
     " JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
-_TITLES = (  # all that an index of observations shows; a context is waited for
+_TITLES = (  # only what a list shows: the context must be built quickly
     "SELECT m.id, m.type, m.title, m.concepts, m.files_modified, m.created_at,"
     " s.content_session_id FROM observations m"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
@@ -57,7 +57,7 @@ _SELECTS = {
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`before` is the id to go on from; `offset` counts rows, as older clients do."""
+    """`before` is the last id of the previous page; `offset` is for older clients."""
 
     limit: int = 20
     offset: int = 0
@@ -94,7 +94,7 @@ def _conditions(page: Page, project_id: int | None) -> tuple[list[str], list[int
 def list_sessions(
     connection: sqlite3.Connection, page: Page, project_id: int | None = None
 ) -> tuple[list[Record], bool]:
-    """By last activity; a session that never had a prompt is not shown."""
+    """By last activity, without sessions that never had a prompt."""
     where, values = "WHERE m.prompt_counter > 0", []
     if project_id is not None:
         where += " AND m.project_id = ?"
@@ -113,15 +113,15 @@ def list_sessions(
 
 
 def get_many(connection: sqlite3.Connection, noun: str, ids: list[int]) -> list[Record]:
-    """In the order asked for, each once; ids that are not there are passed over."""
+    """In the order of `ids`, each once; ids that do not exist are left out."""
     select = _SELECTS[noun]
     glue = " AND " if " WHERE " in select else " WHERE "
-    wanted = list(dict.fromkeys(ids))
+    unique_ids = list(dict.fromkeys(ids))
     rows = connection.execute(
-        f"{select}{glue}m.id IN (SELECT value FROM json_each(?))", (json.dumps(wanted),)
+        f"{select}{glue}m.id IN (SELECT value FROM json_each(?))", (json.dumps(unique_ids),)
     ).fetchall()
-    found = {row["id"]: record(row) for row in rows}
-    return [found[identity] for identity in wanted if identity in found]
+    records = {row["id"]: record(row) for row in rows}
+    return [records[identity] for identity in unique_ids if identity in records]
 
 
 def get_session(connection: sqlite3.Connection, column: str, value: int | str) -> Record | None:
@@ -132,18 +132,18 @@ def get_session(connection: sqlite3.Connection, column: str, value: int | str) -
 def memories_of_session(connection: sqlite3.Connection, session_db_id: int) -> dict[str, Json]:
     session = get_session(connection, "id", session_db_id)
     memory_session_id = session["memory_session_id"] if session else None
-    found: dict[str, Json] = {}
+    memories: dict[str, Json] = {}
     for noun in ("summaries", "observations"):
         rows = connection.execute(
             f"{_SELECTS[noun]} WHERE m.memory_session_id = ? ORDER BY m.prompt_number, m.id",
             (memory_session_id,),
         )
-        found[noun] = [record(row) for row in rows]
+        memories[noun] = [record(row) for row in rows]
     rows = connection.execute(
         f"{_SELECTS['prompts']} AND m.session_id = ? ORDER BY m.prompt_number", (session_db_id,)
     )
-    found["prompts"] = [record(row) for row in rows]
-    return found
+    memories["prompts"] = [record(row) for row in rows]
+    return memories
 
 
 def list_projects(connection: sqlite3.Connection) -> list[Record]:
@@ -172,10 +172,10 @@ def table_counts(connection: sqlite3.Connection) -> dict[str, int]:
         noun: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         for noun, table in tables.items()
     }
-    silent = "SELECT count(*) FROM sdk_sessions WHERE prompt_counter = 0"
-    counts["sessions"] -= connection.execute(silent).fetchone()[0]  # as the list of them does
-    wordless = "SELECT count(*) FROM user_prompts WHERE private OR prompt_text IS NULL"
-    counts["prompts"] -= connection.execute(wordless).fetchone()[0]
+    unlisted = "SELECT count(*) FROM sdk_sessions WHERE prompt_counter = 0"
+    counts["sessions"] -= connection.execute(unlisted).fetchone()[0]  # as in list_sessions
+    without_text = "SELECT count(*) FROM user_prompts WHERE private OR prompt_text IS NULL"
+    counts["prompts"] -= connection.execute(without_text).fetchone()[0]
     return counts
 
 
@@ -190,7 +190,7 @@ def dead_letters(connection: sqlite3.Connection, limit: int = 20) -> list[Record
 
 
 def event_sources(connection: sqlite3.Connection, noun: str, memory_id: int) -> list[Record]:
-    """The events that an `observation` or `summary` was made from."""
+    """The events behind an `observation` or `summary`."""
     rows = connection.execute(
         "SELECT e.id, e.event, e.tool_name, e.tool_use_id, e.agent_id, e.created_at_epoch"
         f" FROM {noun}_events l JOIN tool_events e ON e.id = l.event_id WHERE l.{noun}_id = ?"
@@ -215,7 +215,7 @@ def recent(
     limit: int,
     without_session: str | None = None,
 ) -> list[Record]:
-    """The newest by time of one project, for the context; optionally without one session's."""
+    """The newest rows of a project, optionally without those of one session."""
     rows = connection.execute(
         f"{_SELECTS[noun]} WHERE m.project_id = ? AND s.content_session_id IS NOT ?"
         " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
@@ -230,7 +230,7 @@ def recent_sessions(
     limit: int,
     without_session: str | None = None,
 ) -> list[Record]:
-    """By their newest memory, so that what brings none changes nothing."""
+    """By their newest memory, so that a session without any changes nothing."""
     rows = connection.execute(
         f"{_SESSIONS} JOIN (SELECT memory_session_id, max(created_at_epoch) AS at FROM"
         " (SELECT memory_session_id, created_at_epoch FROM session_summaries WHERE project_id = ?"

@@ -1,4 +1,4 @@
-"""Reading canonical state. What may only read gets this half of the seam."""
+"""The reading half of the store, for code that must not write."""
 
 import sqlite3
 from collections.abc import Callable
@@ -16,6 +16,7 @@ from claude_mem.store import (
     provider_sessions,
     queue,
     refinements,
+    sessions,
     spending,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
@@ -34,10 +35,10 @@ class StoreReader:
 
     @classmethod
     def open_existing(cls, path: Path) -> "StoreReader":
-        """For looking only: neither creates nor migrates."""
+        """Neither creates nor migrates the file."""
         if not is_current(path):
             raise StoreError(
-                "the database is of an older version: `claude-mem worker restart` migrates it"
+                "the database has an older schema: `claude-mem worker restart` migrates it"
             )
         return cls(path)
 
@@ -60,7 +61,7 @@ class StoreReader:
             return work(connection)
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """For what is derived, which has questions of its own."""
+        """For derived tables, which have queries of their own."""
         return self._read(work)
 
     def next_due(self) -> int | None:
@@ -121,17 +122,17 @@ class StoreReader:
         return row[0] if row else None
 
     def session(self, session_db_id: int) -> Record:
-        found = self._read(lambda c: pages.get_session(c, "id", session_db_id))
-        if found is None:
+        record = self._read(lambda c: pages.get_session(c, "id", session_db_id))
+        if record is None:
             raise NotFound(f"there is no session {session_db_id}")
-        return found
+        return record
 
     def is_first_session(self, content_session_id: str) -> bool:
-        """Whether no other session was ever recorded; what was saved by hand is none."""
+        """Whether no other session was recorded yet, not counting saved memories."""
         row = self._read(
             lambda c: c.execute(
                 "SELECT 1 FROM sdk_sessions WHERE content_session_id <> ? AND dialect <> ? LIMIT 1",
-                (content_session_id, forgetting.BY_HAND),
+                (content_session_id, sessions.MANUAL),
             ).fetchone()
         )
         return row is None
@@ -176,7 +177,7 @@ class StoreReader:
         return self._read(lambda c: forgetting.preview(c, selection))
 
     def forgotten(self) -> list[forgetting.Forgotten]:
-        """What can still be undone, the last first."""
+        """What can still be undone, the latest first."""
         return self._read(forgetting.all_forgotten)
 
     def recent_directories(self, project_id: int, limit: int = 20) -> list[str]:
@@ -208,7 +209,7 @@ class StoreReader:
     def recent_titles(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
-        """Of observations, without what they tell."""
+        """Of observations, without their text."""
         return self._read(lambda c: pages.recent(c, "titles", project_id, limit, without_session))
 
     def recent_sessions(
@@ -216,7 +217,7 @@ class StoreReader:
     ) -> list[Record]:
         return self._read(lambda c: pages.recent_sessions(c, project_id, limit, without_session))
 
-    def preview_import(self, session: PastSession) -> imports.Outcome:
+    def preview_import(self, session: PastSession) -> imports.ImportCounts:
         return self._read(lambda c: imports.preview_import(c, session))
 
     def is_imported(self, path: str, size: int, modified_ns: int) -> bool:
@@ -237,7 +238,7 @@ class StoreReader:
         return self._read(read_schema)
 
     def export(self, write: Write, project_id: int | None = None) -> int:
-        """Everything, or one project, as lines; how many rows."""
+        """Writes everything, or one project, as lines; returns the number of rows."""
         with closing(connect(self._path, readonly=True)) as connection:
             return export(connection, write, project_id)
 

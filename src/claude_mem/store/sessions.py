@@ -10,7 +10,8 @@ from claude_mem.store.projects import ensure_project, remember_directory, touch_
 from claude_mem.store.queue import QUEUES
 from claude_mem.types import Event, SessionStatus
 
-# Only these say that someone works in the session again; a straggler of a finished one does not.
+MANUAL = "hand"  # the dialect of the session that holds a project's saved memories
+# Only these mean that the user is back in the session; a late event of a finished one does not.
 REVIVING = ("UserPromptSubmit", "SessionStart")
 
 
@@ -45,7 +46,7 @@ def insert_session(connection: sqlite3.Connection, session: NewSession) -> sqlit
 
 
 def ensure_session(connection: sqlite3.Connection, event: Event) -> sqlite3.Row:
-    """The session of an event, made if it is new, touched if it is not."""
+    """Creates the session of an event, or updates its time."""
     row = find_session(connection, event.session_id)
     if row is None:
         project_id = ensure_project(connection, event.project)
@@ -80,7 +81,7 @@ def find_session(connection: sqlite3.Connection, content_session_id: str) -> sql
 
 
 def revive(connection: sqlite3.Connection, row: sqlite3.Row, event: Event) -> None:
-    """Someone works in it again: a session that had ended is active, and what was held goes on."""
+    """Makes a session that had ended active again, and resumes its jobs."""
     if event.kind not in REVIVING or event.arrived_ms <= (row["completed_at_epoch"] or 0):
         return
     if event.kind == "SessionStart":
@@ -106,7 +107,7 @@ def end_session(
 
 
 def interrupt_stale(connection: sqlite3.Connection, before_ms: int) -> list[int]:
-    """Active sessions without an event since then count as interrupted."""
+    """Marks active sessions without an event since then; returns their ids."""
     rows = connection.execute(
         "UPDATE sdk_sessions SET status = 'interrupted', completed_at = updated_at,"
         " completed_at_epoch = updated_at_epoch"
@@ -119,7 +120,7 @@ def interrupt_stale(connection: sqlite3.Connection, before_ms: int) -> list[int]
 def register_memory_session(
     connection: sqlite3.Connection, session_db_id: int, captured: str | None = None
 ) -> str:
-    """The id that this session's memories reference: captured or made up once, then stable."""
+    """The id that this session's memories reference: captured or generated once, then stable."""
     row = connection.execute(
         "SELECT memory_session_id FROM sdk_sessions WHERE id = ?", (session_db_id,)
     ).fetchone()
@@ -127,17 +128,18 @@ def register_memory_session(
         raise NotFound(f"there is no session {session_db_id}")
     if row[0]:
         return str(row[0])
-    chosen = captured or f"memory-{uuid.uuid4().hex}"
+    memory_session_id = captured or f"memory-{uuid.uuid4().hex}"
     connection.execute(
-        "UPDATE sdk_sessions SET memory_session_id = ? WHERE id = ?", (chosen, session_db_id)
+        "UPDATE sdk_sessions SET memory_session_id = ? WHERE id = ?",
+        (memory_session_id, session_db_id),
     )
-    return chosen
+    return memory_session_id
 
 
 def set_titles(
     connection: sqlite3.Connection, session_db_id: int, title: str | None, subtitle: str | None
 ) -> None:
-    """The first title stays; the subtitle follows the session."""
+    """Keeps the first title, and replaces the subtitle."""
     connection.execute(
         "UPDATE sdk_sessions SET title = coalesce(title, ?), subtitle = coalesce(?, subtitle)"
         " WHERE id = ?",
@@ -152,7 +154,9 @@ def set_start_context(connection: sqlite3.Connection, content_session_id: str, t
     )
 
 
-def note_start_context(connection: sqlite3.Connection, content_session_id: str, text: str) -> None:
+def set_first_start_context(
+    connection: sqlite3.Connection, content_session_id: str, text: str
+) -> None:
     connection.execute(
         "UPDATE sdk_sessions SET start_context = ?"
         " WHERE content_session_id = ? AND start_context IS NULL",

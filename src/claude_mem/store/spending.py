@@ -1,6 +1,6 @@
-"""What models were asked for: charged before each call, capped by day, stopped by a breaker.
+"""Limits on requests to models: charged before each call, capped per day, with circuit breakers.
 
-All of it is on disk, so that neither a restart nor a kill gives a second budget.
+All of it is in the database, so that a restart does not reset the budget.
 """
 
 import sqlite3
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from claude_mem.types import Json
 
 DAY_MS = 86_400_000
-PROBE_MS = 300_000  # so long one probe may take before another is allowed
-FAILURES = 3  # in a row, until a breaker opens by itself
+PROBE_MS = 300_000  # how long a probe may take before the next one is allowed
+FAILURES = 3  # in a row that open a breaker
 LARGEST_REASON = 300
 
 
@@ -22,7 +22,7 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """Whether a model may be asked now; if not, why, until when, and whether that is for long."""
+    """Whether a request may be made now; if not, why, until when, and whether that is long."""
 
     granted: bool
     reason: str = ""
@@ -42,13 +42,13 @@ def ask_permission(
     if spent["tokens"] + tokens > caps.tokens:
         reason = f"the daily cap of {caps.tokens} tokens is reached"
         return Permission(False, reason, tomorrow, lasting=True)
-    permission = _through_breaker(connection, observer, now)
+    permission = _check_breaker(connection, observer, now)
     if permission.granted:
         _charge(connection, observer, now, requests=1, tokens=tokens)
     return permission
 
 
-def _through_breaker(connection: sqlite3.Connection, observer: str, now: int) -> Permission:
+def _check_breaker(connection: sqlite3.Connection, observer: str, now: int) -> Permission:
     row = connection.execute(
         "SELECT * FROM observer_breakers WHERE observer = ? AND open_until_epoch IS NOT NULL",
         (observer,),
@@ -79,12 +79,12 @@ def _charge(
 def settle(
     connection: sqlite3.Connection, observer: str, charged: int, used: int, requests: int, now: int
 ) -> None:
-    """The answer says what it really took; one request is charged already."""
+    """Corrects the charge to the actual usage; one request is charged already."""
     _charge(connection, observer, now, requests=requests - 1, tokens=used - charged)
 
 
 def spent_today(connection: sqlite3.Connection, now: int) -> dict[str, int]:
-    """By all observers together: a switch gives no second budget."""
+    """By all observers together, so that switching them does not reset the budget."""
     row = connection.execute(
         "SELECT coalesce(sum(requests), 0), coalesce(sum(tokens), 0) FROM observer_usage"
         " WHERE day = ?",
@@ -135,7 +135,7 @@ def close_breaker(connection: sqlite3.Connection, observer: str) -> None:
 
 
 def give_probe_back(connection: sqlite3.Connection, observer: str) -> None:
-    """Its call said nothing about the provider: it was cancelled, or the turn's own fault."""
+    """For a request whose outcome says nothing about the provider, such as a cancelled one."""
     connection.execute(
         "UPDATE observer_breakers SET probe_until_epoch = NULL WHERE observer = ?", (observer,)
     )

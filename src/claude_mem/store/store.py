@@ -1,7 +1,7 @@
-"""The seam: what the rest of the product may ask of canonical state.
+"""The store: everything the rest of the program can do with canonical state.
 
-Writes return a future that is done when the result is on disk. Reads answer at once, each on a
-connection of its own.
+Writes return a future that is done when the result is on disk. Reads use connections of their own
+and do not wait for writes.
 """
 
 import sqlite3
@@ -61,29 +61,29 @@ class Store(StoreReader):
         return cls(path, clock)
 
     def close(self) -> None:
-        super().close()  # a reader that closed last could not fold the journal into the file
+        super().close()  # the last connection to close must be able to write: it checkpoints
         self._writer.close()
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
         return self._writer.submit(work)
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
-        """For what is derived, which has tables of its own."""
+        """For derived tables."""
         return self._write(work)
 
     def derive(self, work: Callable[[sqlite3.Connection], object]) -> None:
-        """Has `work` done at the end of every transaction."""
+        """Runs `work` at the end of every transaction."""
         self._writer.derive(work)
 
     def record(
-        self, events: list[Event], given: Mapping[str, str] | None = None
+        self, events: list[Event], start_contexts: Mapping[str, str] | None = None
     ) -> "Future[list[Recorded]]":
-        """`given` says what sessions were given at their start, unless that is known already."""
+        """`start_contexts` by content session id, for sessions that have none yet."""
 
         def work(connection: sqlite3.Connection) -> list[Recorded]:
             recorded = [turns.record_event(connection, event) for event in events]
-            for session_id, text in (given or {}).items():
-                sessions.note_start_context(connection, session_id, text)
+            for session_id, text in (start_contexts or {}).items():
+                sessions.set_first_start_context(connection, session_id, text)
             return recorded
 
         return self._write(work)
@@ -125,16 +125,16 @@ class Store(StoreReader):
     def add_statements(self, turn: Turn, statements: list[Event]) -> "Future[Turn | None]":
         return self._write(lambda c: turns.add_statements(c, turn, statements))
 
-    def import_session(self, session: PastSession) -> "Future[imports.Outcome]":
+    def import_session(self, session: PastSession) -> "Future[imports.ImportCounts]":
         return self._write(lambda c: imports.import_session(c, session))
 
     def mark_imported(self, path: str, size: int, modified_ns: int) -> "Future[None]":
         return self._write(lambda c: imports.mark_imported(c, path, size, modified_ns))
 
     def finish_job(
-        self, job: Job, turn: Turn, made: Distillate, *, is_draft: bool = False
+        self, job: Job, turn: Turn, distillate: Distillate, *, is_draft: bool = False
     ) -> "Future[bool]":
-        """`is_draft`: a model shall revise it; that is queued in the same transaction."""
+        """`is_draft`: queues a refinement by a model in the same transaction."""
 
         def work(connection: sqlite3.Connection) -> bool:
             now = self._clock()
@@ -143,7 +143,9 @@ class Store(StoreReader):
                 if is_draft:
                     queue.REFINEMENTS.enqueue(connection, turn.session_db_id, turn.id, now)
 
-            return memories.save_distillate(connection, job, turn, made, now, queue_refinement)
+            return memories.save_distillate(
+                connection, job, turn, distillate, now, queue_refinement
+            )
 
         return self._write(work)
 
@@ -154,10 +156,12 @@ class Store(StoreReader):
         return self._write(lambda c: queue.REFINEMENTS.renew(c, job, self._clock()))
 
     def finish_refinement(
-        self, job: Job, turn: Turn, made: Distillate, reply: str | None = None
+        self, job: Job, turn: Turn, distillate: Distillate, reply: str | None = None
     ) -> "Future[bool]":
-        """`reply`: what the model said, where the memories do not hold all of it."""
-        return self._write(lambda c: refinements.save(c, job, turn, made, reply, self._clock()))
+        """`reply`: the model's text, where the memories do not hold all of it."""
+        return self._write(
+            lambda c: refinements.save(c, job, turn, distillate, reply, self._clock())
+        )
 
     def put_back_refinement(
         self, job: Job, error: str, available_ms: int, *, counted: bool = True
@@ -178,7 +182,7 @@ class Store(StoreReader):
     def ask_permission(
         self, observer: str, tokens: int, caps: spending.Caps
     ) -> "Future[spending.Permission]":
-        """To ask a model; charged if it is granted."""
+        """For a request to a model, which is charged if it may be made."""
         return self._write(
             lambda c: spending.ask_permission(c, observer, tokens, caps, self._clock())
         )
@@ -226,7 +230,7 @@ class Store(StoreReader):
         return self._write(work)
 
     def stop_session(self, session_db_id: int) -> "Future[int]":
-        """Marks it failed and holds its messages; how many there are."""
+        """Marks it failed and holds its jobs; returns how many there are."""
 
         def work(connection: sqlite3.Connection) -> int:
             sessions.end_session(connection, session_db_id, "failed", self._clock())
@@ -264,7 +268,7 @@ class Store(StoreReader):
         return self._write(lambda c: manual.save(c, project, directory, observation, observer, now))
 
     def forget(self, selection: forgetting.Selection, token: str) -> "Future[forgetting.Forgotten]":
-        """Exactly what the token of a preview was given for."""
+        """`token` is that of the preview."""
         return self._write(lambda c: forgetting.forget(c, selection, token, self._clock()))
 
     def undo_forgetting(self, token: str | None = None) -> "Future[forgetting.Forgotten]":
@@ -277,7 +281,7 @@ class Store(StoreReader):
         return self._write(merge.begin)
 
     def merge_rows(self, rows: list[Row]) -> "Future[list[merge.MergeReport]]":
-        """Rows of an export; begun with begin_merge, and over with end_merge."""
+        """Rows of an export, between begin_merge and end_merge."""
         return self._write(lambda c: merge.merge_rows(c, rows))
 
     def end_merge(self) -> "Future[list[int]]":
@@ -295,24 +299,25 @@ class Store(StoreReader):
 def open_or_restore(
     path: Path, backup_dir: Path, keep_backups: int, *, suspicious: bool = False
 ) -> tuple[Store, str | None]:
-    """The store; and, where the file was damaged, what was done about it.
+    """The store, and a message for the user if the file was damaged.
 
-    After an end that was not orderly the whole file is checked first.
+    `suspicious`: the worker did not shut down properly, so the file is checked first.
     """
     try:
-        if suspicious and path.exists() and (wrong := check_integrity(path)):
-            raise DamagedDatabase(f"{path} is damaged: {wrong}")
+        if suspicious and path.exists() and (damage := check_integrity(path)):
+            raise DamagedDatabase(f"{path} is damaged: {damage}")
         return Store.open(path, backup_dir, keep_backups), None
     except DamagedDatabase as error:
         aside = backups.set_aside(path)
         for candidate in backups.newest_first(backup_dir):
             if _is_good_backup(candidate):
                 path.write_bytes(candidate.read_bytes())
-                told = f"{error}. It was kept as {aside.name}; the backup {candidate.name} serves."
+                action = f"the backup {candidate.name} was restored."
                 break
         else:
-            told = f"{error}. It was kept as {aside.name}; no backup was good, memory starts anew."
-        return Store.open(path, backup_dir, keep_backups), told
+            action = "no backup was intact, memory starts empty."
+        message = f"{error}. It was kept as {aside.name}; {action}"
+        return Store.open(path, backup_dir, keep_backups), message
 
 
 def _is_good_backup(path: Path) -> bool:

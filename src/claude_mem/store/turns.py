@@ -1,8 +1,7 @@
-"""Turns and their events: what arrived, recorded once, in the order of arrival.
+"""Turns and their events, each recorded once.
 
-A turn is (session, prompt_id). An event without a prompt_id belongs to the turn that was the
-latest when it arrived.
-A turn whose prompt was private as a whole keeps its number and nothing else.
+A turn is (session, prompt_id). An event without a prompt_id belongs to the latest turn at its
+arrival. Of a turn whose whole prompt was private, only the number is kept.
 """
 
 import json
@@ -21,9 +20,9 @@ from claude_mem.types import Event, Project, ToolUse, Turn
 PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"
 CLOSING = ("Stop", "StopFailure")
 WITHIN_TURN = ("PostToolUse", "PostToolUseFailure", "SubagentStop", "PreCompact", "PostCompact")
-STATEMENT = "Statement"  # no hook tells it: it is read from the transcript
-TOLD = 10  # memories of a session that its next turn is measured against
-SAME_MOMENT_MS = 2000  # two hooks that are told of one thing, where it has no id of its own
+STATEMENT = "Statement"  # read from the transcript, not from a hook
+RECENT_MEMORIES = 10  # of a session that an observer gets with its next turn
+SAME_MOMENT_MS = 2000  # within which two hooks report the same event without an id
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +33,32 @@ class Recorded:
     prompt_number: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    session_id: int
+    project_id: int
+    prompt_id: str
+    number: int
+    created_ms: int
+    prompt: str | None = None
+    is_private: bool = False
+    is_closed: bool = False
+    is_retired: bool = False
+    is_imported: bool = False
+
+
 def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
     if is_forgotten_session(connection, event.session_id):
         return Recorded("forgotten", 0, 0)
     session = ensure_session(connection, event)
     session_id, project_id = int(session["id"]), int(session["project_id"])
     turn = _turn_of(connection, session, event)
-    if turn is not None and _is_shut(turn) and event.kind in (SESSION_START, SESSION_END):
-        turn = None  # the session goes on or ends, whatever its last prompt was
+    if turn is not None and _is_blocked(turn) and event.kind in (SESSION_START, SESSION_END):
+        turn = None  # the session starts or ends whatever its last prompt was
     number = int(turn["prompt_number"]) if turn else None
-    if turn is not None and _is_shut(turn):
+    if turn is not None and _is_blocked(turn):
         if event.kind == PROMPT:
-            _go_on(connection, session, turn, event)
+            _continue_session(connection, session, turn, event)
         return Recorded(
             "private" if turn["private"] else "forgotten", session_id, project_id, number
         )
@@ -54,13 +67,13 @@ def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
     if not insert_event(connection, session_id, turn_id, event, key):
         return Recorded("duplicate", session_id, project_id, number)
     if turn is not None and turn["imported"]:
-        _take_over(connection, turn, event)
+        _hand_to_hooks(connection, turn, event)
     _advance(connection, session, turn, event)
     return Recorded("stored", session_id, project_id, number)
 
 
-def _is_shut(turn: sqlite3.Row) -> bool:
-    """Private as a whole, or sealed because something of it was forgotten: nothing comes in."""
+def _is_blocked(turn: sqlite3.Row) -> bool:
+    """Takes no events: its prompt is private, or something of it was forgotten."""
     return bool(turn["private"] or turn["sealed"])
 
 
@@ -69,12 +82,12 @@ def _turn_of(
 ) -> sqlite3.Row | None:
     if event.kind == PROMPT:
         return _prompt_turn(connection, session, event)
-    of_a_turn = event.kind in (*CLOSING, *WITHIN_TURN)
-    if event.prompt_id is None and not of_a_turn:
+    is_of_turn = event.kind in (*CLOSING, *WITHIN_TURN)
+    if event.prompt_id is None and not is_of_turn:
         return None
     turn = _existing_turn(connection, session["id"], event)
-    if turn is None and of_a_turn:
-        # Its prompt was never seen: hooks installed in the middle, or an event out of order.
+    if turn is None and is_of_turn:
+        # The prompt is missing: hooks were installed during the turn, or it arrives later.
         return _create_turn(connection, session, event, event.prompt_id)
     return turn
 
@@ -109,7 +122,7 @@ def _prompt_turn(connection: sqlite3.Connection, session: sqlite3.Row, event: Ev
         ).fetchone()
     if turn is None:
         return _create_turn(connection, session, event, event.prompt_id)
-    if turn["prompt_text"] is None and not _is_shut(turn):
+    if turn["prompt_text"] is None and not _is_blocked(turn):
         _fill_in_prompt(connection, turn, prompt)
         return _turn(connection, turn["id"])
     return turn
@@ -124,8 +137,8 @@ def _create_turn(
         (session["id"],),
     ).fetchone()[0]
     is_prompt = event.kind == PROMPT
-    private = is_prompt and not (event.prompt or "").strip()
-    text = event.prompt if is_prompt and not private else None
+    is_private = is_prompt and not (event.prompt or "").strip()
+    text = event.prompt if is_prompt and not is_private else None
     turn = NewTurn(
         session_id=session["id"],
         project_id=session["project_id"],
@@ -133,25 +146,11 @@ def _create_turn(
         number=number,
         created_ms=event.arrived_ms,
         prompt=text,
-        is_private=private,
+        is_private=is_private,
     )
     if text:
-        _note_first_prompt(connection, int(session["id"]), text)
+        _set_first_prompt(connection, int(session["id"]), text)
     return insert_turn(connection, turn)
-
-
-@dataclass(frozen=True, slots=True)
-class NewTurn:
-    session_id: int
-    project_id: int
-    prompt_id: str
-    number: int
-    created_ms: int
-    prompt: str | None = None
-    is_private: bool = False
-    is_closed: bool = False
-    is_retired: bool = False
-    is_imported: bool = False
 
 
 def insert_turn(connection: sqlite3.Connection, turn: NewTurn) -> sqlite3.Row:
@@ -166,7 +165,7 @@ def insert_turn(connection: sqlite3.Connection, turn: NewTurn) -> sqlite3.Row:
     return row
 
 
-def _note_first_prompt(connection: sqlite3.Connection, session_id: int, text: str) -> None:
+def _set_first_prompt(connection: sqlite3.Connection, session_id: int, text: str) -> None:
     connection.execute(
         "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
         (text, session_id),
@@ -174,12 +173,12 @@ def _note_first_prompt(connection: sqlite3.Connection, session_id: int, text: st
 
 
 def _fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: str) -> None:
-    """The prompt of a turn whose events came first; if it is private, they go."""
+    """Adds the prompt to a turn whose events came first; deletes them if it is private."""
     if prompt.strip():
         connection.execute(
             "UPDATE user_prompts SET prompt_text = ? WHERE id = ?", (prompt, turn["id"])
         )
-        _note_first_prompt(connection, turn["session_id"], prompt)
+        _set_first_prompt(connection, turn["session_id"], prompt)
         return
     connection.execute("UPDATE user_prompts SET private = 1 WHERE id = ?", (turn["id"],))
     for table in ("tool_events", "observations", "session_summaries"):
@@ -212,9 +211,9 @@ def insert_event(
     return cursor.rowcount == 1
 
 
-def _take_over(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> None:
-    """An import found the turn before its hooks were heard, perhaps half done. From here on it is
-    theirs, and how it ends is theirs to say; so is the session's title, if it is their first."""
+def _hand_to_hooks(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> None:
+    """Lets hooks replace an imported turn, which the import may have read before its end. Its
+    closing events are theirs, and the session's titles, if it is their first turn."""
     if turn["retired"] or event.kind not in (PROMPT, *CLOSING, *WITHIN_TURN):
         return
     connection.execute(
@@ -223,18 +222,18 @@ def _take_over(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) 
         (turn["session_id"],),
     )
     connection.execute("UPDATE user_prompts SET imported = 0 WHERE id = ?", (turn["id"],))
-    guessed = (*CLOSING, PROMPT) if event.kind == PROMPT else CLOSING
+    imported = (*CLOSING, PROMPT) if event.kind == PROMPT else CLOSING
     connection.executemany(
         "DELETE FROM tool_events WHERE turn_id = ? AND event = ?"
         " AND id < (SELECT max(id) FROM tool_events)",
-        [(turn["id"], kind) for kind in guessed],
+        [(turn["id"], kind) for kind in imported],
     )
 
 
 def _key_within(connection: sqlite3.Connection, turn: sqlite3.Row | None, event: Event) -> str:
-    """The event's key, told apart from the same words at another time."""
+    """The event's key, made distinct from the same content at a different time."""
     if event.kind in (SESSION_START, SESSION_END):
-        # A session may be resumed and left again in the same words; two hooks are told at once.
+        # A session may start and end repeatedly with the same content; two hooks report at once.
         near = connection.execute(
             "SELECT event_key FROM tool_events WHERE event_key GLOB ? AND"
             " abs(created_at_epoch - ?) < ?",
@@ -246,10 +245,10 @@ def _key_within(connection: sqlite3.Connection, turn: sqlite3.Row | None, event:
     return event.key
 
 
-def _go_on(
+def _continue_session(
     connection: sqlite3.Connection, session: sqlite3.Row, turn: sqlite3.Row, event: Event
 ) -> None:
-    """A new prompt: the session is at work, and the turn before it is over."""
+    """A new prompt makes the session active and closes its previous turns."""
     revive(connection, session, event)
     close_open_turns(connection, "session_id = ? AND prompt_number < ?",
                      (session["id"], turn["prompt_number"]), event.arrived_ms)  # fmt: skip
@@ -258,14 +257,14 @@ def _go_on(
 def _advance(
     connection: sqlite3.Connection, session: sqlite3.Row, turn: sqlite3.Row | None, event: Event
 ) -> None:
-    """What the event means for its turn, its session and the queue."""
+    """Applies the event to its turn, its session and the queue."""
     session_id, ms = int(session["id"]), event.arrived_ms
     if event.kind == PROMPT and turn is not None:
-        _go_on(connection, session, turn, event)
-        if turn["closed"]:  # its events came first
+        _continue_session(connection, session, turn, event)
+        if turn["closed"]:  # its Stop came first
             JOBS.enqueue(connection, session_id, int(turn["id"]), ms)
     elif event.kind == SESSION_START and event.detail.get("source") != "compact":
-        # Whoever died without a word is summarised now; a live session's later events revise it.
+        # Closes turns of sessions that died; later events of one that is alive revise it.
         revive(connection, session, event)
         close_open_turns(connection, "project_id = ?", (session["project_id"],), ms)
     elif event.kind == SESSION_END:
@@ -292,13 +291,13 @@ def close_open_turns(
         values,
     ).fetchall()
     for row in rows:
-        if not _is_shut(row):
+        if not _is_blocked(row):
             JOBS.enqueue(connection, row["session_id"], row["id"], ms)
     return len(rows)
 
 
 def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
-    """A turn with its events, for the observer."""
+    """With its events, for an observer; None if it is private or sealed."""
     row = connection.execute(
         "SELECT t.*, s.content_session_id, s.memory_session_id, s.project_dir, s.transcript_path,"
         " p.key, p.name FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
@@ -326,14 +325,14 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         prompt=row["prompt_text"],
         started_ms=row["created_at_epoch"],
         events=tuple(_tool_use(event) for event in events),
-        told=previous_statements(connection, row["memory_session_id"], row["prompt_number"]),
+        told=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
     )
 
 
-def previous_statements(
+def recent_memories(
     connection: sqlite3.Connection, memory_session_id: str | None, prompt_number: int
 ) -> tuple[str, ...]:
-    """The texts of the last memories of the session before a turn, oldest first."""
+    """Texts of the session's latest memories before the turn, oldest first."""
     rows = connection.execute(
         "SELECT prompt_number AS n, 0 AS kind, ordinal AS o, json_array(title, subtitle, narrative)"
         " AS texts, facts, '[]' AS commands, '[]' AS faults FROM observations"
@@ -342,7 +341,7 @@ def previous_statements(
         " completed, next_steps, notes), '[]', commands, faults FROM session_summaries"
         " WHERE memory_session_id = ?1 AND prompt_number < ?2"
         " ORDER BY n DESC, kind DESC, o DESC LIMIT ?3",
-        (memory_session_id, prompt_number, TOLD),
+        (memory_session_id, prompt_number, RECENT_MEMORIES),
     ).fetchall()
     return tuple("\n".join(_texts_of(row)) for row in reversed(rows))
 
@@ -356,9 +355,9 @@ def _texts_of(row: sqlite3.Row) -> Iterator[str]:
 def add_statements(
     connection: sqlite3.Connection, turn: Turn, statements: list[Event]
 ) -> Turn | None:
-    """What was said in a turn, found in its transcript; the turn as it then is."""
+    """Adds what a transcript says was said in the turn; returns the turn with it."""
     row = _turn(connection, turn.id)
-    if row is None or _is_shut(row):
+    if row is None or _is_blocked(row):
         return None
     for statement in statements:
         key = _key_within(connection, row, statement)
@@ -379,7 +378,10 @@ def _tool_use(row: sqlite3.Row) -> ToolUse:
 
 
 def retire_raw_events(connection: sqlite3.Connection, before_ms: int, keep_bytes: int) -> int:
-    """Empties raw events that are too old, or the oldest beyond a size; the rows stay as proof."""
+    """Deletes the raw text of events that are too old, or the oldest beyond a size.
+
+    The rows stay as provenance. Returns how many.
+    """
     total = connection.execute(
         "SELECT coalesce(sum(bytes), 0) FROM tool_events WHERE bytes > 0 AND created_at_epoch >= ?",
         (before_ms,),
@@ -396,8 +398,8 @@ def retire_raw_events(connection: sqlite3.Connection, before_ms: int, keep_bytes
                 break
             excess -= row["bytes"]
             cut = row["created_at_epoch"] + 1
-    # A turn that is open or waits for its observer keeps what it needs; one that has lost its
-    # events is not distilled again, or a late event would undo its memories.
+    # A turn that is open or queued keeps its text. One without text is not distilled again, or a
+    # late event would replace its memories with less.
     rows = connection.execute(
         "UPDATE tool_events SET tool_input = NULL, tool_response = NULL, text = NULL,"
         " detail = NULL, bytes = 0 WHERE bytes > 0 AND created_at_epoch < ?"
@@ -406,6 +408,6 @@ def retire_raw_events(connection: sqlite3.Connection, before_ms: int, keep_bytes
         " RETURNING turn_id",
         (cut,),
     ).fetchall()
-    turns = {(row["turn_id"],) for row in rows if row["turn_id"] is not None}
-    connection.executemany("UPDATE user_prompts SET retired = 1 WHERE id = ?", turns)
+    turn_ids = {(row["turn_id"],) for row in rows if row["turn_id"] is not None}
+    connection.executemany("UPDATE user_prompts SET retired = 1 WHERE id = ?", turn_ids)
     return len(rows)

@@ -23,7 +23,7 @@ from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.privacy import Redactor
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store, StoreReader
-from claude_mem.store.imports import Outcome
+from claude_mem.store.imports import ImportCounts
 from claude_mem.types import PastSession, PastTurn, Project
 
 LARGE_FILE_BYTES = 24 * 1024 * 1024
@@ -58,7 +58,7 @@ class ImportOptions:
         return self.project in ("", project.key, project.name, directory)
 
     def includes_turn(self, turn: PastTurn) -> bool:
-        last = turn.events[-1].arrived_ms if turn.events else turn.begun_ms
+        last = turn.events[-1].arrived_ms if turn.events else turn.started_ms
         return last >= self.since_ms
 
 
@@ -87,12 +87,12 @@ class Tally:
     forgotten: int = 0
     memory_tokens: int = 0
 
-    def add(self, session: PastSession, outcome: Outcome) -> None:
+    def add(self, session: PastSession, outcome: ImportCounts) -> None:
         self.sessions.add(session.session_id)
         self.turns += outcome.turns
         self.observations += outcome.observations
         self.summaries += outcome.summaries
-        self.known += outcome.known
+        self.known += outcome.existing
         self.private += outcome.private
         self.forgotten += outcome.forgotten
         self.memory_tokens += sum(_tokens(turn) for turn in session.turns)
@@ -119,17 +119,17 @@ class Report:
         if read.trouble:
             self.troubles.append((read.path, read.trouble))
 
-    def add(self, session: PastSession, outcome: Outcome) -> None:
+    def add(self, session: PastSession, outcome: ImportCounts) -> None:
         self.all.add(session, outcome)
         self.projects.setdefault(session.project, Tally()).add(session, outcome)
 
 
 def _tokens(turn: PastTurn) -> int:
-    if turn.made is None:
+    if turn.distillate is None:
         return 0
-    summary = turn.made.summary
+    summary = turn.distillate.summary
     texts = [summary.text, *summary.files_edited, *summary.files_read]
-    for observation in turn.made.observations:
+    for observation in turn.distillate.observations:
         texts += (observation.text, *observation.files_modified, *observation.files_read)
     return estimate_tokens("\n".join(texts))
 
@@ -183,7 +183,7 @@ class _SessionWriter:
 
     def __init__(self, store: StoreReader | None, report: Report) -> None:
         self._store, self._report = store, report
-        self._pending: deque[tuple[PastSession, Future[Outcome]] | ReadFile] = deque()
+        self._pending: deque[tuple[PastSession, Future[ImportCounts]] | ReadFile] = deque()
         self._failed: set[str] = set()
         self._last: Future[None] | None = None
 
@@ -230,12 +230,12 @@ class _SessionWriter:
             self._last = self._store.mark_imported(str(read.path), read.size, read.modified_ns)
 
 
-def _outcome_of(session: PastSession) -> Outcome:
+def _outcome_of(session: PastSession) -> ImportCounts:
     """What importing into an empty store would do."""
-    distillates = [turn.made for turn in session.turns if turn.made is not None]
+    distillates = [turn.distillate for turn in session.turns if turn.distillate is not None]
     private = len(session.turns) - len(distillates)
     observations = sum(len(distillate.observations) for distillate in distillates)
-    return Outcome(len(distillates), observations, len(distillates), private=private)
+    return ImportCounts(len(distillates), observations, len(distillates), private=private)
 
 
 def _changed(

@@ -16,7 +16,7 @@ from claude_mem.observer.local.commands import reads_output_of
 from claude_mem.observer.local.files import EDITING
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.research import SENT_FOR
-from claude_mem.store.turns import PROMPT, SESSION_END, SESSION_START, TOLD
+from claude_mem.store.turns import PROMPT, RECENT_MEMORIES, SESSION_END, SESSION_START
 from claude_mem.types import (
     Event,
     Json,
@@ -132,20 +132,22 @@ class _Session:
             return
         self.number += 1
         prompt, prompt_id = events[0].prompt or "", events[0].prompt_id or ""
-        begun_ms = events[0].arrived_ms
+        started_ms = events[0].arrived_ms
         self.prompt_ids.append(prompt_id)
         if not prompt.strip():
-            self.turns.append(PastTurn(prompt_id, None, self.number, begun_ms))
+            self.turns.append(PastTurn(prompt_id, None, self.number, started_ms))
             return
         distillate = distil(self._turn(prompt_id, prompt, events))
         memories = (*(o.text for o in distillate.observations), distillate.summary.text)
-        self.recent_memories = [*self.recent_memories, *memories][-TOLD:]
+        self.recent_memories = [*self.recent_memories, *memories][-RECENT_MEMORIES:]
         self.title = self.title or distillate.title
         self.subtitle = distillate.subtitle or self.subtitle
         self.user_prompt = self.user_prompt or prompt
         keeps_raw = events[-1].arrived_ms >= keep_raw_since
         self.turns.append(
-            PastTurn(prompt_id, prompt, self.number, begun_ms, tuple(events), distillate, keeps_raw)
+            PastTurn(
+                prompt_id, prompt, self.number, started_ms, tuple(events), distillate, keeps_raw
+            )
         )
 
     def _turn(self, prompt_id: str, prompt: str, events: list[Event]) -> Turn:

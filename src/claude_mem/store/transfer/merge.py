@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from claude_mem.errors import BadInput
 from claude_mem.store import summary_facts
-from claude_mem.store.forgetting import BY_HAND, is_forgotten_session
+from claude_mem.store.forgetting import is_forgotten_session
 from claude_mem.store.inserts import insert_row
 from claude_mem.store.migrations import missing_migrations
 from claude_mem.store.queue import JOBS
-from claude_mem.store.sessions import register_memory_session
+from claude_mem.store.sessions import MANUAL, register_memory_session
 from claude_mem.store.transfer.records import Row
 from claude_mem.store.transfer.tables import BY_NAME, Table
 
@@ -344,7 +344,7 @@ def _follow_turn(connection: sqlite3.Connection, theirs: Values, turn_id: int) -
     connection.execute(
         "UPDATE sdk_sessions SET prompt_counter = max(prompt_counter, t.prompt_number)"
         " FROM user_prompts t WHERE t.id = ? AND sdk_sessions.id = t.session_id AND dialect <> ?",
-        (turn_id, BY_HAND),
+        (turn_id, MANUAL),
     )
     if not theirs.get("closed"):
         connection.execute("INSERT OR IGNORE INTO temp.open_turns VALUES (?)", (turn_id,))
