@@ -11,6 +11,6 @@ def read_all(store: Store) -> SemanticIndex:
     """Every memory has its vector; CLAUDE_MEM_EMBEDDER and its kin say whose."""
     semantic_index = open_semantic_index(load_settings(os.environ).embedder)
     assert semantic_index is not None, "CLAUDE_MEM_EMBEDDER is none"
-    while semantic_index.fill_some(store):
+    while semantic_index.embed_some(store):
         pass
     return semantic_index

@@ -83,7 +83,7 @@ def library() -> Iterator[tuple[Store, dict[str, int], int, int]]:
     with temporary_home() as home:
         layout = home.layout
         with Store.open(layout.database, layout.backups) as store:
-            full_text.keep(store)
+            full_text.keep_current(store)
             answers: dict[str, int] = {}
             for number, paraphrase in enumerate(paraphrases()):
                 (known,) = _remember(store, "with", f"asked-{number}", [paraphrase.memory])

@@ -115,7 +115,7 @@ def locomo(path: Path) -> Iterator[tuple[Store, list[Conversation]]]:
         layout = home.layout
         layout.create()
         with Store.open(layout.database, layout.backups) as store:
-            full_text.keep(store)
+            full_text.keep_current(store)
             yield store, [_remember(store, told) for told in json.loads(path.read_bytes())]
 
 

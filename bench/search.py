@@ -101,7 +101,7 @@ def _library(observations: int) -> Iterator[Library]:
         layout = home.layout
         with Store.open(layout.database, layout.backups) as store:
             project = fill(layout.database, "harbor", home.project_dir, observations)
-            full_text.keep(store)
+            full_text.keep_current(store)
             full_text.rebuild(store)
             yield Library(store, project, observations)
 

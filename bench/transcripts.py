@@ -97,7 +97,7 @@ def wishes() -> ImportOptions:
 def _imported(directory: Path, files: list[Path], count: int | None = None) -> Store:
     directory.mkdir(parents=True)
     store = Store.open(directory / "memory.db", directory / "backups")
-    full_text.keep(store)
+    full_text.keep_current(store)
     import_transcripts(store, files[:count], wishes(), processes=processes())
     return store
 

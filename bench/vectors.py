@@ -132,7 +132,7 @@ def _library(
     with Store.open(layout.database, layout.backups) as store:
         each = int(memories * _OBSERVATIONS) // projects
         filled = [fill(layout.database, f"p{at}", f"/p{at}", each) for at in range(projects)]
-        full_text.keep(store)
+        full_text.keep_current(store)
         full_text.rebuild(store)
         model = StaticModel.load()
         semantic_index = SemanticIndex(model.id, lambda: model)
@@ -144,7 +144,7 @@ def _library(
 
 
 def _read(store: Store, semantic_index: SemanticIndex) -> None:
-    while semantic_index.fill_some(store, 2_000):
+    while semantic_index.embed_some(store, 2_000):
         pass
 
 

@@ -33,7 +33,7 @@ class Story(CommittedRows):
         self._layout = Layout(directory / "data")
         self.layout.create()
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
-        full_text.keep(self.store)
+        full_text.keep_current(self.store)
         self.reader = EventReader(Redactor(), Projects(home=None))
 
     @property

@@ -145,7 +145,7 @@ def test_a_missing_library_is_named_with_the_command_that_brings_it(
 
 
 def test_a_directory_without_a_model_is_named(tmp_path: Path) -> None:
-    with pytest.raises(EmbedderError, match="holds no model"):
+    with pytest.raises(EmbedderError, match="holds no usable model"):
         embedder.load(wanting(tmp_path, "onnx", _MODEL=str(tmp_path / "nowhere")))
 
 
@@ -234,7 +234,7 @@ def test_vectors_that_change_their_length_are_refused(tmp_path: Path) -> None:
     with embedding_server() as server:
         model = embedder.load(wanting(tmp_path, "endpoint", _MODEL="m", _URL=server.url))
         server.says = (200, b'{"embeddings": [[1, 2]]}')
-        with pytest.raises(EmbedderError, match="another length"):
+        with pytest.raises(EmbedderError, match="another dimension"):
             model.encode(["lamp"])
 
 

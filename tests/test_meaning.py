@@ -41,7 +41,7 @@ def library(story: Story) -> Story:
 
 
 def fill(story: Story, semantic_index: SemanticIndex) -> None:
-    while semantic_index.fill_some(story.store):
+    while semantic_index.embed_some(story.store):
         pass
 
 
@@ -188,7 +188,7 @@ def test_twins_are_the_same_in_whatever_order_they_are_read(story: Story, chunk:
     for number in range(4):
         remember(story, "The login loops", session=f"s{number}")
     by = meaning_by()
-    while by.fill_some(story.store, chunk):
+    while by.embed_some(story.store, chunk):
         pass
     assert same(story) == [(a, b) for a in range(1, 5) for b in range(a + 1, 5)]
     (row,) = look(story, "login", semantic_index=by).rows
@@ -286,7 +286,7 @@ def test_every_document_gets_a_vector_and_no_second_one(library: Story) -> None:
     assert models(library) == ["concepts"] * 3
     assert [embedder.encoded.count(title) for title in (REDIRECT, TABLE, GULLS)] == [1, 1, 1]
     assert by.progress(library.store) == (3, 3)
-    assert by.fill_some(library.store) == 0
+    assert by.embed_some(library.store) == 0
 
 
 @pytest.mark.parametrize("filled", [True, False])
@@ -311,11 +311,11 @@ def test_a_deleted_memory_takes_its_vector_with_it(library: Story, filled: bool)
     library.delete_session(library.session_db_id("s0"))
     assert titles(library, "signin circle", semantic_index=by) == []
     assert len(models(library)) == 2
-    assert len(by._load().shelves._shelves[1].compare(asked(by, "login")).best(10)) == 2
+    assert len(by._load().cache._projects[1].compare(asked(by, "login")).best(10)) == 2
 
 
 def asked(by: SemanticIndex, text: str) -> blocks.QueryVector:
-    return blocks.QueryVector(by._load().shelves.encode([text])[0])
+    return blocks.QueryVector(by._load().cache.encode([text])[0])
 
 
 def test_what_another_process_writes_is_found(library: Story) -> None:
@@ -323,12 +323,12 @@ def test_what_another_process_writes_is_found(library: Story) -> None:
     fill(library, by)
     assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
     with Store(library.layout.database) as other:
-        full_text.keep(other)
+        full_text.keep_current(other)
         session = library.session_db_id("s0")
         other.write(
             lambda c: c.execute("DELETE FROM sdk_sessions WHERE id = ?", [session])
         ).result()
-        while meaning_by().fill_some(other):
+        while meaning_by().embed_some(other):
             pass
     assert titles(library, "signin circle", semantic_index=by) == []
 
@@ -345,7 +345,7 @@ def test_a_memory_that_changes_while_it_is_read_keeps_no_vector_of_its_old_text(
             return made
 
     by = meaning_by(Slow())
-    assert by.fill_some(library.store, chunk=10) == 3
+    assert by.embed_some(library.store, chunk=10) == 3
     assert models(library) == [None, "concepts", "concepts"]
 
 
@@ -365,7 +365,7 @@ def test_vectors_that_were_made_for_an_index_that_is_gone_are_dropped(library: S
             full_text.rebuild(library.store)
             return super().encode(texts)
 
-    meaning_by(Rebuilding()).fill_some(library.store)
+    meaning_by(Rebuilding()).embed_some(library.store)
     assert models(library) == [None] * 3
 
 
@@ -377,7 +377,7 @@ def test_with_another_model_only_its_own_vectors_count(library: Story) -> None:
     fill(library, old)
     assert titles(library, "signin circle", semantic_index=new) == []
     assert new.progress(library.store) == (0, 3)
-    assert new.fill_some(library.store, chunk=2) == 2
+    assert new.embed_some(library.store, chunk=2) == 2
     assert new.progress(library.store) == (2, 3)
     assert old.progress(library.store) == (1, 3)
     fill(library, new)
@@ -424,10 +424,10 @@ def test_of_many_vectors_the_signs_choose_and_the_table_decides(
     by = meaning_by()
     fill(library, by)
     exact = look(library, "a slow login loop", semantic_index=by)
-    monkeypatch.setattr(cache, "IN_FULL", 2)
+    monkeypatch.setattr(cache, "MAX_DOCUMENTS", 2)
     few = meaning_by()
     assert look(library, "a slow login loop", semantic_index=few) == exact
-    assert not few._load().shelves._shelves[1].in_full
+    assert few._load().cache._projects[1].signs_only
 
 
 def test_projects_that_nobody_asked_about_lately_make_room(
@@ -436,13 +436,12 @@ def test_projects_that_nobody_asked_about_lately_make_room(
     for name in ("dock", "pier", "quay"):
         remember(story, REDIRECT, "lamp", session=name, project=Project(name, name))
     projects = [story.store.find_project(name) for name in ("dock", "pier", "quay")]
-    monkeypatch.setattr(cache, "IN_FULL", 4)
+    monkeypatch.setattr(cache, "MAX_DOCUMENTS", 4)
     by = meaning_by()
     fill(story, by)
     for project in (*projects, projects[1]):
         assert titles(story, "signin circle", Filters(project_id=project), by) == [REDIRECT]
-    held = by._load().shelves._shelves
-    assert list(held) == [projects[2], projects[1]]
+    assert list(by._load().cache._projects) == [projects[2], projects[1]]
     assert len(titles(story, "signin circle", semantic_index=by)) == 3
 
 
@@ -454,25 +453,25 @@ small = st.lists(st.integers(-127, 127), min_size=3, max_size=3)
     question=small,
     count=st.integers(1, 15),
 )
-def test_a_shelf_knows_what_was_put_last_and_orders_it_as_whole_numbers_do(
+def test_vector_blocks_hold_what_was_added_last_and_compare_it_exactly(
     steps: list[tuple[int, list[int] | None]], question: list[int], count: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "BLOCK", 4)
-        one = blocks.VectorBlocks(3, in_full=True)
-        told: dict[int, list[int]] = {}
+        vectors = blocks.VectorBlocks(3)
+        added: dict[int, list[int]] = {}
         for document, row in steps:
-            one.take_out([document])
-            told.pop(document, None)
+            vectors.remove([document])
+            added.pop(document, None)
             if row is not None:
-                one.put(np.array([document]), np.array([row], np.int8))
-                told[document] = row
-        asked_row = blocks.QueryVector(np.array(question, np.int8))
-        found = one.compare(asked_row)
-    expected = {document: cosine(row, question) for document, row in told.items()}
-    best = found.best(count)
-    assert len(best) == min(count, len(told))
-    assert found.of(list(told)) == dict(found.best(len(told) + len(steps)))
+                vectors.add(np.array([document]), np.array([row], np.int8))
+                added[document] = row
+        similarities = vectors.compare(blocks.QueryVector(np.array(question, np.int8)))
+    expected = {document: cosine(row, question) for document, row in added.items()}
+    best = similarities.best(count)
+    assert len(best) == min(count, len(added))
+    everything = similarities.best(len(added) + len(steps))
+    assert similarities.of(list(added)) == dict(everything)
     for document, value in best:
         assert value == pytest.approx(expected[document], abs=1e-6)
     assert best == sorted(best, key=lambda pair: (-pair[1], pair[0]))

@@ -1,7 +1,7 @@
 """How a memory is cut into what an embedder reads."""
 
 from claude_mem.index.text.documents import load
-from claude_mem.index.vectors.passages import MOST, passages
+from claude_mem.index.vectors.passages import MAX_PASSAGES, passages
 from claude_mem.types import Observation
 from tests.remembering import remember
 from tests.story import Story
@@ -39,7 +39,7 @@ def test_a_long_body_is_cut_at_its_sentences_and_facts_stand_apart(story: Story)
 
 def test_of_a_huge_memory_only_some_passages_are_read(story: Story) -> None:
     told = read(story, Observation("change", "Stairs", narrative="One step. " * 50_000))
-    assert len(told) == MOST
+    assert len(told) == MAX_PASSAGES
 
 
 def test_a_text_without_an_end_of_a_sentence_is_one_passage(story: Story) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from claude_mem.index.embedders.static_model import HASHED, SHIPPED, StaticModel, content_hash
-from claude_mem.index.embedders.wordpieces import MOST_PIECES, Wordpieces
+from claude_mem.index.embedders.wordpieces import MAX_PIECES, Wordpieces
 
 PIECES = ["log", "in", "##in", "redirect", "loop", "github", "git", "hub", "o", "##auth", "234"]
 
@@ -53,11 +53,11 @@ def test_accents_and_forms_of_letters_do_not_matter() -> None:
 
 
 def test_a_long_text_counts_by_its_beginning() -> None:
-    assert len(pieces("log " * 600)) == MOST_PIECES
+    assert len(pieces("log " * 600)) == MAX_PIECES
 
 
 def test_more_words_than_are_remembered_are_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claude_mem.index.embedders.wordpieces.REMEMBERED", 2)
+    monkeypatch.setattr("claude_mem.index.embedders.wordpieces.CACHED_WORDS", 2)
     assert pieces("log in loop git log in") == ["log", "in", "loop", "git", "log", "in"]
 
 
@@ -78,7 +78,7 @@ def test_a_text_has_the_same_vector_in_every_company(monkeypatch: pytest.MonkeyP
     model = StaticModel.load()
     texts = [f"fix number {n}: the sign-in loop of pull request {n * 7}" * 3 for n in range(50)]
     alone = np.concatenate([model.encode([text]) for text in texts])
-    monkeypatch.setattr("claude_mem.index.embedders.static_model.AT_ONCE", 100)
+    monkeypatch.setattr("claude_mem.index.embedders.static_model.BATCH_PIECES", 100)
     assert (model.encode(texts) == alone).all()
     assert (model.encode(texts[::-1]) == alone[::-1]).all()
 
@@ -96,8 +96,8 @@ def test_the_model_that_ships_is_the_one_it_says() -> None:
 def test_no_sum_of_the_model_that_ships_overflows() -> None:
     model = StaticModel.load()
     longest = (np.linalg.norm(model.rows.astype(np.float64), axis=1) * model.scales).max()
-    assert (longest * MOST_PIECES) ** 2 < 2**63
-    assert int(model.scales.max()) * 127 * MOST_PIECES < 2**31
+    assert (longest * MAX_PIECES) ** 2 < 2**63
+    assert int(model.scales.max()) * 127 * MAX_PIECES < 2**31
 
 
 def test_the_model_that_ships_knows_what_belongs_together() -> None:

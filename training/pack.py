@@ -11,7 +11,7 @@ import numpy as np
 from table import Table
 
 from claude_mem.index.embedders.static_model import SHIPPED, content_hash
-from claude_mem.index.embedders.wordpieces import MOST_PIECES
+from claude_mem.index.embedders.wordpieces import MAX_PIECES
 
 NAME = "claude-mem-static-1"
 LARGEST_SCALE = 2**12 - 1
@@ -23,7 +23,7 @@ def pack(table: Table, into: Path, name: str) -> str:
     scales = np.rint(table.scales * (LARGEST_SCALE / table.scales.max()))
     scales = np.maximum(scales, 1).astype(np.uint16)
     longest = (np.linalg.norm(table.rows.astype(np.float64), axis=1) * scales).max()
-    if (longest * MOST_PIECES) ** 2 >= 2**63:
+    if (longest * MAX_PIECES) ** 2 >= 2**63:
         raise SystemExit("the square of the longest sum does not fit in 63 bits")
     np.save(into / "rows.npy", np.ascontiguousarray(table.rows))
     np.save(into / "scales.npy", scales)

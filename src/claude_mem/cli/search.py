@@ -172,7 +172,7 @@ def reindex(settings: Settings) -> None:
     with open_store_for_import(settings) as store:
         click.echo(f"indexed {counted(full_text.rebuild(store), 'memory')}")
         semantic_index = open_semantic_index(settings.embedder)
-        while semantic_index is not None and semantic_index.fill_some(store):
+        while semantic_index is not None and semantic_index.embed_some(store):
             pass
 
 

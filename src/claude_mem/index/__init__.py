@@ -1,6 +1,5 @@
-"""Index: what finds a memory again. Derived from the store, and may be deleted at any time.
+"""Index: full text and vectors of the memories. Derived from the store; may be deleted any time.
 
-`words` makes text searchable, `documents` reads memories as documents, `full_text` keeps the
-tables, `matches` asks them. `static_model` gives texts vectors by meaning, out of the rows of their
-`wordpieces`.
+`text` holds the full-text tables and their queries, `vectors` the semantic index, `embedders` what
+turns texts into vectors.
 """

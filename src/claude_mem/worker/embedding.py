@@ -66,7 +66,7 @@ class Embedding:
         try:
             # Two models that fill the same table would replace each other's vectors for ever.
             while index is self.index:
-                count = await asyncio.to_thread(index.fill_some, self._store)
+                count = await asyncio.to_thread(index.embed_some, self._store)
                 if not count:
                     break
                 total += count

@@ -62,7 +62,7 @@ class Worker:
         self.settings, self.store, self.clock = settings, store, clock
         self._environ = environ
         self.transcripts = transcripts  # where the client keeps its own
-        full_text.keep(store)
+        full_text.keep_current(store)
         index = open_semantic_index(settings.embedder, clock)
         self.embedding = Embedding(settings.layout, store, index, clock)
         self.feed = Feed()

@@ -1,7 +1,7 @@
-"""The seam to whatever turns a text into numbers that are near each other where meanings are.
+"""The embedder interface: texts into vectors that are near each other where meanings are.
 
-Nothing here brings a library: `load` does, when it is called. `identify` tells without loading
-whose vectors are wanted.
+Importing this loads no library; `load` does. `identify` returns the id of the embedder that the
+settings select, without loading it.
 """
 
 import json
@@ -21,7 +21,7 @@ SHIPPED = Path(__file__).parent / "model"
 
 
 class Embedder(Protocol):
-    """Whoever has the same id makes the same vectors of the same texts."""
+    """Embedders with the same id make the same vectors of the same texts."""
 
     @property
     def id(self) -> str: ...
@@ -30,18 +30,18 @@ class Embedder(Protocol):
     def dimension(self) -> int: ...
 
     def encode(self, texts: Sequence[str]) -> "Matrix":
-        """A row for each text, of length 1; of zeros where a text says nothing to it."""
+        """A row of length 1 for each text; zeros where it knows no word of the text."""
         ...
 
 
 def identify(settings: EmbedderSettings) -> str | None:
-    """The id that the embedder of these settings will have; None where none is wanted."""
+    """The id of the embedder that the settings select; None where they turn it off."""
     kind, model = settings.kind, settings.model
     if kind == "none":
         return None
     if kind == "static":
-        about = json.loads((SHIPPED / "model.json").read_text("utf-8"))
-        return f"{about['name']}-{about['sha256'][:12]}"
+        metadata = json.loads((SHIPPED / "model.json").read_text("utf-8"))
+        return f"{metadata['name']}-{metadata['sha256'][:12]}"
     if kind == "endpoint":
         return f"endpoint:{settings.url}:{model}"
     if kind == "onnx":
@@ -51,7 +51,7 @@ def identify(settings: EmbedderSettings) -> str | None:
 
 
 def load(settings: EmbedderSettings) -> Embedder:
-    """Raises EmbedderError, with what to do about it."""
+    """Raises EmbedderError with what to do about it."""
     kind, model = settings.kind, settings.model
     identity = identify(settings)
     assert identity is not None

@@ -1,7 +1,7 @@
-"""Vectors from a server that the person chose: OpenAI's way of asking, or Ollama's.
+"""Vectors from a server that the user chose, over the embedding API of OpenAI or of Ollama.
 
-It is contacted only when the settings name it. What is sent is what memories and questions say,
-and the key, where there is one; never to another host than the one named.
+It is contacted only when the settings name it, and receives the texts of memories and queries and
+the key, where there is one. Nothing is sent to any other host.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ import numpy as np
 
 from claude_mem.errors import EmbedderError, RequestFailed
 from claude_mem.http_client import post_json_blocking, url_problem
-from claude_mem.index.vectors.blocks import Floats, of_length_one
+from claude_mem.index.vectors.blocks import Floats, normalise
 from claude_mem.types import Json
 
 SECONDS = 20.0
-AT_ONCE = 64
-LONGEST_TEXT = 8_000
+BATCH = 64
+MAX_TEXT = 8_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Endpoint:
 
     @classmethod
     def open(cls, identity: str, url: str, model: str, key_file: Path | None) -> "Endpoint":
-        """Asks once, to learn the dimension."""
+        """Sends one request, to learn the dimension."""
         if not url or not model:
             raise EmbedderError(
                 "an endpoint needs CLAUDE_MEM_EMBEDDER_URL and CLAUDE_MEM_EMBEDDER_MODEL"
@@ -43,22 +43,20 @@ class Endpoint:
         except (OSError, ValueError) as error:
             raise EmbedderError(f"CLAUDE_MEM_EMBEDDER_KEY_FILE cannot be read: {error}") from None
         probe = cls(identity, 0, url, model, key)
-        return cls(identity, len(probe._ask(["a lamp"])[0]), url, model, key)
+        return cls(identity, len(probe._request(["a lamp"])[0]), url, model, key)
 
     def encode(self, texts: Sequence[str]) -> Floats:
-        made = np.zeros((len(texts), self.dimension), np.float32)
-        said = [number for number, text in enumerate(texts) if text.strip()]
-        for start in range(0, len(said), AT_ONCE):
-            numbers = said[start : start + AT_ONCE]
-            answer = self._ask([texts[number][:LONGEST_TEXT] for number in numbers])
-            if {len(row) for row in answer} != {self.dimension}:
-                raise EmbedderError(
-                    f"{self.url} answers with vectors of another length than before"
-                )
-            made[numbers] = answer
-        return of_length_one(made)
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        nonempty = [number for number, text in enumerate(texts) if text.strip()]
+        for start in range(0, len(nonempty), BATCH):
+            numbers = nonempty[start : start + BATCH]
+            rows = self._request([texts[number][:MAX_TEXT] for number in numbers])
+            if {len(row) for row in rows} != {self.dimension}:
+                raise EmbedderError(f"{self.url} returned vectors of another dimension than before")
+            vectors[numbers] = rows
+        return normalise(vectors)
 
-    def _ask(self, texts: list[str]) -> list[list[float]]:
+    def _request(self, texts: list[str]) -> list[list[float]]:
         headers = {"authorization": f"Bearer {self.key}"} if self.key else {}
         body: dict[str, Json] = {"model": self.model, "input": list(texts)}
         try:
@@ -70,15 +68,15 @@ class Endpoint:
             raise EmbedderError(f"{self.url} gives no vectors: {error}") from None
 
 
-def _vectors(answer: dict[str, Any], count: int) -> list[list[float]]:
-    """Raises ValueError where there are not as many as were asked for."""
-    found = answer.get("embeddings")
-    if found is None and isinstance(answer.get("data"), list):
-        rows = [row for row in answer["data"] if isinstance(row, dict)]
-        found = [row.get("embedding") for row in sorted(rows, key=lambda r: r.get("index") or 0)]
-    if not isinstance(found, list) or len(found) != count or not all(map(_is_vector, found)):
-        raise ValueError("the answer holds no vector for each text")
-    return found
+def _vectors(response: dict[str, Any], count: int) -> list[list[float]]:
+    """Of Ollama's `embeddings` or OpenAI's `data`; ValueError unless there are `count` of them."""
+    vectors = response.get("embeddings")
+    if vectors is None and isinstance(response.get("data"), list):
+        rows = [row for row in response["data"] if isinstance(row, dict)]
+        vectors = [row.get("embedding") for row in sorted(rows, key=lambda r: r.get("index") or 0)]
+    if not isinstance(vectors, list) or len(vectors) != count or not all(map(_is_vector, vectors)):
+        raise ValueError("the response does not hold one vector for each text")
+    return vectors
 
 
 def _is_vector(value: Any) -> bool:

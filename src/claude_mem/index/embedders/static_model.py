@@ -1,14 +1,14 @@
-"""The model that ships with the package: a text is the sum of its wordpieces' rows, normalised.
+"""The model that ships with the package: a text is the normalised sum of its word pieces' rows.
 
-A model is a directory, made by training/pack.py:
+A model is a directory, written by training/pack.py:
 
     rows.npy        int8 (pieces, dimension): the direction of each piece
     scales.npy      uint16 (pieces), below 2^12: row times scale is the piece's vector
     vocabulary.txt  one piece a line, in the order of the rows; "##" continues a word
     model.json      {"name", "dimension", "sha256"}; sha256 over the three files, in this order
 
-Sums are of integers, and 512 rows of at most 2^12 times the longest row fit (pack.py looks), so
-they are exact: the same vector on every platform, in every order. The rows are mapped, not read:
+Sums are of integers, and 512 rows of at most 2^12 times the longest row fit (pack.py checks it),
+so they are exact: the same vector on every platform, in every order. The rows are memory-mapped:
 they cost no private memory.
 """
 
@@ -25,7 +25,7 @@ from claude_mem.index.embedders.wordpieces import Wordpieces
 
 SHIPPED = Path(__file__).parent / "model"
 HASHED = ("rows.npy", "scales.npy", "vocabulary.txt")
-AT_ONCE = 8_192  # pieces: what is summed in one go stays in the cache
+BATCH_PIECES = 8_192  # summed at once: they stay in the CPU cache
 
 Vectors = NDArray[np.float32]
 
@@ -40,18 +40,18 @@ class StaticModel:
 
     @classmethod
     def load(cls, path: Path = SHIPPED) -> "StaticModel":
-        about = json.loads((path / "model.json").read_text("utf-8"))
+        metadata = json.loads((path / "model.json").read_text("utf-8"))
         vocabulary = (path / "vocabulary.txt").read_text("utf-8").splitlines()
         return cls(
-            id=f"{about['name']}-{about['sha256'][:12]}",
-            dimension=about["dimension"],
+            id=f"{metadata['name']}-{metadata['sha256'][:12]}",
+            dimension=metadata["dimension"],
             rows=np.load(path / "rows.npy", mmap_mode="r"),
             scales=np.load(path / "scales.npy").astype(np.int32),
             pieces=Wordpieces(vocabulary),
         )
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """One vector of length 1 for each text; zeros where no word is known."""
+        """A vector of length 1 for each text; zeros where no word is in the vocabulary."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         numbers: list[int] = []
         flat: list[int] = []
@@ -63,7 +63,7 @@ class StaticModel:
             numbers.append(number)
             starts.append(len(flat))
             flat += rows
-            if len(flat) >= AT_ONCE:
+            if len(flat) >= BATCH_PIECES:
                 vectors[numbers] = self._sum(flat, starts)
                 numbers, flat, starts = [], [], []
         if flat:

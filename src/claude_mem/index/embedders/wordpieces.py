@@ -1,8 +1,9 @@
-"""A text as rows of the static model's table: words, then the longest pieces that it knows.
+"""A text as rows of the static model's table: words, then the longest pieces in the vocabulary.
 
-Identifiers come apart as in full text (`words.parts_of`), unless the vocabulary knows them whole.
-Punctuation, hashes and blobs say nothing about meaning and are left out. Trained with these very
-rules: to change one is to train again.
+Ours and not the library `tokenizers`: that is megabytes of native code which only the
+extra `semantic` needs, and it cannot split identifiers as full text does (`words.parts_of`).
+Identifiers that the vocabulary holds are not split; punctuation, hashes and blobs carry no meaning
+and are left out. The model was trained with these rules: changing one means training again.
 """
 
 import re
@@ -11,11 +12,11 @@ from collections.abc import Iterable
 
 from claude_mem.index.text.words import parts_of
 
-LONGEST_WORD = 40  # beyond it is no word: base64, minified names
-MOST_PIECES = 512
-LONGEST_TEXT = 20_000  # of which the first MOST_PIECES count
-CONTINUED = "##"
-REMEMBERED = 50_000
+MAX_WORD = 40  # longer ones are base64 or minified names
+MAX_PIECES = 512
+MAX_TEXT = 20_000  # of which the first MAX_PIECES count
+CONTINUATION = "##"
+CACHED_WORDS = 50_000
 
 _WORD = re.compile(r"[^\W_]+")
 _HASH = re.compile(r"(?=[a-zA-Z]*\d)[0-9a-fA-F]{7,}")
@@ -26,30 +27,30 @@ _CJK = re.compile("([\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff])")
 class Wordpieces:
     def __init__(self, vocabulary: Iterable[str]) -> None:
         self._rows = {piece: row for row, piece in enumerate(vocabulary)}
-        self._known: dict[str, tuple[int, ...]] = {}
+        self._cache: dict[str, tuple[int, ...]] = {}
 
     def rows(self, text: str) -> list[int]:
-        known = self._known
-        found: list[int] = []
-        for word in _WORD.findall(_plain(text[:LONGEST_TEXT])):
-            pieces = known.get(word)
+        cache = self._cache
+        rows: list[int] = []
+        for word in _WORD.findall(_plain(text[:MAX_TEXT])):
+            pieces = cache.get(word)
             if pieces is None:
-                pieces = self._learn(word)
-            found += pieces
-            if len(found) >= MOST_PIECES:
-                return found[:MOST_PIECES]
-        return found
+                pieces = self._split(word)
+            rows += pieces
+            if len(rows) >= MAX_PIECES:
+                return rows[:MAX_PIECES]
+        return rows
 
-    def _learn(self, word: str) -> tuple[int, ...]:
-        if len(self._known) >= REMEMBERED:
-            self._known.clear()
-        pieces = self._known[word] = tuple(
+    def _split(self, word: str) -> tuple[int, ...]:
+        if len(self._cache) >= CACHED_WORDS:
+            self._cache.clear()
+        rows = self._cache[word] = tuple(
             row for part in self._parts(word) for row in self._longest_pieces(part)
         )
-        return pieces
+        return rows
 
     def _parts(self, word: str) -> list[str]:
-        if len(word) > LONGEST_WORD or _HASH.fullmatch(word):
+        if len(word) > MAX_WORD or _HASH.fullmatch(word):
             return []
         lowered = word.lower()
         if lowered in self._rows:
@@ -57,19 +58,19 @@ class Wordpieces:
         return [part.lower() for part in _joined(parts_of(word))] or [lowered]
 
     def _longest_pieces(self, word: str) -> list[int]:
-        """Nothing where a piece is missing: half a word may mean anything."""
-        found: list[int] = []
+        """None where a piece is missing: half a word may mean anything."""
+        rows: list[int] = []
         at = 0
         while at < len(word):
             for end in range(len(word), at, -1):
-                row = self._rows.get((CONTINUED if at else "") + word[at:end])
+                row = self._rows.get((CONTINUATION if at else "") + word[at:end])
                 if row is not None:
-                    found.append(row)
+                    rows.append(row)
                     at = end
                     break
             else:
                 return []
-        return found
+        return rows
 
 
 def _plain(text: str) -> str:

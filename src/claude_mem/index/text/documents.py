@@ -9,12 +9,12 @@ from claude_mem.index.text.words import pieces, plain_text, searchable, stem
 from claude_mem.store.summary_facts import commands_from, faults_from
 
 KINDS = ("observation", "summary", "prompt")
-_STEP = 4  # document = memory id * 4 + kind, so that an id tells both and needs no table
+_STEP = 4  # document = memory id * 4 + kind: both can be computed from it
 DOCUMENT_BITS = 40
 
-# Where a document stands in its session: its turn, then the prompt, observations, the summary.
+# The place of a document in its session: by turn, then prompt, observations, summary.
 _PLACES = 1 << 20
-LONGEST_TITLE, LONGEST_HEAD, SAYS_LITTLE = 200, 2_000, 12
+MAX_TITLE, MAX_HEAD, MIN_REQUEST = 200, 2_000, 12
 
 _TELLS_TIME = re.compile(
     r"(?i)\b(?:yesterday|today|tonight|tomorrow|ago|last|next|recently|since|soon|"
@@ -52,7 +52,7 @@ class Document:
 
     @property
     def size(self) -> int:
-        """In bytes, for what it costs a model to read it."""
+        """In bytes, from which the tokens to read it are estimated."""
         return sum(len(part.encode("utf-8", "replace")) for part in self._parts)
 
     @property
@@ -67,7 +67,7 @@ class Document:
 
     @property
     def title_stems(self) -> str:
-        """Each once; what the question says of them lifts the memory."""
+        """Each once; ranking compares them with the words of the query."""
         return " ".join(
             dict.fromkeys(stem(word.lower()) for word in pieces(plain_text(self.title)))
         )
@@ -82,7 +82,7 @@ class Document:
 
 
 def text_id(project_id: int, document: int) -> int:
-    """Where its text stands: by project, so that one is searched without reading the others."""
+    """The rowid of its text: by project, so that one is searched without reading the others."""
     return project_id << DOCUMENT_BITS | document
 
 
@@ -99,14 +99,14 @@ def memory_id_of(document: int) -> int:
 
 
 def load(connection: sqlite3.Connection, documents: list[int]) -> list[Document]:
-    """Those that there are and that say something."""
-    found: list[Document] = []
+    """Those that exist and have any text."""
+    loaded: list[Document] = []
     for kind in KINDS:
         ids = [memory_id_of(document) for document in documents if kind_of(document) == kind]
         if ids:
             rows = connection.execute(_SELECTS[kind], (json.dumps(ids),))
-            found += [_READERS[kind](row) for row in rows]
-    return [document for document in found if document.words]
+            loaded += [_READERS[kind](row) for row in rows]
+    return [document for document in loaded if document.words]
 
 
 _FROM = " JOIN sdk_sessions s ON s.id = t.session_id WHERE m.id IN (SELECT value FROM json_each(?))"
@@ -131,9 +131,9 @@ def _observation(row: sqlite3.Row) -> Document:
         files="\n".join(files),
         concepts="\n".join(concepts),
     )
-    shown = text.title or text.subtitle or text.body
+    title = text.title or text.subtitle or text.body
     place = 1 + min(row["ordinal"], _PLACES - 3)
-    return _document("observation", row, row["type"], shown, place, text, files, concepts)
+    return _document("observation", row, row["type"], title, place, text, files, concepts)
 
 
 def _summary(row: sqlite3.Row) -> Document:
@@ -144,10 +144,10 @@ def _summary(row: sqlite3.Row) -> Document:
     lines += [fault.text for fault in faults_from(json.loads(row["faults"]))]
     body = "\n".join(lines)
     text = Text(title=row["request"] or "", body=body, files="\n".join(files))
-    shown = text.title or body
-    if len(shown) < SAYS_LITTLE and row["completed"]:
-        shown = f"{shown}: {row['completed']}"  # "commit" names no turn
-    return _document("summary", row, "summary", shown, _PLACES - 1, text, files, [])
+    title = text.title or body
+    if len(title) < MIN_REQUEST and row["completed"]:
+        title = f"{title}: {row['completed']}"  # "commit" alone identifies no turn
+    return _document("summary", row, "summary", title, _PLACES - 1, text, files, [])
 
 
 def _prompt(row: sqlite3.Row) -> Document:
@@ -162,7 +162,7 @@ def _document(
     kind: str,
     row: sqlite3.Row,
     type_: str,
-    shown: str,
+    title: str,
     place: int,
     text: Text,
     files: list[str],
@@ -175,7 +175,7 @@ def _document(
         place=row["prompt_number"] * _PLACES + place,
         created_at_epoch=row["created_at_epoch"],
         type=type_,
-        title=_first_line(shown),
+        title=_first_line(title),
         files=tuple(files),
         concepts=tuple(concepts),
         text=text,
@@ -183,12 +183,11 @@ def _document(
 
 
 def _first_line(text: str) -> str:
-    """With the next one where it only announces it: "Implement the following plan:"."""
-    lines = [" ".join(line.split()) for line in text[:LONGEST_HEAD].splitlines()]
-    telling = [line for line in lines if line]
-    if len(telling) > 1 and telling[0].endswith(":"):
-        return f"{telling[0]} {telling[1]}"[:LONGEST_TITLE]
-    return telling[0][:LONGEST_TITLE] if telling else ""
+    """With the next one where it only introduces it: "Implement the following plan:"."""
+    lines = [line for raw in text[:MAX_HEAD].splitlines() if (line := " ".join(raw.split()))]
+    if len(lines) > 1 and lines[0].endswith(":"):
+        return f"{lines[0]} {lines[1]}"[:MAX_TITLE]
+    return lines[0][:MAX_TITLE] if lines else ""
 
 
 def _list(text: str) -> list[str]:

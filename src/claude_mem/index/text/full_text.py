@@ -1,9 +1,9 @@
-"""The full-text tables, kept beside the memories that they are made of.
+"""The full-text tables: derived from the memories in the same database, and kept in step.
 
-Triggers of the store mark every memory that comes, changes or goes (`unindexed`); the marks are
-worked off in the transaction that made them. A marked memory is never found, so that what is
-revised or deleted is gone at once, whoever wrote. Writing a memory needs none of these tables:
-they may be dropped, and come back.
+Triggers of the store mark every memory that is inserted, changed or deleted (`unindexed`); the
+marked memories are indexed in the same transaction. Until then search does not return them, so
+that no old text is ever found, whichever process wrote. Writing a memory needs none of these
+tables: they may be dropped at any time and are rebuilt.
 """
 
 import json
@@ -24,8 +24,8 @@ from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
 
-VERSION = 5  # another one rebuilds the index at the next write: raise it when words are split anew
-CHUNK = 500  # a transaction of some tenths of a second at most
+VERSION = 5  # a new one rebuilds the index at the next write: raise it when tokenisation changes
+CHUNK = 500  # documents: a transaction of a few tenths of a second at most
 
 COLUMNS = ("title", "subtitle", "body", "facts", "files", "concepts")
 _TABLES = f"""
@@ -62,40 +62,40 @@ _SOURCES = {
 }
 
 
-def keep(store: Store) -> None:
+def keep_current(store: Store) -> None:
     """From now on every write of this store is indexed as it is committed."""
     store.derive(refresh)
 
 
 def rebuild(store: Store) -> int:
-    """Everything anew, in pieces between which others may write; how many documents there are."""
-    store.write(_start_anew).result()
+    """From scratch, in chunks between which others may write; the number of documents."""
+    store.write(_recreate).result()
     while store.write(refresh).result():
         pass
     return store.read(count)
 
 
 def refresh(connection: sqlite3.Connection) -> int:
-    """Works off the newest marks; how many are left."""
+    """Indexes the newest marked documents; how many are still marked."""
     if not is_current(connection):
-        _start_anew(connection)
+        _recreate(connection)
     marked = connection.execute(
         "SELECT document FROM unindexed ORDER BY id DESC LIMIT ?", (CHUNK,)
     ).fetchall()
     if not marked:
         return 0
     documents = list(dict.fromkeys(row[0] for row in marked))
-    chosen = json.dumps(documents)
+    ids = json.dumps(documents)
     connection.execute(
         f"DELETE FROM memory_text WHERE rowid IN (SELECT project_id << {DOCUMENT_BITS} | id"
         " FROM documents WHERE id IN (SELECT value FROM json_each(?)))",
-        (chosen,),
+        (ids,),
     )
     for table, column in (("documents", "id"), ("unindexed", "document")):
         connection.execute(
-            f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", (chosen,)
+            f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", (ids,)
         )
-    # Upwards: FTS5 writes out what it has gathered whenever a rowid is less than the one before.
+    # In ascending order: FTS5 flushes its buffer whenever a rowid is less than the previous one.
     present = load(connection, documents)
     present.sort(key=lambda document: text_id(document.project_id, document.id))
     for document in present:
@@ -106,13 +106,13 @@ def refresh(connection: sqlite3.Connection) -> int:
 
 
 def tidy(connection: sqlite3.Connection) -> None:
-    """Merges what was gathered, so that words of what is gone are no longer in the file."""
+    """Merges FTS5's segments, so that words of deleted memories leave the file."""
     if is_current(connection):
         connection.execute("INSERT INTO memory_text (memory_text) VALUES ('optimize')")
 
 
 def is_current(connection: sqlite3.Connection) -> bool:
-    """Whether there is an index, made by these rules."""
+    """Whether the index exists and is of this version."""
     names = {
         row[0]
         for row in connection.execute(
@@ -127,13 +127,12 @@ def is_current(connection: sqlite3.Connection) -> bool:
 
 
 def generation(connection: sqlite3.Connection) -> int:
-    """Another one after every rebuild."""
-    found: int = connection.execute("SELECT generation FROM index_version").fetchone()[0]
-    return found
+    """A new number after every rebuild."""
+    return int(connection.execute("SELECT generation FROM index_version").fetchone()[0])
 
 
 def waiting(connection: sqlite3.Connection) -> int:
-    """How many marks there are; without a current index, how many there will be."""
+    """How many documents are marked; without a current index, how many would be."""
     if not is_current(connection):
         tables = " UNION ALL ".join(f"SELECT id FROM {table}" for table in _SOURCES.values())
         return int(connection.execute(f"SELECT count(*) FROM ({tables})").fetchone()[0])
@@ -149,7 +148,7 @@ def count(connection: sqlite3.Connection, project_id: int | None = None) -> int:
     return int(row[0])
 
 
-def _start_anew(connection: sqlite3.Connection) -> None:
+def _recreate(connection: sqlite3.Connection) -> None:
     for table in _NAMES:
         connection.execute(f"DROP TABLE IF EXISTS {table}")
     for statement in _TABLES.split(";\n"):

@@ -1,7 +1,7 @@
-"""Under which words a text is found. Memories and questions are split by the same rules.
+"""The words of a text for full text; memories and queries are split by the same rules.
 
 FTS5 itself splits at everything but letters and digits (`snake_case`, paths, versions, flags) and
-stems English. What it cannot do is added here as more words: the parts of `useEvaluationApi` and
+stems English. What it cannot do is added here as extra words: the parts of `useEvaluationApi` and
 `TS2345`, and pairs of characters for scripts that are written without spaces.
 """
 
@@ -14,9 +14,9 @@ from itertools import pairwise
 
 # Marks are parts of words in many scripts; without them FTS5 would break Hindi at every vowel.
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
-LONGEST_TEXT = 100_000
-MOST_EXTRAS = 5_000
-LONGEST_STEMMED = 64  # porter leaves longer ones alone
+MAX_TEXT = 100_000
+MAX_EXTRAS = 5_000
+MAX_STEMMED = 64  # porter does not stem longer ones
 
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -27,7 +27,7 @@ _WORD = re.compile(
     "[^\\W_](?:[^\\W_]|[\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0dff])*"
 )
 _HASH = re.compile(r"[0-9a-fA-F]{7,}")
-_COMPOUND = re.compile(  # what may have parts: one look at the text, not one at each of its words
+_COMPOUND = re.compile(  # words that may have parts: one search of the text, not one of each word
     r"(?<![^\W_])[A-Za-z0-9]*?(?:[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z][0-9]|[0-9][A-Za-z])[A-Za-z0-9]*"
     r"(?![^\W_])"
 )
@@ -41,21 +41,21 @@ def searchable(text: str | None) -> str:
     """The text as it is indexed."""
     if not text:
         return ""
-    plain = plain_text(text[:LONGEST_TEXT])
+    plain = plain_text(text[:MAX_TEXT])
     extras = dict.fromkeys(
         extra for word in _COMPOUND.findall(plain) for extra in _extras(word)
     ) | dict.fromkeys(spoken_symbols(plain))
     spaced = _UNSPACED.sub(lambda run: f" {' '.join(grams(run[0]))} ", plain)
-    return " ".join((spaced, *list(extras)[:MOST_EXTRAS])) if extras else spaced
+    return " ".join((spaced, *list(extras)[:MAX_EXTRAS])) if extras else spaced
 
 
 def plain_text(text: str) -> str:
-    """One form of what looks the same, and nothing that SQLite cannot hold."""
+    """One form of what looks the same, without what SQLite cannot store."""
     return unicodedata.normalize("NFKC", _UNSAFE.sub(" ", text))
 
 
 def parts_of(word: str) -> list[str]:
-    """The words within an identifier; nothing where it is one word, or a hash."""
+    """The words within an identifier; none for a single word or a hash."""
     if not word.isascii() or _HASH.fullmatch(word):
         return []
     parts = _PART.findall(word)
@@ -74,24 +74,24 @@ def _extras(word: str) -> list[str]:
 
 
 def spoken_symbols(text: str) -> list[str]:
-    """C++ and C# would be found as c alone."""
+    """Of C++ and C#, which FTS5 would index as c."""
     return [letter + _SPOKEN[symbol] for letter, symbol in _SYMBOLS.findall(text)]
 
 
 def grams(run: str) -> list[str]:
-    """Pairs, and the last character alone: so every character begins a word."""
+    """Pairs, and the last character alone, so that every character begins a word."""
     return [*(run[at : at + 2] for at in range(len(run) - 1)), run[-1]]
 
 
 def pieces(text: str) -> list[str]:
-    """The words of a plain text, with runs of unspaced script apart."""
-    found: list[str] = []
+    """The words of a plain text, with runs of unspaced script as words of their own."""
+    words: list[str] = []
     at = 0
     for run in _UNSPACED.finditer(text):
-        found += _WORD.findall(text[at : run.start()])
-        found.append(run[0])
+        words += _WORD.findall(text[at : run.start()])
+        words.append(run[0])
         at = run.end()
-    return found + _WORD.findall(text[at:])
+    return words + _WORD.findall(text[at:])
 
 
 def is_unspaced(piece: str) -> bool:
@@ -99,20 +99,20 @@ def is_unspaced(piece: str) -> bool:
 
 
 class _Stemmer:
-    """FTS5's own tokenizer, so that its stems are the ones that the index has."""
+    """FTS5's own tokenizer, so that the stems are those of the index."""
 
     def __init__(self) -> None:
-        self._asking = threading.Lock()
+        self._lock = threading.Lock()
         self._connection = sqlite3.connect(":memory:", check_same_thread=False)
         self._connection.execute(
-            f'CREATE VIRTUAL TABLE said USING fts5(word, tokenize="{TOKENIZER}")'
+            f'CREATE VIRTUAL TABLE words USING fts5(word, tokenize="{TOKENIZER}")'
         )
-        self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(said, instance)")
+        self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
 
     def stem(self, word: str) -> str:
-        with self._asking:
-            self._connection.execute("DELETE FROM said")
-            self._connection.execute("INSERT INTO said VALUES (?)", (word,))
+        with self._lock:
+            self._connection.execute("DELETE FROM words")
+            self._connection.execute("INSERT INTO words VALUES (?)", (word,))
             row = self._connection.execute("SELECT term FROM stems LIMIT 1").fetchone()
         return str(row[0]) if row else word
 
@@ -123,7 +123,7 @@ _stemmer: _Stemmer | None = None
 @lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
     global _stemmer
-    if len(word) > LONGEST_STEMMED:
+    if len(word) > MAX_STEMMED:
         return word
     if _stemmer is None:
         _stemmer = _Stemmer()

@@ -1,6 +1,6 @@
-"""The vectors of projects in memory: read at the first question, kept in step with the table.
+"""The vectors of projects in memory: loaded at the first search, kept in step with the table.
 
-Documents that still wait for their vector are read here and now, so that the newest are never
+Documents that still wait for their vector are embedded at once, so that the newest are never
 missing, unless there are too many of them.
 """
 
@@ -15,23 +15,23 @@ from claude_mem.index.text import full_text
 from claude_mem.index.text.documents import Document, load
 from claude_mem.index.vectors import storage
 from claude_mem.index.vectors.blocks import (
-    NOTHING,
+    NO_SIMILARITIES,
     Ids,
     QueryVector,
     Rows,
     Similarities,
     VectorBlocks,
-    together,
-    whole_numbers,
+    merge,
+    quantise,
 )
 from claude_mem.index.vectors.passages import passages
 
-IN_FULL = 150_000  # documents whose vectors are held in memory; of more, only their signs
+MAX_DOCUMENTS = 150_000  # whose vectors are held; of larger projects only their signs
 RESCORED = 2_000
 
 
 class State(NamedTuple):
-    """Of the table, when it was read."""
+    """Of the table, when it was last read."""
 
     generation: int
     model: int
@@ -41,64 +41,68 @@ class State(NamedTuple):
 
 class VectorCache:
     def __init__(self, embedder: Embedder, read_ahead: int) -> None:
-        self._embedder, self._ahead = embedder, read_ahead
-        self._shelves: dict[int, VectorBlocks] = {}  # by project; what was asked last stands last
+        self._embedder, self._read_ahead = embedder, read_ahead
+        self._projects: dict[int, VectorBlocks] = {}  # least recently used first
         self._sizes: dict[int | None, int] = {}
-        self._unread: dict[int, int] = {}  # documents without a vector, and their projects
+        self._waiting: dict[int, int] = {}  # documents without a vector, and their projects
         self._state = State(0, 0, 0, 0)
 
     def similarities(
-        self, connection: sqlite3.Connection, text: str, project_id: int | None, also: Iterable[int]
+        self,
+        connection: sqlite3.Connection,
+        text: str,
+        project_id: int | None,
+        include: Iterable[int],
     ) -> Similarities:
         (row,) = self.encode([text])
         if not row.any():
-            return NOTHING
-        self._catch_up(connection)
-        asked = QueryVector(row)
-        in_full = self._size(connection, project_id) <= IN_FULL
-        shelves = self._take(connection, project_id, in_full)
-        self._read_ahead(connection)
-        if in_full:
-            return together([NOTHING, *(shelf.compare(asked) for shelf in shelves)])
-        nearest = together([NOTHING, *(shelf.distances(asked) for shelf in shelves)])
-        chosen = {document for document, _ in nearest.best(RESCORED)}.union(also)
-        rows = storage.stored(connection, self._state.model, sorted(chosen))
-        return together([NOTHING, asked.compare(*self._as_arrays(rows))])
+            return NO_SIMILARITIES
+        self._refresh(connection)
+        query = QueryVector(row)
+        signs_only = self._size(connection, project_id) > MAX_DOCUMENTS
+        blocks = self._load(connection, project_id, signs_only)
+        self._embed_waiting(connection)
+        if not signs_only:
+            return merge([NO_SIMILARITIES, *(part.compare(query) for part in blocks)])
+        by_signs = merge([NO_SIMILARITIES, *(part.compare_signs(query) for part in blocks)])
+        documents = {document for document, _ in by_signs.best(RESCORED)}.union(include)
+        rows = storage.stored(connection, self._state.model, sorted(documents))
+        return merge([NO_SIMILARITIES, query.compare(*self._as_arrays(rows))])
 
-    def alike(
+    def similar_pairs(
         self,
         connection: sqlite3.Connection,
         documents: Sequence[Document],
         rows: list[Rows],
-        least: float,
-        most: int,
+        min_cosine: float,
+        limit: int,
     ) -> tuple[list[tuple[int, int]], int]:
-        """Pairs of these, of whom a row each is given, with each other and with all of their
-        projects; and the revision up to which those were read. Of a project that is too large to
-        be held there are none."""
-        self._catch_up(connection)
-        found: list[tuple[int, int]] = []
+        """Pairs of these documents, which have a row each, with each other and with all of their
+        projects; and the revision of the table that they were compared with. None of projects
+        that are too large to be held."""
+        self._refresh(connection)
+        pairs: list[tuple[int, int]] = []
         for project in dict.fromkeys(document.project_id for document in documents):
-            if self._size(connection, project) > IN_FULL:
+            if self._size(connection, project) > MAX_DOCUMENTS:
                 continue
-            (shelf,) = self._take(connection, project, in_full=True)
-            mine = [at for at, one in enumerate(documents) if one.project_id == project]
-            ids = np.array([documents[at].id for at in mine], np.int64)
-            ours = np.array([rows[at] for at in mine])
-            among = VectorBlocks(self._embedder.dimension, in_full=True)
-            among.put(ids, ours)
-            for there in (shelf, among):
-                found += there.pairs(ids, ours, least, most)
-        return found, self._state.revision
+            (blocks,) = self._load(connection, project, signs_only=False)
+            of_project = [at for at, d in enumerate(documents) if d.project_id == project]
+            new_ids = np.array([documents[at].id for at in of_project], np.int64)
+            new_rows = np.array([rows[at] for at in of_project])
+            new_blocks = VectorBlocks(self._embedder.dimension)
+            new_blocks.add(new_ids, new_rows)
+            for compared in (blocks, new_blocks):
+                pairs += compared.similar_pairs(new_ids, new_rows, min_cosine, limit)
+        return pairs, self._state.revision
 
     def encode(self, texts: Sequence[str]) -> Rows:
-        return whole_numbers(self._embedder.encode(texts))
+        return quantise(self._embedder.encode(texts))
 
-    def read(self, documents: Sequence[Document]) -> list[Rows]:
-        """A row for each passage of each."""
+    def embed(self, documents: Sequence[Document]) -> list[Rows]:
+        """For each document a row for each of its passages."""
         texts = [passages(document) for document in documents]
-        rows = self.encode([passage for some in texts for passage in some])
-        ends = np.cumsum([len(some) for some in texts])
+        rows = self.encode([passage for parts in texts for passage in parts])
+        ends = np.cumsum([len(parts) for parts in texts])
         return np.split(rows, ends[:-1]) if texts else []
 
     def _size(self, connection: sqlite3.Connection, project_id: int | None) -> int:
@@ -106,21 +110,23 @@ class VectorCache:
             self._sizes[project_id] = storage.count(connection, project_id)
         return self._sizes[project_id]
 
-    def _catch_up(self, connection: sqlite3.Connection) -> None:
-        before, now = self._state, self._read_state(connection)
-        if now[:2] != before[:2]:
-            self._shelves.clear()
-            self._unread.clear()
-        if now == before:
+    def _refresh(self, connection: sqlite3.Connection) -> None:
+        """Applies what has changed in the table."""
+        previous, state = self._state, self._read_state(connection)
+        if state[:2] != previous[:2]:
+            self._projects.clear()
+            self._waiting.clear()
+        if state == previous:
             return
-        self._state = now
+        self._state = state
         self._sizes.clear()
-        for project, shelf in self._shelves.items() if now.losses != before.losses else ():
-            shelf.keep(storage.documents_of(connection, project))
-        for changed in storage.changes(connection, before.revision) if self._shelves else ():
-            for shelf in self._shelves.values():
-                shelf.take_out([row.document for row in changed])
-            self._put(changed)
+        if state.losses != previous.losses:
+            for project, blocks in self._projects.items():
+                blocks.keep_only(storage.documents_of(connection, project))
+        for rows in storage.changes(connection, previous.revision) if self._projects else ():
+            for blocks in self._projects.values():
+                blocks.remove([row.document for row in rows])
+            self._add(rows)
 
     def _read_state(self, connection: sqlite3.Connection) -> State:
         return State(
@@ -130,57 +136,57 @@ class VectorCache:
             storage.losses(connection),
         )
 
-    def _take(
-        self, connection: sqlite3.Connection, project_id: int | None, in_full: bool
+    def _load(
+        self, connection: sqlite3.Connection, project_id: int | None, signs_only: bool
     ) -> list[VectorBlocks]:
-        """Those of a project or of all, from the table where they are not there yet."""
-        wanted = storage.projects(connection) if project_id is None else [project_id]
-        for project in wanted:
-            shelf = self._shelves.pop(project, None)
-            if shelf is not None and shelf.in_full >= in_full:
-                self._shelves[project] = shelf
+        """Of a project or of all, from the table where they are not in memory yet."""
+        projects = storage.projects(connection) if project_id is None else [project_id]
+        for project in projects:
+            blocks = self._projects.pop(project, None)
+            if blocks is not None and (signs_only or not blocks.signs_only):
+                self._projects[project] = blocks
                 continue
-            self._shelves[project] = VectorBlocks(self._embedder.dimension, in_full)
+            self._projects[project] = VectorBlocks(self._embedder.dimension, signs_only)
             for rows in storage.changes(connection, 0, project):
-                self._put(rows)
-        self._make_room(set(wanted))
-        return [self._shelves[project] for project in wanted]
+                self._add(rows)
+        self._evict(keep=set(projects))
+        return [self._projects[project] for project in projects]
 
-    def _make_room(self, wanted: set[int]) -> None:
-        for project in [project for project in self._shelves if project not in wanted]:
-            if sum(len(shelf) for shelf in self._shelves.values() if shelf.in_full) <= IN_FULL:
+    def _evict(self, keep: set[int]) -> None:
+        for project in [project for project in self._projects if project not in keep]:
+            loaded = [blocks for blocks in self._projects.values() if not blocks.signs_only]
+            if sum(map(len, loaded)) <= MAX_DOCUMENTS:
                 return
-            del self._shelves[project]
-            self._unread = {one: of for one, of in self._unread.items() if of != project}
+            del self._projects[project]
+            self._waiting = {d: of for d, of in self._waiting.items() if of != project}
 
-    def _put(self, rows: list[storage.Row]) -> None:
-        """On the shelves that there are."""
+    def _add(self, rows: list[storage.Row]) -> None:
+        """To the projects that are loaded."""
         ready: dict[int, list[storage.Row]] = {}
         for row in rows:
-            self._unread.pop(row.document, None)
-            if row.project_id in self._shelves:
+            self._waiting.pop(row.document, None)
+            if row.project_id in self._projects:
                 if row.vector and row.model == self._state.model:
                     ready.setdefault(row.project_id, []).append(row)
                 else:
-                    self._unread[row.document] = row.project_id
-        for project, chosen in ready.items():
-            self._shelves[project].put(*self._as_arrays(chosen))
+                    self._waiting[row.document] = row.project_id
+        for project, of_project in ready.items():
+            self._projects[project].add(*self._as_arrays(of_project))
 
-    def _read_ahead(self, connection: sqlite3.Connection) -> None:
-        """Some of those without a vector, the newest first."""
-        chosen = list(self._unread)[-self._ahead :] if self._ahead else []
-        found = load(connection, chosen)
-        made = self.read(found)
-        self._put([
-            storage.Row(document.id, document.project_id, self._state.model, row.tobytes())
-            for document, row in zip(found, made, strict=True)
+    def _embed_waiting(self, connection: sqlite3.Connection) -> None:
+        """The newest first, as many as may be read ahead."""
+        ids = list(self._waiting)[-self._read_ahead :] if self._read_ahead else []
+        documents = load(connection, ids)
+        self._add([
+            storage.Row(document.id, document.project_id, self._state.model, rows.tobytes())
+            for document, rows in zip(documents, self.embed(documents), strict=True)
         ])  # fmt: skip
-        for document in chosen:
-            self._unread.pop(document, None)
+        for document in ids:
+            self._waiting.pop(document, None)
 
     def _as_arrays(self, rows: list[storage.Row]) -> tuple[Ids, Rows]:
-        """A document's id as often as it has passages."""
-        made = [row.vector or b"" for row in rows]
-        counts = [len(vector) // self._embedder.dimension for vector in made]
+        """A document's id is repeated for each of its passages."""
+        vectors = [row.vector or b"" for row in rows]
+        counts = [len(vector) // self._embedder.dimension for vector in vectors]
         ids = np.repeat(np.array([row.document for row in rows], np.int64), counts)
-        return ids, np.frombuffer(b"".join(made), np.int8).reshape(len(ids), -1)
+        return ids, np.frombuffer(b"".join(vectors), np.int8).reshape(len(ids), -1)

@@ -1,8 +1,8 @@
-"""How near texts are, to a model, that have nothing to do with each other.
+"""Calibration of a model: which cosines it gives to texts that are unrelated.
 
-Models differ in that: for one a cosine of 0.4 says nothing, for another much. So what is near is
-said in deviations from the cosines of these questions with these memories, each with all but its
-own.
+Models differ in that: a cosine of 0.4 is noise for one and a strong match for another. So
+thresholds are in deviations from the mean cosine of these questions with the answers to the other
+questions.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import numpy as np
 
 from claude_mem.index.embedders.embedder import Embedder
 
-LEAST = 0.05  # for a model to which these say nothing
+MIN_DEVIATION = 0.05  # for a model that knows none of these words
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,13 @@ class Calibration:
     deviation: float
 
     @classmethod
-    def to(cls, embedder: Embedder) -> "Calibration":
-        made = embedder.encode([*QUESTIONS, *MEMORIES])
-        cosines = made[: len(QUESTIONS)] @ made[len(QUESTIONS) :].T
-        apart = cosines[~np.eye(len(QUESTIONS), dtype=bool)]
+    def of(cls, embedder: Embedder) -> "Calibration":
+        vectors = embedder.encode([*QUESTIONS, *MEMORIES])
+        cosines = vectors[: len(QUESTIONS)] @ vectors[len(QUESTIONS) :].T
+        unrelated = cosines[~np.eye(len(QUESTIONS), dtype=bool)]
         # Rounded, so that the last digit of another machine decides nothing.
-        return cls(round(float(apart.mean()), 4), max(LEAST, round(float(apart.std()), 4)))
+        deviation = round(float(unrelated.std()), 4)
+        return cls(round(float(unrelated.mean()), 4), max(MIN_DEVIATION, deviation))
 
     def cosine(self, deviations: float) -> float:
         return min(1.0, self.mean + deviations * self.deviation)

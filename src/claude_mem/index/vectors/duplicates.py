@@ -1,7 +1,7 @@
-"""Observations of one project that say the same: linked, so that they are shown once.
+"""Duplicates: observations of one project that say the same, linked so that search shows one.
 
-Each stays with the turn that it was made of: forgetting one does not take the words of the other,
-and a turn that is distilled again meets its own. Vectors find the pairs, words have to agree.
+None is deleted: each belongs to its turn, so forgetting one keeps the other, and a turn that is
+distilled again replaces its own. Vectors find the pairs, then their words are compared.
 """
 
 import json
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from claude_mem.index.text.documents import Document, kind_of
 from claude_mem.index.text.words import pieces, plain_text, stem
 
+# Links in both directions. The table keeps the name that it has in existing databases.
 TABLES = """
 CREATE TABLE twins (
   document INTEGER NOT NULL,
@@ -21,54 +22,55 @@ CREATE INDEX twins_of ON twins(twin)
 """
 NAMES = ("twins",)
 
-ALIKE = 0.85  # the cosine from which on words are compared
-SHARED = 0.4  # of the words of both
-MOST = 8  # that are compared with one
+MIN_COSINE = 0.85  # to compare the words
+MIN_SHARED_WORDS = 0.4  # of all words of both
+MAX_CANDIDATES = 8  # for each document
 
 
 def may_have_duplicates(document: int) -> bool:
     return kind_of(document) == "observation"
 
 
-def are_duplicates(one: Document, other: Document) -> bool:
-    """Most words are in both, and so is every number and name with one: pier 12 is not pier 13."""
-    if one.project_id != other.project_id:
+def are_duplicates(first: Document, second: Document) -> bool:
+    """Most words are in both, and so is every word with a digit: pier 12 is not pier 13."""
+    if first.project_id != second.project_id:
         return False
-    ours, theirs = _words(one), _words(other)
-    if any(any(map(str.isdigit, word)) for word in ours ^ theirs):
+    first_words, second_words = _words(first), _words(second)
+    if any(any(map(str.isdigit, word)) for word in first_words ^ second_words):
         return False
-    return len(ours & theirs) >= SHARED * len(ours | theirs)
+    shared = len(first_words & second_words)
+    return shared >= MIN_SHARED_WORDS * len(first_words | second_words)
 
 
 def _words(document: Document) -> frozenset[str]:
     text = document.text
-    told = f"{text.title} {text.subtitle} {text.body} {text.facts}"
-    return frozenset(stem(word.lower()) for word in pieces(plain_text(told)))
+    joined = f"{text.title} {text.subtitle} {text.body} {text.facts}"
+    return frozenset(stem(word.lower()) for word in pieces(plain_text(joined)))
 
 
 def link(connection: sqlite3.Connection, pairs: Iterable[tuple[int, int]]) -> None:
-    """Both ways."""
+    """In both directions."""
     connection.executemany(
         "INSERT OR IGNORE INTO twins VALUES (?, ?)",
-        [pair for one, other in pairs for pair in ((one, other), (other, one))],
+        [link for first, second in pairs for link in ((first, second), (second, first))],
     )
 
 
 def unlink(connection: sqlite3.Connection, documents: Iterable[int]) -> None:
-    chosen = json.dumps(list(documents))
+    ids = json.dumps(list(documents))
     for column in ("document", "twin"):
         connection.execute(
-            f"DELETE FROM twins WHERE {column} IN (SELECT value FROM json_each(?))", (chosen,)
+            f"DELETE FROM twins WHERE {column} IN (SELECT value FROM json_each(?))", (ids,)
         )
 
 
 def of(connection: sqlite3.Connection, documents: Iterable[int]) -> dict[int, list[int]]:
-    """Who says the same as each of these."""
-    found: dict[int, list[int]] = {}
-    for document, twin in connection.execute(
+    """The duplicates of each of these documents that has any."""
+    duplicates: dict[int, list[int]] = {}
+    for document, duplicate in connection.execute(
         "SELECT document, twin FROM twins"
         " WHERE document IN (SELECT value FROM json_each(?)) ORDER BY document, twin",
         (json.dumps(list(documents)),),
     ):
-        found.setdefault(document, []).append(twin)
-    return found
+        duplicates.setdefault(document, []).append(duplicate)
+    return duplicates

@@ -1,7 +1,7 @@
-"""A document as an embedder reads it: in passages that are each about one thing.
+"""A document as an embedder gets it: in passages that are each about one thing.
 
-A vector of much text is near nothing in particular. So a long body is cut at the ends of its
-sentences, and facts are read apart from it, as is a title that says something by itself; a document
+The vector of a long text is near nothing in particular. So a long body is split at the ends of
+its sentences; facts, and a title that is a sentence of its own, are separate passages. A document
 is as near as its nearest passage. Names of files and concepts are left to full text.
 """
 
@@ -9,10 +9,10 @@ import re
 
 from claude_mem.index.text.documents import Document
 
-BODY, FACTS = 100, 80  # words of a passage, about
-SENTENCE = 4  # words: a title of fewer is a name
-MOST = 8
-LONGEST = 20_000
+BODY_WORDS, FACTS_WORDS = 100, 80  # of a passage, roughly
+SENTENCE_WORDS = 4  # a shorter title is a name
+MAX_PASSAGES = 8
+MAX_TEXT = 20_000
 
 _ENDS = re.compile(r"(?<=[.!?;:])\s+|\n+")
 
@@ -20,24 +20,24 @@ _ENDS = re.compile(r"(?<=[.!?;:])\s+|\n+")
 def passages(document: Document) -> list[str]:
     text = document.text
     head = " ".join(part for part in (text.title, text.subtitle) if part)
-    bodies = _packed(text.body, BODY) or [""]
+    bodies = _split(text.body, BODY_WORDS) or [""]
     first = "\n".join(part for part in (head, bodies[0]) if part)
-    found = [first, *bodies[1:], *_packed(text.facts, FACTS)]
-    if len(text.title.split()) >= SENTENCE and first != text.title:
-        found.insert(1, text.title)
-    return [passage for passage in found if passage][:MOST] or [""]
+    parts = [first, *bodies[1:], *_split(text.facts, FACTS_WORDS)]
+    if len(text.title.split()) >= SENTENCE_WORDS and first != text.title:
+        parts.insert(1, text.title)
+    return [part for part in parts if part][:MAX_PASSAGES] or [""]
 
 
-def _packed(text: str, words: int) -> list[str]:
-    """Sentences and lines, as many together as there is room for."""
-    packs: list[str] = []
+def _split(text: str, words: int) -> list[str]:
+    """Whole sentences and lines, up to so many words in each part."""
+    parts: list[str] = []
     room = 0
-    for piece in _ENDS.split(text[:LONGEST].strip()):
-        size = len(piece.split())
+    for sentence in _ENDS.split(text[:MAX_TEXT].strip()):
+        size = len(sentence.split())
         if size > room:
-            packs.append(piece)
+            parts.append(sentence)
             room = words - size
         elif size:
-            packs[-1] += f" {piece}"
+            parts[-1] += f" {sentence}"
             room -= size
-    return packs
+    return parts

@@ -1,7 +1,8 @@
-"""What texts mean: the embedder and all that it needs, loaded when somebody asks.
+"""The semantic index: an embedder, the cache of its vectors and its calibration, loaded on use.
 
-Loading brings numpy and the model, some tens of megabytes. Until then, and after `release`, this
-costs nothing; so whoever writes memories only leaves marks (`vectors`), which are worked off here.
+Loading brings numpy and the model, some tens of megabytes. Before that, and after
+`release_if_idle`, it costs nothing; so writing a memory only marks it in `storage`, and its vector
+is made here, later.
 """
 
 import sqlite3
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from claude_mem.index.vectors.calibration import Calibration
 
 CHUNK = 256
-READ_AHEAD = 500  # waiting documents that a question may read by itself
+READ_AHEAD = 500  # waiting documents that a search may embed by itself
 
 
 def open_semantic_index(
     settings: EmbedderSettings, clock: Clock = now_ms
 ) -> "SemanticIndex | None":
-    """As the settings want it; None where they want none."""
+    """None where the settings turn it off."""
     identity = embedder.identify(settings)
     if identity is None:
         return None
@@ -48,7 +49,7 @@ class SemanticIndex:
     ) -> None:
         self.id = identity
         self._load_embedder, self._read_ahead, self._clock = load_embedder, read_ahead, clock
-        self._using = threading.RLock()
+        self._lock = threading.RLock()
         self._loaded: _Loaded | None = None
         self._used_at = 0
 
@@ -57,26 +58,24 @@ class SemanticIndex:
         return self._loaded is not None
 
     def release_if_idle(self, since_ms: int) -> bool:
-        """Whether nobody had used it since, and its memory was given back."""
-        with self._using:
+        """Frees its memory where it was not used since then; whether it was freed."""
+        with self._lock:
             idle = self.is_loaded and self._used_at < since_ms
             if idle:
                 self._loaded = None
             return idle
 
-    def waiting(self, store: StoreReader, most: int) -> int:
-        """How many documents wait for their vector, up to so many."""
+    def waiting(self, store: StoreReader, limit: int) -> int:
+        """How many documents wait for their vector, up to the limit."""
 
         def work(connection: sqlite3.Connection) -> int:
             if not full_text.is_current(connection):
                 return 0
-            return len(storage.waiting(connection, storage.number_of(connection, self.id), most))
+            return len(storage.waiting(connection, storage.number_of(connection, self.id), limit))
 
         return store.read(work)
 
     def progress(self, store: StoreReader) -> storage.Progress:
-        """How many documents have a vector of this model, and how many there are."""
-
         def work(connection: sqlite3.Connection) -> storage.Progress:
             if not full_text.is_current(connection):
                 return storage.Progress(0, full_text.waiting(connection))
@@ -89,94 +88,93 @@ class SemanticIndex:
         connection: sqlite3.Connection,
         text: str,
         project_id: int | None = None,
-        also: Iterable[int] = (),
+        include: Iterable[int] = (),
     ) -> "Similarities":
-        """Of a project's documents, or of all, to a text: of the nearest at least, and of `also`
-        where they have a vector."""
-        with self._using:
-            return self._load().shelves.similarities(connection, text, project_id, also)
+        """Of a text to the documents of a project, or of all: to the nearest at least, and to
+        those of `include` that have a vector."""
+        with self._lock:
+            return self._load().cache.similarities(connection, text, project_id, include)
 
     def cosine(self, deviations: float) -> float:
-        """That lies so far above those of texts that have nothing to do with each other."""
-        return self._load().unrelated.cosine(deviations)
+        """The cosine that is so many deviations above the mean of unrelated texts."""
+        return self._load().calibration.cosine(deviations)
 
-    def fill_some(self, store: Store, chunk: int = CHUNK) -> int:
-        """Makes vectors of some documents that wait for one, and links those that say the same;
-        how many those were."""
-        made = store.read(lambda c: self._make_some(c, chunk))
-        if made.waiting:
-            store.write(lambda c: self._keep(c, made)).result()
-        return len(made.waiting)
+    def embed_some(self, store: Store, chunk: int = CHUNK) -> int:
+        """Embeds a chunk of the waiting documents and links duplicates; how many there were."""
+        batch = store.read(lambda connection: self._embed(connection, chunk))
+        if batch.waiting:
+            store.write(lambda connection: self._store(connection, batch)).result()
+        return len(batch.waiting)
 
-    def _make_some(self, connection: sqlite3.Connection, chunk: int) -> "_Made":
-        model, shelves, _ = self._load()
+    def _embed(self, connection: sqlite3.Connection, chunk: int) -> "_Batch":
+        model, cache, _ = self._load()
         generation = full_text.generation(connection)
         number = storage.number_of(connection, model.id, model.dimension)
         waiting = storage.waiting(connection, number, chunk)
         documents = load(connection, [row.document for row in waiting])
-        rows = shelves.read(documents)
-        found = {one.id: some.tobytes() for one, some in zip(documents, rows, strict=True)}
-        chosen = [at for at, one in enumerate(documents) if duplicates.may_have_duplicates(one.id)]
-        heads = [rows[at][0] for at in chosen]
-        with self._using:
-            alike, seen = shelves.alike(
+        rows = cache.embed(documents)
+        vectors = {d.id: passages.tobytes() for d, passages in zip(documents, rows, strict=True)}
+        candidates = [at for at, d in enumerate(documents) if duplicates.may_have_duplicates(d.id)]
+        with self._lock:
+            similar, revision = cache.similar_pairs(
                 connection,
-                [documents[at] for at in chosen],
-                heads,
-                duplicates.ALIKE,
-                duplicates.MOST,
+                [documents[at] for at in candidates],
+                [rows[at][0] for at in candidates],
+                duplicates.MIN_COSINE,
+                duplicates.MAX_CANDIDATES,
             )
-        return _Made(generation, waiting, found, _that_say_the_same(connection, alike), seen)
+        pairs = _duplicate_pairs(connection, similar)
+        return _Batch(generation, waiting, vectors, pairs, revision)
 
-    def _keep(self, connection: sqlite3.Connection, made: "_Made") -> None:
-        """Unless it is of an index that is gone, or a text has changed since."""
-        if full_text.generation(connection) != made.generation:
+    def _store(self, connection: sqlite3.Connection, batch: "_Batch") -> None:
+        """Unless the index was rebuilt, and only for texts that have not changed since."""
+        if full_text.generation(connection) != batch.generation:
             return
         model = self._load().embedder
         number = storage.register(connection, model.id, model.dimension)
-        filled = [(row, made.vectors.get(row.document)) for row in made.waiting]
-        good = storage.fill(connection, number, filled)
-        others = {document for pair in made.twins for document in pair}
-        good |= storage.unchanged(connection, others, made.seen)
-        duplicates.link(connection, [pair for pair in made.twins if good.issuperset(pair)])
+        filled = [(row, batch.vectors.get(row.document)) for row in batch.waiting]
+        unchanged = storage.fill(connection, number, filled)
+        compared = {document for pair in batch.duplicates for document in pair}
+        unchanged |= storage.unchanged(connection, compared, batch.compared_revision)
+        duplicates.link(connection, [p for p in batch.duplicates if unchanged.issuperset(p)])
 
     def _load(self) -> "_Loaded":
-        with self._using:
+        with self._lock:
             self._used_at = self._clock()
             if self._loaded is None:
                 from claude_mem.index.vectors.cache import VectorCache
                 from claude_mem.index.vectors.calibration import Calibration
 
-                made = self._load_embedder()
-                self._loaded = _Loaded(
-                    made, VectorCache(made, self._read_ahead), Calibration.to(made)
-                )
+                model = self._load_embedder()
+                cache = VectorCache(model, self._read_ahead)
+                self._loaded = _Loaded(model, cache, Calibration.of(model))
             return self._loaded
 
 
 class _Loaded(NamedTuple):
     embedder: Embedder
-    shelves: "VectorCache"
-    unrelated: "Calibration"
+    cache: "VectorCache"
+    calibration: "Calibration"
 
 
-class _Made(NamedTuple):
+class _Batch(NamedTuple):
     generation: int
     waiting: list[storage.Waiting]
     vectors: dict[int, bytes]  # by document
-    twins: list[tuple[int, int]]
-    seen: int  # the revision up to which others were compared
+    duplicates: list[tuple[int, int]]
+    compared_revision: int  # of the vectors that they were compared with
 
 
-def _that_say_the_same(
+def _duplicate_pairs(
     connection: sqlite3.Connection, pairs: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    known = {one.id: one for one in load(connection, list({one for pair in pairs for one in pair}))}
+    ids = list({document for pair in pairs for document in pair})
+    documents = {document.id: document for document in load(connection, ids)}
     return [
-        (one, other)
-        for one, other in pairs
-        if duplicates.may_have_duplicates(other)
-        and one in known
-        and other in known
-        and duplicates.are_duplicates(known[one], known[other])
+        (first, second)
+        for first, second in pairs
+        if duplicates.may_have_duplicates(second)
+        and first in documents
+        and second in documents
+        and duplicates.are_duplicates(documents[first], documents[second])
     ]

@@ -1,9 +1,9 @@
-"""The table of vectors: what a document means, in the numbers of one model.
+"""The table of vectors: for each document its passages in the numbers of one model.
 
-A row comes with its document, without a vector, in the transaction that indexes it (`mark`); an
-embedder fills it in later (`fill`). It never outlives the text: a change takes the vector away in
-the same transaction. Whoever holds vectors in memory reads only what is new: every change has a
-new revision, and losses are counted.
+A row is inserted without a vector in the transaction that indexes its document (`mark`), and
+filled later by an embedder (`fill`). A vector never outlives its text: a change removes it in the
+same transaction. Caches read only what is new: every change gets a new revision, and transactions
+that removed documents are counted.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from claude_mem.index.text.documents import Document
 
-NO_VECTOR = 0  # in the place of a model's number
+NO_VECTOR = 0  # instead of the number of a model
 CHUNK = 4_096
 
 TABLES = """
@@ -51,7 +51,7 @@ class Waiting(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How many documents a model has read, and how many there are."""
+    """How many documents have a vector of a model, and how many there are."""
 
     done: int
     all: int
@@ -60,22 +60,22 @@ class Progress(NamedTuple):
 def mark(
     connection: sqlite3.Connection, documents: Iterable[int], present: Sequence[Document]
 ) -> None:
-    """Takes away the vectors of what has changed; what is still there waits for a new one."""
-    here = {document.id for document in present}
-    _lose(connection, [document for document in documents if document not in here])
-    _put(connection, [(one.id, one.project_id, NO_VECTOR, None) for one in present])
+    """Removes the vectors of changed documents; those that still exist wait for a new one."""
+    existing = {document.id for document in present}
+    _delete(connection, [document for document in documents if document not in existing])
+    _replace(connection, [(d.id, d.project_id, NO_VECTOR, None) for d in present])
 
 
-def _lose(connection: sqlite3.Connection, documents: list[int]) -> None:
-    lost = connection.execute(
+def _delete(connection: sqlite3.Connection, documents: list[int]) -> None:
+    deleted = connection.execute(
         "DELETE FROM vectors WHERE document IN (SELECT value FROM json_each(?))",
         (json.dumps(documents),),
     )
-    if lost.rowcount:
+    if deleted.rowcount:
         connection.execute("UPDATE vector_losses SET number = number + 1")
 
 
-def _put(
+def _replace(
     connection: sqlite3.Connection, rows: Iterable[tuple[int, int, int, bytes | None]]
 ) -> None:
     connection.executemany(
@@ -84,7 +84,7 @@ def _put(
 
 
 def number_of(connection: sqlite3.Connection, model: str, dimension: int | None = None) -> int:
-    """Under which a model's vectors are stored; NO_VECTOR when it has none of this length."""
+    """Of a model, as its vectors are stored; NO_VECTOR when it has none of this dimension."""
     row = connection.execute(
         "SELECT number FROM vector_models WHERE id = ? AND dimension = coalesce(?, dimension)",
         (model, dimension),
@@ -93,7 +93,7 @@ def number_of(connection: sqlite3.Connection, model: str, dimension: int | None 
 
 
 def register(connection: sqlite3.Connection, model: str, dimension: int) -> int:
-    """The number of a model; another one when its vectors have become longer or shorter."""
+    """The number of a model; a new one when its dimension has changed."""
     connection.execute(
         "UPDATE vector_models SET id = id || '#' || number WHERE id = ? AND dimension <> ?",
         (model, dimension),
@@ -105,36 +105,38 @@ def register(connection: sqlite3.Connection, model: str, dimension: int) -> int:
 
 
 def waiting(connection: sqlite3.Connection, model: int, limit: int) -> list[Waiting]:
-    """Documents without a vector of this model: those that have none, then those of another."""
-    others = connection.execute("SELECT number FROM vector_models WHERE number <> ?", (model,))
-    found: list[Waiting] = []
-    for number in (NO_VECTOR, *(row[0] for row in others)):
+    """Documents without a vector of this model: those with none, then those of other models."""
+    other_models = connection.execute(
+        "SELECT number FROM vector_models WHERE number <> ?", (model,)
+    )
+    documents: list[Waiting] = []
+    for number in (NO_VECTOR, *(row[0] for row in other_models)):
         rows = connection.execute(
             "SELECT revision, document, project_id FROM vectors WHERE model = ?"
             " ORDER BY revision DESC LIMIT ?",
-            (number, limit - len(found)),
+            (number, limit - len(documents)),
         )
-        found += [Waiting._make(row) for row in rows]
-    return found
+        documents += [Waiting._make(row) for row in rows]
+    return documents
 
 
 def fill(
-    connection: sqlite3.Connection, model: int, made: Iterable[tuple[Waiting, bytes | None]]
+    connection: sqlite3.Connection, model: int, vectors: Iterable[tuple[Waiting, bytes | None]]
 ) -> set[int]:
-    """Stores what was made of texts that have not changed since; None: there was no text."""
-    stored: set[int] = set()
-    for row, vector in made:
-        same = connection.execute(
+    """Stores the vectors of texts that have not changed since (None: without a text); whose."""
+    filled: set[int] = set()
+    for row, vector in vectors:
+        unchanged = connection.execute(
             "DELETE FROM vectors WHERE revision = ? AND document = ?", (row.revision, row.document)
         )
-        if same.rowcount and vector is not None:
-            _put(connection, [(row.document, row.project_id, model, vector)])
-            stored.add(row.document)
-    return stored
+        if unchanged.rowcount and vector is not None:
+            _replace(connection, [(row.document, row.project_id, model, vector)])
+            filled.add(row.document)
+    return filled
 
 
 def unchanged(connection: sqlite3.Connection, documents: Iterable[int], since: int) -> set[int]:
-    """Those whose text is the one that it was at that revision."""
+    """The documents whose text is the same as at that revision."""
     rows = connection.execute(
         "SELECT document FROM vectors WHERE revision <= ?"
         " AND document IN (SELECT value FROM json_each(?))",
@@ -144,7 +146,7 @@ def unchanged(connection: sqlite3.Connection, documents: Iterable[int], since: i
 
 
 def losses(connection: sqlite3.Connection) -> int:
-    """How often documents have gone."""
+    """How many transactions have removed documents."""
     row = connection.execute("SELECT number FROM vector_losses").fetchone()
     return int(row[0])
 
@@ -158,19 +160,19 @@ def revision(connection: sqlite3.Connection) -> int:
 def changes(
     connection: sqlite3.Connection, after: int, project_id: int | None = None
 ) -> Iterator[list[Row]]:
-    """The rows of a project, or of all, that came after a revision, in pieces."""
+    """The rows of a project, or of all, after a revision, in chunks."""
     rows = connection.execute(
         "SELECT document, project_id, model, vector FROM vectors WHERE revision > :after"
         + ("" if project_id is None else " AND project_id = :project")
         + " ORDER BY revision",
         {"after": after, "project": project_id},
     )
-    while some := rows.fetchmany(CHUNK):
-        yield [Row._make(row) for row in some]
+    while chunk := rows.fetchmany(CHUNK):
+        yield [Row._make(row) for row in chunk]
 
 
 def stored(connection: sqlite3.Connection, model: int, documents: list[int]) -> list[Row]:
-    """What there is of these."""
+    """The rows of these documents that have a vector of this model."""
     rows = connection.execute(
         "SELECT document, project_id, model, vector FROM vectors WHERE model = ?"
         " AND document IN (SELECT value FROM json_each(?)) ORDER BY document",
@@ -198,11 +200,11 @@ def count(connection: sqlite3.Connection, project_id: int | None) -> int:
 
 
 def progress(connection: sqlite3.Connection, model: int | None = None) -> Progress:
-    """Of this model; without one, of the model that has read the most."""
+    """Of this model; without one, of the model with the most vectors."""
     counts = dict(
         connection.execute("SELECT model, count(*) FROM vectors GROUP BY model").fetchall()
     )
-    every = sum(counts.values())
+    total = sum(counts.values())
     counts.pop(NO_VECTOR, None)
     done = max(counts.values(), default=0) if model is None else counts.get(model, 0)
-    return Progress(done, every)
+    return Progress(done, total)
