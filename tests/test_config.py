@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import claude_mem
 from claude_mem import paths
 from claude_mem.config import (
     DATA_DIR,
@@ -338,6 +339,23 @@ def test_a_setting_of_the_agent_is_found_by_its_own_name() -> None:
 def test_a_setting_that_does_not_exist_is_an_error_with_the_next_command(name: str) -> None:
     with pytest.raises(SettingsError, match="claude-mem settings"):
         find_setting(name)
+
+
+# The environment
+
+ENTRY_POINTS = ("cli/", "daemon.py", "observer/models/parent_death.py")
+SETS_A_VARIABLE = "index/embedders/transformer.py"  # for a library that it loads
+
+
+def test_the_environment_is_read_at_entry_points_only() -> None:
+    root = Path(claude_mem.__file__).parent
+    readers = [
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if "os.environ" in path.read_text("utf-8")
+    ]
+    assert "daemon.py" in readers
+    assert [name for name in readers if not name.startswith(ENTRY_POINTS)] == [SETS_A_VARIABLE]
 
 
 # The data directory

@@ -175,7 +175,7 @@ def test_a_payload_beyond_the_limit_is_refused_and_reported(quiet: Home) -> None
     done = quiet.hook(b'{"a":"' + b"x" * (64 * 1024 * 1024) + b'"}', "PostToolUse")
     assert (done.returncode, done.stdout) == (0, LINE)
     assert spooled(quiet) == []
-    assert "over the limit" in quiet.layout.hook_log.read_text()
+    assert "the limit is" in quiet.layout.hook_log.read_text()
 
 
 def test_a_read_only_data_directory_harms_nobody_and_is_told_at_the_next_start(

@@ -23,7 +23,7 @@ from claude_mem.recall.search import SearchResult
 from claude_mem.server import client
 from claude_mem.store import Store
 from claude_mem.types import Observation, Project
-from claude_mem.worker.embedding import IDLE_MS, MANY, PATIENCE_MS, Embedding
+from claude_mem.worker.embedding import IDLE_MS, MANY, RETRY_MS, Embedding
 from tests.conftest import Home
 from tests.embedders import Concepts, broken, meaning_by
 from tests.payloads import prompt, stop
@@ -536,7 +536,7 @@ def test_a_model_that_fails_is_told_once_and_tried_again_later(story: Story) -> 
     run(embedding)
     assert tries == 1
     assert "no model today" in story.trouble()
-    story.now += PATIENCE_MS
+    story.now += RETRY_MS
     run(embedding)
     assert tries == 2
     assert story.trouble() == ""

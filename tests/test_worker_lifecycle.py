@@ -270,7 +270,7 @@ def test_logs_shows_both_logs(home: Home) -> None:
     home.start_worker()
     text = home.command("worker", "logs").stdout
     assert "hooks:" in text and "the payload is empty" in text
-    assert "worker:" in text and "runs, pid" in text
+    assert "worker:" in text and "is running, pid" in text
 
 
 def test_a_wrong_setting_is_told_and_stops_neither_hooks_nor_worker(home: Home) -> None:

@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    if sys.argv[1:] == ["mcp"]:  # one lives beside every session: it pays for no other command
+    if sys.argv[1:] == ["mcp"]:  # every session has one running, so it imports nothing else
         from claude_mem.mcp.shim import run
 
         sys.exit(run())

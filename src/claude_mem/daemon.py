@@ -1,6 +1,6 @@
 """The worker process: `python -P -m claude_mem.daemon`, or `claude-mem worker run`.
 
-Startup, main loop, shutdown, in this order and nowhere else.
+Startup, main loop and shutdown, in this order.
 """
 
 import asyncio
@@ -58,16 +58,16 @@ def main(arguments: list[str]) -> int:
         log.info("%s is no longer a setting: it is ignored", name)
     lock = _take_lock(layout, arguments)
     if lock is None:
-        return 0  # another worker has it: that is all that was wanted
+        return 0  # another worker is running
     set_aside_state(os.fsencode(layout.root))
     try:
         retired = asyncio.run(_serve(settings, environ, lock))
     except ClaudeMemError as error:
-        log.error("cannot run: %s", error)
+        log.error("the worker cannot run: %s", error)
         trouble.report(os.fsencode(layout.root), f"worker: {error}")
         return 1
     except Exception as error:
-        log.exception("died")
+        log.exception("the worker failed")
         trouble.report(os.fsencode(layout.root), f"worker: {type(error).__name__}: {error}")
         return 1
     finally:
@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _start_successor(layout: Layout) -> None:
-    """Through the launcher, which belongs to the newer installation."""
+    """Start the newer version through the launcher, which belongs to its installation."""
     with suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run([layout.launcher, "claude", "Wake"], stdin=subprocess.DEVNULL, timeout=30)
 
@@ -90,26 +90,26 @@ def _take_lock(layout: Layout, arguments: list[str]) -> WorkerLock | None:
 
 
 async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLock) -> bool:
-    """Whether it ended to make room for a newer version."""
+    """Returns whether it ended for a newer version."""
     layout = settings.layout
-    os.chdir(layout.root)  # the socket is bound by a relative name, which always fits
-    store, told = open_or_restore(
+    os.chdir(layout.root)  # the socket is bound by a relative path, which always fits
+    store, restored = open_or_restore(
         layout.database,
         layout.backups,
         settings.retention.backups,
         suspicious=layout.last_worker_state.exists(),
     )
     layout.last_worker_state.unlink(missing_ok=True)
-    if told:
-        log.error(told)
-        trouble.report(os.fsencode(layout.root), told)
+    if restored:
+        log.error(restored)
+        trouble.report(os.fsencode(layout.root), restored)
     worker = Worker(settings, store, environ=environ, transcripts=transcripts_dir(environ))
     stopping = _stop_signals()
     try:
         async with _listening(settings, worker) as state, _wake_fifo(layout, worker):
             write_launcher(layout)
             write_private(layout.worker_state, json.dumps(state).encode())
-            log.info("claude-mem %s runs, pid %d", __version__, os.getpid())
+            log.info("claude-mem %s is running, pid %d", __version__, os.getpid())
             main_loop = asyncio.create_task(worker.run(outdated=lambda: runs_newer(layout)))
             watch = asyncio.create_task(_watch_lock(layout, lock, stopping))
             await asyncio.wait(
@@ -124,11 +124,11 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
                 await main_loop
             await worker.refiner.close()
         if lock.still_ours(layout):
-            for leftover in (layout.socket, layout.wake, layout.worker_state):
-                leftover.unlink(missing_ok=True)
+            for path in (layout.socket, layout.wake, layout.worker_state):
+                path.unlink(missing_ok=True)
         return retired
     finally:
-        await worker.refiner.close()  # also where the loop died: no client outlives it
+        await worker.refiner.close()  # also if the loop failed: no client outlives the worker
         await asyncio.to_thread(store.close)
         log.info("stopped")
 
@@ -138,24 +138,24 @@ def _stop_signals() -> asyncio.Event:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it outlives the terminal
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the worker outlives the terminal
     return stopping
 
 
 @asynccontextmanager
 async def _wake_fifo(layout: Layout, worker: Worker) -> AsyncIterator[None]:
-    """Hooks write a byte here. Held open for both ends, so that it never reads as closed."""
+    """Hooks write a byte to it. It is open for both ends, so that a read never sees its end."""
     layout.wake.unlink(missing_ok=True)
     os.mkfifo(layout.wake, 0o600)
     fifo = os.open(layout.wake, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     loop = asyncio.get_running_loop()
 
-    def heard() -> None:
+    def on_byte() -> None:
         with suppress(BlockingIOError):
             os.read(fifo, 65536)
         worker.wake()
 
-    loop.add_reader(fifo, heard)
+    loop.add_reader(fifo, on_byte)
     try:
         yield
     finally:
@@ -164,7 +164,7 @@ async def _wake_fifo(layout: Layout, worker: Worker) -> AsyncIterator[None]:
 
 
 class _Server(uvicorn.Server):
-    """Signals are the daemon's own business: it runs two of these."""
+    """Without signal handlers: the daemon has its own, and it runs two of these servers."""
 
     @contextmanager
     def capture_signals(self):  # type: ignore[no-untyped-def]
@@ -173,7 +173,7 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[dict[str, Json]]:
-    """Serves the Unix socket, and the TCP port where there is a free one."""
+    """Serves the Unix socket, and a TCP port if one is free. Yields the state of the worker."""
     layout = settings.layout
     tcp = _bind_port(settings.worker.port)
     state: dict[str, Json] = {
@@ -184,8 +184,8 @@ async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[dict[s
         "started_at_epoch": now_ms(),
         "python": sys.executable,
     }
-    bare = create_app(worker, lambda: state, for_socket=True)
-    servers = [(_server(bare), _bind_socket(layout))]
+    app = create_app(worker, lambda: state, for_socket=True)
+    servers = [(_server(app), _bind_socket(layout))]
     if tcp is not None:
         app = create_app(worker, lambda: state, for_socket=False)
         servers.append((_server(Guard(app, ensure_token(layout))), tcp))
@@ -215,7 +215,7 @@ def _server(app: object) -> _Server:
 
 
 def _bind_socket(layout: Layout) -> socket.socket:
-    layout.socket.unlink(missing_ok=True)  # of a killed worker: the lock says that it is gone
+    layout.socket.unlink(missing_ok=True)  # of a killed worker: this one has the lock
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     bound.bind(layout.socket.name)
     layout.socket.chmod(0o600)
@@ -230,20 +230,20 @@ def _bind_port(first: int) -> socket.socket | None:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind(("127.0.0.1", port))
-            bound.listen(64)  # now, since two processes may both bind but not both listen
+            bound.listen(64)  # at once: two processes can bind the port, but only one can listen
         except OSError:
             bound.close()
         else:
             return bound
-    log.warning("no free port from %d on: serving the Unix socket alone", first)
+    log.warning("ports %d to %d are taken: serving only the Unix socket", first, port)
     return None
 
 
 async def _watch_lock(layout: Layout, lock: WorkerLock, stopping: asyncio.Event) -> None:
-    """Ends when the data directory was deleted or replaced under it."""
+    """Stops the worker if its data directory is deleted or replaced."""
     while lock.still_ours(layout):
         await asyncio.sleep(LOCK_CHECK_SECONDS)
-    log.warning("the data directory is gone or another: stopping")
+    log.warning("the data directory was deleted or replaced: stopping")
     stopping.set()
 
 

@@ -1,25 +1,26 @@
-"""What can go wrong, as values that callers match by type.
+"""The errors of claude-mem. Callers match them by type and read their fields, never their message.
 
 ClaudeMemError
-├── SettingsError         a setting that cannot be read or has a wrong value
-├── StoreError            the database
-│   ├── ForeignDatabase   a file that claude-mem did not create: never written to
-│   ├── NewerDatabase     made by a newer claude-mem: never downgraded
-│   └── DamagedDatabase   not readable as a database
-├── EmbedderError         a model for meaning that cannot be loaded or does not answer
-├── RequestFailed         a request to a configured server without a usable response
-│   └── InvalidCertificate
-├── BadInput              a payload or request that makes no sense; carries the field
-├── NotFound              an id that is not there
-├── AmbiguousProject      a project name that means several; carries the choices
-└── WorkerError           the worker process
-    ├── NotRunning        nobody answers
-    └── NewerWorker       a newer version runs; this one does not replace it
+├── SettingsError           a setting or settings file that cannot be used
+├── StoreError              the database cannot be used
+│   ├── ForeignDatabase     not created by claude-mem: never written to
+│   ├── NewerDatabase       created by a newer claude-mem: never downgraded
+│   └── DamagedDatabase     not readable as a database
+├── EmbedderError           an embedding model cannot be loaded or does not respond
+├── RequestFailed           a request to a configured server without a usable response
+│   └── InvalidCertificate  its certificate is not trusted
+├── BadInput                an invalid payload or parameter; carries the field
+├── NotFound                no row has this id or name
+├── AmbiguousProject        several projects have this name; carries the choices
+├── ObserverError           a model failed; observer/models/failures.py has the kinds
+└── WorkerError             the worker process failed
+    ├── NotRunning          no worker responds
+    └── NewerWorker         a newer version is running and is not replaced
 """
 
 
 class ClaudeMemError(Exception):
-    """The root. A message says what happened and, where there is one, the next thing to do."""
+    """The message says what happened and, where possible, the command to run next."""
 
 
 class SettingsError(ClaudeMemError):
@@ -67,7 +68,7 @@ class NotFound(ClaudeMemError):
 class AmbiguousProject(ClaudeMemError):
     def __init__(self, name: str, choices: list[str]) -> None:
         listed = ", ".join(choices)
-        super().__init__(f"{name!r} is the name of {len(choices)} projects; say which: {listed}")
+        super().__init__(f"{len(choices)} projects have the name {name!r}; use one of: {listed}")
         self.name, self.choices = name, choices
 
 

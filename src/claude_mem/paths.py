@@ -1,4 +1,4 @@
-"""Where things lie in the data directory. Names only: nothing here touches the disk.
+"""Names in the data directory. Nothing here touches the disk.
 
 The hook uses the byte names, everything else the Path properties of `Layout`.
 """
@@ -17,7 +17,7 @@ WAKE = b"wake"
 LOCK = b"worker.lock"
 SOCKET = b"worker.sock"
 WORKER_STATE = b"worker.json"
-LAST_WORKER_STATE = b"worker.json.last"  # of a worker that did not end in order
+LAST_WORKER_STATE = b"worker.json.last"  # of a worker that did not shut down cleanly
 LAUNCHER = b"hook"
 MCP_LAUNCHER = b"mcp"
 DATABASE = b"memory.db"
@@ -25,23 +25,23 @@ BACKUPS = b"backups"
 TOKEN = b"token"
 SETTINGS = b"settings.json"
 ACTIVITY_FLAG = b"activity.flag"
-OBSERVER = b"observer"  # where a model's client runs
-AGREED = b"observer.json"  # which models the person agreed to
+OBSERVER = b"observer"  # working directory of Claude Code as observer
+AGREED = b"observer.json"  # the models that the user agreed to
 
 
 def data_dir(environ: dict[bytes, bytes]) -> bytes:
-    """The data directory that this environment names; empty when there is no home either."""
-    chosen = environ.get(DATA_DIR_VARIABLE)
+    """The data directory according to this environment; empty if it has no home directory."""
+    configured = environ.get(DATA_DIR_VARIABLE)
     home = environ.get(b"HOME") or environ.get(b"USERPROFILE")
-    if chosen:
-        return home + chosen[1:] if home and chosen[:2] == b"~/" else chosen
+    if configured:
+        return home + configured[1:] if home and configured[:2] == b"~/" else configured
     return home + b"/" + DEFAULT_DATA_DIR if home else b""
 
 
 def context_name(project_dir: bytes) -> bytes:
-    """The file name of a project's rendered context: readable tail, then a 64-bit FNV-1a hash.
+    """The file name of a project's rendered context: the end of its path and a 64-bit FNV-1a hash.
 
-    hashlib would cost the hook more than the rest of its work.
+    Importing hashlib would take the hook longer than all of its other work.
     """
     digest = 0xCBF29CE484222325
     for byte in project_dir:

@@ -1,4 +1,4 @@
-"""Asks the worker over its Unix socket and waits for the answer that must be printed."""
+"""Sends a request to the worker over its Unix socket and waits for the response."""
 
 import _socket
 import posix
@@ -6,13 +6,13 @@ import time
 
 from claude_mem import paths
 
-LIMIT = 32 * 1024 * 1024
+MAX_RESPONSE = 32 * 1024 * 1024
 
 
 def ask(data_dir: bytes, route: bytes, body: bytes, seconds: float) -> bytes | None:
-    """The body of a 200 answer, or None when there is none in time."""
+    """The body of a response with status 200, or None if there is none in time."""
     deadline = time.monotonic() + seconds
-    # A socket's path may be 107 bytes at most; relative to the data directory it always fits.
+    # A socket path has at most 107 bytes; a path relative to the data directory always fits.
     posix.chdir(data_dir)
     socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
@@ -22,7 +22,7 @@ def ask(data_dir: bytes, route: bytes, body: bytes, seconds: float) -> bytes | N
             b"POST %s HTTP/1.1\r\nHost: claude-mem\r\nConnection: close\r\n"
             b"Content-Length: %d\r\n\r\n%s" % (route, len(body), body)
         )
-        return _body_of(_receive(socket, deadline))
+        return _body(_receive(socket, deadline))
     except OSError:
         return None
     finally:
@@ -31,11 +31,11 @@ def ask(data_dir: bytes, route: bytes, body: bytes, seconds: float) -> bytes | N
 
 def _receive(socket: _socket.socket, deadline: float) -> bytes:
     received = bytearray()
-    while len(received) < LIMIT:
-        left = deadline - time.monotonic()
-        if left <= 0:
+    while len(received) < MAX_RESPONSE:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
             raise TimeoutError
-        socket.settimeout(left)
+        socket.settimeout(remaining)
         chunk = socket.recv(65536)
         if not chunk:
             break
@@ -43,7 +43,7 @@ def _receive(socket: _socket.socket, deadline: float) -> bytes:
     return bytes(received)
 
 
-def _body_of(answer: bytes) -> bytes | None:
-    head, separator, body = answer.partition(b"\r\n\r\n")
+def _body(response: bytes) -> bytes | None:
+    head, separator, body = response.partition(b"\r\n\r\n")
     status = head.split(b" ", 2)[1:2]
     return body if separator and status == [b"200"] and body else None

@@ -1,7 +1,7 @@
-"""The hook from end to end: read stdin, strip what is private, spool it, wake the worker, print.
+"""The hook from end to end: read stdin, remove private text, spool, wake the worker, print.
 
-It never parses, never opens the database, waits only for an answer that it must print, and ends
-with 0 whatever happens: an exit code of 2 would block the user's prompt.
+It never parses JSON, never opens the database, waits only for a response that it must print, and
+always exits with 0: exit code 2 would block the user's prompt.
 """
 
 import posix
@@ -12,15 +12,15 @@ from claude_mem.hook import spool
 from claude_mem.hook.scanner import strip_private
 from claude_mem.hook.wake import wake_or_start
 
-LINE = b'{"continue":true,"suppressOutput":true}'
-ASKING = (b"SessionStart",)
-LARGEST_PAYLOAD = 64 * 1024 * 1024
+CONTINUE = b'{"continue":true,"suppressOutput":true}'
+NEED_RESPONSE = (b"SessionStart",)
+MAX_PAYLOAD = 64 * 1024 * 1024
 
 
 def run(arguments: list[str]) -> int:
-    dialect, event = (_word(argument) for argument in (*arguments[:2], "", "")[:2])
+    dialect, event = (_safe_word(argument) for argument in (*arguments[:2], "", "")[:2])
     if posix.environ.get(b"CLAUDE_MEM_INTERNAL"):
-        _print(LINE)
+        _print(CONTINUE)
         return 0
     try:
         if event == b"Wake":
@@ -40,12 +40,12 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
     record_header = spool.header(dialect, event, time.time_ns(), project_dir)
     clean = strip_private(payload)
     spool.put(data_dir, record_header, clean)
-    if event in ASKING:
+    if event in NEED_RESPONSE:
         from claude_mem.hook.context import context_line
 
         return context_line(data_dir, project_dir or posix.getcwdb(), record_header, clean)
     wake_or_start(data_dir)
-    return LINE
+    return CONTINUE
 
 
 def _read_payload() -> bytes:
@@ -53,20 +53,20 @@ def _read_payload() -> bytes:
     size = 0
     while chunk := posix.read(0, 1 << 20):
         size += len(chunk)
-        if size <= LARGEST_PAYLOAD:
+        if size <= MAX_PAYLOAD:
             chunks.append(chunk)
-    if size > LARGEST_PAYLOAD:
-        raise ValueError(f"a payload of {size} bytes is over the limit of {LARGEST_PAYLOAD}")
+    if size > MAX_PAYLOAD:
+        raise ValueError(f"the payload has {size} bytes; the limit is {MAX_PAYLOAD}")
     payload = b"".join(chunks)
     if not payload.strip():
         raise ValueError("the payload is empty")
     if b"\0" in payload[:4]:
-        # UTF-16 and UTF-32: the scanner cannot see a tag in them, so they are not kept.
+        # UTF-16 or UTF-32: the scanner cannot recognise private tags in it, so it is not stored.
         raise ValueError("the payload is not UTF-8")
     return payload
 
 
-def _word(argument: str) -> bytes:
+def _safe_word(argument: str) -> bytes:
     return bytes(b for b in argument.encode("ascii", "ignore")[:40] if b > 0x20)
 
 
@@ -75,14 +75,14 @@ def _report_failure(event: bytes, error: Exception) -> None:
 
     reason = f"hook {event.decode() or '(no event)'}: {type(error).__name__}: {error}"
     written = report(paths.data_dir(posix.environ), reason)
-    if event in ASKING and not written:
-        _print(LINE[:-1] + b',"systemMessage":"claude-mem: %s"}' % plain(reason))
+    if event in NEED_RESPONSE and not written:
+        _print(CONTINUE[:-1] + b',"systemMessage":"claude-mem: %s"}' % plain(reason))
     else:
-        _print(LINE)
+        _print(CONTINUE)
 
 
 def _print(line: bytes) -> None:
     try:
         spool.write_all(1, line + b"\n")
     except OSError:
-        pass  # nobody reads it
+        pass  # the client closed the pipe

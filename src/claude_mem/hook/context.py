@@ -1,7 +1,7 @@
-"""What SessionStart prints: the worker's answer, or the context that it last rendered.
+"""What SessionStart prints: the worker's response, or the context that it rendered last.
 
-A rendered context is a JSON string literal in a file, so that it can be printed without an
-encoder, and a cold start remembers too.
+The worker stores a rendered context as a JSON string literal, so that the hook can print it without
+a JSON encoder when no worker responds.
 """
 
 import posix
@@ -12,34 +12,34 @@ from claude_mem.hook.ask import ask
 from claude_mem.hook.wake import wake_or_start
 
 ROUTE = b"/hook/session-start"
-ANSWER_SECONDS = 3.0
+RESPONSE_SECONDS = 3.0
 
 _PLAIN = b'{"continue":true,"suppressOutput":true'
 _START = b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":'
-# A resumed or forked session carries the context it was given in its own transcript.
-_CARRY_THEIR_CONTEXT = (b'"source":"resume"', b'"source":"fork"')
+# The transcript of a resumed or forked session already contains its context.
+_WITH_CONTEXT = (b'"source":"resume"', b'"source":"fork"')
 
 
 def context_line(
     data_dir: bytes, project_dir: bytes, record_header: bytes, payload: bytes
 ) -> bytes:
-    answer = ask(data_dir, ROUTE, record_header + payload, ANSWER_SECONDS)
-    if answer is not None:
-        return answer
+    response = ask(data_dir, ROUTE, record_header + payload, RESPONSE_SECONDS)
+    if response is not None:
+        return response
     wake_or_start(data_dir)
-    return _cold_line(data_dir, project_dir, payload)
+    return _rendered_line(data_dir, project_dir, payload)
 
 
-def _cold_line(data_dir: bytes, project_dir: bytes, payload: bytes) -> bytes:
+def _rendered_line(data_dir: bytes, project_dir: bytes, payload: bytes) -> bytes:
     line = _PLAIN
-    squeezed = payload.replace(b'": "', b'":"')
-    if not any(mark in squeezed for mark in _CARRY_THEIR_CONTEXT):
+    compact = payload.replace(b'": "', b'":"')
+    if not any(mark in compact for mark in _WITH_CONTEXT):
         rendered = _read(data_dir + b"/" + paths.CONTEXTS + b"/" + paths.context_name(project_dir))
         if rendered[:1] == rendered[-1:] == b'"' and len(rendered) > 2:
             line = _START + rendered + b"}"
     message = trouble.take(data_dir)
     if message:
-        line += b',"systemMessage":"claude-mem: %s (claude-mem doctor says more)"' % message
+        line += b',"systemMessage":"claude-mem: %s (for details: claude-mem doctor)"' % message
     return line + b"}"
 
 

@@ -1,7 +1,7 @@
-"""Named points at which a test may kill the process, to prove that nothing is lost there.
+"""Named points at which a test can kill the process, to prove that nothing is lost there.
 
-`CLAUDE_MEM_FAULT=<point>:<file>` kills at that point while <file> exists, which is removed
-first: one kill per file. Unset, a point costs one dictionary lookup.
+`CLAUDE_MEM_FAULT=<point>:<file>` kills the process at that point if <file> exists. The file is
+removed first, so each file causes one kill. If the variable is not set, a point costs one check.
 """
 
 try:
@@ -9,7 +9,7 @@ try:
 except ImportError:  # Windows
     import os as posix  # type: ignore[no-redef]
 
-# The hook's bare interpreter has only posix.environ; it is a plain dict of bytes.
+# The hook's bare interpreter has only posix.environ, a plain dict of bytes.
 _ARMED: bytes = getattr(posix, "environ", {}).get(b"CLAUDE_MEM_FAULT", b"")
 
 

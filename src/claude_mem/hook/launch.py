@@ -1,8 +1,8 @@
 """Starts the worker as a daemon that outlives the agent, its terminal and this process.
 
-The starter takes the worker's lock and hands it over through exec, so that of many starters
-exactly one goes on and there is no moment in which nobody holds it. Two forks: the client kills
-its hook's whole tree, session leaders included; only an orphan of init survives.
+The starter takes the worker's lock and passes it on through exec: of several starters exactly one
+continues, and the lock is never free in between. It forks twice, because the client kills the
+whole process tree of its hook, session leaders included; only a child of init survives.
 """
 
 import fcntl
@@ -11,19 +11,19 @@ import sys
 
 from claude_mem import paths
 
-# The client's environment holds keys and tokens. The worker gets what it needs to run, its own
-# settings, and what reaching a model through a proxy and its key in a keyring takes; nothing else.
-_KEPT = (
+# The client's environment contains keys and tokens. The worker gets only what it needs: its own
+# settings, and the variables for proxies, certificates and the system keyring.
+_PASSED = (
     b"PATH", b"HOME", b"USER", b"LOGNAME", b"SHELL", b"LANG", b"LANGUAGE", b"TZ", b"TMPDIR",
     b"CLAUDE_CONFIG_DIR", b"CLAUDE_CODE_PATH", b"SSL_CERT_FILE", b"SSL_CERT_DIR",
     b"DBUS_SESSION_BUS_ADDRESS",
     b"HTTP_PROXY", b"HTTPS_PROXY", b"NO_PROXY", b"http_proxy", b"https_proxy", b"no_proxy",
 )  # fmt: skip
-_KEPT_PREFIXES = (b"CLAUDE_MEM_", b"LC_", b"XDG_")
+_PASSED_PREFIXES = (b"CLAUDE_MEM_", b"LC_", b"XDG_")
 
 
 def start_worker(data_dir: bytes, environ: dict[bytes, bytes] | None = None) -> bool:
-    """True when this call started one; False when another holds or has just taken the lock."""
+    """True if this call started one; False if another process has the lock."""
     lock = posix.open(
         data_dir + b"/" + paths.LOCK, posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC, 0o600
     )
@@ -47,7 +47,7 @@ def start_worker(data_dir: bytes, environ: dict[bytes, bytes] | None = None) -> 
 
 
 def set_aside_state(data_dir: bytes) -> None:
-    """What a dead worker said of itself is true of nobody now: its pid may be anyone's."""
+    """Rename the state file of a dead worker: its pid may belong to another process by now."""
     try:
         posix.rename(
             data_dir + b"/" + paths.WORKER_STATE, data_dir + b"/" + paths.LAST_WORKER_STATE
@@ -70,10 +70,10 @@ def _become_worker(data_dir: bytes, lock: int, environ: dict[bytes, bytes]) -> N
 
 
 def worker_environment(environ: dict[bytes, bytes], data_dir: bytes) -> dict[bytes, bytes]:
-    kept = {
+    passed = {
         name: value
         for name, value in environ.items()
-        if name in _KEPT or name.startswith(_KEPT_PREFIXES)
+        if name in _PASSED or name.startswith(_PASSED_PREFIXES)
     }
-    kept[paths.DATA_DIR_VARIABLE] = data_dir
-    return kept
+    passed[paths.DATA_DIR_VARIABLE] = data_dir
+    return passed

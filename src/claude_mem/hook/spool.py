@@ -1,9 +1,9 @@
-r"""Puts one event into the spool, whole or not at all.
+r"""Writes one event to the spool, completely or not at all.
 
-A record is one header line and the payload's bytes:
+A record is a header line and the bytes of the payload:
 `claude-mem-spool\t1\t<version>\t<dialect>\t<event>\t<arrival ns>\t<project dir>\n<payload>`.
-Its name sorts by arrival. It is written under a dotted name and renamed: a reader never sees
-half of it, and a hook that died in between never printed its line.
+File names sort by arrival. A record is written under a hidden name and then renamed, so a reader
+never sees an incomplete one; a hook that dies in between has not printed its line yet.
 """
 
 import posix

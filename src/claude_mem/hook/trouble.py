@@ -1,4 +1,4 @@
-"""What went wrong, kept for the person: in the log, and once in the next systemMessage."""
+"""Problems that the user should see: in the log, and once in the next systemMessage."""
 
 import posix
 import time
@@ -6,14 +6,14 @@ import time
 from claude_mem import paths
 from claude_mem.hook.spool import make_directories, write_all
 
-LOG_LIMIT = 1024 * 1024
+MAX_LOG_BYTES = 1024 * 1024
 
 _APPEND = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC
 _REPLACE = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC
 
 
 def report(data_dir: bytes, message: str) -> bool:
-    """Whether it could be written down."""
+    """Whether the message could be written."""
     line = plain(message)
     try:
         make_directories(data_dir)
@@ -25,11 +25,11 @@ def report(data_dir: bytes, message: str) -> bool:
 
 
 def take(data_dir: bytes) -> bytes:
-    """The last trouble not yet told, which is told once: whoever renames it may print it."""
-    told = data_dir + b"/." + paths.TROUBLE + b".told"
+    """The last message that was not shown yet. Only the process that renames the file shows it."""
+    taken_path = data_dir + b"/." + paths.TROUBLE + b".told"
     try:
-        posix.rename(data_dir + b"/" + paths.TROUBLE, told)
-        file = posix.open(told, posix.O_RDONLY | posix.O_CLOEXEC)
+        posix.rename(data_dir + b"/" + paths.TROUBLE, taken_path)
+        file = posix.open(taken_path, posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError:
         return b""
     try:
@@ -41,7 +41,7 @@ def take(data_dir: bytes) -> bytes:
 def _write(path: bytes, flags: int, data: bytes) -> None:
     file = posix.open(path, flags, 0o600)
     try:
-        if flags == _APPEND and posix.fstat(file).st_size > LOG_LIMIT:
+        if flags == _APPEND and posix.fstat(file).st_size > MAX_LOG_BYTES:
             posix.ftruncate(file, 0)
         write_all(file, data)
     finally:
@@ -49,7 +49,7 @@ def _write(path: bytes, flags: int, data: bytes) -> None:
 
 
 def plain(message: str) -> bytes:
-    """Safe inside a JSON string without an encoder: printable ASCII, no quote, no backslash."""
+    """Text for a JSON string without an encoder: printable ASCII, no quotes or backslashes."""
     safe = (c if " " <= c <= "~" else "?" for c in message.replace('"', "'").replace("\\", "/"))
     return "".join(safe)[:500].encode()
 

@@ -1,4 +1,4 @@
-"""Wakes the worker by a byte through its FIFO; starts one where nobody listens."""
+"""Wakes the worker with a byte through its FIFO, or starts one if none is listening."""
 
 import posix
 
@@ -9,7 +9,7 @@ _KIND, _IS_FIFO = 0o170000, 0o010000
 
 
 def wake(data_dir: bytes) -> bool:
-    """True when a worker is listening. ENXIO means that nobody holds the other end."""
+    """True if a worker is listening. ENXIO means that no process has the other end open."""
     try:
         fifo = posix.open(data_dir + b"/" + paths.WAKE, _OPEN)
     except OSError:
@@ -19,7 +19,7 @@ def wake(data_dir: bytes) -> bool:
             return False
         posix.write(fifo, b"\n")
     except BlockingIOError:
-        pass  # full of wake-ups not yet read: it will look
+        pass  # the FIFO is full: the worker will wake up anyway
     except OSError:
         return False
     finally:

@@ -124,7 +124,7 @@ async def processing(request: Request) -> JSONResponse:
         if not isinstance(wanted, bool):
             raise BadInput("isProcessing is not true or false", "isProcessing")
         worker.activity.set(wanted, worker.clock())
-        worker.feed.tell(worker.processing())
+        worker.feed.publish(worker.processing())
     state = worker.processing()
     return JSONResponse({name: state[name] for name in ("isProcessing", "queueDepth")})
 

@@ -20,11 +20,11 @@ async def stream(request: Request) -> StreamingResponse:
 
 
 async def _events(worker: Worker) -> AsyncIterator[bytes]:
-    with worker.feed.listen() as listener:
+    with worker.feed.subscribe() as queue:
         yield b"data: " + as_json_line(worker.processing()) + b"\n\n"
         while True:
             try:
-                event = await asyncio.wait_for(listener.get(), PING_SECONDS)
+                event = await asyncio.wait_for(queue.get(), PING_SECONDS)
             except TimeoutError:
                 yield b": ping\n\n"
             else:

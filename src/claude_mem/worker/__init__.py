@@ -1,1 +1,1 @@
-"""Work: events to turns to leased jobs. The one long-lived process, without HTTP."""
+"""The long-lived process without its HTTP server: drains the spool and runs leased jobs."""

@@ -1,4 +1,4 @@
-"""activity.flag: whether an agent is at work, for status bars and other indicators."""
+"""activity.flag: whether an agent is working, for status bars and other indicators."""
 
 import json
 
@@ -6,47 +6,47 @@ from claude_mem.config import Layout, write_private
 from claude_mem.store.turns import PROMPT, SESSION_END, Recorded
 from claude_mem.types import Event
 
-ENDING = ("Stop", "StopFailure", SESSION_END)
+_TURN_ENDS = ("Stop", "StopFailure", SESSION_END)
 
 
 class Activity:
-    """Knows the sessions at work; the flag says whether there is one."""
+    """Tracks the sessions that are working; the flag says whether there is one."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._at_work: set[str] = set()
+        self._working: set[str] = set()
         self._written: dict[str, object] | None = None
 
     @property
     def is_processing(self) -> bool:
-        return bool(self._at_work)
+        return bool(self._working)
 
-    def note(self, recorded: list[tuple[Event, Recorded]]) -> bool:
-        """Whether the state changed with these events; the flag is written once for all."""
-        before = self.is_processing
+    def update(self, recorded: list[tuple[Event, Recorded]]) -> bool:
+        """Whether these events changed the state; the flag is written once for all of them."""
+        previous = self.is_processing
         last: Event | None = None
         for event, _ in recorded:
             if event.kind == PROMPT:
-                self._at_work.add(event.session_id)
+                self._working.add(event.session_id)
                 last = event
-            elif event.kind in ENDING:
-                self._at_work.discard(event.session_id)
+            elif event.kind in _TURN_ENDS:
+                self._working.discard(event.session_id)
                 last = event
         if last is not None:
             self._write(last.arrived_ms, last.project.name)
-        return self.is_processing != before
+        return self.is_processing != previous
 
     def set(self, active: bool, ms: int) -> None:
-        """As another editor says; it has no session that we would know."""
+        """Set by another editor, which has no session here."""
         if active:
-            self._at_work.add("")
+            self._working.add("")
         else:
-            self._at_work.clear()
+            self._working.clear()
         self._write(ms)
 
-    def rest(self, ms: int) -> None:
-        """Nobody has been heard for long: whoever was at work has died."""
-        self._at_work.clear()
+    def reset(self, ms: int) -> None:
+        """No session is working: agents that were have ended without an event."""
+        self._working.clear()
         self._write(ms)
 
     def _write(self, ms: int, project: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Contexts rendered ahead, so that a session that starts without a worker is given one too."""
+"""Rendered contexts on disk, for sessions that start while no worker is running."""
 
 import json
 import os
@@ -10,12 +10,12 @@ from claude_mem.config import Layout, write_private
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 
-KEPT = 500
+MAX_FILES = 500
 _BUDGET = ".budget"
 
 
 def render_contexts(layout: Layout, store: Store, project_id: int, budget: int) -> None:
-    """One file for each directory that the project was worked on in of late."""
+    """One file for each directory in which the project was used recently."""
     literal = json.dumps(build_context(store, project_id, budget)).encode()
     for directory in store.recent_directories(project_id):
         target = rendered_path(layout, directory)
@@ -24,8 +24,8 @@ def render_contexts(layout: Layout, store: Store, project_id: int, budget: int) 
     _prune(layout)
 
 
-def clear_contexts_of_another_budget(layout: Layout, budget: int) -> bool:
-    """Whether the setting has changed since: then a cold start shall not give them."""
+def clear_contexts_of_other_budget(layout: Layout, budget: int) -> bool:
+    """Delete all rendered contexts if the budget has changed; returns whether it has."""
     mark = layout.contexts / _BUDGET
     changed = mark.exists() and mark.read_text("ascii") != str(budget)
     if changed:
@@ -45,7 +45,7 @@ def rendered_path(layout: Layout, directory: str) -> Path:
 
 
 def rendered_context(layout: Layout, directory: str) -> str:
-    """What a hook without a worker gives in this directory."""
+    """The context that a hook without a worker prints in this directory."""
     try:
         text = json.loads(rendered_path(layout, directory).read_bytes())
     except (OSError, ValueError):
@@ -55,7 +55,7 @@ def rendered_context(layout: Layout, directory: str) -> str:
 
 def _prune(layout: Layout) -> None:
     files = [file for file in layout.contexts.iterdir() if file.name != _BUDGET]
-    if len(files) > KEPT:
+    if len(files) > MAX_FILES:
         files.sort(key=lambda file: file.stat().st_mtime)
-        for file in files[: len(files) - KEPT]:
+        for file in files[: len(files) - MAX_FILES]:
             file.unlink(missing_ok=True)

@@ -1,7 +1,8 @@
-"""Vectors for memories that wait for one, made in the background.
+"""Embeds memories in the background.
 
-A model costs memory, so few marks wait until somebody asks (a question reads them by itself), and
-an idle model is given back. Many marks, or a model that changed, are worked off at once.
+A loaded model takes memory. So a few memories wait until the next search, which embeds them itself,
+and an idle model is released. Many waiting memories, or all after a change of model, are embedded
+at once.
 """
 
 import asyncio
@@ -17,9 +18,9 @@ from claude_mem.store.clock import Clock
 
 log = logging.getLogger("claude_mem.embedding")
 
-MANY = 256
+MANY = 256  # memories for which a model is loaded
 IDLE_MS = 15 * 60_000
-PATIENCE_MS = 5 * 60_000  # after a model that could not be had
+RETRY_MS = 5 * 60_000  # after a model failed
 
 
 class Embedding:
@@ -30,7 +31,7 @@ class Embedding:
         self.index = index  # None: no semantic search
         self._task: asyncio.Task[None] | None = None
         self._not_before = 0
-        self._told = ""
+        self._reported = ""
 
     async def use(self, index: SemanticIndex | None) -> None:
         """Embed with this index from now on; waits for the batch that is running."""
@@ -42,10 +43,10 @@ class Embedding:
             return
         least = 1 if self.index.is_loaded else MANY
         if self.index.waiting(self._store, least) >= least:
-            self._task = asyncio.create_task(self._work_off(self.index))
+            self._task = asyncio.create_task(self._embed_waiting(self.index))
 
     async def settle(self) -> None:
-        """Waits for what is running."""
+        """Wait for the running batch."""
         if self._task is not None and not self._task.done():
             await asyncio.wait([self._task])
 
@@ -61,7 +62,7 @@ class Embedding:
     def _is_running(self) -> bool:
         return self._task is not None and not self._task.done()
 
-    async def _work_off(self, index: SemanticIndex) -> None:
+    async def _embed_waiting(self, index: SemanticIndex) -> None:
         total = 0
         try:
             # Two models that fill the same table would replace each other's vectors for ever.
@@ -72,12 +73,12 @@ class Embedding:
                 total += count
             log.info("%d memories embedded by %s", total, index.id)
         except EmbedderError as error:
-            self._not_before = self._clock() + PATIENCE_MS
-            log.warning("search goes by words alone: %s", error)
-            if str(error) != self._told:
-                self._told = str(error)
-                told = f"search goes by words alone: {error}"
-                trouble.report(os.fsencode(self._layout.root), told)
+            self._not_before = self._clock() + RETRY_MS
+            log.warning("semantic search is off: %s", error)
+            if str(error) != self._reported:
+                self._reported = str(error)
+                reason = f"semantic search is off, full text search still works: {error}"
+                trouble.report(os.fsencode(self._layout.root), reason)
         except Exception:
-            self._not_before = self._clock() + PATIENCE_MS
-            log.exception("memories could not be read for their meaning; will try again")
+            self._not_before = self._clock() + RETRY_MS
+            log.exception("embedding failed; it will be tried again")

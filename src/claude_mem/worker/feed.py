@@ -1,4 +1,4 @@
-"""What happens, told to whoever listens now (the viewer). Nobody listening costs nothing."""
+"""Live events for subscribers such as the viewer. Without subscribers, publishing costs nothing."""
 
 import asyncio
 from collections.abc import Iterator
@@ -6,31 +6,31 @@ from contextlib import contextmanager
 
 from claude_mem.types import Json
 
-WAITING = 200  # a listener that falls further behind misses news; the pages have them all
+MAX_QUEUED = 200  # a subscriber that falls further behind misses events; the pages have them all
 
 
 class Feed:
     def __init__(self) -> None:
-        self._listeners: set[asyncio.Queue[dict[str, Json]]] = set()
+        self._subscribers: set[asyncio.Queue[dict[str, Json]]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @contextmanager
-    def listen(self) -> Iterator[asyncio.Queue[dict[str, Json]]]:
-        """For the event loop's thread."""
+    def subscribe(self) -> Iterator[asyncio.Queue[dict[str, Json]]]:
+        """Call it in the thread of the event loop."""
         self._loop = asyncio.get_running_loop()
-        listener: asyncio.Queue[dict[str, Json]] = asyncio.Queue(WAITING)
-        self._listeners.add(listener)
+        queue: asyncio.Queue[dict[str, Json]] = asyncio.Queue(MAX_QUEUED)
+        self._subscribers.add(queue)
         try:
-            yield listener
+            yield queue
         finally:
-            self._listeners.discard(listener)
+            self._subscribers.discard(queue)
 
-    def tell(self, news: dict[str, Json]) -> None:
-        """From any thread."""
-        if self._listeners and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._tell, news)
+    def publish(self, event: dict[str, Json]) -> None:
+        """Call it from any thread."""
+        if self._subscribers and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._publish, event)
 
-    def _tell(self, news: dict[str, Json]) -> None:
-        for listener in self._listeners:
-            if not listener.full():
-                listener.put_nowait(news)
+    def _publish(self, event: dict[str, Json]) -> None:
+        for queue in self._subscribers:
+            if not queue.full():
+                queue.put_nowait(event)

@@ -28,7 +28,7 @@ HOUR = 3_600_000
 class ForgetRequest:
     """Memories by id, a session, what matches a file or a query, or a whole project.
 
-    Names are resolved when it is carried out: of what is already forgotten there are none.
+    Names are resolved only when it runs: a repeated request may name a project that is gone.
     """
 
     ids: tuple[MemoryId, ...] = ()
@@ -41,7 +41,7 @@ class ForgetRequest:
 
 @dataclass(frozen=True, slots=True)
 class Undoable:
-    """What was forgotten, and until when it can be brought back."""
+    """What was forgotten, and until when that can be undone."""
 
     forgotten: Forgotten
     until_epoch: int
@@ -50,7 +50,7 @@ class Undoable:
 async def forget(worker: Worker, request: ForgetRequest, now: datetime) -> Preview | Undoable:
     """A preview of what would go; with its token in `confirm`, it goes."""
     store = worker.store
-    if request.confirm and (done := await asyncio.to_thread(_done, store, request.confirm)):
+    if request.confirm and (done := await asyncio.to_thread(_find_done, store, request.confirm)):
         return _undoable(worker, done)  # repeated: the first answer may have been lost
     selection = await asyncio.to_thread(select, store, request, now)
     preview = await asyncio.to_thread(store.preview_forgetting, selection)
@@ -61,18 +61,18 @@ async def forget(worker: Worker, request: ForgetRequest, now: datetime) -> Previ
     directories = await asyncio.to_thread(_directories, store, selection)
     forgotten = await asyncio.wrap_future(store.forget(selection, request.confirm))
     remove_rendered(worker.settings.layout, directories)
-    await _tell(worker, forgotten, "forgotten")
+    await _announce(worker, forgotten, "forgotten")
     return _undoable(worker, forgotten)
 
 
 async def undo(worker: Worker, token: str | None) -> Forgotten:
     forgotten = await asyncio.wrap_future(worker.store.undo_forgetting(token))
-    await _tell(worker, forgotten, "remembered again")
+    await _announce(worker, forgotten, "remembered again")
     return forgotten
 
 
 def undoable(worker: Worker) -> list[Undoable]:
-    return [_undoable(worker, one) for one in worker.store.forgotten()]
+    return [_undoable(worker, forgotten) for forgotten in worker.store.forgotten()]
 
 
 def _undoable(worker: Worker, forgotten: Forgotten) -> Undoable:
@@ -80,14 +80,14 @@ def _undoable(worker: Worker, forgotten: Forgotten) -> Undoable:
     return Undoable(forgotten, forgotten.at_epoch + hours * HOUR)
 
 
-def _done(store: StoreReader, token: str) -> Forgotten | None:
-    return next((one for one in store.forgotten() if one.token == token), None)
+def _find_done(store: StoreReader, token: str) -> Forgotten | None:
+    return next((done for done in store.forgotten() if done.token == token), None)
 
 
-async def _tell(worker: Worker, forgotten: Forgotten, news: str) -> None:
-    """Whoever starts next is given a context without it, or with it again."""
+async def _announce(worker: Worker, forgotten: Forgotten, event_type: str) -> None:
+    """The next session gets a context without these memories, or with them again."""
     await worker.render_contexts([project.key for project in forgotten.projects])
-    worker.feed.tell({"type": news, "counts": dict(forgotten.counts)})
+    worker.feed.publish({"type": event_type, "counts": dict(forgotten.counts)})
 
 
 def select(store: StoreReader, request: ForgetRequest, now: datetime) -> Selection:
@@ -127,7 +127,7 @@ def _matching(
 
 
 def _directories(store: StoreReader, selection: Selection) -> list[str]:
-    """Of a project that goes as a whole: nobody renders contexts for them any more."""
+    """The directories of a project that is forgotten completely: their contexts are deleted."""
     if selection.project is None:
         return []
     return store.recent_directories(selection.project, limit=1_000_000)

@@ -1,6 +1,6 @@
-"""What time brings: idle turns, interrupted sessions, raw events past their day, backups.
+"""Periodic work: idle turns, interrupted sessions, old raw events, expired undo data, backups.
 
-Called with the time, so that a test can make a month pass.
+The time is an argument, so that a test can let a month pass.
 """
 
 import logging
@@ -15,7 +15,7 @@ from claude_mem.store import Store
 log = logging.getLogger("claude_mem.housekeeping")
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
-ABANDONED_AFTER = HOUR
+ABANDONED_AFTER_MS = HOUR
 
 
 class Housekeeping:
@@ -31,7 +31,7 @@ class Housekeeping:
         self._sessions, self._retention = sessions, retention
 
     def tick(self, now: int) -> int:
-        """How many turns it closed that now wait for the observer."""
+        """Returns the number of turns that it closed and queued."""
         sessions, retention = self._sessions, self._retention
         closed = self._store.close_idle_turns(now - sessions.idle_minutes * MINUTE)
         stale = self._store.interrupt_stale(now - sessions.interrupt_hours * HOUR)
@@ -39,25 +39,29 @@ class Housekeeping:
             now - retention.raw_days * DAY, retention.raw_megabytes * 1024 * 1024
         )
         for session in stale.result():
-            log.info("session %d had no event for a day: interrupted", session)
+            log.info(
+                "session %d is interrupted: it had no event for %d hours",
+                session,
+                sessions.interrupt_hours,
+            )
         if count := retired.result():
-            log.info("%d raw events retired", count)
-        self._forget_for_good(now - retention.undo_hours * HOUR)
+            log.info("%d raw events deleted", count)
+        self._expire_forgotten(now - retention.undo_hours * HOUR)
         self._clear_abandoned(now)
         self._warn_of_backlog(now)
         self._back_up_daily(now, retention.backups)
         return closed.result()
 
-    def _forget_for_good(self, before: int) -> None:
-        if not any(one.at_epoch < before for one in self._store.forgotten()):
+    def _expire_forgotten(self, before: int) -> None:
+        if not any(forgotten.at_epoch < before for forgotten in self._store.forgotten()):
             return
         self._store.expire_forgotten(before).result()
         self._store.write(full_text.tidy).result()
-        log.info("what was forgotten is deleted for good")
+        log.info("forgotten memories can no longer be restored")
 
     def _clear_abandoned(self, now: int) -> None:
-        for path in spool.abandoned(self._layout, (now - ABANDONED_AFTER) / 1000):
-            log.warning("removed %s: its hook died before it was complete", path.name)
+        for path in spool.abandoned(self._layout, (now - ABANDONED_AFTER_MS) / 1000):
+            log.warning("deleted %s: its hook died while writing it", path.name)
             path.unlink(missing_ok=True)
 
     def _warn_of_backlog(self, now: int) -> None:

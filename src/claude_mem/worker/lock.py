@@ -1,4 +1,4 @@
-"""One worker per data directory, proven by a lock that the kernel takes back when it dies."""
+"""One worker per data directory, ensured by a file lock that the kernel releases at its death."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ class WorkerLock:
 
     @classmethod
     def acquire(cls, layout: Layout) -> "WorkerLock | None":
-        """None when another process holds it."""
+        """None if another process has it."""
         descriptor = os.open(layout.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -24,7 +24,7 @@ class WorkerLock:
 
     @classmethod
     def adopt(cls, layout: Layout, descriptor: int) -> "WorkerLock | None":
-        """The lock that a starter took and handed over; None if the file is another by now."""
+        """The lock that the starting process passed on; None if the lock file was replaced."""
         try:
             os.set_inheritable(descriptor, False)
             if not os.path.samestat(os.fstat(descriptor), layout.lock.stat()):
@@ -35,7 +35,7 @@ class WorkerLock:
         return cls(descriptor)
 
     def still_ours(self, layout: Layout) -> bool:
-        """False when the data directory, or the lock in it, was deleted or replaced."""
+        """False if the data directory or the lock file was deleted or replaced."""
         try:
             return os.path.samestat(os.fstat(self._descriptor), layout.lock.stat())
         except OSError:
@@ -47,7 +47,7 @@ class WorkerLock:
 
 
 def is_held(layout: Layout) -> bool:
-    """Whether a worker runs, without disturbing it."""
+    """Whether a worker is running."""
     if not layout.lock.exists():
         return False
     lock = WorkerLock.acquire(layout)

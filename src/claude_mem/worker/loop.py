@@ -32,7 +32,7 @@ from claude_mem.types import Distillate, Event, Json, Turn
 from claude_mem.versions import parse_version
 from claude_mem.worker.activity import Activity
 from claude_mem.worker.contexts import (
-    clear_contexts_of_another_budget,
+    clear_contexts_of_other_budget,
     render_contexts,
     rendered_context,
 )
@@ -123,7 +123,7 @@ class Worker:
             self.housekeeping.use(settings.sessions, settings.retention)
             if settings.embedder != previous.embedder:
                 await self.embedding.use(open_semantic_index(settings.embedder, self.clock))
-            if clear_contexts_of_another_budget(settings.layout, settings.context.tokens):
+            if clear_contexts_of_other_budget(settings.layout, settings.context.tokens):
                 self._changed |= {str(project["key"]) for project in self.store.projects()}
             if restart_observer or settings.observer != previous.observer:
                 await self._use_observer(settings)
@@ -149,7 +149,7 @@ class Worker:
         await asyncio.wrap_future(self.store.free_all_leases())
         await self.apply(self.settings, restart_observer=True)
         kept_house = 0
-        self.activity.rest(self.clock())  # what a worker that was killed left may be long over
+        self.activity.reset(self.clock())  # what a worker that was killed left may be long over
         while True:
             self._wake.clear()
             try:
@@ -164,7 +164,7 @@ class Worker:
                     if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
                         await self.catch_up()
                     if self.activity.is_processing and not self.store.has_open_turn():
-                        self.activity.rest(self.clock())
+                        self.activity.reset(self.clock())
                 pause = self._pause()
                 if (
                     parse_version(self.intake.newest_hook) > parse_version(__version__)
@@ -226,11 +226,11 @@ class Worker:
                 )
 
     def _heard(self, recorded: list[tuple[Event, Recorded]]) -> None:
-        if self.activity.note(recorded):
-            self.feed.tell(self.processing())
+        if self.activity.update(recorded):
+            self.feed.publish(self.processing())
         for event, outcome in recorded:
             if outcome.outcome == "stored":
-                self.feed.tell({
+                self.feed.publish({
                     "type": "event",
                     "event": event.kind,
                     "session_db_id": outcome.session_db_id,
@@ -247,7 +247,7 @@ class Worker:
 
     def _remembered(self, turn: Turn, made: Distillate) -> None:
         self._changed.add(turn.project.key)
-        self.feed.tell({
+        self.feed.publish({
             "type": "memory",
             "session_db_id": turn.session_db_id,
             "project": turn.project.name,

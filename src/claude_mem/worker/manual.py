@@ -33,7 +33,7 @@ async def save_memory(
         worker.store.save_manual(project, directory, observation, observer)
     )
     await worker.render_contexts([project.key])
-    worker.feed.tell({"type": "memory", "project": project.name, "observations": 1})
+    worker.feed.publish({"type": "memory", "project": project.name, "observations": 1})
     return saved
 
 

@@ -1,4 +1,4 @@
-"""The answer to SessionStart: context for the agent, one line for the person."""
+"""The response to SessionStart: context for the agent, one line for the user."""
 
 import asyncio
 import os
@@ -9,9 +9,9 @@ from claude_mem.intake.dialects import parse_payload
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.loop import Worker
 
-ANNOUNCED = ("startup", "clear")
-SESSIONS_NAMED = 8
-CATCH_UP_SECONDS = 2.0  # under what the hook waits
+GREETED_SOURCES = ("startup", "clear")
+MAX_SESSIONS_COUNTED = 8
+CATCH_UP_SECONDS = 2.0  # the hook waits longer than this
 
 
 async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
@@ -25,49 +25,53 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
         return _line("", _trouble(worker))
     context = await _context(worker, project_id, event.session_id, source)
     message = _trouble(worker)
-    if not message and source in ANNOUNCED:
+    if not message and source in GREETED_SOURCES:
         message = _greeting(worker, project_id, event, context)
     return _line(context, message)
 
 
 async def _catch_up(worker: Worker, project: Project) -> None:
-    """What is behind is worked off first, but nobody waits long for an old backlog."""
-    work = asyncio.ensure_future(_work_off(worker, project))
-    await asyncio.wait([work], timeout=CATCH_UP_SECONDS)
-    if work.done():
-        work.result()
+    """Process pending events first, but do not let the session wait long for a backlog."""
+    task = asyncio.ensure_future(_process_pending(worker, project))
+    await asyncio.wait([task], timeout=CATCH_UP_SECONDS)
+    if task.done():
+        task.result()
 
 
-async def _work_off(worker: Worker, project: Project) -> None:
+async def _process_pending(worker: Worker, project: Project) -> None:
     await worker.catch_up(worker.store.project_by_key(project.key))
     await worker.jobs.settle(project)
 
 
 async def _context(worker: Worker, project_id: int, session_id: str, source: str) -> str:
-    """A resumed session gets the bytes it got before, and never its own memories."""
+    """A resumed session gets the same bytes as before, and never its own memories."""
     if source == "fork":
-        return ""  # it carries what the session that it was forked from was given
-    if source == "resume" and (given := worker.store.start_context(session_id)) is not None:
-        return given
+        return ""  # its transcript contains the context of the original session
+    if source == "resume" and (previous := worker.store.start_context(session_id)) is not None:
+        return previous
     context = await worker.context_for(project_id, without_session=session_id)
-    # Mostly it is the rendered one, which came to disk with the event itself. Where it is not, it
-    # is on disk before anyone has it: a resume must find what was given, whoever dies meanwhile.
+    # Usually it is the rendered context, which is stored together with the event. Any other is
+    # stored before it is sent: a resume must find it even if a process dies in between.
     if worker.store.start_context(session_id) != context:
         await asyncio.wrap_future(worker.store.remember_start_context(session_id, context))
     return context
 
 
 def _trouble(worker: Worker) -> str:
-    """What went wrong since it was last said; once."""
-    told = trouble.take(os.fsencode(worker.settings.layout.root)).decode("ascii", "replace")
-    return f"claude-mem: {told} (claude-mem doctor says more)" if told else ""
+    """The last problem that the user has not seen yet."""
+    message = trouble.take(os.fsencode(worker.settings.layout.root)).decode("ascii", "replace")
+    return f"claude-mem: {message} (for details: claude-mem doctor)" if message else ""
 
 
 def _greeting(worker: Worker, project_id: int, event: Event, context: str) -> str:
-    earlier = worker.store.recent_sessions(project_id, SESSIONS_NAMED, event.session_id)
+    earlier = worker.store.recent_sessions(project_id, MAX_SESSIONS_COUNTED, event.session_id)
     titled = [session for session in earlier if session["title"]]
     if context and titled:
-        count = f"the last {SESSIONS_NAMED}" if len(titled) == SESSIONS_NAMED else str(len(titled))
+        count = (
+            f"the last {MAX_SESSIONS_COUNTED}"
+            if len(titled) == MAX_SESSIONS_COUNTED
+            else str(len(titled))
+        )
         sessions = "session" if len(titled) == 1 else "sessions"
         return (
             f"claude-mem: remembers {count} {sessions} in {event.project.name}, "
