@@ -1,7 +1,7 @@
-"""How fast a full spool becomes rows, on one core; beside the least that any intake must do.
+"""How fast intake stores a full spool on one core, compared with the minimum of work.
 
-That least is: read each file, parse its JSON, insert it as it is, one transaction per batch,
-with the same durability. No redaction, no turns, no keys, and the files stay.
+The minimum: read each file, parse its JSON, insert it unchanged, one transaction per batch, with
+the same durability. No redaction, no turns, no keys, and the files are not removed.
 """
 
 import json
@@ -33,18 +33,18 @@ INTAKE, BARE = "intake", "read, parse, insert"
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class Cost:
     seconds: float
-    processor: float  # of all threads; what others do on this core does not count
+    processor: float  # seconds of all threads of this process
 
 
 def measure() -> list[Figure]:
     _describe_mix()
     with _one_core():
-        taken = in_turns({INTAKE: _intake, BARE: _bare}, ROUNDS, warm_up=1)
-    seconds = {name: median([spent.seconds for spent in every]) for name, every in taken.items()}
+        costs = in_turns({INTAKE: _intake, BARE: _bare}, ROUNDS, warm_up=1)
+    seconds = {name: median([cost.seconds for cost in rounds]) for name, rounds in costs.items()}
     processor = {
-        name: median([spent.processor for spent in every]) for name, every in taken.items()
+        name: median([cost.processor for cost in rounds]) for name, rounds in costs.items()
     }
     table(
         ("on one core", "events/s", "per processor second", "ratio of time", "of processor"),
@@ -56,7 +56,7 @@ def measure() -> list[Figure]:
                 f"{seconds[name] / seconds[BARE]:.2f}x",
                 f"{processor[name] / processor[BARE]:.2f}x",
             )
-            for name in taken
+            for name in costs
         ],
     )
     return [
@@ -68,30 +68,30 @@ def measure() -> list[Figure]:
     ]
 
 
-def _intake() -> Spent:
-    """As the worker does it, its listener included."""
+def _intake() -> Cost:
+    """As the worker does it, including its listener."""
     with _full_spool() as home:
         with Store.open(home.layout.database, home.layout.backups) as store:
             intake = Worker(home.settings, store, environ=home.environment).intake
             drained: list[DrainCounts] = []
-            spent = _spent_on(lambda: drained.append(intake.drain()))
+            cost = _cost_of(lambda: drained.append(intake.drain()))
         if drained[0].stored != EVENTS:
             raise RuntimeError(f"of {EVENTS} events: {drained[0]}")
-        return spent
+        return cost
 
 
-def _bare() -> Spent:
+def _bare() -> Cost:
     with _full_spool() as home, closing(connect(home.path / "bare.db")) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("CREATE TABLE events (id INTEGER PRIMARY KEY, kind TEXT, body TEXT)")
-        return _spent_on(lambda: _insert_all(connection, home.layout))
+        return _cost_of(lambda: _insert_all(connection, home.layout))
 
 
-def _spent_on(work: Callable[[], object]) -> Spent:
+def _cost_of(work: Callable[[], object]) -> Cost:
     before = time.process_time()
     seconds = seconds_of(work)
-    return Spent(seconds, time.process_time() - before)
+    return Cost(seconds, time.process_time() - before)
 
 
 def _insert_all(connection: sqlite3.Connection, layout: Layout) -> None:
@@ -115,7 +115,7 @@ def _full_spool() -> Iterator[Home]:
 
 @contextmanager
 def _one_core() -> Iterator[None]:
-    """For this thread and those that it starts."""
+    """Pins this thread and those that it starts."""
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
@@ -127,7 +127,7 @@ def _one_core() -> Iterator[None]:
 def _describe_mix() -> None:
     sizes = sorted(len(as_bytes(payload)) for payload in traffic(SESSIONS, TURNS))
     tools = ", ".join(f"{share}% {name}" for name, share in TOOLS.items())
-    print(f"  {EVENTS:,} events of {SESSIONS} sessions side by side; each turn is a prompt,")
+    print(f"  {EVENTS:,} events of {SESSIONS} concurrent sessions; each turn is a prompt,")
     print(f"  {TURN - 2} tools ({tools}) and a Stop; {sum(sizes) / 1e6:.1f} MB in all:")
     print(f"  half under {sizes[EVENTS // 2]:,} bytes, 90% under {sizes[EVENTS * 9 // 10]:,},"
           f" the rest up to {sizes[-1]:,}")  # fmt: skip

@@ -1,6 +1,6 @@
-"""What a hundred times the memory costs whoever asks for a page or a context.
+"""How the time for a page or a context grows with a hundred times the memories.
 
-Beside the large project a small one lies in each store, and its memories are the oldest there.
+Each store also has a small project, whose memories are the oldest.
 """
 
 import random
@@ -18,15 +18,15 @@ from claude_mem.store import Store
 from claude_mem.store.pages import Page, Record
 
 ROUNDS = 200
-FEW, MANY, ASIDE = 1_000, 100_000, 100
+FEW, MANY, SMALL = 1_000, 100_000, 100
 BATCH = 40
 TARGET = 2.0
 NOUNS = ("observations", "summaries", "prompts", "sessions")
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
-    """A store with a project of so many observations, and a small one beside it."""
+class FilledStore:
+    """A store with a project of `observations` memories, and a small project."""
 
     store: Store
     project: int
@@ -42,28 +42,28 @@ class Library:
         return self.store.page(noun, Page(before=before), project)[0]
 
     def middle_page(self, noun: str, newest: int) -> list[Record]:
-        """Another one each time."""
+        """A different page at each call."""
         return self.page(noun, self.project, int(newest * self.chance.uniform(0.5, 0.75)))
 
     def batch(self) -> list[Record]:
-        ids = self.chance.sample(range(ASIDE, self.observations), BATCH)
+        ids = self.chance.sample(range(SMALL, self.observations), BATCH)
         return self.store.get_many("observations", ids)
 
-    def questions(self) -> dict[tuple[str, str], Callable[[], object]]:
-        """What is asked, by group and name."""
+    def queries(self) -> dict[tuple[str, str], Callable[[], object]]:
+        """By group and name."""
         latest = str(self.page("sessions", self.project)[0]["content_session_id"])
-        asked: dict[tuple[str, str], Callable[[], object]] = {
+        queries: dict[tuple[str, str], Callable[[], object]] = {
             ("context", "for a new session"): self.context,
             ("context", "without the latest session"): partial(self.context, latest),
             ("batch", f"{BATCH} observations"): self.batch,
         }
         for noun in NOUNS:
             newest = int(str(self.page(noun, self.project)[0]["id"]))
-            asked["first page", noun] = partial(self.page, noun, self.project)
-            asked["first page of all", noun] = partial(self.page, noun, None)
-            asked["page in the middle", noun] = partial(self.middle_page, noun, newest)
-            asked["small project", noun] = partial(self.page, noun, self.small_project)
-        return asked
+            queries["first page", noun] = partial(self.page, noun, self.project)
+            queries["first page of all", noun] = partial(self.page, noun, None)
+            queries["page in the middle", noun] = partial(self.middle_page, noun, newest)
+            queries["small project", noun] = partial(self.page, noun, self.small_project)
+        return queries
 
     def ignores_before(self, noun: str) -> bool:
         first = self.page(noun, self.project)
@@ -71,16 +71,16 @@ class Library:
 
 
 def measure() -> list[Figure]:
-    with _library(FEW) as few, _library(MANY) as many:
+    with _filled_store(FEW) as few, _filled_store(MANY) as many:
         cases = {
-            (*key, library.observations): partial(seconds_of, question)
-            for library in (few, many)
-            for key, question in library.questions().items()
+            (*key, filled.observations): partial(seconds_of, query)
+            for filled in (few, many)
+            for key, query in filled.queries().items()
         }
-        taken = in_turns(cases, ROUNDS)
+        timings = in_turns(cases, ROUNDS)
         for noun in filter(few.ignores_before, NOUNS):
-            print(f"  `before` changes nothing for {noun}: their middle is the first page")
-    return _report({key: median(seconds) for key, seconds in taken.items()})
+            print(f"  `before` has no effect for {noun}: the middle page is the first page")
+    return _report({key: median(seconds) for key, seconds in timings.items()})
 
 
 def _report(medians: dict[tuple[str, str, int], float]) -> list[Figure]:
@@ -93,19 +93,19 @@ def _report(medians: dict[tuple[str, str, int], float]) -> list[Figure]:
                          f"{many / few:.2f}x"))  # fmt: skip
             worst[group] = max(worst.get(group, 0.0), many / few)
     print(f"  {ROUNDS} rounds in turns, medians in ms")
-    table(("question", f"{FEW:,}", f"{MANY:,}", "ratio"), rows)
+    table(("query", f"{FEW:,}", f"{MANY:,}", "ratio"), rows)
     return [Figure(f"{MANY:,} to {FEW:,}: {group}", r, target=TARGET) for group, r in worst.items()]
 
 
 @contextmanager
-def _library(observations: int) -> Iterator[Library]:
+def _filled_store(observations: int) -> Iterator[FilledStore]:
     with temporary_home() as home:
         layout = home.layout
         with Store.open(layout.database, layout.backups) as store:
-            small = fill(layout.database, "small", "/home/dev/small", ASIDE)
+            small = fill(layout.database, "small", "/home/dev/small", SMALL)
             project = fill(layout.database, "harbor", home.project_dir, observations)
             budget = home.settings.context.tokens
-            yield Library(store, project, small, budget, observations)
+            yield FilledStore(store, project, small, budget, observations)
 
 
 if __name__ == "__main__":

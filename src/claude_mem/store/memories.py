@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from claude_mem.hook.faults import reach
@@ -12,6 +12,8 @@ from claude_mem.store.inserts import insert_row
 from claude_mem.store.queue import JOBS
 from claude_mem.store.sessions import register_memory_session, set_titles
 from claude_mem.types import Distillate, Job, Observation, Summary, Turn
+
+RECENT_MEMORIES = 10  # of a session that an observer gets with its next turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,3 +283,26 @@ def _link(
 
 def _json(values: tuple[str, ...]) -> str:
     return json.dumps(values, ensure_ascii=False)
+
+
+def recent_memories(
+    connection: sqlite3.Connection, memory_session_id: str | None, prompt_number: int
+) -> tuple[str, ...]:
+    """Texts of the session's latest memories before the turn, oldest first."""
+    rows = connection.execute(
+        "SELECT prompt_number AS n, 0 AS kind, ordinal AS o, json_array(title, subtitle, narrative)"
+        " AS texts, facts, '[]' AS commands, '[]' AS faults FROM observations"
+        " WHERE memory_session_id = ?1 AND prompt_number < ?2"
+        " UNION ALL SELECT prompt_number, 1, 0, json_array(request, investigated, learned,"
+        " completed, next_steps, notes), '[]', commands, faults FROM session_summaries"
+        " WHERE memory_session_id = ?1 AND prompt_number < ?2"
+        " ORDER BY n DESC, kind DESC, o DESC LIMIT ?3",
+        (memory_session_id, prompt_number, RECENT_MEMORIES),
+    ).fetchall()
+    return tuple("\n".join(_texts_of(row)) for row in reversed(rows))
+
+
+def _texts_of(row: sqlite3.Row) -> Iterator[str]:
+    yield from filter(None, (*json.loads(row["texts"]), *json.loads(row["facts"])))
+    yield from (run.text for run in summary_facts.commands_from(json.loads(row["commands"])))
+    yield from (fault.text for fault in summary_facts.faults_from(json.loads(row["faults"])))

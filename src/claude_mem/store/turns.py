@@ -6,22 +6,20 @@ arrival. Of a turn whose whole prompt was private, only the number is kept.
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import is_forgotten_session
+from claude_mem.store.memories import recent_memories
 from claude_mem.store.queue import JOBS, QUEUES
 from claude_mem.store.sessions import end_session, ensure_session, revive
-from claude_mem.store.summary_facts import commands_from, faults_from
 from claude_mem.types import Event, Project, ToolUse, Turn
 
 PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"
 CLOSING = ("Stop", "StopFailure")
 WITHIN_TURN = ("PostToolUse", "PostToolUseFailure", "SubagentStop", "PreCompact", "PostCompact")
 STATEMENT = "Statement"  # read from the transcript, not from a hook
-RECENT_MEMORIES = 10  # of a session that an observer gets with its next turn
 SAME_MOMENT_MS = 2000  # within which two hooks report the same event without an id
 
 
@@ -327,29 +325,6 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         events=tuple(_tool_use(event) for event in events),
         told=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
     )
-
-
-def recent_memories(
-    connection: sqlite3.Connection, memory_session_id: str | None, prompt_number: int
-) -> tuple[str, ...]:
-    """Texts of the session's latest memories before the turn, oldest first."""
-    rows = connection.execute(
-        "SELECT prompt_number AS n, 0 AS kind, ordinal AS o, json_array(title, subtitle, narrative)"
-        " AS texts, facts, '[]' AS commands, '[]' AS faults FROM observations"
-        " WHERE memory_session_id = ?1 AND prompt_number < ?2"
-        " UNION ALL SELECT prompt_number, 1, 0, json_array(request, investigated, learned,"
-        " completed, next_steps, notes), '[]', commands, faults FROM session_summaries"
-        " WHERE memory_session_id = ?1 AND prompt_number < ?2"
-        " ORDER BY n DESC, kind DESC, o DESC LIMIT ?3",
-        (memory_session_id, prompt_number, RECENT_MEMORIES),
-    ).fetchall()
-    return tuple("\n".join(_texts_of(row)) for row in reversed(rows))
-
-
-def _texts_of(row: sqlite3.Row) -> Iterator[str]:
-    yield from filter(None, (*json.loads(row["texts"]), *json.loads(row["facts"])))
-    yield from (run.text for run in commands_from(json.loads(row["commands"])))
-    yield from (fault.text for fault in faults_from(json.loads(row["faults"])))
 
 
 def add_statements(

@@ -16,7 +16,8 @@ from claude_mem.observer.local.commands import reads_output_of
 from claude_mem.observer.local.files import EDITING
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.research import SENT_FOR
-from claude_mem.store.turns import PROMPT, RECENT_MEMORIES, SESSION_END, SESSION_START
+from claude_mem.store.memories import RECENT_MEMORIES
+from claude_mem.store.turns import PROMPT, SESSION_END, SESSION_START
 from claude_mem.types import (
     Event,
     Json,
