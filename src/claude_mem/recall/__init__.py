@@ -1,1 +1,1 @@
-"""Recall: what a session is given back. Never writes."""
+"""Recall: search, timeline, full memories, and the context of a new session. Never writes."""

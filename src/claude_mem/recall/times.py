@@ -1,7 +1,9 @@
-"""The time that a question speaks of: "last week", "in May", "before 7 June 2023".
+"""The times that a query names: "last week", "in May", "before 7 June 2023".
 
-Spans are [since, until) in Unix milliseconds, in the zone of the moment at which it is asked.
-A month or a day without a year means that of any recent year.
+Ours and not a library's (dateparser, parsedatetime): those find moments, while a query needs spans
+("last week" is seven days), relations ("before") and the words that name them.
+Spans are [since, until) in Unix milliseconds, in the time zone of `now`. A month or a day without
+a year means that of any recent year.
 """
 
 import re
@@ -16,6 +18,7 @@ _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "su
 _NUMBERS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6,
             "seven": 7, "eight": 8, "nine": 9, "ten": 10, "few": 3, "couple of": 2}  # fmt: skip
 YEARS_BACK = 10
+MAX_TEXT = 2_000
 FOREVER = 2**62
 
 _MONTH = r"(?P<month>" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS) + r")\.?"
@@ -25,7 +28,7 @@ _AMOUNT = r"(?P<amount>\d{1,3}|" + "|".join(_NUMBERS) + r")"
 _UNIT = r"(?P<unit>day|week|month|year)s?"
 _RELATION = r"(?:(?P<relation>before|after|since|until|till|by)\s+(?:the\s+)?)?"
 
-# In the order in which they are tried; the first that fits at a place is taken.
+# Tried in this order; the first match at a place wins.
 _PATTERNS = tuple(
     (name, re.compile(rf"(?i)(?<![\w-]){_RELATION}{pattern}(?![\w-])"))
     for name, pattern in (
@@ -43,12 +46,12 @@ _PATTERNS = tuple(
                  r"this morning|recently|lately)"),
     )
 )  # fmt: skip
-_MAY_NAME_ONE = re.compile(  # one look instead of eleven: most questions name none
+_MAY_NAME_TIME = re.compile(  # one search instead of eleven: most queries name no time
     r"(?i)\d|ago\b|day|night|week|month|year|morning|lately|recently|"
     + "|".join(rf"\b{name[:3]}" for name in _MONTHS)
 )
 _OCCASION = re.compile(r"(?i)\b(before|after|since|until)\s+((?:[\w.-]+\s*){1,4})(?=[?!.,;:]|$)")
-_MONTH_MUST_FOLLOW = re.compile(
+_BEFORE_MONTH = re.compile(
     r"(?i)\b(?:in|during|of|last|this|since|before|after|until|till|by|early|late|mid|next)[\s-]+$"
 )
 
@@ -61,7 +64,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """ "before the release": a time that only the memory itself can tell."""
+    """ "before the release": its time must be looked up in the memories."""
 
     relation: str
     words: str
@@ -72,29 +75,28 @@ class Occasion:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The spans that are meant, any of them; the words that say so; and what is yet to be told."""
-
-    spans: tuple[Span, ...] = ()
-    texts: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()  # alternatives: any of them
+    texts: tuple[str, ...] = ()  # the words that name them
     occasions: tuple[Occasion, ...] = ()
 
 
 def read_times(text: str, now: datetime) -> Times:
-    found: list[Span] = []
-    taken: list[tuple[int, int]] = []
-    occasions = tuple(Occasion(e[1].lower(), e[2]) for e in _OCCASION.finditer(text[:2_000]))
-    if not _MAY_NAME_ONE.search(text[:2_000]):
+    text = text[:MAX_TEXT]
+    occasions = tuple(Occasion(match[1].lower(), match[2]) for match in _OCCASION.finditer(text))
+    if not _MAY_NAME_TIME.search(text):
         return Times(occasions=occasions)
+    spans: list[Span] = []
+    places: list[tuple[int, int]] = []
     for name, pattern in _PATTERNS:
-        for match in pattern.finditer(text[:2_000]):
-            if any(match.start() < end and start < match.end() for start, end in taken):
+        for match in pattern.finditer(text):
+            if any(match.start() < end and start < match.end() for start, end in places):
                 continue
-            spans = [_related(match, span) for span in _spans(name, match, text, now)]
-            if spans:
-                taken.append(match.span())
-                found += spans
-    texts = tuple(text[start:end] for start, end in taken)
-    return Times(tuple(found), texts, () if found else occasions)
+            matched = [_apply_relation(match, span) for span in _spans(name, match, text, now)]
+            if matched:
+                places.append(match.span())
+                spans += matched
+    texts = tuple(text[start:end] for start, end in places)
+    return Times(tuple(spans), texts, () if spans else occasions)
 
 
 def _spans(name: str, match: re.Match[str], text: str, now: datetime) -> list[Span]:
@@ -105,7 +107,7 @@ def _spans(name: str, match: re.Match[str], text: str, now: datetime) -> list[Sp
         return []  # the 31st of June, a thousand years ago
 
 
-def _related(match: re.Match[str], span: Span) -> Span:
+def _apply_relation(match: re.Match[str], span: Span) -> Span:
     relation = (match["relation"] or "").lower()
     if relation in ("before", "until", "till", "by"):
         return Span(0, span.since if relation == "before" else span.until)
@@ -116,18 +118,18 @@ def _related(match: re.Match[str], span: Span) -> Span:
 
 def _date(match: re.Match[str], text: str, today: datetime) -> list[Span]:
     month = _month_number(match["month"])
-    given = match.groupdict()
-    day = int(given["day"]) if given.get("day") else None
-    years = [int(given["year"])] if given.get("year") else _recent_years(today)
+    groups = match.groupdict()
+    day = int(groups["day"]) if groups.get("day") else None
+    years = [int(groups["year"])] if groups.get("year") else _recent_years(today)
     return [span for year in years if (span := _span_of(today, year, month, day))]
 
 
 def _month(match: re.Match[str], text: str, today: datetime) -> list[Span]:
-    """May and march are also other words: they must follow a word that says it is a month."""
+    """May and march are other words too: as months they must follow a word like "in"."""
     word = match["month"].lower()
-    plain = word in ("may", "march", "mar", "jun", "dec", "sep", "oct", "jan")
+    ambiguous = word in ("may", "march", "mar", "jun", "dec", "sep", "oct", "jan")
     before = text[: match.start("month")]
-    if plain and not (match["relation"] or _MONTH_MUST_FOLLOW.search(before)):
+    if ambiguous and not (match["relation"] or _BEFORE_MONTH.search(before)):
         return []
     months = [_span_of(today, year, _month_number(word), None) for year in _recent_years(today)]
     return [span for span in months if span]
@@ -139,7 +141,7 @@ def _year(match: re.Match[str], text: str, today: datetime) -> list[Span]:
 
 
 def _ago(match: re.Match[str], text: str, today: datetime) -> list[Span]:
-    """As exactly as it was said: three weeks ago is a week, give or take a few days."""
+    """As precise as its unit: three weeks ago is a week, give or take a few days."""
     unit = match["unit"].lower()
     days = _amount(match) * {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
     spread = {"day": 0, "week": 4, "month": 15, "year": 183}[unit]
@@ -160,7 +162,7 @@ def _this(match: re.Match[str], text: str, today: datetime) -> list[Span]:
 
 
 def _weekday(match: re.Match[str], text: str, today: datetime) -> list[Span]:
-    """The latest that is over."""
+    """The last one before today."""
     back = (today.weekday() - _DAYS.index(match["weekday"].lower()) - 1) % 7 + 1
     start = today - timedelta(days=back)
     return [_span(start, start + timedelta(days=1))]
