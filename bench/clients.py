@@ -15,6 +15,7 @@ from bench.measure import Figure, run
 from claude_mem.install.launcher import write_launcher
 
 SESSIONS = 8
+CLOSED_AFTER_SECONDS = 90.0  # an idle client is closed after a minute
 MEMORY_TARGET, CHILDREN_TARGET = 600, 0
 
 
@@ -28,7 +29,6 @@ def measure() -> list[Figure]:
         write_launcher(home.layout)
         api.otherwise = by_topic
         use(home, api, "claude")
-        home.environment["CLAUDE_MEM_OBSERVER_IDLE_SECONDS"] = "5"
         try:
             return _figures(home)
         finally:
@@ -54,7 +54,7 @@ def _figures(home: Home) -> list[Figure]:
 
     wait_until(done, "the revisions")
     process = Path("/proc", str(home.worker_pid()))
-    wait_until(lambda: not _children(process), "the end of the idle clients")
+    wait_until(lambda: not _children(process), "the end of the idle clients", CLOSED_AFTER_SECONDS)
     found = home.rows("SELECT count(*) AS n FROM session_summaries WHERE observer = 'claude'")
     print(f"  {found[0]['n']} turns of {SESSIONS} sessions revised by at most {clients} clients")
     return [

@@ -1,4 +1,4 @@
-"""Real processes in a home of their own; every worker that a test started is gone after it."""
+"""Fixtures that run real processes in a temporary home and end every worker after the test."""
 
 import json
 import os
@@ -26,7 +26,7 @@ from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.rows import CommittedRows
 from tests.story import Story
 
-pytest_plugins = ["tests.network_run"]  # no process of a test run may go beyond this machine
+pytest_plugins = ["tests.network_run"]  # no process of a test run may use the network
 
 settings.register_profile(
     "here", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -36,18 +36,18 @@ settings.load_profile("here")
 PATIENCE = 30.0
 
 
-def wait_until(happened: Callable[[], Any], what: str = "it") -> Any:
-    """The first true answer; fails when there is none for long."""
-    deadline = time.monotonic() + PATIENCE
-    while not (answer := happened()):
-        assert time.monotonic() < deadline, f"{what} did not happen within {PATIENCE:.0f} s"
+def wait_until(happened: Callable[[], Any], what: str = "it", seconds: float = PATIENCE) -> Any:
+    """Poll until the result is true and return it; fails after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not (result := happened()):
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:.0f} s"
         time.sleep(0.01)
-    return answer
+    return result
 
 
 @dataclass
 class Home(CommittedRows):
-    """A data directory with its launcher, and what a test does with it from outside."""
+    """A data directory with a launcher, and the commands and hooks that a test runs on it."""
 
     path: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Home(CommittedRows):
     def hook(
         self, payload: Payload | bytes, event: str | None = None, **environment: str
     ) -> subprocess.CompletedProcess[bytes]:
-        """Runs the launcher as the client does."""
+        """Run the launcher as the client does."""
         if event is None:
             assert isinstance(payload, dict)
             event = payload["hook_event_name"]
@@ -108,7 +108,7 @@ class Home(CommittedRows):
             wait_until(lambda: not is_held(self.layout), "the worker's death")
 
     def end_worker(self) -> None:
-        """Also one that is only just starting."""
+        """Also a worker that is still starting."""
         while is_held(self.layout):
             if (pid := self.worker_pid()) is not None:
                 with suppress(ProcessLookupError):
@@ -116,7 +116,7 @@ class Home(CommittedRows):
             time.sleep(0.01)
 
     def settled(self) -> bool:
-        """Nothing waits in the spool or in the queue."""
+        """Whether nothing waits in the spool or the queue."""
         if any(self.layout.spool.glob("*.event")):
             return False
         try:
@@ -132,14 +132,14 @@ class Home(CommittedRows):
 
     def files(self) -> dict[Path, bytes]:
         """Every byte under the data directory."""
-        found = {}
+        contents = {}
         for path in self.layout.root.rglob("*"):
             if path.is_file() and not path.is_symlink():
                 try:
-                    found[path] = path.read_bytes()
+                    contents[path] = path.read_bytes()
                 except FileNotFoundError:
-                    continue  # a spool file that the worker has just taken
-        return found
+                    continue  # a spool file that the worker has just deleted
+        return contents
 
     def context(self, payload: Payload) -> str:
         answer = json.loads(self.hook(payload).stdout)
@@ -148,24 +148,24 @@ class Home(CommittedRows):
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    made = Home(tmp_path / "home")
-    made.path.mkdir()
-    made.layout.create()
-    write_launcher(made.layout)
-    yield made
-    made.end_worker()
+    home = Home(tmp_path / "home")
+    home.path.mkdir()
+    home.layout.create()
+    write_launcher(home.layout)
+    yield home
+    home.end_worker()
 
 
 @pytest.fixture
 def api() -> Iterator[FakeApi]:
-    with running_api() as made:
-        yield made
+    with running_api() as api:
+        yield api
 
 
 @pytest.fixture
 def story(tmp_path: Path) -> Iterator[Story]:
-    with Story(tmp_path) as told:
-        yield told
+    with Story(tmp_path) as story:
+        yield story
 
 
 @pytest.fixture

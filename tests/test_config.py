@@ -271,7 +271,7 @@ def test_whatever_object_the_file_holds_it_is_settings_or_a_clear_error(
             assert settings.text_of(setting) in setting.choices
 
 
-# Changing one
+# Changing a setting
 
 
 def test_changing_a_setting_keeps_every_other_key(file: Path) -> None:
@@ -394,8 +394,8 @@ def test_the_directories_are_for_their_owner_alone_even_if_they_were_not_before(
     layout.root.mkdir(mode=0o755)
     layout.spool.mkdir(mode=0o755)
     layout.create()
-    made = [layout.root, layout.spool, layout.rejected, layout.contexts, layout.backups]
-    assert [mode(directory) for directory in made] == [0o700] * 5
+    directories = [layout.root, layout.spool, layout.rejected, layout.contexts, layout.backups]
+    assert [mode(directory) for directory in directories] == [0o700] * 5
     layout.create()
 
 

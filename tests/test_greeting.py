@@ -1,4 +1,4 @@
-"""The person's view: one line at the start of a session, and trouble told once."""
+"""What the user sees: a line at the start of a session, and each problem once."""
 
 import json
 

@@ -152,11 +152,11 @@ def test_what_might_be_a_real_payload_is_kept_aside_without_its_private_parts(
     assert (done.returncode, done.stdout) == (0, LINE)
     wait_until(lambda: list(home.layout.rejected.glob("*.event")), "the rejection")
     wait_until(home.settled)
-    (kept,) = home.layout.rejected.glob("*.event")
-    content = kept.read_bytes()
+    (rejected,) = home.layout.rejected.glob("*.event")
+    content = rejected.read_bytes()
     assert b"my-hidden-word" not in content and b"ghp_" not in content
     assert b"[redacted:github-token]" in content
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert stat.S_IMODE(rejected.stat().st_mode) == 0o600
     assert "spool/rejected" in json.loads(home.hook(session_start()).stdout)["systemMessage"]
 
 
@@ -328,13 +328,13 @@ def test_a_worker_that_dies_before_it_answers_leaves_what_the_hook_gave_instead(
     home.environment["CLAUDE_MEM_FAULT"] = f"{point}:{marker}"
     home.command("worker", "restart")
     marker.touch()
-    given = home.context(session_start())
-    assert not marker.exists() and "Files edited: notes.md" in given
+    context = home.context(session_start())
+    assert not marker.exists() and "Files edited: notes.md" in context
     for payload in (prompt("Paint it red", session_id="x", prompt_id="x"),
                     stop("It is red.", session_id="x", prompt_id="x")):  # fmt: skip
         home.hook(payload)
     home.wait_settled()
-    assert home.context(session_start("resume")) == given
+    assert home.context(session_start("resume")) == context
 
 
 def test_no_context_is_given_when_the_budget_is_none(home: Home) -> None:
@@ -367,12 +367,12 @@ def test_a_resumed_session_gets_the_bytes_it_got_before(home: Home) -> None:
                     write(session_id="old"), stop(session_id="old")):  # fmt: skip
         home.hook(payload)
     home.wait_settled()
-    given = home.context(session_start())
-    assert "Files edited: notes.md" in given
+    context = home.context(session_start())
+    assert "Files edited: notes.md" in context
     for payload in (prompt("Now paint the lighthouse red"), stop("It is red.")):
         home.hook(payload)
     home.wait_settled()
-    assert home.context(session_start("resume")) == given
+    assert home.context(session_start("resume")) == context
     assert "red" in home.context(session_start(session_id="next"))
 
 

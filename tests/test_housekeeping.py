@@ -14,7 +14,7 @@ from tests.story import Story
 
 @pytest.fixture
 def keeper(story: Story, tmp_path: Path) -> Housekeeping:
-    settings = load_settings({"CLAUDE_MEM_DATA_DIR": str(tmp_path / "kept")})
+    settings = load_settings({"CLAUDE_MEM_DATA_DIR": str(tmp_path / "data")})
     settings.layout.create()
     return Housekeeping(settings.layout, story.store, settings.sessions, settings.retention)
 
@@ -72,14 +72,14 @@ def test_a_backup_is_made_once_a_day_and_never_of_nothing(
 
 def test_half_written_records_go_after_an_hour_and_whole_ones_stay(keeper: Housekeeping) -> None:
     directory = keeper._layout.spool
-    half, whole = directory / ".0000-1", directory / f"{1:020d}-1.event"
-    for path in (half, whole):
+    partial, complete = directory / ".0000-1", directory / f"{1:020d}-1.event"
+    for path in (partial, complete):
         path.write_text("x")
         os.utime(path, (1000, 1000))
     keeper.tick(1_000_000 + HOUR - MINUTE)
-    assert half.exists()
+    assert partial.exists()
     keeper.tick(1_000_000 + HOUR + MINUTE)
-    assert not half.exists() and whole.exists()
+    assert not partial.exists() and complete.exists()
 
 
 def test_a_long_backlog_is_reported_once_a_day_and_never_deleted(keeper: Housekeeping) -> None:

@@ -20,7 +20,7 @@ from tests.payloads import prompt, session_start, stop, tool
 
 def workers_of(home: Home) -> list[int]:
     """Processes that run the daemon for this data directory, by what the kernel knows of them."""
-    found = []
+    pids = []
     for process in Path("/proc").iterdir():
         if not process.name.isdigit():
             continue
@@ -30,8 +30,8 @@ def workers_of(home: Home) -> list[int]:
         except OSError:
             continue
         if b"claude_mem.daemon" in command and str(home.layout.root).encode() in environment:
-            found.append(int(process.name))
-    return found
+            pids.append(int(process.name))
+    return pids
 
 
 def children_of(pid: int) -> list[str]:
@@ -65,12 +65,12 @@ def test_status_tells_pid_version_port_socket_and_queue(home: Home) -> None:
     assert home.command("worker", "status").returncode == 3
     assert report(home, "status") == {"running": False}
     home.start_worker()
-    told = report(home, "status")
-    assert told["running"] is True
-    assert told["pid"] == home.worker_pid()
-    assert told["version"] and told["port"] is None
-    assert told["socket"] == str(home.layout.socket)
-    assert told["queue"] == {"pending": 0, "processing": 0, "held": 0, "dead": 0}
+    status = report(home, "status")
+    assert status["running"] is True
+    assert status["pid"] == home.worker_pid()
+    assert status["version"] and status["port"] is None
+    assert status["socket"] == str(home.layout.socket)
+    assert status["queue"] == {"pending": 0, "processing": 0, "held": 0, "dead": 0}
 
 
 def test_everything_it_makes_is_the_owners_alone(home: Home) -> None:
@@ -278,8 +278,8 @@ def test_a_wrong_setting_is_told_and_stops_neither_hooks_nor_worker(home: Home) 
     home.hook(tool())
     home.wait_settled()
     assert len(home.rows("SELECT * FROM tool_events")) == 1
-    told = json.loads(home.hook(session_start()).stdout)["systemMessage"]
-    assert "CLAUDE_MEM_LOG_LEVEL" in told and "the default is used" in told
+    message = json.loads(home.hook(session_start()).stdout)["systemMessage"]
+    assert "CLAUDE_MEM_LOG_LEVEL" in message and "the default is used" in message
     assert "loud" in home.command("doctor").stdout
 
 
