@@ -1,9 +1,9 @@
-"""Whether a memory is found by whoever says it in other words.
+"""Whether a memory is found by a question in other words.
 
-`data/paraphrases.tsv` holds memories (title, narrative) and a question for each that shares no
-word with it which tells anything. They lie among 2,000 other memories of a developer's days, made
-from templates. Found means among the first 10. The same questions are then asked where their
-memories are not: whatever is found there is wrong.
+`data/paraphrases.tsv` holds memories (title, narrative) and for each a question that shares no
+content word with it. They are stored among 2,000 other memories of a developer's work, made from
+templates. A hit is one of the first 10 results. The same questions are then asked of a project
+without these memories: every result there is wrong.
 """
 
 import random
@@ -15,9 +15,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.home import temporary_home
-from bench.meaning import read_all
 from bench.measure import Figure, run, table
 from bench.recall import remember_session
+from bench.semantic import embed_all
 from claude_mem.index.text import full_text
 from claude_mem.index.text.matches import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -64,7 +64,7 @@ def _cells(name: str) -> list[list[str]]:
     return [line.split("\t") for line in (DATA / name).read_text("utf-8").splitlines()]
 
 
-def others(count: int = OTHERS) -> Iterator[Observation]:
+def other_memories(count: int = OTHERS) -> Iterator[Observation]:
     chance = random.Random(1)
     words = {name: choices for name, *choices in _cells("words.tsv")}
     for _ in range(count):
@@ -79,19 +79,19 @@ def others(count: int = OTHERS) -> Iterator[Observation]:
 
 @contextmanager
 def library() -> Iterator[tuple[Store, dict[str, int], int, int]]:
-    """Which memory answers what; a project that holds them all, and one that has only others."""
+    """The answer to each question; the project with these memories, and the one without."""
     with temporary_home() as home:
         layout = home.layout
         with Store.open(layout.database, layout.backups) as store:
             full_text.keep_current(store)
             answers: dict[str, int] = {}
             for number, paraphrase in enumerate(paraphrases()):
-                (known,) = _remember(store, "with", f"asked-{number}", [paraphrase.memory])
-                answers[paraphrase.question] = known
-            crowd = list(others())
+                (answer,) = _remember(store, "with", f"asked-{number}", [paraphrase.memory])
+                answers[paraphrase.question] = answer
+            fillers = list(other_memories())
             for name in ("with", "without"):
-                for start in range(0, len(crowd), SESSION):
-                    _remember(store, name, f"{name}-{start}", crowd[start : start + SESSION])
+                for start in range(0, len(fillers), SESSION):
+                    _remember(store, name, f"{name}-{start}", fillers[start : start + SESSION])
             yield store, answers, store.find_project("with"), store.find_project("without")
 
 
@@ -103,31 +103,31 @@ def _remember(store: Store, project: str, session: str, memories: list[Observati
 def ranks(
     store: Store, answers: dict[str, int], project: int, semantic_index: SemanticIndex | None
 ) -> list[int | None]:
-    found = []
+    answer_ranks = []
     for question, answer in answers.items():
         query = Query(question, Filters(project_id=project))
         rows = search(store, query, NOW, semantic_index).rows
-        at = (rank for rank, row in enumerate(rows, 1) if row.id.number == answer)
-        found.append(next(at, None))
-    return found
+        matching = (rank for rank, row in enumerate(rows, 1) if row.id.number == answer)
+        answer_ranks.append(next(matching, None))
+    return answer_ranks
 
 
 def measure() -> list[Figure]:
     with library() as (store, answers, with_, without):
-        semantic_index = read_all(store)
+        semantic_index = embed_all(store)
         print(f"  {len(answers)} questions, {OTHERS:,} other memories, read by {semantic_index.id}")
         rows, hits, wrong = [], {}, {}
         for name, way in (("by words", None), ("by words and meaning", semantic_index)):
-            found = ranks(store, answers, with_, way)
-            hits[name] = [sum(bool(r and r <= top) for r in found) for top in (1, 5, 10)]
-            only = Filters(project_id=without)
+            answer_ranks = ranks(store, answers, with_, way)
+            hits[name] = [sum(bool(r and r <= top) for r in answer_ranks) for top in (1, 5, 10)]
+            unanswerable = Filters(project_id=without)
             wrong[name] = sum(
-                bool(search(store, Query(question, only, limit=1), NOW, way).rows)
+                bool(search(store, Query(question, unanswerable, limit=1), NOW, way).rows)
                 for question in answers
             )
             rows.append((name, *map(str, hits[name]), str(wrong[name])))
             if way is not None:
-                for question, rank in zip(answers, found, strict=True):
+                for question, rank in zip(answers, answer_ranks, strict=True):
                     if rank is None or rank > 10:
                         print(f"    not found: {question}")
     table(("", "@1", "@5", "@10", "answered without an answer"), rows)

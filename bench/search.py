@@ -62,21 +62,21 @@ class Library:
         return timeline(self.store, TimelineQuery(MemoryId("observation", next(self.anchors))), NOW)
 
     def cases(self) -> dict[tuple[int, str, str], Callable[[], float]]:
-        found: dict[tuple[int, str, str], Callable[[], float]] = {}
+        cases: dict[tuple[int, str, str], Callable[[], float]] = {}
         for name, question in QUESTIONS.items():
             for way, work in (("bare", self.bare), ("search", self.search),
                               ("in a project", self.search_in_project)):  # fmt: skip
-                found[self.observations, name, way] = partial(seconds_of, partial(work, question))
-        found[self.observations, "around an id", "timeline"] = partial(seconds_of, self.timeline)
-        return found
+                cases[self.observations, name, way] = partial(seconds_of, partial(work, question))
+        cases[self.observations, "around an id", "timeline"] = partial(seconds_of, self.timeline)
+        return cases
 
 
 def measure() -> list[Figure]:
     medians: dict[tuple[int, str, str], float] = {}
     for size in SIZES:
         with _library(size) as library:
-            taken = in_turns(library.cases(), ROUNDS)
-            medians |= {key: median(seconds) for key, seconds in taken.items()}
+            timings = in_turns(library.cases(), ROUNDS)
+            medians |= {key: median(seconds) for key, seconds in timings.items()}
     return _report(medians)
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
 
-from bench.meaning import read_all
+from bench.semantic import embed_all
 from claude_mem.cli.imports import processes
 from claude_mem.cli.replay import payloads
 from claude_mem.config import Layout
@@ -237,7 +237,7 @@ def _ways(store: Store, semantic_index: SemanticIndex) -> dict[str, Way]:
 
 
 def _ask(store: Store, files: list[Path], questions: list[Question]) -> None:
-    semantic_index = read_all(store)
+    semantic_index = embed_all(store)
     print(f"\nread by {semantic_index.id}")
     ways = _ways(store, semantic_index)
     ranks: dict[str, list[int | None]] = {way: [] for way in ways}

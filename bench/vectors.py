@@ -1,9 +1,9 @@
-"""What meaning costs: reading texts, a search in many memories, and the memory that it takes.
+"""What the semantic index costs: embedding, a search in many memories, and its RAM.
 
-The baseline of a search is the least that both ways can cost: bare FTS5 for the question's words
+The baseline of a search is the least that both parts can cost: bare FTS5 for the query's words
 and one scan of as many vectors in memory. `python -m bench.vectors --million` adds a million
 memories of twenty projects, which takes a quarter of an hour and some gigabytes; their vectors are
-drawn, not read from texts, for to scan them costs the same.
+random, since a scan of them costs the same.
 """
 
 import sqlite3
@@ -41,7 +41,7 @@ MEMORIES, MILLION, PROJECTS = 100_000, 1_000_000, 20
 ROUNDS = 20
 PORT = 47_778
 MEMORY_TARGET = 140
-# A turn has a prompt and a summary beside its observations: all of them are memories.
+# A turn has a prompt and a summary besides its observations: all of them are memories.
 _OBSERVATIONS = OBSERVATIONS_PER_TURN / (OBSERVATIONS_PER_TURN + 2)
 
 
@@ -56,8 +56,8 @@ class Library:
     def bare(self, question: str) -> object:
         words = parse_text(question, NOW).words
         expression = any_of(form for word in words for form in word.forms)
-        found = self.store.read(lambda c: c.execute(BARE, (expression,)).fetchall())
-        return found, np.einsum("ij,j->i", self.scanned, self.scanned[0], dtype=np.int32).argmax()
+        rows = self.store.read(lambda c: c.execute(BARE, (expression,)).fetchall())
+        return rows, np.einsum("ij,j->i", self.scanned, self.scanned[0], dtype=np.int32).argmax()
 
     def search(self, question: str) -> object:
         query = Query(question, Filters(project_id=self.project))
@@ -72,14 +72,14 @@ class Library:
 
 
 def measure(million: bool = False) -> list[Figure]:
-    figures = [_reading()]
+    figures = [_embedding()]
     with temporary_home(PORT) as home:
-        with _library(home, "one project", MEMORIES, 1, _read) as library:
-            one = _searches(library)
+        with _library(home, "one project", MEMORIES, 1, _embed) as library:
+            single = _searches(library)
         figures.append(
             Figure(
                 f"search at {MEMORIES:,} to bare FTS5 and a scan",
-                max(one[name, "search"] / one[name, "bare"] for name in QUESTIONS),
+                max(single[name, "search"] / single[name, "bare"] for name in QUESTIONS),
                 target=2.0,
             )
         )
@@ -87,20 +87,20 @@ def measure(million: bool = False) -> list[Figure]:
     if million:
         with (
             temporary_home() as home,
-            _library(home, f"one of {PROJECTS}", MILLION, PROJECTS, _draw) as library,
+            _library(home, f"one of {PROJECTS}", MILLION, PROJECTS, _fill_randomly) as library,
         ):
             many = _searches(library)
         figures.append(
             Figure(
                 f"search in one of {PROJECTS} projects at {MILLION:,} to {MEMORIES:,} in one",
-                max(many[name, "search"] / one[name, "search"] for name in QUESTIONS),
+                max(many[name, "search"] / single[name, "search"] for name in QUESTIONS),
                 target=1.0,
             )
         )
     return figures
 
 
-def _reading() -> Figure:
+def _embedding() -> Figure:
     model = StaticModel.load()
     texts = [" ".join(code(200, number).split()[:WORDS]) for number in range(TEXTS)]
     model.encode(texts[:100])
@@ -110,8 +110,8 @@ def _reading() -> Figure:
 
 def _searches(library: Library) -> dict[tuple[str, str], float]:
     library.search("first, everything is loaded")
-    taken = in_turns(library.cases(), ROUNDS)
-    medians = {key: median(seconds) for key, seconds in taken.items()}
+    timings = in_turns(library.cases(), ROUNDS)
+    medians = {key: median(seconds) for key, seconds in timings.items()}
     table(
         (library.name, "bare ms", "ours ms"),
         [(name, *(f"{medians[name, way] * 1e3:.1f}" for way in ("bare", "search")))
@@ -126,7 +126,7 @@ def _library(
     name: str,
     memories: int,
     projects: int,
-    complete: Callable[[Store, SemanticIndex], None],
+    embed: Callable[[Store, SemanticIndex], None],
 ) -> Iterator[Library]:
     layout = home.layout
     with Store.open(layout.database, layout.backups) as store:
@@ -136,36 +136,36 @@ def _library(
         full_text.rebuild(store)
         model = StaticModel.load()
         semantic_index = SemanticIndex(model.id, lambda: model)
-        complete(store, semantic_index)
+        embed(store, semantic_index)
         passages = store.read(_passages)
         print(f"  {name}: {memories:,} memories, {passages:,} vectors in all")
-        scanned = _drawn(passages // projects, model.dimension)
+        scanned = _random_rows(passages // projects, model.dimension)
         yield Library(name, store, semantic_index, filled[len(filled) // 2], scanned)
 
 
-def _read(store: Store, semantic_index: SemanticIndex) -> None:
+def _embed(store: Store, semantic_index: SemanticIndex) -> None:
     while semantic_index.embed_some(store, 2_000):
         pass
 
 
-def _draw(store: Store, semantic_index: SemanticIndex) -> None:
-    """Three for each memory, one after the other out of a few thousand."""
-    drawn = _drawn(3 * 4_096, 256)
-    rows = [drawn[at : at + 3].tobytes() for at in range(0, len(drawn), 3)]
+def _fill_randomly(store: Store, semantic_index: SemanticIndex) -> None:
+    """Three random vectors for each memory, taken in turn out of a few thousand."""
+    random_rows = _random_rows(3 * 4_096, 256)
+    rows = [random_rows[at : at + 3].tobytes() for at in range(0, len(random_rows), 3)]
 
-    def some(connection: sqlite3.Connection) -> int:
+    def fill_some(connection: sqlite3.Connection) -> int:
         number = storage.register(connection, semantic_index.id, 256)
         waiting = storage.waiting(connection, number, len(rows))
         storage.fill(connection, number, zip(waiting, rows, strict=False))
         return len(waiting)
 
-    while store.write(some).result():
+    while store.write(fill_some).result():
         pass
 
 
-def _drawn(count: int, dimension: int) -> Rows:
-    made: Rows = np.random.default_rng(1).integers(-127, 128, (count, dimension), np.int8)
-    return made
+def _random_rows(count: int, dimension: int) -> Rows:
+    rows: Rows = np.random.default_rng(1).integers(-127, 128, (count, dimension), np.int8)
+    return rows
 
 
 def _passages(connection: sqlite3.Connection) -> int:
@@ -177,15 +177,15 @@ def _passages(connection: sqlite3.Connection) -> int:
 
 
 def _footprint(home: Home) -> Figure:
-    """Of a worker that was asked once, and so holds the model and all vectors of the project."""
+    """Of a worker after one search: it holds the model and all vectors of the project."""
     home.hook(session_start())
     process = Path("/proc", str(home.worker_pid()))
     before = private_megabytes(process)
-    asked = urlencode({"query": QUESTIONS["a sentence"], "project": "p0"})
-    client.ask_worker(home.layout, f"/api/search?{asked}")
-    held = private_megabytes(process)
-    print(f"  the worker: {before:.1f} MB before it is asked, {held:.1f} MB after")
-    return Figure("worker with model and vectors, private memory", held, " MB", MEMORY_TARGET)
+    params = urlencode({"query": QUESTIONS["a sentence"], "project": "p0"})
+    client.ask_worker(home.layout, f"/api/search?{params}")
+    after = private_megabytes(process)
+    print(f"  the worker: {before:.1f} MB before a search, {after:.1f} MB after")
+    return Figure("worker with model and vectors, private memory", after, " MB", MEMORY_TARGET)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""An embedder whose idea of meaning is a list, and what else embedders are made of in tests."""
+"""An embedder with a fixed list of meanings, and models and servers for tests of the others."""
 
 import json
 import threading
@@ -27,7 +27,7 @@ MEANINGS = (
 
 
 class Concepts:
-    """A text means what its words are listed under, and nothing else."""
+    """A text means the lists that its words are in, and nothing else."""
 
     dimension = 64
 
@@ -42,18 +42,18 @@ class Concepts:
 
     def encode(self, texts: Sequence[str]) -> Floats:
         self.encoded += texts
-        made = np.zeros((len(texts), self.dimension), np.float32)
-        for row, text in zip(made, texts, strict=True):
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in zip(vectors, texts, strict=True):
             for word in pieces(text.lower()):
                 if word in self._axes:
                     row[self._axes[word]] += 1
             row /= np.linalg.norm(row) or 1
-        return made
+        return vectors
 
 
-def meaning_by(embedder: Concepts | None = None, **options: Any) -> SemanticIndex:
-    made = embedder or Concepts()
-    return SemanticIndex(made.id, lambda: made, **options)
+def new_index(embedder: Concepts | None = None, **options: Any) -> SemanticIndex:
+    used = embedder or Concepts()
+    return SemanticIndex(used.id, lambda: used, **options)
 
 
 def broken(reason: str = "the model is not there") -> SemanticIndex:
@@ -63,7 +63,7 @@ def broken(reason: str = "the model is not there") -> SemanticIndex:
     return SemanticIndex("broken", load)
 
 
-# A transformer in a directory: each token's row of a table is what it means
+# A transformer in a directory: the vector of a token is its row of a table
 
 
 def onnx_directory(directory: Path, words: Sequence[str], dimension: int = 8) -> Path:
@@ -78,7 +78,7 @@ def onnx_directory(directory: Path, words: Sequence[str], dimension: int = 8) ->
 
 
 def _gather_model(rows: "np.ndarray[Any, np.dtype[np.float32]]") -> bytes:
-    """ONNX is protobuf; this is the little of it that a table needs."""
+    """ONNX is protobuf; this is as much of it as a table needs."""
     axis = _field(1, b"axis") + _field(3, 0) + _field(20, 2)
     node = b"".join((
         _field(1, b"rows"), _field(1, b"input_ids"), _field(2, b"last_hidden_state"),
@@ -110,25 +110,25 @@ def _field(number: int, value: int | bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    made = bytearray()
+    encoded = bytearray()
     while value > 127:
-        made.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    return bytes((*made, value))
+    return bytes((*encoded, value))
 
 
 # A server on loopback
 
 
 class EmbeddingServer(HTTPServer):
-    """Answers as OpenAI does, or as Ollama does; or with what a test says."""
+    """Answers like OpenAI or Ollama, or with the reply that a test sets."""
 
     def __init__(self, way: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.way, self.embedder = way, Concepts()
-        self.asked: list[dict[str, Any]] = []
+        self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
-        self.says: tuple[int, bytes] | None = None
+        self.reply: tuple[int, bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -141,9 +141,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         server = self.server
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        server.asked.append(body)
+        server.requests.append(body)
         server.keys.append(self.headers["Authorization"])
-        status, answer = server.says or (200, self._answer(body["input"]))
+        status, answer = server.reply or (200, self._answer(body["input"]))
         self.send_response(status)
         if status == 302:
             self.send_header("Location", server.url + "/elsewhere")

@@ -1,4 +1,4 @@
-"""One contract for whatever gives texts their vectors, and what each tells when it cannot."""
+"""The contract of all embedders, and the errors of each."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ TEXTS = ("login loop", "a slow database", "", "lamp", "   \n", "login loop")
 WORDS = sorted({word for text in TEXTS for word in text.split()})
 
 
-def wanting(directory: Path, kind: str, **more: str) -> EmbedderSettings:
+def settings_for(directory: Path, kind: str, **more: str) -> EmbedderSettings:
     named = {f"CLAUDE_MEM_EMBEDDER{name}": value for name, value in more.items()}
     return load_settings(
         {"CLAUDE_MEM_DATA_DIR": str(directory), "CLAUDE_MEM_EMBEDDER": kind, **named}
@@ -28,18 +28,18 @@ def wanting(directory: Path, kind: str, **more: str) -> EmbedderSettings:
 
 @contextmanager
 def static(directory: Path, _: pytest.MonkeyPatch) -> Iterator[EmbedderSettings]:
-    yield wanting(directory, "static")
+    yield settings_for(directory, "static")
 
 
 @contextmanager
 def onnx(directory: Path, _: pytest.MonkeyPatch) -> Iterator[EmbedderSettings]:
-    made = onnx_directory(directory / "model", WORDS)
-    yield wanting(directory, "onnx", _MODEL=str(made))
+    model = onnx_directory(directory / "model", WORDS)
+    yield settings_for(directory, "onnx", _MODEL=str(model))
 
 
 @contextmanager
 def fastembed(directory: Path, patch: pytest.MonkeyPatch) -> Iterator[EmbedderSettings]:
-    """Its own models are a download away: this one stands in their place, behind its name."""
+    """Its own models would be downloaded: a stand-in has the name of the library."""
 
     class TextEmbedding:
         def __init__(self, name: str) -> None:
@@ -52,14 +52,14 @@ def fastembed(directory: Path, patch: pytest.MonkeyPatch) -> Iterator[EmbedderSe
     module = ModuleType("fastembed")
     module.TextEmbedding = TextEmbedding  # type: ignore[attr-defined]
     patch.setitem(sys.modules, "fastembed", module)
-    yield wanting(directory, "fastembed", _MODEL="concepts")
+    yield settings_for(directory, "fastembed", _MODEL="concepts")
 
 
 def endpoint(way: str) -> Callable[..., object]:
     @contextmanager
     def opened(directory: Path, _: pytest.MonkeyPatch) -> Iterator[EmbedderSettings]:
         with embedding_server(way) as server:
-            yield wanting(directory, "endpoint", _MODEL="concepts", _URL=server.url)
+            yield settings_for(directory, "endpoint", _MODEL="concepts", _URL=server.url)
 
     return opened
 
@@ -74,8 +74,8 @@ OPENERS = {
 def settings(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[EmbedderSettings]:
-    with OPENERS[request.param](tmp_path, monkeypatch) as made:  # type: ignore[attr-defined]
-        yield made
+    with OPENERS[request.param](tmp_path, monkeypatch) as opened:  # type: ignore[attr-defined]
+        yield opened
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def model(settings: EmbedderSettings) -> embedder.Embedder:
     return embedder.load(settings)
 
 
-# What every embedder keeps to
+# The contract
 
 
 def test_its_id_is_known_before_it_is_loaded(
@@ -93,9 +93,9 @@ def test_its_id_is_known_before_it_is_loaded(
 
 
 def test_every_text_has_a_row_of_the_dimension(model: embedder.Embedder) -> None:
-    made = model.encode(TEXTS)
-    assert made.shape == (len(TEXTS), model.dimension)
-    assert made.dtype == np.float32
+    vectors = model.encode(TEXTS)
+    assert vectors.shape == (len(TEXTS), model.dimension)
+    assert vectors.dtype == np.float32
 
 
 def test_a_row_has_length_one_and_one_that_says_nothing_is_zero(model: embedder.Embedder) -> None:
@@ -104,10 +104,10 @@ def test_a_row_has_length_one_and_one_that_says_nothing_is_zero(model: embedder.
 
 
 def test_the_same_text_has_the_same_row_alone_and_among_others(model: embedder.Embedder) -> None:
-    together = model.encode(TEXTS)
-    for text, row in zip(TEXTS, together, strict=True):
+    batch = model.encode(TEXTS)
+    for text, row in zip(TEXTS, batch, strict=True):
         assert np.allclose(model.encode([text])[0], row, atol=1e-6)
-    assert np.array_equal(together[0], together[5])
+    assert np.array_equal(batch[0], batch[5])
 
 
 def test_texts_that_share_a_word_are_nearer_than_those_that_share_none(
@@ -127,11 +127,11 @@ def test_a_text_of_a_hundred_kilobytes_is_read(model: embedder.Embedder) -> None
     assert round(float(np.linalg.norm(row)), 5) == 1
 
 
-# When it cannot be had
+# Errors
 
 
 def test_none_has_no_id(tmp_path: Path) -> None:
-    assert embedder.identify(wanting(tmp_path, "none")) is None
+    assert embedder.identify(settings_for(tmp_path, "none")) is None
 
 
 @pytest.mark.parametrize("kind", ["onnx", "fastembed"])
@@ -141,17 +141,17 @@ def test_a_missing_library_is_named_with_the_command_that_brings_it(
     for name in ("onnxruntime", "fastembed"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(EmbedderError, match=r"pip install 'claudemem\[semantic\]'"):
-        embedder.load(wanting(tmp_path, kind, _MODEL=str(tmp_path)))
+        embedder.load(settings_for(tmp_path, kind, _MODEL=str(tmp_path)))
 
 
 def test_a_directory_without_a_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(EmbedderError, match="holds no usable model"):
-        embedder.load(wanting(tmp_path, "onnx", _MODEL=str(tmp_path / "nowhere")))
+        embedder.load(settings_for(tmp_path, "onnx", _MODEL=str(tmp_path / "nowhere")))
 
 
 def test_another_model_in_the_same_directory_has_another_id(tmp_path: Path) -> None:
     directory = onnx_directory(tmp_path / "model", WORDS)
-    settings = wanting(tmp_path, "onnx", _MODEL=str(directory))
+    settings = settings_for(tmp_path, "onnx", _MODEL=str(directory))
     before = embedder.identify(settings)
     onnx_directory(tmp_path / "other", WORDS, dimension=16)
     (tmp_path / "other" / "model.onnx").replace(directory / "model.onnx")
@@ -165,7 +165,7 @@ def test_a_name_that_fastembed_does_not_know_is_told(
         fastembed(tmp_path, monkeypatch),
         pytest.raises(EmbedderError, match="cannot load 'unheard'"),
     ):
-        embedder.load(wanting(tmp_path, "fastembed", _MODEL="unheard"))
+        embedder.load(settings_for(tmp_path, "fastembed", _MODEL="unheard"))
 
 
 # The endpoint
@@ -173,39 +173,39 @@ def test_a_name_that_fastembed_does_not_know_is_told(
 
 def test_an_endpoint_without_an_address_is_asked_nothing(tmp_path: Path) -> None:
     with pytest.raises(EmbedderError, match="CLAUDE_MEM_EMBEDDER_URL"):
-        embedder.load(wanting(tmp_path, "endpoint", _MODEL="m"))
+        embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m"))
     with pytest.raises(EmbedderError, match="CLAUDE_MEM_EMBEDDER_URL"):
-        embedder.load(wanting(tmp_path, "endpoint", _MODEL="m", _URL="file:///etc/passwd"))
+        embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m", _URL="file:///etc/passwd"))
 
 
 def test_an_endpoint_on_another_machine_must_use_https(tmp_path: Path) -> None:
     url = "http://192.168.1.5:11434/api/embed"
     with pytest.raises(EmbedderError, match=r"CLAUDE_MEM_EMBEDDER_URL=.* use https"):
-        embedder.load(wanting(tmp_path, "endpoint", _MODEL="m", _URL=url))
+        embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m", _URL=url))
 
 
 def test_an_endpoint_is_told_the_model_and_the_key_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("open sesame\n")
     with embedding_server() as server:
         embedder.load(
-            wanting(tmp_path, "endpoint", _MODEL="concepts", _URL=server.url,
+            settings_for(tmp_path, "endpoint", _MODEL="concepts", _URL=server.url,
                     _KEY_FILE=str(tmp_path / "key"))
         )  # fmt: skip
-    assert {body["model"] for body in server.asked} == {"concepts"}
+    assert {body["model"] for body in server.requests} == {"concepts"}
     assert server.keys == ["Bearer open sesame"]
 
 
 def test_without_a_file_no_key_is_sent_and_a_missing_file_is_told(tmp_path: Path) -> None:
     with embedding_server() as server:
-        about = {"_MODEL": "concepts", "_URL": server.url}
-        embedder.load(wanting(tmp_path, "endpoint", **about))
+        options = {"_MODEL": "concepts", "_URL": server.url}
+        embedder.load(settings_for(tmp_path, "endpoint", **options))
         assert server.keys == [None]
         with pytest.raises(EmbedderError, match="KEY_FILE cannot be read"):
-            embedder.load(wanting(tmp_path, "endpoint", _KEY_FILE="/nowhere/key", **about))
+            embedder.load(settings_for(tmp_path, "endpoint", _KEY_FILE="/nowhere/key", **options))
 
 
 @pytest.mark.parametrize(
-    "says",
+    "reply",
     [
         (500, b"{}"),
         (302, b""),
@@ -221,19 +221,19 @@ def test_without_a_file_no_key_is_sent_and_a_missing_file_is_told(tmp_path: Path
     ],
 )
 def test_an_answer_that_makes_no_sense_is_an_error_that_names_the_address(
-    tmp_path: Path, says: tuple[int, bytes]
+    tmp_path: Path, reply: tuple[int, bytes]
 ) -> None:
     with embedding_server() as server:
-        server.says = says
+        server.reply = reply
         with pytest.raises(EmbedderError, match="http://127"):
-            embedder.load(wanting(tmp_path, "endpoint", _MODEL="m", _URL=server.url))
-    assert len(server.asked) == 1, "nobody is asked again, or elsewhere"
+            embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m", _URL=server.url))
+    assert len(server.requests) == 1, "no second request, and none to another host"
 
 
 def test_vectors_that_change_their_length_are_refused(tmp_path: Path) -> None:
     with embedding_server() as server:
-        model = embedder.load(wanting(tmp_path, "endpoint", _MODEL="m", _URL=server.url))
-        server.says = (200, b'{"embeddings": [[1, 2]]}')
+        model = embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m", _URL=server.url))
+        server.reply = (200, b'{"embeddings": [[1, 2]]}')
         with pytest.raises(EmbedderError, match="another dimension"):
             model.encode(["lamp"])
 
@@ -242,10 +242,10 @@ def test_nobody_who_listens_is_an_error_too(tmp_path: Path) -> None:
     with embedding_server() as server:
         url = server.url
     with pytest.raises(EmbedderError, match="gives no vectors"):
-        embedder.load(wanting(tmp_path, "endpoint", _MODEL="m", _URL=url))
+        embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m", _URL=url))
 
 
-# What it costs whoever does not ask
+# Imports
 
 
 def test_neither_the_worker_nor_the_command_loads_a_library_before_it_is_needed() -> None:

@@ -1,4 +1,4 @@
-"""The index follows the memories, whoever writes them, and can be made again from them."""
+"""The index follows the memories, whichever process writes them, and can be rebuilt."""
 
 import sqlite3
 from contextlib import closing
@@ -20,7 +20,7 @@ from tests.story import Story
 
 
 def contents(story: Story) -> list[list[dict[str, Any]]]:
-    """All that the index holds."""
+    """Everything in the index."""
     return [
         story.rows(f"SELECT {key} AS id, * FROM {table} ORDER BY {key}")
         for table, key in (("documents", "id"), ("memory_text", "rowid"), ("unindexed", "id"))
@@ -28,7 +28,7 @@ def contents(story: Story) -> list[list[dict[str, Any]]]:
 
 
 def outside(story: Story, *statements: str) -> None:
-    """As another program would write, which knows nothing of ours."""
+    """Writes as another program would."""
     with closing(sqlite3.connect(story.layout.database, timeout=10)) as connection, connection:
         connection.execute("PRAGMA foreign_keys = ON")
         for statement in statements:
@@ -57,7 +57,7 @@ def test_a_revised_turn_is_found_by_its_new_words_alone(story: Story) -> None:
     assert not titles(story, "fuse")
 
 
-def test_what_goes_with_its_session_is_not_found_any_more(story: Story) -> None:
+def test_what_is_deleted_with_its_session_is_not_found(story: Story) -> None:
     remember(story, "The relay clicks", session="gone", prompt="Mend the relay")
     remember(story, "The relay hums", session="stays")
     story.delete_session(story.session_db_id("gone"))
@@ -156,12 +156,12 @@ def test_a_rebuild_takes_more_than_one_piece_when_there_is_more(
     assert contents(story) == grown
 
 
-def test_an_index_made_by_other_rules_finds_nothing_until_it_is_made_anew(story: Story) -> None:
+def test_an_index_of_another_version_finds_nothing_until_it_is_rebuilt(story: Story) -> None:
     remember(story, "The relay clicks")
     outside(story, "UPDATE index_version SET version = version - 1")
-    found = look(story, "relay")
-    assert not found.rows
-    assert found.waiting
+    result = look(story, "relay")
+    assert not result.rows
+    assert result.waiting
     story.store.write(full_text.refresh).result()
     assert titles(story, "relay") == ["The relay clicks"]
 
@@ -194,12 +194,12 @@ def test_every_character_of_an_unspaced_script_begins_a_word() -> None:
 
 @given(st.text(max_size=200))
 def test_any_text_can_be_indexed(text: str) -> None:
-    made = searchable(text)
-    assert "\0" not in made
-    made.encode()
+    indexed = searchable(text)
+    assert "\0" not in indexed
+    indexed.encode()
 
 
-def test_reindex_mends_the_index_while_the_worker_runs(home: Home) -> None:
+def test_reindex_repairs_the_index_while_the_worker_runs(home: Home) -> None:
     home.start_worker()
     home.hook(prompt("Mend the northern lantern"))
     home.hook(stop("It glows"))

@@ -1,4 +1,4 @@
-"""What is found for a question, what is not, and in which order."""
+"""Search results: which memories match a query, which do not, and their order."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -114,7 +114,7 @@ def test_a_word_with_a_dash_before_it_must_not_match(story: Story) -> None:
     assert titles(story, 'relay -"the relay clicks"') == ["The relay hums"]
 
 
-def test_stop_words_find_nothing_beside_a_word_that_tells_something(story: Story) -> None:
+def test_stop_words_match_nothing_next_to_a_content_word(story: Story) -> None:
     remember(story, "What is in the box", session="a")
     remember(story, "The relay clicks", session="b")
     assert titles(story, "what is in the relay") == ["The relay clicks"]
@@ -305,8 +305,8 @@ def test_a_sentence_is_not_answered_with_rows_that_only_fill_the_page(story: Sto
     remember(story, "The northern lantern flickers when the relay is wet", session="best")
     for number in range(40):
         remember(story, f"Counted the gulls of relay {number}", session=f"s{number}")
-    found = titles(story, "why does the northern lantern flicker with a wet relay")
-    assert found == ["The northern lantern flickers when the relay is wet"]
+    results = titles(story, "why does the northern lantern flicker with a wet relay")
+    assert results == ["The northern lantern flickers when the relay is wet"]
     assert len(titles(story, "relay")) == 40
 
 
@@ -364,7 +364,7 @@ def test_a_path_or_a_name_is_one_word_to_whoever_asks(story: Story) -> None:
 
 
 def test_a_search_in_a_project_reads_only_its_texts(story: Story) -> None:
-    """Those of a project stand together in the table of texts, whatever was stored between."""
+    """The texts of a project are adjacent in the table, whatever was stored between them."""
     for number in range(3):
         for project in (HARBOR, Project("dock", "dock")):
             remember(story, f"lamp {number}", session=f"{project.key}-{number}", project=project)
@@ -374,7 +374,7 @@ def test_a_search_in_a_project_reads_only_its_texts(story: Story) -> None:
         f" ON d.id = memory_text.rowid & {(1 << DOCUMENT_BITS) - 1} ORDER BY memory_text.rowid"
     )
     assert order == sorted(order)
-    found = story.store.read(lambda c: matches.holding(c, '"lamp"', dock))
-    assert len(found) == 3
+    documents = story.store.read(lambda c: matches.holding(c, '"lamp"', dock))
+    assert len(documents) == 3
     assert story.store.read(lambda c: matches.frequency(c, '"lamp"', dock)) == 3
     assert story.store.read(lambda c: matches.frequency(c, '"lamp"')) == 6

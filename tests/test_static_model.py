@@ -1,3 +1,5 @@
+"""The model that ships with the package: its word pieces, sums and files."""
+
 import json
 from pathlib import Path
 
@@ -17,8 +19,8 @@ def tiny(tmp_path: Path) -> Path:
     np.save(tmp_path / "rows.npy", rows)
     np.save(tmp_path / "scales.npy", np.arange(1, len(PIECES) + 1, dtype=np.uint16))
     (tmp_path / "vocabulary.txt").write_text("\n".join(PIECES) + "\n", "utf-8")
-    about = {"name": "tiny", "dimension": 16, "sha256": content_hash(tmp_path)}
-    (tmp_path / "model.json").write_text(json.dumps(about), "utf-8")
+    metadata = {"name": "tiny", "dimension": 16, "sha256": content_hash(tmp_path)}
+    (tmp_path / "model.json").write_text(json.dumps(metadata), "utf-8")
     return tmp_path
 
 
@@ -84,10 +86,10 @@ def test_a_text_has_the_same_vector_in_every_company(monkeypatch: pytest.MonkeyP
 
 
 def test_the_model_that_ships_is_the_one_it_says() -> None:
-    about = json.loads((SHIPPED / "model.json").read_text("utf-8"))
+    metadata = json.loads((SHIPPED / "model.json").read_text("utf-8"))
     model = StaticModel.load()
-    assert about["sha256"] == content_hash(SHIPPED)
-    assert model.id == f"{about['name']}-{about['sha256'][:12]}"
+    assert metadata["sha256"] == content_hash(SHIPPED)
+    assert model.id == f"{metadata['name']}-{metadata['sha256'][:12]}"
     assert model.dimension == 256
     assert len(model.rows) == len(model.scales)
     assert sum((SHIPPED / name).stat().st_size for name in HASHED) < 10_000_000

@@ -1,4 +1,4 @@
-"""What is found by meaning, what is not, and how vectors follow the memories."""
+"""Search by meaning, duplicates, related memories, and how vectors follow the memories."""
 
 import asyncio
 import sqlite3
@@ -25,7 +25,7 @@ from claude_mem.store import Store
 from claude_mem.types import Observation, Project
 from claude_mem.worker.embedding import IDLE_MS, MANY, RETRY_MS, Embedding
 from tests.conftest import Home
-from tests.embedders import Concepts, broken, meaning_by
+from tests.embedders import Concepts, broken, new_index
 from tests.payloads import prompt, stop
 from tests.remembering import distil_as, look, remember, titles
 from tests.story import Story
@@ -40,13 +40,13 @@ def library(story: Story) -> Story:
     return story
 
 
-def fill(story: Story, semantic_index: SemanticIndex) -> None:
-    while semantic_index.embed_some(story.store):
+def fill(story: Story, index: SemanticIndex) -> None:
+    while index.embed_some(story.store):
         pass
 
 
 def models(story: Story) -> list[str | None]:
-    """Whose vector each document has, in the order of the documents."""
+    """The model of each document's vector, by document."""
     return story.column(
         "SELECT m.id FROM vectors v LEFT JOIN vector_models m ON m.number = v.model"
         " ORDER BY v.document"
@@ -58,7 +58,7 @@ def models(story: Story) -> list[str | None]:
 
 def test_a_memory_is_found_by_what_it_means_where_no_word_is_shared(library: Story) -> None:
     assert titles(library, "signin circle") == []
-    assert titles(library, "signin circle", semantic_index=meaning_by()) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=new_index()) == [REDIRECT]
 
 
 def test_what_shares_words_and_meaning_comes_before_what_shares_only_one(story: Story) -> None:
@@ -66,36 +66,36 @@ def test_what_shares_words_and_meaning_comes_before_what_shares_only_one(story: 
         ("latency of storage", "the slow database", "slow gull", "the rope")
     ):
         remember(story, title, session=f"s{number}")
-    best, *others = titles(story, "slow database", semantic_index=meaning_by())
+    best, *rest = titles(story, "slow database", semantic_index=new_index())
     assert best == "the slow database"
-    assert sorted(others) == ["latency of storage", "slow gull"]
+    assert sorted(rest) == ["latency of storage", "slow gull"]
 
 
 def test_nothing_is_found_where_nothing_means_the_like(library: Story) -> None:
     for query in ("kubernetes", "lantern", "why is the lantern dark"):
-        assert titles(library, query, semantic_index=meaning_by()) == []
+        assert titles(library, query, semantic_index=new_index()) == []
 
 
 def test_a_question_whose_words_mean_nothing_to_the_model_is_asked_by_words(
     library: Story,
 ) -> None:
-    assert titles(library, "counted", semantic_index=meaning_by()) == [GULLS]
+    assert titles(library, "counted", semantic_index=new_index()) == [GULLS]
 
 
 def test_a_phrase_and_an_exclusion_find_nothing_by_meaning_alone(library: Story) -> None:
-    assert titles(library, '"signin circle"', semantic_index=meaning_by()) == []
-    assert titles(library, "signin circle -gulls", semantic_index=meaning_by()) == []
+    assert titles(library, '"signin circle"', semantic_index=new_index()) == []
+    assert titles(library, "signin circle -gulls", semantic_index=new_index()) == []
 
 
 def test_a_filter_holds_back_what_is_alike(story: Story) -> None:
     remember(story, Observation("bugfix", REDIRECT), session="a")
     remember(story, Observation("decision", "password again"), session="b")
     remember(story, REDIRECT, session="c", project=Project("dock", "dock"))
-    by = meaning_by()
+    index = new_index()
     dock = Filters(project_id=story.store.find_project("dock"))
-    assert titles(story, "signin circle", Filters(types=("decision",)), by) == ["password again"]
-    assert titles(story, "signin circle", dock, by) == [REDIRECT]
-    assert len(titles(story, "signin circle", semantic_index=by)) == 3
+    assert titles(story, "signin circle", Filters(types=("decision",)), index) == ["password again"]
+    assert titles(story, "signin circle", dock, index) == [REDIRECT]
+    assert len(titles(story, "signin circle", semantic_index=index)) == 3
 
 
 def test_few_that_pass_a_filter_are_found_behind_many_that_do_not(
@@ -105,39 +105,39 @@ def test_few_that_pass_a_filter_are_found_behind_many_that_do_not(
     remember(story, Observation("decision", "password again"), session="first")
     remember(story, *(Observation("change", REDIRECT) for _ in range(40)), session="second")
     only = Filters(types=("decision",))
-    assert titles(story, "signin circle", only, meaning_by()) == ["password again"]
+    assert titles(story, "signin circle", only, new_index()) == ["password again"]
 
 
-def test_equally_good_memories_stand_in_the_order_of_their_age(story: Story) -> None:
-    """The newer first; of one moment, the one with the lower id."""
+def test_equal_scores_are_ordered_by_age(story: Story) -> None:
+    """Newer first; at the same time, lower id first."""
     moment = datetime(2025, 10, 10, tzinfo=UTC)
     for session, at in (("a", moment), ("b", moment), ("c", moment + timedelta(days=1))):
         remember(story, REDIRECT, session=session, at=at)
-    found = look(story, "signin circle", semantic_index=meaning_by())
-    assert [str(row.id) for row in found.rows] == ["3", "1", "2"]
-    assert len({row.score for row in found.rows}) == 1
+    result = look(story, "signin circle", semantic_index=new_index())
+    assert [str(row.id) for row in result.rows] == ["3", "1", "2"]
+    assert len({row.score for row in result.rows}) == 1
 
 
-def test_what_stands_beside_what_is_near_is_nearer_than_what_stands_alone(story: Story) -> None:
+def test_the_neighbour_of_a_near_memory_is_nearer_than_one_without(story: Story) -> None:
     remember(story, "password again", session="a")
     remember(story, "password again", REDIRECT, session="b")
-    found = look(story, "signin circle", semantic_index=meaning_by())
-    assert [str(row.id) for row in found.rows][-1] == "1"
+    result = look(story, "signin circle", semantic_index=new_index())
+    assert [str(row.id) for row in result.rows][-1] == "1"
 
 
 def test_the_order_is_that_of_the_scores_and_stays(library: Story) -> None:
     remember(library, "login", "slow", session="more")
-    by = meaning_by()
-    fill(library, by)
-    first = look(library, "a slow login loop", semantic_index=by)
+    index = new_index()
+    fill(library, index)
+    first = look(library, "a slow login loop", semantic_index=index)
     assert [row.score for row in first.rows] == sorted((r.score for r in first.rows), reverse=True)
-    assert look(library, "a slow login loop", semantic_index=meaning_by()) == first
+    assert look(library, "a slow login loop", semantic_index=new_index()) == first
 
 
-# What says the same
+# Duplicates
 
 
-def same(story: Story) -> list[tuple[int, int]]:
+def duplicates(story: Story) -> list[tuple[int, int]]:
     rows = story.rows(
         "SELECT document / 4 AS a, twin / 4 AS b FROM twins WHERE document < twin ORDER BY a, b"
     )
@@ -148,11 +148,11 @@ def test_observations_that_say_the_same_are_linked_and_shown_once(story: Story) 
     remember(story, "The login redirects in a loop", session="a")
     remember(story, "Login redirect loop!", session="b")
     remember(story, "The login is slow", session="c")
-    by = meaning_by()
-    fill(story, by)
-    assert same(story) == [(1, 2)]
-    for semantic_index in (by, None):
-        rows = look(story, "login redirect", semantic_index=semantic_index).rows
+    index = new_index()
+    fill(story, index)
+    assert duplicates(story) == [(1, 2)]
+    for used in (index, None):
+        rows = look(story, "login redirect", semantic_index=used).rows
         assert [(str(row.id), [str(other) for other in row.also]) for row in rows] in (
             [("2", ["1"]), ("3", [])],
             [("1", ["2"]), ("3", [])],
@@ -161,58 +161,58 @@ def test_observations_that_say_the_same_are_linked_and_shown_once(story: Story) 
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [
         ("The login of pier 12 loops", "The login of pier 13 loops"),
         ("The login loops", "The login of every customer of the dock in the north loops"),
     ],
 )
 def test_what_differs_in_a_number_or_in_most_words_is_not_the_same(
-    story: Story, one: str, other: str
+    story: Story, first: str, second: str
 ) -> None:
-    remember(story, one, session="a")
-    remember(story, other, session="b")
-    fill(story, meaning_by())
-    assert same(story) == []
+    remember(story, first, session="a")
+    remember(story, second, session="b")
+    fill(story, new_index())
+    assert duplicates(story) == []
 
 
-def test_neither_another_project_nor_a_prompt_is_a_twin(story: Story) -> None:
+def test_neither_another_project_nor_a_prompt_is_a_duplicate(story: Story) -> None:
     remember(story, "The login loops", session="a", prompt="The login loops")
     remember(story, "The login loops", session="b", project=Project("dock", "dock"))
-    fill(story, meaning_by())
-    assert same(story) == []
+    fill(story, new_index())
+    assert duplicates(story) == []
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 10])
-def test_twins_are_the_same_in_whatever_order_they_are_read(story: Story, chunk: int) -> None:
+def test_duplicates_do_not_depend_on_the_size_of_a_chunk(story: Story, chunk: int) -> None:
     for number in range(4):
         remember(story, "The login loops", session=f"s{number}")
-    by = meaning_by()
-    while by.embed_some(story.store, chunk):
+    index = new_index()
+    while index.embed_some(story.store, chunk):
         pass
-    assert same(story) == [(a, b) for a in range(1, 5) for b in range(a + 1, 5)]
-    (row,) = look(story, "login", semantic_index=by).rows
+    assert duplicates(story) == [(a, b) for a in range(1, 5) for b in range(a + 1, 5)]
+    (row,) = look(story, "login", semantic_index=index).rows
     assert len(row.also) == 3
 
 
-def test_a_revised_or_deleted_observation_loses_its_twins_and_the_other_stays(
+def test_a_revised_or_deleted_observation_loses_its_duplicates_and_the_other_stays(
     story: Story,
 ) -> None:
     for name in ("a", "b", "c"):
         remember(story, "The login loops", session=name)
-    by = meaning_by()
-    fill(story, by)
+    index = new_index()
+    fill(story, index)
     story.tell(stop("again", session_id="c", prompt_id=f"c-{story.now}"))
     distil_as(story, ["The lantern is dark"])
     story.delete_session(story.session_db_id("a"))
-    assert same(story) == []
-    assert titles(story, "login", semantic_index=by) == ["The login loops"]
+    assert duplicates(story) == []
+    assert titles(story, "login", semantic_index=index) == ["The login loops"]
 
 
 def test_a_filter_that_holds_back_the_one_shows_the_other(story: Story) -> None:
     for name in ("a", "b"):
         remember(story, "The login loops", session=name)
-    fill(story, meaning_by())
+    fill(story, new_index())
     only = Filters(session_id=story.session_db_id("a"))
     assert [(str(row.id), row.also) for row in look(story, "login", only).rows] == [("1", ())]
 
@@ -225,7 +225,7 @@ def nearest(
 ) -> SearchResult:
     memory_id = parse_memory_id(anchor)
     assert memory_id is not None
-    return related(story.store, RelatedQuery(memory_id, filters, limit), meaning_by())
+    return related(story.store, RelatedQuery(memory_id, filters, limit), new_index())
 
 
 def test_related_memories_are_those_that_mean_the_like(library: Story) -> None:
@@ -265,72 +265,72 @@ def test_without_a_semantic_index_nothing_is_related(story: Story) -> None:
 
 
 def test_a_memory_is_found_by_meaning_before_its_vector_is_stored(library: Story) -> None:
-    by = meaning_by()
-    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
+    index = new_index()
+    assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
     remember(library, "password", session="new")
-    assert "password" in titles(library, "signin circle", semantic_index=by)
+    assert "password" in titles(library, "signin circle", semantic_index=index)
     assert models(library) == [None] * 4
 
 
 def test_too_many_new_memories_wait_for_their_vectors(library: Story) -> None:
-    by = meaning_by(read_ahead=0)
-    assert titles(library, "signin circle", semantic_index=by) == []
-    fill(library, by)
-    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
+    index = new_index(read_ahead=0)
+    assert titles(library, "signin circle", semantic_index=index) == []
+    fill(library, index)
+    assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
 
 
 def test_every_document_gets_a_vector_and_no_second_one(library: Story) -> None:
     embedder = Concepts()
-    by = meaning_by(embedder)
-    fill(library, by)
+    index = new_index(embedder)
+    fill(library, index)
     assert models(library) == ["concepts"] * 3
     assert [embedder.encoded.count(title) for title in (REDIRECT, TABLE, GULLS)] == [1, 1, 1]
-    assert by.progress(library.store) == (3, 3)
-    assert by.embed_some(library.store) == 0
+    assert index.progress(library.store) == (3, 3)
+    assert index.embed_some(library.store) == 0
 
 
 @pytest.mark.parametrize("filled", [True, False])
 def test_a_revised_memory_is_not_found_by_what_it_meant_before(story: Story, filled: bool) -> None:
-    by = meaning_by()
+    index = new_index()
     remember(story, REDIRECT, session="s")
-    assert titles(story, "signin circle", semantic_index=by) == [REDIRECT]
+    assert titles(story, "signin circle", semantic_index=index) == [REDIRECT]
     if filled:
-        fill(story, by)
+        fill(story, index)
     story.tell(stop("again", session_id="s", prompt_id=f"s-{story.now}"))
     distil_as(story, ["latency of storage"])
-    assert titles(story, "signin circle", semantic_index=by) == []
-    assert titles(story, "sluggish database", semantic_index=by) == ["latency of storage"]
+    assert titles(story, "signin circle", semantic_index=index) == []
+    assert titles(story, "sluggish database", semantic_index=index) == ["latency of storage"]
 
 
 @pytest.mark.parametrize("filled", [True, False])
 def test_a_deleted_memory_takes_its_vector_with_it(library: Story, filled: bool) -> None:
-    by = meaning_by()
+    index = new_index()
     if filled:
-        fill(library, by)
-    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
+        fill(library, index)
+    assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
     library.delete_session(library.session_db_id("s0"))
-    assert titles(library, "signin circle", semantic_index=by) == []
+    assert titles(library, "signin circle", semantic_index=index) == []
     assert len(models(library)) == 2
-    assert len(by._load().cache._projects[1].compare(asked(by, "login")).best(10)) == 2
+    assert len(index._load().cache._projects[1].compare(query_vector(index, "login")).best(10)) == 2
 
 
-def asked(by: SemanticIndex, text: str) -> blocks.QueryVector:
-    return blocks.QueryVector(by._load().cache.encode([text])[0])
+def query_vector(index: SemanticIndex, text: str) -> blocks.QueryVector:
+    return blocks.QueryVector(index._load().cache.encode([text])[0])
 
 
 def test_what_another_process_writes_is_found(library: Story) -> None:
-    by = meaning_by()
-    fill(library, by)
-    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
+    index = new_index()
+    fill(library, index)
+    assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
     with Store(library.layout.database) as other:
         full_text.keep_current(other)
         session = library.session_db_id("s0")
         other.write(
             lambda c: c.execute("DELETE FROM sdk_sessions WHERE id = ?", [session])
         ).result()
-        while meaning_by().embed_some(other):
+        while new_index().embed_some(other):
             pass
-    assert titles(library, "signin circle", semantic_index=by) == []
+    assert titles(library, "signin circle", semantic_index=index) == []
 
 
 def test_a_memory_that_changes_while_it_is_read_keeps_no_vector_of_its_old_text(
@@ -338,25 +338,25 @@ def test_a_memory_that_changes_while_it_is_read_keeps_no_vector_of_its_old_text(
 ) -> None:
     class Slow(Concepts):
         def encode(self, texts: Any) -> Any:
-            made = super().encode(texts)
+            vectors = super().encode(texts)
             with closing(sqlite3.connect(library.layout.database, timeout=10)) as c, c:
                 c.execute("UPDATE observations SET title = 'gull' WHERE id = 1")
             library.store.write(full_text.refresh).result()
-            return made
+            return vectors
 
-    by = meaning_by(Slow())
-    assert by.embed_some(library.store, chunk=10) == 3
+    index = new_index(Slow())
+    assert index.embed_some(library.store, chunk=10) == 3
     assert models(library) == [None, "concepts", "concepts"]
 
 
 def test_a_rebuilt_index_has_its_vectors_made_anew(library: Story) -> None:
-    by = meaning_by()
-    fill(library, by)
+    index = new_index()
+    fill(library, index)
     full_text.rebuild(library.store)
     assert models(library) == [None] * 3
-    fill(library, by)
+    fill(library, index)
     assert models(library) == ["concepts"] * 3
-    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
 
 
 def test_vectors_that_were_made_for_an_index_that_is_gone_are_dropped(library: Story) -> None:
@@ -365,7 +365,7 @@ def test_vectors_that_were_made_for_an_index_that_is_gone_are_dropped(library: S
             full_text.rebuild(library.store)
             return super().encode(texts)
 
-    meaning_by(Rebuilding()).embed_some(library.store)
+    new_index(Rebuilding()).embed_some(library.store)
     assert models(library) == [None] * 3
 
 
@@ -373,7 +373,7 @@ def test_vectors_that_were_made_for_an_index_that_is_gone_are_dropped(library: S
 
 
 def test_with_another_model_only_its_own_vectors_count(library: Story) -> None:
-    old, new = meaning_by(), meaning_by(Concepts("other", shift=20), read_ahead=0)
+    old, new = new_index(), new_index(Concepts("other", shift=20), read_ahead=0)
     fill(library, old)
     assert titles(library, "signin circle", semantic_index=new) == []
     assert new.progress(library.store) == (0, 3)
@@ -390,8 +390,8 @@ def test_a_model_whose_vectors_became_longer_reads_everything_again(library: Sto
     class Longer(Concepts):
         dimension = 96
 
-    fill(library, meaning_by())
-    longer = meaning_by(Longer())
+    fill(library, new_index())
+    longer = new_index(Longer())
     fill(library, longer)
     assert titles(library, "signin circle", semantic_index=longer) == [REDIRECT]
     assert set(library.column("SELECT length(vector) FROM vectors")) == {96}
@@ -400,19 +400,19 @@ def test_a_model_whose_vectors_became_longer_reads_everything_again(library: Sto
 def test_a_model_that_cannot_be_had_leaves_the_search_by_words_and_says_why(
     library: Story,
 ) -> None:
-    found = look(library, "login", semantic_index=broken())
-    assert [row.title for row in found.rows] == [REDIRECT]
-    assert found.embedder_error == "the model is not there"
+    result = look(library, "login", semantic_index=broken())
+    assert [row.title for row in result.rows] == [REDIRECT]
+    assert result.embedder_error == "the model is not there"
 
 
 def test_an_idle_model_is_given_back_and_comes_again(library: Story) -> None:
     now = 1_000
-    by = meaning_by(clock=lambda: now)
-    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
-    assert [by.release_if_idle(since_ms=since) for since in (1_000, 1_001, 1_002)] == [
+    index = new_index(clock=lambda: now)
+    assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
+    assert [index.release_if_idle(since_ms=since) for since in (1_000, 1_001, 1_002)] == [
         False, True, False,
     ]  # fmt: skip
-    assert titles(library, "signin circle", semantic_index=by) == [REDIRECT]
+    assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
 
 
 # Many vectors
@@ -421,11 +421,11 @@ def test_an_idle_model_is_given_back_and_comes_again(library: Story) -> None:
 def test_of_many_vectors_the_signs_choose_and_the_table_decides(
     library: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    by = meaning_by()
-    fill(library, by)
-    exact = look(library, "a slow login loop", semantic_index=by)
+    index = new_index()
+    fill(library, index)
+    exact = look(library, "a slow login loop", semantic_index=index)
     monkeypatch.setattr(cache, "MAX_DOCUMENTS", 2)
-    few = meaning_by()
+    few = new_index()
     assert look(library, "a slow login loop", semantic_index=few) == exact
     assert few._load().cache._projects[1].signs_only
 
@@ -437,12 +437,12 @@ def test_projects_that_nobody_asked_about_lately_make_room(
         remember(story, REDIRECT, "lamp", session=name, project=Project(name, name))
     projects = [story.store.find_project(name) for name in ("dock", "pier", "quay")]
     monkeypatch.setattr(cache, "MAX_DOCUMENTS", 4)
-    by = meaning_by()
-    fill(story, by)
+    index = new_index()
+    fill(story, index)
     for project in (*projects, projects[1]):
-        assert titles(story, "signin circle", Filters(project_id=project), by) == [REDIRECT]
-    assert list(by._load().cache._projects) == [projects[2], projects[1]]
-    assert len(titles(story, "signin circle", semantic_index=by)) == 3
+        assert titles(story, "signin circle", Filters(project_id=project), index) == [REDIRECT]
+    assert list(index._load().cache._projects) == [projects[2], projects[1]]
+    assert len(titles(story, "signin circle", semantic_index=index)) == 3
 
 
 small = st.lists(st.integers(-127, 127), min_size=3, max_size=3)
@@ -485,8 +485,8 @@ def cosine(row: list[int], other: list[int]) -> float:
 # In the background
 
 
-def background(story: Story, by: SemanticIndex | None) -> Embedding:
-    return Embedding(story.layout, story.store, by, lambda: story.now)
+def background(story: Story, index: SemanticIndex | None) -> Embedding:
+    return Embedding(story.layout, story.store, index, lambda: story.now)
 
 
 def run(embedding: Embedding) -> None:
@@ -498,27 +498,27 @@ def run(embedding: Embedding) -> None:
 
 
 def test_few_memories_do_not_load_a_model_and_many_do(story: Story) -> None:
-    by = meaning_by()
-    embedding = background(story, by)
+    index = new_index()
+    embedding = background(story, index)
     remember(story, *("lamp" for _ in range(MANY - 1)))
     run(embedding)
-    assert not by.is_loaded
+    assert not index.is_loaded
     remember(story, "gull")
     run(embedding)
-    assert by.progress(story.store) == (MANY, MANY)
+    assert index.progress(story.store) == (MANY, MANY)
 
 
 def test_a_model_that_is_loaded_reads_every_memory_at_once(library: Story) -> None:
-    by = meaning_by()
-    titles(library, "login", semantic_index=by)
-    run(background(library, by))
+    index = new_index()
+    titles(library, "login", semantic_index=index)
+    run(background(library, index))
     assert models(library) == ["concepts"] * 3
 
 
 def test_a_changed_model_reads_everything_in_the_background(story: Story) -> None:
     remember(story, *("lamp" for _ in range(MANY)))
-    fill(story, meaning_by())
-    run(background(story, meaning_by(Concepts("other"))))
+    fill(story, new_index())
+    run(background(story, new_index(Concepts("other"))))
     assert set(models(story)) == {"other"}
 
 
@@ -543,15 +543,15 @@ def test_a_model_that_fails_is_told_once_and_tried_again_later(story: Story) -> 
 
 
 def test_an_idle_worker_gives_the_model_back(library: Story) -> None:
-    by = meaning_by(clock=lambda: library.now)
-    embedding = background(library, by)
-    titles(library, "login", semantic_index=by)
+    index = new_index(clock=lambda: library.now)
+    embedding = background(library, index)
+    titles(library, "login", semantic_index=index)
     library.now += IDLE_MS
     embedding.release_if_idle()
-    assert by.is_loaded
+    assert index.is_loaded
     library.now += 1
     embedding.release_if_idle()
-    assert not by.is_loaded
+    assert not index.is_loaded
 
 
 def test_without_an_embedder_nothing_happens(library: Story) -> None:
@@ -562,7 +562,7 @@ def test_without_an_embedder_nothing_happens(library: Story) -> None:
     assert models(library) == [None] * 3
 
 
-# The whole
+# In a running worker
 
 
 def test_a_worker_loads_numpy_with_the_first_question_and_not_before(home: Home) -> None:

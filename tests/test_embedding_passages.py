@@ -1,4 +1,4 @@
-"""How a memory is cut into what an embedder reads."""
+"""How a memory is split into passages for an embedder."""
 
 from claude_mem.index.text.documents import load
 from claude_mem.index.vectors.passages import MAX_PASSAGES, passages
@@ -15,8 +15,8 @@ def read(story: Story, observation: Observation) -> list[str]:
 
 def test_a_title_that_says_something_is_also_read_by_itself(story: Story) -> None:
     title = "The lamp went out at night"
-    told = read(story, Observation("change", title, narrative="The oil was frozen."))
-    assert told == [f"{title}\nThe oil was frozen.", title]
+    parts = read(story, Observation("change", title, narrative="The oil was frozen."))
+    assert parts == [f"{title}\nThe oil was frozen.", title]
 
 
 def test_a_name_and_a_title_without_more_are_read_once(story: Story) -> None:
@@ -30,16 +30,16 @@ def test_a_name_and_a_title_without_more_are_read_once(story: Story) -> None:
 
 def test_a_long_body_is_cut_at_its_sentences_and_facts_stand_apart(story: Story) -> None:
     sentence = "The keeper walked up the stairs and down again without a lamp. "
-    told = read(
+    parts = read(
         story, Observation("change", "Stairs", narrative=sentence * 20, facts=("There are 92.",))
     )
-    assert len(told) > 2 and told[-1] == "There are 92."
-    assert all(part.rstrip().endswith(".") for part in told)
+    assert len(parts) > 2 and parts[-1] == "There are 92."
+    assert all(part.rstrip().endswith(".") for part in parts)
 
 
 def test_of_a_huge_memory_only_some_passages_are_read(story: Story) -> None:
-    told = read(story, Observation("change", "Stairs", narrative="One step. " * 50_000))
-    assert len(told) == MAX_PASSAGES
+    parts = read(story, Observation("change", "Stairs", narrative="One step. " * 50_000))
+    assert len(parts) == MAX_PASSAGES
 
 
 def test_a_text_without_an_end_of_a_sentence_is_one_passage(story: Story) -> None:

@@ -1,4 +1,4 @@
-"""The embedder of the settings, over a whole store, for benchmarks."""
+"""Embeds a store with the embedder of the settings, for benchmarks."""
 
 import os
 
@@ -7,8 +7,8 @@ from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.store import Store
 
 
-def read_all(store: Store) -> SemanticIndex:
-    """Every memory has its vector; CLAUDE_MEM_EMBEDDER and its kin say whose."""
+def embed_all(store: Store) -> SemanticIndex:
+    """Every memory, with the embedder of the environment (CLAUDE_MEM_EMBEDDER and others)."""
     semantic_index = open_semantic_index(load_settings(os.environ).embedder)
     assert semantic_index is not None, "CLAUDE_MEM_EMBEDDER is none"
     while semantic_index.embed_some(store):
