@@ -23,14 +23,14 @@ from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import find_transcripts
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader, tool_use
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.models.claude import FRESH_AFTER_TOKENS
+from claude_mem.observer.models.claude import MAX_CONVERSATION_TOKENS
 from claude_mem.observer.models.prompts import (
-    Ask,
-    _tool,
+    Request,
     continuation,
-    draft_text,
-    estimate,
-    init,
+    estimate_tokens,
+    first_request,
+    format_draft,
+    format_tool_use,
     system_prompt,
     turn_prompt,
 )
@@ -57,12 +57,12 @@ class Conversation:
     """The input of requests that are sent with all that was said before them."""
 
     def __init__(self, cost: Cost, system: str) -> None:
-        self._cost, self._system, self._said = cost, estimate(system), 0
+        self._cost, self._system, self._said = cost, estimate_tokens(system), 0
 
     def say(self, text: str, answer: int) -> None:
-        sent = self._system + self._said + estimate(text)
+        sent = self._system + self._said + estimate_tokens(text)
         self._cost.add(sent)
-        self._said = 0 if sent > FRESH_AFTER_TOKENS else sent - self._system + answer
+        self._said = 0 if sent > MAX_CONVERSATION_TOKENS else sent - self._system + answer
 
 
 def main() -> int:
@@ -84,15 +84,17 @@ def main() -> int:
             draft = distil(turn)
             body = turn_prompt(turn, draft, continues=False)
             bodies.setdefault(path.stem, []).append(body)
-            by_turn.add(Ask(system, body).input_tokens)
+            by_turn.add(Request(system, body).input_tokens)
             # An answer is about as long as the draft; of a tool use, as its share of that.
-            answer = estimate(draft_text(draft))
+            answer = estimate_tokens(format_draft(draft))
             turns.say(turn_prompt(turn, draft, continues=number > 0), answer)
             for place, event in enumerate(tools):
-                by_tool.add(Ask(system, f"{init(turn)}\n{_tool(event, 1.0)}").input_tokens)
+                by_tool.add(
+                    Request(system, f"{first_request(turn)}\n{format_tool_use(event)}").input_tokens
+                )
                 first = number == place == 0
-                opening = init(turn) if first else continuation(turn)
-                tools_told.say(f"{opening}\n{_tool(event, 1.0)}", answer // len(tools))
+                opening = first_request(turn) if first else continuation(turn)
+                tools_told.say(f"{opening}\n{format_tool_use(event)}", answer // len(tools))
     held = [question for question in questions if _holds(bodies, question)]
     whole = [question for question in questions if _holds(bodies, question, in_one=True)]
     _report(len(files), by_turn, by_tool, talk_by_turn, talk_by_tool)

@@ -1,23 +1,32 @@
-"""Drafts and the models that revise them, against a scripted API on loopback."""
+"""Drafts and the models that revise them, against a scripted API on loopback.
+
+Everything goes the way it goes in the worker: events into the store, jobs that store drafts, and
+the refiner that asks a model.
+"""
 
 import asyncio
 import contextlib
 import os
 import re
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from claude_mem.config import Layout, load_settings
 from claude_mem.observer import LocalObserver
 from claude_mem.observer.models.apis import AnthropicModel, OpenAIModel
-from claude_mem.observer.models.claude import ClaudeModel, ClaudeOptions, sweep
-from claude_mem.observer.models.model import Model, ModelObserver
-from claude_mem.observer.models.provider import address_of, agree
+from claude_mem.observer.models.claude import ClaudeModel
+from claude_mem.observer.models.claude_client import ClaudeOptions
+from claude_mem.observer.models.claude_files import ClaudeFiles
+from claude_mem.observer.models.model import Model
+from claude_mem.observer.models.provider import address_of, record_consent
+from claude_mem.store import memories, turns
 from claude_mem.store.spending import Caps
+from claude_mem.types import Distillate, Json, Turn
+from claude_mem.worker.conversations import Conversations
 from claude_mem.worker.jobs import JobRunner
-from claude_mem.worker.refiner import Policy, Refiner
+from claude_mem.worker.refinement import Policy
+from claude_mem.worker.refiner import Refiner
 from tests.conftest import Home
 from tests.fake_api import Body, FakeApi, Reply, mentions
 from tests.payloads import Payload
@@ -76,9 +85,8 @@ def make_model(kind: str, api: FakeApi, directory: Path, **options: Any) -> Mode
     return ClaudeModel(
         ClaudeOptions(
             command=str(bundled_client()),
-            directory=directory / "observer",
+            files=claude_files(directory),
             model=MODEL,
-            config_dir=directory / "client" / ".claude",
             seconds=seconds,
             environment=client_environment(api, directory / "client"),
             **options,
@@ -86,8 +94,12 @@ def make_model(kind: str, api: FakeApi, directory: Path, **options: Any) -> Mode
     )
 
 
+def claude_files(directory: Path) -> ClaudeFiles:
+    return ClaudeFiles(directory / "observer", directory / "client" / ".claude")
+
+
 def policy(**changes: Any) -> Policy:
-    values: dict[str, Any] = {"caps": Caps(1000, 10_000_000), "waits": lambda failures: 1000}
+    values: dict[str, Any] = {"caps": Caps(1000, 10_000_000), "backoff": lambda failures: 1000}
     return Policy(**{**values, **changes})
 
 
@@ -98,7 +110,7 @@ class Observed(CommittedRows):
         self.story, self.api, self.kind = story, api, kind
         self.policy = policy()
         self.options: dict[str, Any] = {}
-        self.stored: list[str] = []
+        self.announced: list[dict[str, Json]] = []  # by refinements
 
     @property
     def layout(self) -> Layout:
@@ -117,8 +129,9 @@ class Observed(CommittedRows):
         self.draft()
 
     def draft(self) -> None:
-        local = LocalObserver()
-        runner = JobRunner(self.story.layout, self.story.store, local, local, refines=lambda: True)
+        story = self.story
+        runner = JobRunner(story.layout, story.store, LocalObserver(), story.announcer)
+        runner.queues_refinements = True
         asyncio.run(runner.run_due())
 
     def refine(self) -> None:
@@ -136,18 +149,23 @@ class Observed(CommittedRows):
 
     def with_refiner(self, work: Callable[[Refiner], Awaitable[T]]) -> T:
         async def run() -> T:
-            refiner = Refiner(self.story.layout, self.story.store, lambda: self.story.now,
-                              stored=lambda turn, made: self.stored.append(made.observer),
-                              sweep=partial(sweep, self.directory / "observer",
-                                            self.directory / "client" / ".claude"),
-                              )  # fmt: skip
-            try:
-                await refiner.use(ModelObserver(self.model()), self.policy)
-                return await work(refiner)
-            finally:
-                await refiner.close()
+            story = self.story
+            conversations = Conversations(story.store, claude_files(self.directory))
+            refiner = Refiner(story.layout, story.store, lambda: story.now, story.announcer,
+                              conversations, story.reader)  # fmt: skip
+            with story.feed.subscribe() as listener:
+                try:
+                    await refiner.use(self.model(), self.policy)
+                    return await work(refiner)
+                finally:
+                    await refiner.close()
+                    await asyncio.sleep(0)  # the feed tells in the next round of the loop
+                    self.announced += [listener.get_nowait() for _ in range(listener.qsize())]
 
         return asyncio.run(run())
+
+    def memory(self, turn_id: int = 1) -> tuple[Turn, Distillate]:
+        return stored_memory(self.story, turn_id)
 
     def waiting(self) -> list[dict[str, Any]]:
         return self.rows("SELECT * FROM refinements WHERE status IN ('pending', 'processing')")
@@ -165,6 +183,14 @@ class Observed(CommittedRows):
 
     def asked(self) -> int:
         return len([body for body in self.api.requests if for_observer(body)])
+
+
+def stored_memory(story: Story, turn_id: int = 1) -> tuple[Turn, Distillate]:
+    """A turn and its memories as the store has them."""
+    turn = story.store.read(lambda connection: turns.load_turn(connection, turn_id))
+    made = story.store.read(lambda connection: memories.load_distillate(connection, turn_id))
+    assert turn is not None and made is not None
+    return turn, made
 
 
 def client_pids(directory: Path) -> list[int]:
@@ -209,7 +235,7 @@ def use(home: Home, api: FakeApi, kind: str) -> None:
         home.environment["CLAUDE_MEM_API_KEY"] = "sk-never-to-be-seen"
         home.environment["CLAUDE_MEM_MODEL"] = "some-model"
     settings = load_settings(home.env())
-    agree(home.layout, kind, address_of(settings))
+    record_consent(home.layout, kind, address_of(settings))
 
 
 def wrapped_client(home: Home, api: FakeApi) -> Path:

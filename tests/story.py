@@ -19,6 +19,8 @@ from claude_mem.store import Store, sessions
 from claude_mem.store.pages import Record
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
+from claude_mem.worker.announcer import Announcer
+from claude_mem.worker.feed import Feed
 from claude_mem.worker.jobs import JobRunner
 from tests.payloads import PROJECT_DIR, SESSION, Payload
 from tests.rows import CommittedRows
@@ -34,6 +36,8 @@ class Story(CommittedRows):
         self.layout.create()
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
         full_text.keep_current(self.store)
+        self.feed = Feed()
+        self.announcer = Announcer(self.feed, asyncio.Event())
         self.reader = EventReader(Redactor(), Projects(home=None))
 
     @property
@@ -66,8 +70,8 @@ class Story(CommittedRows):
         return recorded
 
     def distil(self) -> int:
-        local = LocalObserver()
-        return asyncio.run(JobRunner(self.layout, self.store, local, local).run_due())
+        jobs = JobRunner(self.layout, self.store, LocalObserver(), self.announcer)
+        return asyncio.run(jobs.run_due())
 
     def claim(self) -> tuple[Job, Turn]:
         claimed = self.store.claim_job().result()

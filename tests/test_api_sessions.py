@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from claude_mem.observer import LocalObserver
 from claude_mem.store.database import connect
 from claude_mem.types import Distillate, Turn
 from claude_mem.worker.jobs import JobRunner
@@ -313,7 +312,7 @@ def delete_while_at_work(api: Api, row: int, observer: Endless) -> dict[str, Any
     """The answer to DELETE, sent while the observer has a turn in hand."""
 
     async def scene() -> dict[str, Any]:
-        jobs = JobRunner(api.layout, api.worker.store, observer, LocalObserver())
+        jobs = JobRunner(api.layout, api.worker.store, observer, api.worker.announcer)
         api.worker.jobs = jobs
         work = asyncio.create_task(jobs.run_due())
         await asyncio.wait_for(observer.started.wait(), 10)

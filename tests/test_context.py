@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from claude_mem.hook.scanner import NAMES
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.models.replies import parse_reply, revise
+from claude_mem.observer.models.model import Reply
+from claude_mem.observer.models.revision import revise_draft
 from claude_mem.recall.context import build_context
 from claude_mem.recall.tokens import estimate_tokens, utf16_units
 from claude_mem.store import StoreReader
@@ -444,8 +445,8 @@ def test_how_to_work_here_stays_when_a_model_rewrites_the_notes(story: Story) ->
     job, turn = story.claim()
     draft = distil(turn)
     answer = "<summary><request>Light it</request><notes>All is well.</notes></summary>"
-    made = revise(draft, parse_reply(answer), observer="claude", model="m", prompt_version="1")
-    assert story.store.finish_job(job, turn, made).result()
+    revision = revise_draft(turn, draft, Reply(answer, "some-model"), "claude")
+    assert story.store.finish_job(job, turn, revision.distillate).result()
     told = context(story)
     assert "Notes: All is well." in told
     assert section(told, "Working here") == [

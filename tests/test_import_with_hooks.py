@@ -20,6 +20,8 @@ from claude_mem.intake.transcripts.importer import (
 from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.observer import LocalObserver
 from claude_mem.store import Store
+from claude_mem.worker.announcer import Announcer
+from claude_mem.worker.feed import Feed
 from claude_mem.worker.jobs import JobRunner
 from tests.conftest import Home
 from tests.contents import Contents, memory_in
@@ -83,9 +85,13 @@ class Live:
         return True
 
     def distil(self) -> None:
-        local = LocalObserver()
-        complete = Statements(self.store, self.reader).complete
-        runner = JobRunner(self.target.layout, self.store, local, local, complete=complete)
+        runner = JobRunner(
+            self.target.layout,
+            self.store,
+            LocalObserver(),
+            Announcer(Feed(), asyncio.Event()),
+            statements=Statements(self.store, self.reader),
+        )
         asyncio.run(runner.run_due())
 
     def run_import(self) -> None:

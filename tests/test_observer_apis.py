@@ -21,16 +21,16 @@ from claude_mem.observer.models.failures import (
     TooLong,
     Transient,
     UnusableReply,
-    failure_in_words,
-    failure_of,
+    failure_for_message,
+    failure_for_status,
     retry_after,
 )
 from claude_mem.observer.models.model import Reply
-from claude_mem.observer.models.prompts import Ask
+from claude_mem.observer.models.prompts import Request
 from tests.fake_api import FakeApi
 from tests.fake_api import Reply as Says
 
-ASK = Ask("the system", "the turn")
+REQUEST = Request("the system", "the turn")
 
 
 def always(text: str, **options: Any) -> Says:
@@ -38,7 +38,7 @@ def always(text: str, **options: Any) -> Says:
 
 
 def ask(model: AnthropicModel | OpenAIModel) -> Reply:
-    return asyncio.run(model.ask(ASK, 1, None))
+    return asyncio.run(model.ask(REQUEST, 1, None))
 
 
 def anthropic(url: str, seconds: float = 30) -> AnthropicModel:
@@ -111,7 +111,7 @@ def test_failures_are_told_apart_by_status_and_words(
     status: int, said: str, kind: type[ObserverError]
 ) -> None:
     for body in (said, f'{{"error": {{"message": "{said}"}}}}', f'{{"error": "{said}"}}'):
-        found = failure_of(status, body, {})
+        found = failure_for_status(status, body, {})
         assert type(found) is kind, body
         assert str(status) in str(found)
 
@@ -128,15 +128,15 @@ def test_failures_are_told_apart_by_status_and_words(
 def test_a_client_without_a_status_is_understood_by_its_words(
     said: str, kind: type[ObserverError]
 ) -> None:
-    assert type(failure_in_words(said)) is kind
+    assert type(failure_for_message(said)) is kind
 
 
 def test_a_client_says_when_its_limit_is_over() -> None:
     soon = int(time.time()) + 7200
-    found = failure_in_words(f"Claude AI usage limit reached|{soon}")
+    found = failure_for_message(f"Claude AI usage limit reached|{soon}")
     assert found.retry_after is not None and 0 < found.retry_after <= 7200
-    assert failure_in_words("Claude AI usage limit reached|1760000000").retry_after == 0
-    assert failure_in_words("Claude AI usage limit reached").retry_after is None
+    assert failure_for_message("Claude AI usage limit reached|1760000000").retry_after == 0
+    assert failure_for_message("Claude AI usage limit reached").retry_after is None
 
 
 def test_retry_after_is_a_number_or_a_date() -> None:
@@ -151,8 +151,8 @@ def test_retry_after_is_a_number_or_a_date() -> None:
 
 
 def test_who_must_wait_for_hours_has_spent_a_quota() -> None:
-    assert type(failure_of(429, "slow", {"retry-after": "7200"})) is QuotaSpent
-    assert type(failure_of(429, "slow", {"retry-after": "60"})) is RateLimited
+    assert type(failure_for_status(429, "slow", {"retry-after": "7200"})) is QuotaSpent
+    assert type(failure_for_status(429, "slow", {"retry-after": "60"})) is RateLimited
 
 
 @contextmanager

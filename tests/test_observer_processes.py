@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.observer.models.prompts import PROMPT_VERSION
-from claude_mem.observer.models.provider import agree
+from claude_mem.observer.models.provider import record_consent
 from claude_mem.server.client import ask_worker
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until
@@ -212,7 +212,7 @@ def test_a_model_is_used_only_after_the_person_agreed(home: Home, api: FakeApi) 
     assert "claude-mem observer openai --yes" in refused.stderr
     home.command("settings", "OBSERVER", "openai")
     shown = json.loads(home.command("observer", "--json").stdout)
-    assert shown["used"] == "local" and "nobody agreed to it yet" in shown["why"]
+    assert shown["used"] == "local" and "you have not agreed to it yet" in shown["why"]
     assert home.command("observer", "openai", "--yes").returncode == 0
     shown = json.loads(home.command("observer", "--json").stdout)
     assert (shown["used"], shown["why"]) == ("openai", "set in settings.json")
@@ -312,7 +312,7 @@ def test_answers_that_were_kept_can_be_looked_at(home: Home, api: FakeApi) -> No
             home.hook(payload)
         wait_until(lambda: refined(home), "the end")
     shown = home.command("observer", "--answers").stdout
-    assert "turn 1: openai: an answer without a memory\nnothing in [31mthat form\n" in shown
+    assert "turn 1: openai: the reply contains no memory\nnothing in [31mthat form\n" in shown
     assert "turn 2: it says more than the memories hold\nSure! <observation>" in shown
     kept = json.loads(home.command("observer", "--answers", "--json").stdout)
     assert [one["turn"] for one in kept] == [2, 1]
@@ -342,7 +342,7 @@ def test_the_doctor_says_what_an_observer_lacks_and_where_its_key_lies(
     told = home.command("settings", "API_KEY", "sk-in-the-file")
     assert "sk-in-the-file" not in told.stdout
     assert home.layout.settings.stat().st_mode & 0o077 == 0
-    agree(home.layout, "anthropic", "https://api.anthropic.com")
+    record_consent(home.layout, "anthropic", "https://api.anthropic.com")
     checks = json.loads(home.command("doctor", "--json").stdout)
     by_name = {check["check"]: check for check in checks}
     assert by_name["observer"]["verdict"] == "ok"
@@ -395,7 +395,7 @@ def test_a_worker_started_by_a_hook_can_reach_the_keyring(home: Home) -> None:
     assert b"DBUS_SESSION_BUS_ADDRESS=unix:path=/run/user/1000/bus\0" in environment
 
 
-def test_the_leash_ends_what_it_holds_with_its_parent(tmp_path: Path) -> None:
+def test_a_client_dies_with_its_parent(tmp_path: Path) -> None:
     """Without the client: a parent that is killed, and a child that would live on."""
     import sys
 
@@ -404,7 +404,7 @@ def test_the_leash_ends_what_it_holds_with_its_parent(tmp_path: Path) -> None:
     pid_file = tmp_path / "pid"
     script = (
         "import os, subprocess, sys, time\n"
-        f"env = {{**os.environ, '{parent_death.PARENT}': str(os.getpid()),"
+        f"env = {{**os.environ, '{parent_death.PARENT_PID}': str(os.getpid()),"
         f" '{parent_death.PID_FILE}': {str(pid_file)!r}}}\n"
         f"subprocess.Popen([sys.executable, '-I', '-S', {parent_death.__file__!r}, '/bin/sleep',"
         " '600'],"

@@ -1,117 +1,91 @@
-"""What every observer must do, whoever distils; then what the local one says."""
+"""What every observer must do, on the way that production takes: events, jobs, refiner, store.
+Then what the local one makes of a turn."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+import itertools
+import re
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer import LocalObserver, Observer
+from claude_mem.observer import LocalObserver
 from claude_mem.observer.local.observer import distil as local_distil
-from claude_mem.observer.models.failures import UnusableReply
-from claude_mem.observer.models.model import ModelObserver
 from claude_mem.observer.models.prompts import turn_prompt
-from claude_mem.types import Distillate, Json, Turn
-from tests.fake_api import Reply, running_api
+from claude_mem.types import Distillate, Json, Observation, Turn
+from tests.fake_api import Body, FakeApi, Reply
 from tests.malformed import MALFORMED
-from tests.payloads import PROJECT_DIR, edit, one_of_each, read, write
+from tests.observed import KINDS, Observed, answer, children, says, stored_memory
+from tests.payloads import (
+    PROJECT_DIR,
+    Payload,
+    edit,
+    failure,
+    one_of_each,
+    prompt,
+    read,
+    stop,
+    tool,
+    write,
+)
 from tests.real_client import where_there_is_a_client
+from tests.story import Story
 from tests.turns import TURN, check, stopped, texts, told, turn, use
 
 # Every observer
 
 
-EVERY = where_there_is_a_client(["local", "anthropic", "openai", "claude"])
+class Observing:
+    """A story that is distilled by this observer, as the worker does it."""
+
+    def __init__(self, story: Story, api: FakeApi, name: str) -> None:
+        self.story, self.name = story, name
+        self._model = None if name == LocalObserver.name else Observed(story, api, name)
+        self._numbers = itertools.count(1)
+
+    def distil(self, *payloads: Payload) -> tuple[Turn, Distillate]:
+        """A turn of these events, and its memories."""
+        prompt_id = f"turn-{next(self._numbers)}"
+        events = [
+            self.story.event({**payload, "prompt_id": prompt_id})
+            for payload in (*payloads, stop("", stop_hook_active=True))
+        ]
+        self.story.store.record(events).result()
+        if self._model is None:
+            self.story.distil()
+        else:
+            self._model.draft()
+            self._model.refine()
+        (turn_id,) = self.story.column("SELECT id FROM user_prompts WHERE prompt_id = ?", prompt_id)
+        return stored_memory(self.story, turn_id)
+
+
+EVERY = where_there_is_a_client(["local", *KINDS])
 
 
 @pytest.fixture(params=EVERY)
-def observer(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator["Seen"]:
+def observer(request: pytest.FixtureRequest, story: Story, api: FakeApi) -> Iterator[Observing]:
     """The models answer as a fake API on loopback has them: the real SDK and client are asked."""
-    from tests.observed import answer, make_model
-
-    if request.param == "local":
-        yield Seen(LocalObserver, LocalObserver.name)
-        return
-    with running_api() as api:
-        api.otherwise = lambda body: Reply(answer("Seen by a model"))
-        directory = tmp_path_factory.mktemp("observer")
-        yield Seen(lambda: ModelObserver(make_model(request.param, api, directory)), request.param)
+    api.otherwise = lambda body: Reply(answer("Seen by a model"))
+    yield Observing(story, api, str(request.param))
+    assert children() == []
 
 
-class Seen:
-    """An observer for the length of one event loop: a client belongs to its loop."""
-
-    def __init__(self, make: Callable[[], Observer], name: str) -> None:
-        self._make, self.name = make, name
-
-    async def distil(self, of: Turn) -> Distillate:
-        made = self._make()
-        try:
-            return await made.distil(of)
-        finally:
-            if isinstance(made, ModelObserver):
-                await made.model.close()
+TURNS: dict[str, list[Payload]] = {
+    "whole": one_of_each(),
+    "prompt only": [prompt()],
+    "nothing": [],
+}
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_whatever_is_answered_a_turn_is_distilled_or_the_answer_is_told(
-    name: str, tmp_path: Path
-) -> None:
-    from tests.observed import make_model
-
-    async def each() -> list[Distillate | UnusableReply]:
-        made: Observer = LocalObserver()
-        if name != "local":
-            made = ModelObserver(make_model(name, api, tmp_path))
-        found: list[Distillate | UnusableReply] = []
-        for case in MALFORMED:
-            api.otherwise = lambda body, text=case.text: Reply(text)  # type: ignore[misc]
-            try:
-                found.append(await made.distil(WHOLE))
-            except UnusableReply as error:
-                found.append(error)
-        if isinstance(made, ModelObserver):
-            await made.model.close()
-        return found
-
-    with running_api() as api:
-        found = asyncio.run(each())
-    for case, one in zip(MALFORMED, found, strict=True):
-        if isinstance(one, UnusableReply):
-            assert name != "local" and not case.is_usable, case.name
-            assert one.reply.strip() == case.text.strip(), case.name
-        else:
-            assert case.is_usable or name == "local", case.name
-            assert one.observer == name
-            check(one, WHOLE)
-
-
-def distil(observer: Observer, of: Turn) -> Distillate:
-    return asyncio.run(observer.distil(of))
-
-
-WHOLE = told(*one_of_each())
-NOTHING = turn(prompt=None)
-
-
-@pytest.mark.parametrize("of", [WHOLE, TURN, NOTHING], ids=["whole", "prompt only", "nothing"])
-def test_every_turn_gets_a_summary(observer: Observer, of: Turn) -> None:
-    check(distil(observer, of), of)
-
-
-def test_an_observer_names_itself(observer: Observer) -> None:
-    assert distil(observer, WHOLE).observer == observer.name
-
-
-def test_a_turn_is_not_changed_by_being_distilled(observer: Observer) -> None:
-    before = repr(WHOLE)
-    distil(observer, WHOLE)
-    assert repr(WHOLE) == before
+@pytest.mark.parametrize("name", TURNS)
+def test_every_turn_gets_a_summary_and_says_who_made_it(observer: Observing, name: str) -> None:
+    of, made = observer.distil(*TURNS[name])
+    check(made, of)
+    assert made.observer == observer.name
+    assert (made.model is None) is (observer.name == "local")
 
 
 HOSTILE: list[Json] = [
@@ -148,18 +122,25 @@ TOOLS = ["Edit", "Write", "MultiEdit", "NotebookEdit", "Read", "Bash", "Agent", 
 
 @pytest.mark.parametrize("tool_name", TOOLS)
 def test_hostile_inputs_and_responses_are_distilled_without_failing(
-    observer: Observer, tool_name: str | None
+    observer: Observing, tool_name: str | None
 ) -> None:
-    pairs = [(given, answered) for given in HOSTILE for answered in HOSTILE]
-    events = [
-        use(n, tool_name=tool_name, tool_input=given, tool_response=answered)
-        for n, (given, answered) in enumerate(pairs)
+    payloads = [
+        tool(tool_name=tool_name, tool_input=given, tool_response=answered)
+        for given in HOSTILE
+        for answered in HOSTILE
     ]
-    of = turn(*events)
-    check(distil(observer, of), of)
-    one_by_one = events[:: len(HOSTILE) + 1] if observer.name == "local" else events[:1]
-    for event in one_by_one:
-        check(distil(observer, turn(event)), turn(event))
+    of, made = observer.distil(*payloads)
+    assert len(of.events) >= len(payloads)
+    check(made, of)
+
+
+@pytest.mark.parametrize("tool_name", TOOLS)
+def test_each_hostile_input_and_response_is_distilled_without_failing(
+    tool_name: str | None,
+) -> None:
+    for number, value in enumerate(HOSTILE):
+        of = turn(use(number, tool_name=tool_name, tool_input=value, tool_response=value))
+        check(local_distil(of), of)
 
 
 NAMES = ["file_path", "filePath", "notebook_path", "structuredPatch", "lines", "content",
@@ -191,10 +172,11 @@ turns = st.builds(
 
 @given(of=turns)
 def test_whatever_happened_in_a_turn_it_is_distilled_the_same_each_time(of: Turn) -> None:
-    observer = LocalObserver()
-    made = distil(observer, of)
+    before = repr(of)
+    made = local_distil(of)
     check(made, of)
-    assert distil(observer, of) == made
+    assert local_distil(of) == made
+    assert repr(of) == before
 
 
 @given(of=turns)
@@ -205,13 +187,142 @@ def test_whatever_happened_in_a_turn_a_model_can_be_told_of_it(of: Turn) -> None
     assert text.count("</record>") == 2
 
 
-def test_a_huge_turn_is_distilled_to_something_small(observer: Observer) -> None:
-    long = "x" * (200_000 if observer.name == "local" else 20_000)
-    of = told(edit(new=long, old=long), write(content=f"{long}\n" * 3), prompt=long)
-    of = replace(of, events=(*of.events, stopped(long)))
-    made = distil(observer, of)
+def test_a_huge_turn_is_distilled_to_something_small(observer: Observing) -> None:
+    long = "x" * 200_000
+    of, made = observer.distil(
+        prompt(long), edit(new=long, old=long), write(content=f"{long}\n" * 3), stop(long)
+    )
     check(made, of)
     assert sum(len(text or "") for text in texts(made)) < 20_000
+
+
+# Every model
+
+
+@pytest.fixture(params=where_there_is_a_client(KINDS))
+def observed(request: pytest.FixtureRequest, story: Story, api: FakeApi) -> Iterator[Observed]:
+    yield Observed(story, api, str(request.param))
+    assert children() == []
+
+
+RICH_TURN = [
+    prompt(),
+    tool("Bash", tool_input={"command": "make lamp"}, tool_response={"stdout": "lit"}),
+    failure(),
+    edit(),
+    stop(
+        "The cause was the timer: blink() reset it twice, because light.py starts it on every tick."
+        " I changed blink() so that it starts the timer once.\n\n"
+        "Next steps: measure the current at night, and replace the fuse in the harbour box."
+    ),
+]
+
+
+def revised(observed: Observed, reply: str) -> tuple[Distillate, Distillate]:
+    """The memories of a turn before and after this reply."""
+    observed.tell(*RICH_TURN)
+    _, draft = observed.memory()
+    summary = draft.summary
+    assert summary.request and summary.learned and summary.completed
+    assert summary.next_steps and summary.notes and summary.files_edited
+    observed.api.say(says(reply))
+    observed.refine()
+    _, made = observed.memory()
+    assert made.observer == observed.kind
+    return draft, made
+
+
+def test_a_summary_is_merged_field_by_field(observed: Observed) -> None:
+    draft, made = revised(observed, "<summary><request>r</request></summary>")
+    assert made.summary == replace(draft.summary, request="r")
+    assert made.observations == draft.observations
+
+
+def test_each_field_that_a_summary_has_replaces_that_of_the_draft(observed: Observed) -> None:
+    draft, made = revised(
+        observed,
+        "<summary><learned>l</learned><notes></notes><next_steps>n</next_steps><files_edited>"
+        "<file>a.py</file></files_edited></summary>",
+    )
+    assert made.summary == replace(
+        draft.summary, learned="l", next_steps="n", files_edited=("a.py",)
+    )
+
+
+def test_an_observation_is_merged_field_by_field(observed: Observed) -> None:
+    draft, made = revised(
+        observed,
+        "<observation><subtitle>s</subtitle><facts><fact>f</fact></facts></observation>",
+    )
+    (before,), (after,) = draft.observations, made.observations
+    assert before.title and before.narrative and before.concepts and before.files_modified
+    assert replace(after, sources=()) == replace(before, subtitle="s", facts=("f",), sources=())
+    assert set(after.sources) >= set(before.sources)
+    assert made.summary == draft.summary
+
+
+def test_each_field_that_an_observation_has_replaces_that_of_the_draft(observed: Observed) -> None:
+    _, made = revised(
+        observed,
+        "<observation><type>bugfix</type><title>t</title><subtitle>s</subtitle><narrative>n"
+        "</narrative><facts><fact>f</fact></facts><concepts><concept>gotcha</concept></concepts>"
+        "<files_read><file>r.py</file></files_read><files_modified><file>m.py</file>"
+        "</files_modified></observation>",
+    )
+    (after,) = made.observations
+    assert replace(after, sources=()) == Observation(
+        type="bugfix", title="t", subtitle="s", narrative="n", facts=("f",), concepts=("gotcha",),
+        files_read=("r.py",), files_modified=("m.py",),
+    )  # fmt: skip
+
+
+def test_every_malformed_answer_is_stored_as_far_as_it_goes_or_kept_with_the_job(
+    observed: Observed,
+) -> None:
+    """One session, a turn for each: the real client gets them all in one conversation."""
+    observed.api.otherwise = malformed
+    for number in range(len(MALFORMED)):
+        observed.story.tell(prompt(f"topic-n{number} ", prompt_id=f"p{number}"),
+                            stop("Done.", prompt_id=f"p{number}"))  # fmt: skip
+    observed.draft()
+    drafted = stored(observed)
+    observed.refine()
+    assert not observed.waiting()
+    found = stored(observed)
+    kept = {row["turn_id"]: row for row in observed.kept()}
+    assert len(found) == len(observed.rows("SELECT 1 FROM session_summaries")) == len(MALFORMED)
+    for turn_id, case in enumerate(MALFORMED, 1):
+        answer = kept.pop(turn_id, None)
+        if case.is_usable:
+            assert not [said for said in case.survives if said not in found[turn_id]], case.name
+            assert f"'observer': '{observed.kind}'" in found[turn_id], case.name
+            assert (answer is not None) is case.says_more, case.name
+        else:
+            assert found[turn_id] == drafted[turn_id], case.name
+            assert answer is not None and answer["last_error"], case.name
+        if answer is not None:
+            assert (answer["reply"] or "").strip() == storable(case.text).strip(), case.name
+    assert kept == {}
+
+
+def malformed(body: Body) -> Reply:
+    """What the turn of the last message is to be answered with, however often it is asked for."""
+    said = str(body["messages"]).rpartition("The turn:")[2]
+    number = int(re.findall(r"topic-n(\d+)", said)[0])
+    return Reply(MALFORMED[number].text)
+
+
+def stored(observed: Observed) -> dict[int, str]:
+    """All texts of each turn."""
+    found: dict[int, str] = {}
+    for table in ("observations", "session_summaries"):
+        for row in observed.rows(f"SELECT * FROM {table} ORDER BY turn_id, id"):
+            found[row["turn_id"]] = found.get(row["turn_id"], "") + str(row)
+    return found
+
+
+def storable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 # The local observer

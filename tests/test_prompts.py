@@ -1,25 +1,26 @@
-"""What a model is told: the turn as data behind a fence, and a draft to correct."""
+"""The prompts: the turn as data inside a fence, and a draft to correct."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.prompts import (
-    MOST_CHARS,
+    MAX_RECORD_CHARS,
+    MAX_REPLY_TOKENS,
     PROMPT_VERSION,
-    REPLY_TOKENS,
-    Ask,
-    cut,
-    record_of,
+    Request,
+    build_request,
+    format_record,
+    shorten_middle,
     system_prompt,
     turn_prompt,
 )
 from claude_mem.observer.models.replies import parse_reply
 from claude_mem.types import Turn
 from tests.payloads import edit, tool
-from tests.test_observers import WHOLE
-from tests.turns import stopped, told, turn, use
+from tests.turns import FULL_TURN, stopped, told, turn, use
 
 
 def prompt_of(of: Turn, *, continues: bool = False) -> str:
@@ -27,8 +28,8 @@ def prompt_of(of: Turn, *, continues: bool = False) -> str:
 
 
 def test_one_request_asks_for_the_observations_and_the_summary_of_a_turn() -> None:
-    text = prompt_of(WHOLE)
-    assert WHOLE.prompt is not None and WHOLE.prompt in text
+    text = prompt_of(FULL_TURN)
+    assert FULL_TURN.prompt is not None and FULL_TURN.prompt in text
     assert "observations, then the summary" in text
     assert "turn 1 of a session" in text
 
@@ -88,30 +89,30 @@ def test_nothing_that_was_read_can_close_its_fence(attack: str) -> None:
 
 
 def test_long_output_is_cut_in_the_middle_with_a_note() -> None:
-    shown = cut("a" * 1000 + "b" * 9000 + "c" * 1000, 2000)
+    shown = shorten_middle("a" * 1000 + "b" * 9000 + "c" * 1000, 2000)
     assert shown.startswith("aaa") and shown.endswith("ccc")
     assert "9000 characters left out" in shown
     assert len(shown) < 2100
-    assert cut("short", 2000) == "short"
+    assert shorten_middle("short", 2000) == "short"
 
 
 def test_an_edit_is_told_once() -> None:
     of = told(edit(old="once upon", new="a midnight"))
-    assert record_of(of).count("a midnight") == 1
+    assert format_record(of).count("a midnight") == 1
 
 
 def test_a_huge_turn_fits_and_keeps_its_words() -> None:
     speech = [use(n, "Statement", text=f"Statement {n} stands. " + "w" * 100) for n in range(40)]
     tools = [use(100 + n, tool_name="Bash", tool_input={"command": f"run {n} " + "x" * 5000},
                  tool_response={"stdout": "y" * 5000}) for n in range(60)]  # fmt: skip
-    text = record_of(turn(*speech, *tools))
-    assert len(text) <= MOST_CHARS + 200
+    text = format_record(turn(*speech, *tools))
+    assert len(text) <= MAX_RECORD_CHARS + 200
     assert all(f"Statement {n} stands" in text for n in range(40))
     assert all(f"run {n} " in text for n in range(60))
 
 
 def test_what_a_command_did_and_said_is_in_the_record() -> None:
-    text = record_of(
+    text = format_record(
         told(
             tool(
                 "Bash", tool_input={"command": "make light"}, tool_response={"stdout": "it blinks"}
@@ -122,8 +123,15 @@ def test_what_a_command_did_and_said_is_in_the_record() -> None:
 
 
 def test_a_request_is_charged_with_its_answer_before_it_is_made() -> None:
-    ask = Ask("s" * 400, "t" * 800)
-    assert ask.tokens == ask.input_tokens + REPLY_TOKENS > 300
+    request = Request("s" * 400, "t" * 800)
+    assert request.max_tokens == request.input_tokens + MAX_REPLY_TOKENS > 300
+
+
+def test_a_draft_of_an_earlier_model_is_called_the_models_own() -> None:
+    of = turn(stopped("Done."))
+    own = replace(distil(of), model="some-model")
+    assert "You wrote this turn down before" in build_request(of, own).text
+    assert "You wrote this turn down before" not in build_request(of, distil(of)).text
 
 
 def test_the_version_of_the_prompts_is_a_word() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from claude_mem.observer import LocalObserver, Observer
+from claude_mem.observer import LocalObserver
 from claude_mem.store.queue import LARGEST_ERROR, LEASE_MS
-from claude_mem.types import Distillate, Job, Observation, Project, Summary, Turn
-from claude_mem.worker.jobs import CLAIMS, TRIES, JobRunner, exponential_backoff
+from claude_mem.types import Distillate, Job, Json, Observation, Project, Summary, Turn
+from claude_mem.worker.jobs import CLAIMS, TRIES, Drafter, JobRunner, exponential_backoff
 from tests.payloads import PROJECT_DIR, SESSION, edit, prompt, session_start, stop
 from tests.story import MINUTE, SECOND, Story, transactions_of
 
@@ -114,20 +114,17 @@ def waiting(story: Story) -> Story:
     return story
 
 
-def runner(
-    story: Story, observer: Observer, fallback: Observer | None = None, wait: int = WAIT
-) -> JobRunner:
-    other = fallback or LocalObserver()
-    return JobRunner(story.layout, story.store, observer, other, backoff=lambda _: wait)
+def runner(story: Story, drafter: Drafter, wait: int = WAIT) -> JobRunner:
+    return JobRunner(story.layout, story.store, drafter, story.announcer, backoff=lambda _: wait)
 
 
 def run(work: Coroutine[Any, Any, int]) -> int:
     return asyncio.run(work)
 
 
-def work_off(story: Story, observer: Observer, fallback: Observer | None = None) -> None:
+def work_off(story: Story, drafter: Drafter) -> None:
     """As time passes, until nothing is due any more."""
-    jobs = runner(story, observer, fallback)
+    jobs = runner(story, drafter)
     while (due := story.store.next_due()) is not None:
         story.now = max(story.now, due)
         run(jobs.run_due())
@@ -331,36 +328,21 @@ def test_a_failed_try_is_put_back_until_its_wait_is_over(waiting: Story) -> None
     assert summaries(waiting) == [("failing", "at last")]
 
 
-def test_after_three_tries_the_local_observer_is_asked(waiting: Story) -> None:
-    observer = Failing()
-    work_off(waiting, observer)
-    assert len(observer.asked) == TRIES == 3
-    assert summaries(waiting) == [("local", "The light blinks twice now")]
-    assert (waiting.queue(), waiting.trouble()) == ({}, "")
-
-
-def test_when_the_local_observer_fails_too_the_letter_is_dead_kept_and_reported(
-    waiting: Story,
-) -> None:
-    work_off(waiting, Failing(), Failing(reason="and so am I"))
+def test_after_three_tries_the_letter_is_dead_kept_and_reported(waiting: Story) -> None:
+    drafter = Failing()
+    work_off(waiting, drafter)
+    assert len(drafter.asked) == TRIES == 3
     assert waiting.queue() == {"dead": 1}
     (letter,) = waiting.store.dead_letters()
     assert (letter["content_session_id"], letter["prompt_number"]) == (SESSION, 1)
-    error = "RuntimeError: the model is out; then RuntimeError: and so am I"
+    error = "RuntimeError: the model is out"
     assert letter["last_error"] == error
     assert error in waiting.trouble()
     assert summaries(waiting) == []
 
 
-def test_an_observer_without_another_behind_it_has_three_tries_too(waiting: Story) -> None:
-    observer = Failing()
-    work_off(waiting, observer, observer)
-    assert len(observer.asked) == TRIES
-    assert waiting.queue() == {"dead": 1}
-
-
 def test_a_dead_letter_is_not_tried_again_by_itself(waiting: Story) -> None:
-    work_off(waiting, Failing(), Failing())
+    work_off(waiting, Failing())
     waiting.now += 1000 * MINUTE
     assert waiting.distil() == 0
     waiting.store.free_all_leases().result()
@@ -369,7 +351,7 @@ def test_a_dead_letter_is_not_tried_again_by_itself(waiting: Story) -> None:
 
 
 def test_a_dead_letter_is_revived_when_its_turn_changes(waiting: Story) -> None:
-    work_off(waiting, Failing(), Failing())
+    work_off(waiting, Failing())
     waiting.tell(edit())
     assert waiting.queue() == {"pending": 1}
     again = Failing(times=TRIES - 1)
@@ -378,13 +360,13 @@ def test_a_dead_letter_is_revived_when_its_turn_changes(waiting: Story) -> None:
 
 
 def test_a_turn_that_changed_during_its_last_try_is_not_buried(waiting: Story) -> None:
-    jobs = runner(waiting, Failing(), Failing())
+    jobs = runner(waiting, Failing())
     for _ in range(TRIES - 1):
         run(jobs.run_due())
         waiting.now += WAIT
     observer = Interrupted(waiting, edit(), fails=True)
-    run(runner(waiting, observer, observer).run_due())
-    work_off(waiting, observer, observer)
+    run(runner(waiting, observer).run_due())
+    work_off(waiting, observer)
     assert waiting.queue() == {}
     assert summaries(waiting) == [("interrupted", "of 3 events")]
 
@@ -412,7 +394,8 @@ def test_a_result_that_the_store_refuses_counts_as_a_failed_try(waiting: Story) 
     assert waiting.queue() == {"pending": 1}
     assert waiting.store.next_due() == waiting.now + WAIT
     work_off(waiting, Dangling())
-    assert summaries(waiting) == [("local", "The light blinks twice now")]
+    assert waiting.queue() == {"dead": 1}
+    assert summaries(waiting) == []
 
 
 def test_a_result_that_the_store_refuses_does_not_stop_the_others(story: Story) -> None:
@@ -441,28 +424,30 @@ def test_a_turn_whose_workers_died_a_few_times_is_still_tried(waiting: Story) ->
 
 
 def test_whoever_waits_for_memories_hears_of_those_that_were_stored(waiting: Story) -> None:
-    heard: list[tuple[int, str]] = []
+    jobs = runner(waiting, Failing(times=1))
 
-    def listen(turn: Turn, made: Distillate) -> None:
-        heard.append((turn.prompt_number, made.observer))
+    async def announced() -> list[tuple[Json, Json]]:
+        with waiting.feed.subscribe() as listener:
+            await jobs.run_due()
+            await asyncio.sleep(0)  # the feed tells in the next round of the loop
+            news = [listener.get_nowait() for _ in range(listener.qsize())]
+        return [(message["type"], message["prompt_number"]) for message in news]
 
-    observer = Failing(times=1)
-    jobs = JobRunner(waiting.layout, waiting.store, observer, LocalObserver(), stored=listen)
-    run(jobs.run_due())
-    assert heard == []
+    assert asyncio.run(announced()) == []
+    assert waiting.announcer.take_changed_projects() == set()
     waiting.now += MINUTE
-    run(jobs.run_due())
-    assert heard == [(1, "failing")]
+    assert asyncio.run(announced()) == [("memory", 1)]
+    assert waiting.announcer.take_changed_projects() == {PROJECT_DIR}
 
 
 def test_a_person_may_have_dead_letters_tried_again_with_all_their_tries(waiting: Story) -> None:
-    work_off(waiting, Failing(), Failing(reason="nor can I"))
+    work_off(waiting, Failing())
     assert waiting.queue() == {"dead": 1}
     assert waiting.store.revive_dead_jobs().result() == 1
     assert waiting.store.next_due() == waiting.now
     assert (message(waiting)["attempts"], message(waiting)["last_error"]) == (0, None)
     observer = Failing(times=TRIES - 1)
-    work_off(waiting, observer, Failing())
+    work_off(waiting, observer)
     assert len(observer.asked) == TRIES
     assert summaries(waiting) == [("failing", "at last")]
 

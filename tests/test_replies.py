@@ -1,4 +1,4 @@
-"""Reading what a model answered: whatever it looks like, what was said is kept."""
+"""Parsing a model's reply: whatever it looks like, none of its text is lost."""
 
 import json
 import re
@@ -8,44 +8,47 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.models.prompts import PROMPT_VERSION
-from claude_mem.observer.models.replies import _KNOWN, LONGEST_TEXT, Parsed, parse_reply, revise
-from claude_mem.types import OBSERVATION_TYPES, Distillate
+from claude_mem.observer.models.replies import (
+    MAX_TEXT_CHARS,
+    TAG_NAMES,
+    Parsed,
+    PartialObservation,
+    parse_reply,
+)
+from claude_mem.observer.models.revision import merge
+from claude_mem.types import OBSERVATION_TYPES, Distillate, Summary
 from tests.malformed import MALFORMED, Malformed
-from tests.test_observers import WHOLE
-from tests.turns import check
+from tests.turns import FULL_TURN, check
 
-DRAFT = distil(WHOLE)
+DRAFT = distil(FULL_TURN)
 
 
 def memory_of(parsed: Parsed) -> str:
-    """Every text of it, types included."""
-    return json.dumps(
-        [repr(one) for one in parsed.observations] + [repr(parsed.summary)], ensure_ascii=False
-    ).replace("\\\\", "\\")
+    """Every text of the memories that it becomes without a draft, types included."""
+    made = merge(Distillate(Summary()), parsed)
+    texts = [*map(repr, made.observations), repr(made.summary)]
+    return json.dumps(texts, ensure_ascii=False).replace("\\\\", "\\")
 
 
-def revised(text: str) -> Distillate:
-    made = revise(
-        DRAFT, parse_reply(text), observer="claude", model="m", prompt_version=PROMPT_VERSION
-    )
-    check(made, WHOLE)
+def revised(parsed: Parsed) -> Distillate:
+    made = merge(DRAFT, parsed)
+    check(made, FULL_TURN)
     return made
 
 
 def test_there_are_at_least_thirty_ways_of_getting_it_wrong() -> None:
-    assert len({one.text for one in MALFORMED}) == len(MALFORMED) >= 30
+    assert len({case.text for case in MALFORMED}) == len(MALFORMED) >= 30
 
 
 @pytest.mark.parametrize("case", MALFORMED, ids=lambda case: case.name)
 def test_what_a_malformed_answer_says_is_kept_or_the_draft_stands(case: Malformed) -> None:
     parsed = parse_reply(case.text)
     assert parsed.is_usable == case.is_usable
-    found = memory_of(parsed)
-    assert (parsed.left_out == []) is not case.says_more or not case.is_usable, parsed.left_out
-    assert not [words for words in case.survives if words not in found], found
-    made = revised(case.text)
-    if not parsed.observations and not parsed.says_nothing_to_observe:
+    memory = memory_of(parsed)
+    assert (parsed.unplaced == []) is not case.says_more or not case.is_usable, parsed.unplaced
+    assert not [words for words in case.survives if words not in memory], memory
+    made = revised(parsed)
+    if not parsed.observations and not parsed.no_observations:
         assert made.observations == DRAFT.observations
     if parsed.summary is None:
         assert made.summary == DRAFT.summary
@@ -69,42 +72,23 @@ def test_a_whole_answer_is_read_field_by_field() -> None:
           <next_steps>none</next_steps><notes>mind the fog</notes>
           <files_read><file>a.py</file></files_read><files_edited><file>b.py</file></files_edited>
         </summary>""")
-    (one,) = parsed.observations
-    assert (one.type, one.title) == ("bugfix", "The lamp blinked once")
-    assert one.subtitle == "Ships mistook it for a buoy"
-    assert one.narrative == "The timer was reset twice."
-    assert one.facts == ("blink() resets it", "the period is 4 s")
-    assert one.concepts == ("gotcha",)  # a type is no concept
-    assert (one.files_read, one.files_modified) == (("a.py",), ("src/light.py", "b.py"))
+    (observation,) = parsed.observations
+    assert observation == PartialObservation(
+        type="bugfix",
+        title="The lamp blinked once",
+        subtitle="Ships mistook it for a buoy",
+        narrative="The timer was reset twice.",
+        facts=("blink() resets it", "the period is 4 s"),
+        concepts=("gotcha",),  # a type is no concept
+        files_read=("a.py",),
+        files_modified=("src/light.py", "b.py"),
+    )
     assert parsed.summary is not None
     assert parsed.summary.text == (
         "Blink twice\nthe timer\nit is reset twice\nit blinks\nnone\nmind the fog"
     )
     assert (parsed.summary.files_read, parsed.summary.files_edited) == (("a.py",), ("b.py",))
-    assert parsed.left_out == []
-
-
-def test_what_the_model_does_not_speak_of_stands_as_the_draft_has_it() -> None:
-    made = revised("<observation><title>New</title></observation>")
-    assert [one.title for one in made.observations] == ["New"]
-    assert made.summary == DRAFT.summary
-    made = revised("<summary><completed>All of it</completed></summary>")
-    assert made.observations == DRAFT.observations
-    assert made.summary.completed == "All of it"
-    assert made.summary.request == DRAFT.summary.request
-    assert made.summary.files_edited == DRAFT.summary.files_edited
-
-
-def test_an_answer_may_say_that_nothing_is_worth_an_observation() -> None:
-    made = revised("<no_observation/><summary><completed>Small talk</completed></summary>")
-    assert made.observations == ()
-    assert made.summary.completed == "Small talk"
-
-
-def test_a_revised_memory_names_who_made_it_and_the_events_it_came_from() -> None:
-    made = revised("<observation><title>New</title></observation>")
-    assert (made.observer, made.model, made.prompt_version) == ("claude", "m", PROMPT_VERSION)
-    assert set(made.observations[0].sources) >= set(DRAFT.summary.sources)
+    assert parsed.unplaced == []
 
 
 HOSTILE = {
@@ -129,10 +113,9 @@ HOSTILE = {
 def test_five_megabytes_are_read_step_by_step_and_come_out_small(name: str) -> None:
     assert len(HOSTILE[name]) > 4_500_000
     parsed = parse_reply(HOSTILE[name])
-    for one in parsed.observations:
-        assert len(one.narrative or "") <= LONGEST_TEXT
-    made = revise(DRAFT, parsed, observer="x", model="m", prompt_version="1")
-    check(made, WHOLE)
+    for observation in parsed.observations:
+        assert len(observation.narrative or "") <= MAX_TEXT_CHARS
+    revised(parsed)
 
 
 PIECES = [
@@ -144,16 +127,14 @@ PIECES = [
 
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=10), max_size=40).map("".join))
 def test_whatever_is_said_can_be_read(text: str) -> None:
-    parsed = parse_reply(text)
-    for one in parsed.observations:
-        assert one.type in OBSERVATION_TYPES
-        assert one.title
-    made = revise(DRAFT, parsed, observer="x", model="m", prompt_version="1")
-    check(made, WHOLE)
+    made = revised(parse_reply(text))
+    for observation in made.observations:
+        assert observation.type in OBSERVATION_TYPES
+        assert observation.title
     repr(made).encode()  # no lone surrogates: they cannot be stored
 
 
-TAGS = [*_KNOWN, "severity", "b", "think"]
+TAGS = [*sorted(TAG_NAMES), "severity", "b", "think"]
 _words = st.sampled_from([1, 1, 2, 3, 60, 100, 700, 2500])  # beyond each of the limits
 _tag = st.builds(
     str.format,
@@ -171,9 +152,10 @@ def test_every_word_is_in_a_memory_or_told_to_be_in_none(text: str) -> None:
     count = text.count("{}")
     words = [f"w{number:06}w" for number in range(count)]
     parsed = parse_reply(text.format(*words))
-    held = {word for found in (memory_of(parsed), *parsed.left_out) for word in WORD.findall(found)}
-    assert not [word for word in words if word not in held]
-    if not parsed.left_out:
+    texts = (memory_of(parsed), *parsed.unplaced)
+    stored = {word for text in texts for word in WORD.findall(text)}
+    assert not [word for word in words if word not in stored]
+    if not parsed.unplaced:
         assert set(WORD.findall(memory_of(parsed))) >= set(words)
 
 
@@ -185,7 +167,7 @@ def words(count: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "told_of"),
+    ("text", "is_unplaced"),
     [
         (f"<observation><title>{words(60)}</title></observation>", False),
         (f"<observation><title>T</title><subtitle>{words(90)}</subtitle></observation>", False),
@@ -207,10 +189,10 @@ def words(count: int) -> str:
         ("w000000w <observation><title>T</title></observation>", True),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_its_field_moves_and_what_fits_nowhere_is_told(
-    text: str, told_of: bool
+def test_what_does_not_fit_its_field_moves_and_what_fits_nowhere_is_listed(
+    text: str, is_unplaced: bool
 ) -> None:
     parsed = parse_reply(text)
-    assert bool(parsed.left_out) is told_of
-    if not told_of:
+    assert bool(parsed.unplaced) is is_unplaced
+    if not is_unplaced:
         assert set(WORD.findall(memory_of(parsed))) == set(WORD.findall(text))

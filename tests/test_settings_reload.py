@@ -87,7 +87,6 @@ def test_a_text_that_is_allowed_now_is_not_redacted(api: Api) -> None:
     change(api, "redact_allow", TOKEN)
     api.post_json("/api/sessions/init", contentSessionId="three", prompt=f"Look up {TOKEN}")
     assert TOKEN in prompts()
-    assert TOKEN in api.worker.refiner._redact(TOKEN)  # what a model answers is redacted alike
 
 
 def test_the_context_has_the_new_size_also_where_it_was_rendered_ahead(api: Api) -> None:

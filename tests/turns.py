@@ -16,7 +16,7 @@ from claude_mem.types import (
     ToolUse,
     Turn,
 )
-from tests.payloads import PROJECT_DIR, SESSION, Payload
+from tests.payloads import PROJECT_DIR, SESSION, Payload, one_of_each
 
 TURN = Turn(
     id=7,
@@ -56,6 +56,9 @@ def turn(*events: ToolUse, **changes: Any) -> Turn:
 
 def told(*payloads: Payload, **changes: Any) -> Turn:
     return turn(*(of_payload(n, one) for n, one in enumerate(payloads, start=100)), **changes)
+
+
+FULL_TURN = told(*one_of_each())
 
 
 def stopped(text: str | None, number: int = 900) -> ToolUse:

@@ -77,7 +77,7 @@ class Turn:
     started_ms: int
     events: tuple[ToolUse, ...]
     told: tuple[str, ...] = ()  # what the session's memory says of the turns before
-    standing: "Distillate | None" = None  # what a model made of it before it went on
+    draft: "Distillate | None" = None  # its stored memories, for a model to revise
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,12 @@ from claude_mem.cli.output import as_json_option, counted, heading, print_json, 
 from claude_mem.cli.status import reading
 from claude_mem.config import OBSERVER, Settings, change_setting, load_settings
 from claude_mem.errors import ClaudeMemError, NotRunning
-from claude_mem.observer.models.provider import address_of, agree, has_agreed, missing_for
+from claude_mem.observer.models.provider import (
+    address_of,
+    has_consent,
+    missing_requirement,
+    record_consent,
+)
 from claude_mem.server import client
 from claude_mem.store.clock import now_ms
 from claude_mem.types import Json
@@ -56,7 +61,7 @@ def switch(settings: Settings, name: str, yes: bool) -> Settings:
             "settings.json: remove it there first"
         )
     wanted = load_settings({**os.environ, OBSERVER.name: name})
-    if missing := missing_for(wanted, os.environ):
+    if missing := missing_requirement(wanted, os.environ):
         raise ClaudeMemError(f"{name} cannot be used: {missing}")
     ask_once(wanted, name, yes)
     change_setting(settings.layout.settings, OBSERVER, name)
@@ -67,7 +72,7 @@ def switch(settings: Settings, name: str, yes: bool) -> Settings:
 
 def ask_once(wanted: Settings, name: str, yes: bool) -> None:
     address = address_of(wanted)
-    if name == "local" or has_agreed(wanted.layout, name, address):
+    if name == "local" or has_consent(wanted.layout, name, address):
         return
     caps = (f"at most {wanted.observer.daily_requests} requests and "
             f"{wanted.observer.daily_tokens} tokens a day")  # fmt: skip
@@ -78,7 +83,7 @@ def ask_once(wanted: Settings, name: str, yes: bool) -> None:
             raise ClaudeMemError(f"{what} To agree: claude-mem observer {name} --yes")
         click.echo(what)
         click.confirm("Use it?", default=False, abort=True)
-    agree(wanted.layout, name, address)
+    record_consent(wanted.layout, name, address)
 
 
 def _print(found: dict[str, Json]) -> None:

@@ -60,7 +60,7 @@ async def stats(request: Request) -> JSONResponse:
             "waiting": len(spool.waiting(worker.settings.layout)),
             "rejected": len(spool.rejected(worker.settings.layout)),
         },
-        "observer": worker.provider.used,
+        "observer": worker.provider.active,
         "observing": await asyncio.to_thread(worker.observing),
         "meaning": await asyncio.to_thread(_meaning, worker),
         "mcp": {"loaded": endpoint.is_loaded},
@@ -147,7 +147,7 @@ async def observer(request: Request) -> JSONResponse:
         await read_object(request)
         await worker.reload_settings(restart_observer=True)
         # Whoever asks for it may have mended what was wrong: the next turn is a new try.
-        await asyncio.wrap_future(worker.store.close_breaker(worker.provider.used))
+        await asyncio.wrap_future(worker.store.close_breaker(worker.provider.active))
     return JSONResponse(await asyncio.to_thread(worker.observing))
 
 

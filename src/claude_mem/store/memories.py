@@ -103,10 +103,10 @@ def is_revised(connection: sqlite3.Connection, turn_id: int) -> bool:
     return row is not None
 
 
-def load_revised(connection: sqlite3.Connection, turn_id: int) -> Distillate | None:
-    """The memories that a model wrote about the turn, with those added since."""
+def load_distillate(connection: sqlite3.Connection, turn_id: int) -> Distillate | None:
+    """The memories of a turn: a draft, or the revision of a model with later observations."""
     row = connection.execute(
-        "SELECT * FROM session_summaries WHERE turn_id = ? AND model IS NOT NULL", (turn_id,)
+        "SELECT * FROM session_summaries WHERE turn_id = ?", (turn_id,)
     ).fetchone()
     if row is None:
         return None

@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import replace
 
 from claude_mem.hook.faults import reach
-from claude_mem.store.memories import load_revised, save_memories
+from claude_mem.store.memories import load_distillate, save_memories
 from claude_mem.store.queue import REFINEMENTS
 from claude_mem.store.turns import load_turn
 from claude_mem.types import Distillate, Job, Json, Turn
@@ -18,11 +18,11 @@ REPLY_BYTES = 50 * 1024 * 1024  # of all kept replies together
 
 
 def load_turn_to_refine(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
-    """With what a model made of it before; None when there is nothing left to revise."""
+    """With its draft; None when there is nothing left to revise."""
     if is_retired(connection, turn_id):
         return None
-    turn = load_turn(connection, turn_id)
-    return replace(turn, standing=load_revised(connection, turn_id)) if turn else None
+    turn, draft = load_turn(connection, turn_id), load_distillate(connection, turn_id)
+    return replace(turn, draft=draft) if turn and draft else None
 
 
 def is_retired(connection: sqlite3.Connection, turn_id: int) -> bool:

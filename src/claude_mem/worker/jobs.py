@@ -1,21 +1,22 @@
-"""Jobs: claim a turn, have it distilled, store the result and acknowledge in one transaction.
+"""Jobs: claim a turn, distil it, store the result and acknowledge the job in one transaction.
 
-Three tries with backoff, then the local observer, then a dead letter. One bad turn never stops
-the others.
+Three tries with backoff, then a dead letter. A turn that fails never stops the others.
 """
 
 import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from typing import Protocol
 
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.hook.faults import reach
-from claude_mem.observer import Observer
+from claude_mem.intake.statements import Statements
 from claude_mem.store import Store
 from claude_mem.types import Distillate, Job, Project, Turn
+from claude_mem.worker.announcer import Announcer
 
 log = logging.getLogger("claude_mem.jobs")
 
@@ -23,8 +24,14 @@ TRIES = 3
 CLAIMS = 25  # a turn that was claimed so often without a result kills its worker
 
 Backoff = Callable[[int], int]
-Complete = Callable[[Turn], Awaitable[Turn]]
-Stored = Callable[[Turn, Distillate], None]
+
+
+class Drafter(Protocol):
+    """The local observer, or a stand-in that fails on purpose."""
+
+    name: str
+
+    async def distil(self, turn: Turn) -> Distillate: ...
 
 
 def exponential_backoff(attempt: int) -> int:
@@ -37,37 +44,34 @@ class JobRunner:
         self,
         layout: Layout,
         store: Store,
-        observer: Observer,
-        fallback: Observer,
+        drafter: Drafter,
+        announcer: Announcer,
         *,
-        complete: Complete | None = None,
-        stored: Stored | None = None,
+        statements: Statements | None = None,
         backoff: Backoff = exponential_backoff,
-        refines: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._layout, self._store = layout, store
-        self._observer, self._fallback = observer, fallback
-        self._complete, self._stored, self._backoff = complete, stored, backoff
-        self._refines = refines  # whether a model shall revise what is made here
+        self._layout, self._store, self._drafter = layout, store, drafter
+        self._announcer, self._statements, self._backoff = announcer, statements, backoff
+        self.queues_refinements = False  # whether a model will revise the drafts
         self._running: dict[asyncio.Task[None], Turn] = {}
         self._claiming = asyncio.Lock()
 
     async def run_due(self, project_id: int | None = None) -> int:
-        """Works off what is due now; how many turns that were."""
-        done = 0
+        """Distil all turns that are due now; returns their number."""
+        count = 0
         while task := await self._start_next(project_id):
             await self._finish(task)
-            done += 1
-        return done
+            count += 1
+        return count
 
     async def settle(self, project: Project) -> None:
-        """Waits for this project's turns that another call of run_due is just distilling."""
+        """Wait for this project's turns that another call of run_due is distilling."""
         tasks = [task for task, turn in self._running.items() if turn.project == project]
         if tasks:
             await asyncio.wait(tasks)
 
     async def cancel_session(self, session_db_id: int, seconds: float) -> None:
-        """Stops a session's running work and waits for it that long."""
+        """Stop a session's running jobs and wait that long for their end."""
         tasks = [t for t, turn in self._running.items() if turn.session_db_id == session_db_id]
         for task in tasks:
             task.cancel()
@@ -75,7 +79,7 @@ class JobRunner:
             await asyncio.wait(tasks, timeout=seconds)
 
     async def _start_next(self, project_id: int | None) -> asyncio.Task[None] | None:
-        # Claimed and known to be running in one step, for whoever settles.
+        # Claiming and registering are one step, so that `settle` misses no running job.
         async with self._claiming:
             while claimed := await asyncio.wrap_future(self._store.claim_job(project_id)):
                 reach(b"queue.after_claim")
@@ -98,35 +102,27 @@ class JobRunner:
             await self._bury(job, turn, "claimed too often without a result")
             return
         try:
-            if self._complete is not None:
-                turn = await self._complete(turn)
-            await self._store_result(job, turn, await self._observer.distil(turn))
+            if self._statements is not None:
+                turn = await self._statements.complete(turn)
+            await self._store_result(job, turn, await self._drafter.distil(turn))
         except sqlite3.OperationalError:
-            raise  # the disk or the file, not the turn
+            raise  # the disk or the database, not the turn
         except Exception as error:
             await self._after_failure(job, turn, error)
 
-    async def _store_result(self, job: Job, turn: Turn, made: Distillate) -> None:
-        finished = self._store.finish_job(job, turn, made, is_draft=self._refines())
-        if await asyncio.wrap_future(finished) and self._stored:
-            self._stored(turn, made)
+    async def _store_result(self, job: Job, turn: Turn, draft: Distillate) -> None:
+        finished = self._store.finish_job(job, turn, draft, is_draft=self.queues_refinements)
+        if await asyncio.wrap_future(finished):
+            self._announcer.memory_stored(turn, draft)
 
     async def _after_failure(self, job: Job, turn: Turn, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
-        log.warning("turn %d, try %d, %s: %s", turn.id, job.attempts, self._observer.name, reason)
+        log.warning("turn %d, try %d, %s: %s", turn.id, job.attempts, self._drafter.name, reason)
         if job.attempts < TRIES:
             delay = self._backoff(job.attempts)
             await asyncio.wrap_future(self._store.retry_job(job, reason, delay))
-            return
-        if self._fallback is not self._observer:
-            try:
-                await self._store_result(job, turn, await self._fallback.distil(turn))
-                return
-            except sqlite3.OperationalError:
-                raise
-            except Exception as second:
-                reason += f"; then {type(second).__name__}: {second}"
-        await self._bury(job, turn, reason)
+        else:
+            await self._bury(job, turn, reason)
 
     async def _bury(self, job: Job, turn: Turn, reason: str) -> None:
         if not await asyncio.wrap_future(self._store.bury_job(job, reason)):
@@ -134,5 +130,5 @@ class JobRunner:
         log.error("turn %d cannot be distilled: %s", turn.id, reason)
         trouble.report(
             os.fsencode(self._layout.root),
-            f"a turn could not be remembered and was kept: claude-mem retry tries again ({reason})",
+            f"a turn could not be summarised; to try again: claude-mem retry ({reason})",
         )

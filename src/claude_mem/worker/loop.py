@@ -7,7 +7,6 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 
 from claude_mem import __version__
@@ -20,22 +19,28 @@ from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.statements import Statements
 from claude_mem.observer import LocalObserver
-from claude_mem.observer.models.claude import sweep
-from claude_mem.observer.models.provider import Provider, choose, client_config_dir
+from claude_mem.observer.models.provider import (
+    Provider,
+    claude_files,
+    create_model,
+    select_provider,
+)
 from claude_mem.privacy import Redactor
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import is_damage
 from claude_mem.store.turns import SESSION_START, Recorded
-from claude_mem.types import Distillate, Event, Json, Turn
+from claude_mem.types import Event, Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.activity import Activity
+from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.contexts import (
     clear_contexts_of_other_budget,
     render_contexts,
     rendered_context,
 )
+from claude_mem.worker.conversations import Conversations
 from claude_mem.worker.embedding import Embedding
 from claude_mem.worker.feed import Feed
 from claude_mem.worker.housekeeping import Housekeeping
@@ -74,32 +79,24 @@ class Worker:
             skip_tools=frozenset(settings.capture.skip_tools),
         )
         self.intake = Intake(settings.layout, store, self.reader, self._heard, self._given)
-        local = LocalObserver()
+        self._wake = asyncio.Event()
+        self.announcer = Announcer(self.feed, self._wake)
         self.jobs = JobRunner(
             settings.layout,
             store,
-            local,
-            local,
-            complete=Statements(store, self.reader).complete,
-            stored=self._remembered,
-            refines=lambda: self.refiner.observer is not None,
+            LocalObserver(),
+            self.announcer,
+            statements=Statements(store, self.reader),
         )
+        conversations = Conversations(store, claude_files(settings.layout, environ))
         self.refiner = Refiner(
-            settings.layout,
-            store,
-            clock,
-            stored=self._remembered,
-            woken=self.wake,
-            redact=lambda text: self.reader.redactor.redact(text),
-            sweep=partial(sweep, settings.layout.observer, client_config_dir(environ)),
+            settings.layout, store, clock, self.announcer, conversations, self.reader
         )
         self.provider = Provider("local", "the worker is starting")
         self.housekeeping = Housekeeping(
             settings.layout, store, settings.sessions, settings.retention
         )
         self._applying = asyncio.Lock()
-        self._changed: set[str] = set()
-        self._wake = asyncio.Event()
 
     @property
     def semantic_index(self) -> SemanticIndex | None:
@@ -124,15 +121,17 @@ class Worker:
             if settings.embedder != previous.embedder:
                 await self.embedding.use(open_semantic_index(settings.embedder, self.clock))
             if clear_contexts_of_other_budget(settings.layout, settings.context.tokens):
-                self._changed |= {str(project["key"]) for project in self.store.projects()}
+                self.announcer.projects_changed(*(str(p["key"]) for p in self.store.projects()))
             if restart_observer or settings.observer != previous.observer:
                 await self._use_observer(settings)
         self.wake()
 
     async def _use_observer(self, settings: Settings) -> None:
-        self.provider = await asyncio.to_thread(choose, settings, self._environ)
-        log.info("observer: %s (%s)", self.provider.used, self.provider.why)
-        await self.refiner.use(self.provider.observer, policy_of(settings))
+        self.provider = await asyncio.to_thread(select_provider, settings, self._environ)
+        log.info("observer: %s (%s)", self.provider.active, self.provider.reason)
+        self.jobs.queues_refinements = self.provider.has_model
+        model = await asyncio.to_thread(create_model, self.provider, settings, self._environ)
+        await self.refiner.use(model, policy_of(settings))
 
     def observing(self) -> dict[str, Json]:
         return describe(self.settings, self._environ, self.store, self.clock(), self.provider)
@@ -212,12 +211,11 @@ class Worker:
 
     async def render_contexts(self, keys: Iterable[str]) -> None:
         """Of these projects, now."""
-        self._changed |= set(keys)
+        self.announcer.projects_changed(*keys)
         await self._render()
 
     async def _render(self) -> None:
-        changed, self._changed = self._changed, set()
-        for key in changed:
+        for key in self.announcer.take_changed_projects():
             project_id = self.store.project_by_key(key)
             if project_id is not None:
                 budget = self.settings.context.tokens
@@ -244,16 +242,6 @@ class Worker:
         if event.kind == SESSION_START and event.detail.get("source") in GIVEN_CONTEXT:
             return rendered_context(self.settings.layout, event.project_dir)
         return None
-
-    def _remembered(self, turn: Turn, made: Distillate) -> None:
-        self._changed.add(turn.project.key)
-        self.feed.publish({
-            "type": "memory",
-            "session_db_id": turn.session_db_id,
-            "project": turn.project.name,
-            "prompt_number": turn.prompt_number,
-            "observations": len(made.observations),
-        })  # fmt: skip
 
     def processing(self) -> dict[str, Json]:
         waiting = self.store.queue_state()

@@ -1,21 +1,22 @@
-"""What is known of the observer: who it is and why, what it spent, what stands in its way."""
+"""The state of the observer: which one is active and why, what it spent, what blocks it."""
 
 from collections.abc import Mapping
 
 from claude_mem.config import Settings
 from claude_mem.observer.models.keys import read_key
-from claude_mem.observer.models.provider import Provider, choose
+from claude_mem.observer.models.provider import Provider, select_provider
 from claude_mem.store import StoreReader
 from claude_mem.store.spending import Caps
 from claude_mem.types import Json
-from claude_mem.worker.refiner import Policy
+from claude_mem.worker.refinement import Policy
 
 
 def policy_of(settings: Settings) -> Policy:
     return Policy(
         caps=caps_of(settings),
-        upgrades=settings.observer.upgrade_drafts,
-        at_once=settings.observer.clients,
+        verbosity=settings.observer.verbosity,
+        upgrade_drafts=settings.observer.upgrade_drafts,
+        max_concurrent=settings.observer.clients,
     )
 
 
@@ -28,17 +29,17 @@ def describe(
     environ: Mapping[str, str],
     store: StoreReader | None,
     now: int,
-    choice: Provider | None = None,
+    provider: Provider | None = None,
 ) -> dict[str, Json]:
     """For status, doctor, /api/stats and `claude-mem observer`; never the key."""
-    chosen = choice or choose(settings, environ)
+    provider = provider or select_provider(settings, environ)
     caps = caps_of(settings)
     spent = store.spent_today(now) if store else {"requests": 0, "tokens": 0}
     drafts = store.refinement_state() if store else {}
-    found: dict[str, Json] = {
-        "wanted": chosen.wanted,
-        "used": chosen.used,
-        "why": chosen.why,
+    status: dict[str, Json] = {
+        "wanted": provider.requested,
+        "used": provider.active,
+        "why": provider.reason,
         "today": {
             "requests": spent["requests"],
             "requests_cap": caps.requests,
@@ -47,25 +48,26 @@ def describe(
         },
         "drafts": {name: count for name, count in drafts.items() if name != "held"},
     }
-    if chosen.wanted != "local":
-        found["model"] = chosen.model
-        found["address"] = chosen.address
-        found["key"] = read_key(settings)[1] or "none"
-        found["breaker"] = store.breaker_state(chosen.wanted, now) if store else {"state": "closed"}
+    if provider.requested != "local":
+        closed: dict[str, Json] = {"state": "closed"}
+        status["model"] = provider.model_name
+        status["address"] = provider.address
+        status["key"] = read_key(settings)[1] or "none"
+        status["breaker"] = store.breaker_state(provider.requested, now) if store else closed
     if store and (reason := store.last_kept_reason()):
-        found["last_reason"] = reason
-    return found
+        status["last_reason"] = reason
+    return status
 
 
-def has_spent(found: dict[str, Json]) -> bool:
-    """Whether a model is wanted, or was asked today."""
-    today = found["today"]
+def has_spent(status: dict[str, Json]) -> bool:
+    """Whether a model is configured, or was used today."""
+    today = status["today"]
     assert isinstance(today, dict)
-    return found["wanted"] != "local" or bool(today["requests"])
+    return status["wanted"] != "local" or bool(today["requests"])
 
 
-def format_spending(found: dict[str, Json]) -> str:
-    today = found["today"]
+def format_spending(status: dict[str, Json]) -> str:
+    today = status["today"]
     assert isinstance(today, dict)
     return (
         f"{today['requests']} of {today['requests_cap']} requests, "

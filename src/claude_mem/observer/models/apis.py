@@ -1,5 +1,5 @@
-"""Models over HTTP: Anthropic's own API, and the one that OpenAI made and many others speak
-(OpenRouter, Gemini's compatible endpoint, Ollama, LM Studio)."""
+"""Models over HTTP: Anthropic's Messages API, and OpenAI's chat completions, which many servers
+implement (OpenRouter, Gemini's compatible endpoint, Ollama, LM Studio)."""
 
 from collections.abc import Mapping
 
@@ -10,18 +10,19 @@ from claude_mem.observer.models.failures import (
     TooLong,
     Transient,
     UnusableReply,
-    failure_of,
+    failure_for_status,
 )
-from claude_mem.observer.models.model import Reply, Stateless
-from claude_mem.observer.models.prompts import REPLY_TOKENS, Ask
+from claude_mem.observer.models.model import Reply, StatelessModel
+from claude_mem.observer.models.prompts import MAX_REPLY_TOKENS, Request
 from claude_mem.types import Json
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 OPENAI_URL = "https://api.openai.com/v1"
 ANTHROPIC_VERSION = "2023-06-01"
+MAX_MODEL_NAME_CHARS = 100
 
 
-class AnthropicModel(Stateless):
+class AnthropicModel(StatelessModel):
     name = "anthropic"
 
     def __init__(self, url: str, model: str, key: str, seconds: float) -> None:
@@ -29,61 +30,57 @@ class AnthropicModel(Stateless):
         self._url = f"{base}/v1/messages"
         self._model, self._key, self._seconds = model, key, seconds
 
-    async def ask(self, ask: Ask, session: int, resume: str | None) -> Reply:
+    async def ask(self, request: Request, session: int, resume: str | None) -> Reply:
         body: dict[str, Json] = {
             "model": self._model,
-            "max_tokens": REPLY_TOKENS,
-            "system": ask.system,
-            "messages": [{"role": "user", "content": ask.text}],
+            "max_tokens": MAX_REPLY_TOKENS,
+            "system": request.system,
+            "messages": [{"role": "user", "content": request.text}],
         }
         headers = {"x-api-key": self._key, "anthropic-version": ANTHROPIC_VERSION}
-        answer = await _post(self._url, headers, body, self._seconds, self._key)
-        blocks = answer.get("content")
-        texts = [
-            block.get("text")
-            for block in (blocks if isinstance(blocks, list) else [])
-            if isinstance(block, dict) and block.get("type") == "text"
-        ]
-        said = "".join(text for text in texts if isinstance(text, str))
-        if answer.get("stop_reason") == "refusal":
-            raise UnusableReply("the model refused to answer", said)
+        message = await _post(self._url, headers, body, self._seconds, self._key)
+        text = _content_text(message.get("content"))
+        if message.get("stop_reason") == "refusal":
+            raise UnusableReply("the model refused to answer", text)
         return Reply(
-            text=said,
-            model=_name(answer, self._model),
-            tokens=_tokens(answer, "input_tokens", "output_tokens", "cache_read_input_tokens",
-                           "cache_creation_input_tokens"),
+            text,
+            _model_name(message, self._model),
+            _token_count(message, "input_tokens", "output_tokens", "cache_read_input_tokens",
+                         "cache_creation_input_tokens"),
         )  # fmt: skip
 
 
-class OpenAIModel(Stateless):
+class OpenAIModel(StatelessModel):
     name = "openai"
 
     def __init__(self, url: str, model: str, key: str, seconds: float) -> None:
         base = (url or OPENAI_URL).rstrip("/").removesuffix("/chat/completions")
         self._url = f"{base}/chat/completions"
         self._model, self._key, self._seconds = model, key, seconds
-        # Newer models of OpenAI refuse the old name; most others know only that one.
+        # OpenAI's newer models refuse the old name; most other servers know only that one.
         self._limit = "max_completion_tokens" if base == OPENAI_URL else "max_tokens"
 
-    async def ask(self, ask: Ask, session: int, resume: str | None) -> Reply:
+    async def ask(self, request: Request, session: int, resume: str | None) -> Reply:
         body: dict[str, Json] = {
             "model": self._model,
-            self._limit: REPLY_TOKENS,
+            self._limit: MAX_REPLY_TOKENS,
             "messages": [
-                {"role": "system", "content": ask.system},
-                {"role": "user", "content": ask.text},
+                {"role": "system", "content": request.system},
+                {"role": "user", "content": request.text},
             ],
         }
         headers = {"authorization": f"Bearer {self._key}"} if self._key else {}
-        answer = await _post(self._url, headers, body, self._seconds, self._key)
-        choice = _first_choice(answer)
+        completion = await _post(self._url, headers, body, self._seconds, self._key)
+        choice = _first_choice(completion)
         message = choice.get("message")
-        content = message.get("content") if isinstance(message, dict) else None
-        text = _words(content)
+        text = _content_text(message.get("content") if isinstance(message, dict) else None)
         if not text and choice.get("finish_reason") == "length":
-            raise TooLong("there was no room left for an answer")
-        return Reply(text, _name(answer, self._model),
-                     _tokens(answer, "prompt_tokens", "completion_tokens"))  # fmt: skip
+            raise TooLong("the context had no room for a reply")
+        return Reply(
+            text,
+            _model_name(completion, self._model),
+            _token_count(completion, "prompt_tokens", "completion_tokens"),
+        )
 
 
 async def _post(
@@ -92,7 +89,7 @@ async def _post(
     try:
         response = await post_json(url, headers, body, seconds, secret=key)
         if response.status != 200:
-            raise failure_of(response.status, response.text, response.headers)
+            raise failure_for_status(response.status, response.text, response.headers)
         return response.json_object()
     except InvalidCertificate as error:
         raise Refused(str(error)) from None
@@ -100,17 +97,17 @@ async def _post(
         raise Transient(str(error)) from None
 
 
-def _first_choice(answer: dict[str, Json]) -> dict[str, Json]:
-    """Some report an error with status 200 and no choice."""
-    choices = answer.get("choices")
+def _first_choice(completion: dict[str, Json]) -> dict[str, Json]:
+    """Some servers report an error with status 200 and no choice."""
+    choices = completion.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(first, dict):
-        raise Transient("the answer holds no choice")
+        raise Transient("the response has no choice")
     return first
 
 
-def _words(content: Json) -> str:
-    """A text, or a list of parts with texts."""
+def _content_text(content: Json) -> str:
+    """A plain string, or parts of which some have text."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
@@ -118,15 +115,15 @@ def _words(content: Json) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _name(answer: dict[str, Json], asked: str) -> str:
-    said = answer.get("model")
-    return said[:100] if isinstance(said, str) and said else asked
+def _model_name(response: dict[str, Json], requested: str) -> str:
+    name = response.get("model")
+    return name[:MAX_MODEL_NAME_CHARS] if isinstance(name, str) and name else requested
 
 
-def _tokens(answer: dict[str, Json], *names: str) -> int | None:
-    usage = answer.get("usage")
+def _token_count(response: dict[str, Json], *names: str) -> int | None:
+    usage = response.get("usage")
     if not isinstance(usage, dict):
         return None
-    counts = [usage.get(name) for name in names]
-    found = [n for n in counts if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
-    return sum(found) if found else None
+    values = [usage.get(name) for name in names]
+    counts = [n for n in values if isinstance(n, int) and not isinstance(n, bool) and n >= 0]
+    return sum(counts) if counts else None

@@ -1,14 +1,14 @@
-"""Why a model gave no memory, as the worker must tell apart.
+"""Why a model produced no memory. The worker treats each kind differently.
 
 ObserverError
-├── Transient       a network or server fault: again soon
-├── RateLimited     too many requests for now: again when it says
-├── QuotaSpent      nothing left for hours: the draft stands
-├── NotAllowed      the key or login is refused: the person must act
-├── TooLong         more than the model's context: again, fresh and shorter
-├── LostSession     what was to be resumed is gone: again, fresh
-├── Refused         this request will never be answered
-└── UnusableReply   it answered, but not in any form that can be read; carries the answer
+├── Transient       a network or server fault: retry soon
+├── RateLimited     too many requests: retry when the provider allows it
+├── QuotaSpent      no quota for hours: keep the draft
+├── NotAllowed      the key or login is refused: the user must act
+├── TooLong         longer than the model's context: retry once, fresh and shorter
+├── LostSession     the conversation to resume is gone: retry once, fresh
+├── Refused         this request will never succeed
+└── UnusableReply   a reply without any memory in it; carries the reply
 """
 
 import json
@@ -20,11 +20,11 @@ from email.utils import parsedate_to_datetime
 from claude_mem.errors import ClaudeMemError
 from claude_mem.types import Json
 
-LONGEST_SAID = 200
-LONGEST_WAIT = 86_400.0
-LONG_WAIT = 900.0  # seconds; who must wait longer has spent a quota
+MAX_MESSAGE_CHARS = 200
+MAX_WAIT_SECONDS = 86_400.0
+QUOTA_WAIT_SECONDS = 900.0  # a longer wait means a spent quota, not a rate limit
 
-# Read only where a status is shared by several causes.
+# Matched only where several causes share a status.
 _QUOTA = re.compile(
     r"insufficient.{0,20}(quota|credit|balance|fund)|quota.{0,20}exceed|exceed.{0,30}quota|"
     r"credit balance|billing|usage limit|weekly limit|daily limit|out of credits|limit reached",
@@ -40,7 +40,7 @@ _LOGIN = re.compile(
     r"oauth|please run .{0,20}login|api key.{0,20}(invalid|not valid|missing)",
     re.IGNORECASE,
 )
-_RESETS = re.compile(r"limit reached\|(\d{10})\b")  # as the client says until when
+_RESET_TIME = re.compile(r"limit reached\|(\d{10})\b")  # the format of Claude Code
 
 
 class ObserverError(ClaudeMemError):
@@ -83,63 +83,62 @@ class UnusableReply(ObserverError):
         self.reply = reply
 
 
-def failure_of(status: int, said: str, headers: Mapping[str, str]) -> ObserverError:
-    """What an HTTP status and the words with it mean."""
+def failure_for_status(status: int, body: str, headers: Mapping[str, str]) -> ObserverError:
     wait = retry_after(headers)
-    message = f"HTTP {status}: {_first_words(said)}"
-    if status in (401, 403) or (status == 400 and _LOGIN.search(said)):
+    message = f"HTTP {status}: {_error_message(body)}"
+    if status in (401, 403) or (status == 400 and _LOGIN.search(body)):
         return NotAllowed(message)
-    if status == 402 or (status in (400, 403, 429) and _QUOTA.search(said)):
+    if status == 402 or (status in (400, 403, 429) and _QUOTA.search(body)):
         return QuotaSpent(message, wait)
     if status == 429:
-        lasting = wait is not None and wait > LONG_WAIT
-        return QuotaSpent(message, wait) if lasting else RateLimited(message, wait)
-    if status == 413 or (status in (400, 422) and _TOO_LONG.search(said)):
+        is_quota = wait is not None and wait > QUOTA_WAIT_SECONDS
+        return QuotaSpent(message, wait) if is_quota else RateLimited(message, wait)
+    if status == 413 or (status in (400, 422) and _TOO_LONG.search(body)):
         return TooLong(message)
     if status in (408, 409, 425) or status >= 500:
         return Transient(message, wait)
     return Refused(message)
 
 
-def failure_in_words(said: str) -> ObserverError:
-    """Where there are only words: the client's own, of a login or a limit."""
-    message = _first_words(said)
-    if _TOO_LONG.search(said):
+def failure_for_message(text: str) -> ObserverError:
+    """For Claude Code's own messages about a login or a limit, which have no status."""
+    message = _error_message(text)
+    if _TOO_LONG.search(text):
         return TooLong(message)
-    if _LOGIN.search(said):
+    if _LOGIN.search(text):
         return NotAllowed(message)
-    if _QUOTA.search(said):
-        resets = _RESETS.search(said)
-        wait = int(resets.group(1)) - datetime.now(UTC).timestamp() if resets else None
-        return QuotaSpent(message, wait and min(LONGEST_WAIT, max(0.0, wait)))
+    if _QUOTA.search(text):
+        reset = _RESET_TIME.search(text)
+        wait = int(reset.group(1)) - datetime.now(UTC).timestamp() if reset else None
+        return QuotaSpent(message, wait and min(MAX_WAIT_SECONDS, max(0.0, wait)))
     return Transient(message)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds, from a number or a date."""
-    said = next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
-    said = said.strip()[:60]
+    """The Retry-After header in seconds; it holds a number or a date."""
+    values = (value for name, value in headers.items() if name.lower() == "retry-after")
+    value = next(values, "").strip()[:60]
     try:
-        seconds = float(said)
+        seconds = float(value)
     except ValueError:
         try:
-            moment = parsedate_to_datetime(said)
+            moment = parsedate_to_datetime(value)
         except (ValueError, TypeError, IndexError):
             return None
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         seconds = (moment - datetime.now(UTC)).total_seconds()
-    return min(LONGEST_WAIT, max(0.0, seconds)) if seconds == seconds else None
+    return min(MAX_WAIT_SECONDS, max(0.0, seconds)) if seconds == seconds else None
 
 
-def _first_words(said: str) -> str:
-    """An error body's own message, where it has one; never long."""
+def _error_message(body: str) -> str:
+    """The message of a JSON error body, else the body itself; shortened to one line."""
     try:
-        value: Json = json.loads(said)
+        value: Json = json.loads(body)
     except (ValueError, RecursionError):
-        value = said
+        value = body
     for name in ("error", "message"):
         if isinstance(value, dict) and name in value:
             value = value[name]
     text = value if isinstance(value, str) else str(value)
-    return " ".join(text.split())[:LONGEST_SAID] or "no words with it"
+    return " ".join(text.split())[:MAX_MESSAGE_CHARS] or "no message"

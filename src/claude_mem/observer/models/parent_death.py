@@ -1,20 +1,21 @@
-"""Becomes the model's client, so that it dies with the worker, whatever the worker dies of.
+"""Runs Claude Code so that it dies with the worker, whatever ends the worker.
 
-`python -I -S leash.py CLIENT ARGUMENTS...`, with the worker's pid in CLAUDE_MEM_LEASH_PARENT and a
-file in CLAUDE_MEM_LEASH_PID. The client leads a process group of its own: what it starts can be
-ended with it. Where the kernel knows no death signal, the end of its stdin ends the client.
+`python -I -S parent_death.py COMMAND ARGUMENTS...`, with the worker's pid and a file for the
+client's own pid in the environment. The client leads a process group of its own, so that its
+children can be killed with it. Without a kernel that signals the death of a parent (Linux only),
+the end of its stdin ends the client.
 """
 
 import os
 import signal
 import sys
 
-PARENT, PID_FILE = "CLAUDE_MEM_LEASH_PARENT", "CLAUDE_MEM_LEASH_PID"
+PARENT_PID, PID_FILE = "CLAUDE_MEM_CLIENT_PARENT_PID", "CLAUDE_MEM_CLIENT_PID_FILE"
 PR_SET_PDEATHSIG = 1
 
 
 def main(command: list[str]) -> None:
-    parent = os.environ.pop(PARENT, "")
+    parent = os.environ.pop(PARENT_PID, "")
     pid_file = os.environ.pop(PID_FILE, "")
     os.setpgid(0, 0)
     if sys.platform == "linux":
@@ -22,7 +23,7 @@ def main(command: list[str]) -> None:
 
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if parent and os.getppid() != int(parent):
-        return  # it died before the leash was on
+        return  # the worker died before the signal was set
     if pid_file:
         descriptor = os.open(pid_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.write(descriptor, b"%d" % os.getpid())

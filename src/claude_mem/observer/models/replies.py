@@ -1,23 +1,22 @@
-"""What a model answered, as memories: permissive, in linear time, and nothing that it said is lost.
+"""Parses a model's reply: permissive, in linear time, and without losing any of its text.
 
-Known tags are looked for, whatever stands around them. A field that is closed before its block
-ends is taken as it is, tags in it included; one that is not runs to the next tag. Words of a block
-that stand in no field of its own, or in one that is too small for them, become part of its
-narrative or notes. Unknown tags are text. What stands in no memory then, because it was said
-around the blocks or is beyond a limit, is told in `left_out`: the answer must be kept with it.
+Known tags are recognised wherever they occur. A field that is closed before its block ends is
+taken as it is, including tags in it; an unclosed field ends at the next tag. Text of a block that
+is in no field, or too long for its field, goes into the narrative or the notes. Unknown tags are
+text. Text that fits into no memory (around the blocks, or beyond a limit) is listed in
+`Parsed.unplaced`: then the whole reply must be stored next to the memories.
 """
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from claude_mem.types import OBSERVATION_TYPES, Distillate, Observation, ObservationType, Summary
+from claude_mem.types import OBSERVATION_TYPES, ObservationType, Summary
 
-OBSERVATIONS, LISTED = 12, 40
-LONGEST_TITLE, LONGEST_TEXT, LONGEST_ITEM = 200, 4_000, 500
-LONGEST_CONCEPT = 40
-CLEANED = 4 * LONGEST_TEXT  # of one text: entities make it shorter, nothing makes it longer
+MAX_OBSERVATIONS, MAX_ITEMS = 12, 40
+MAX_TITLE_CHARS, MAX_TEXT_CHARS, MAX_ITEM_CHARS, MAX_CONCEPT_CHARS = 200, 4_000, 500, 40
+MAX_RAW_CHARS = 4 * MAX_TEXT_CHARS  # of a field, before entities are decoded
 
 _LISTS = {"facts": "fact", "concepts": "concept", "files_read": "file", "files_modified": "file",
           "files_edited": "file"}  # fmt: skip
@@ -32,42 +31,56 @@ _ALIASES = {"text": "narrative", "description": "narrative", "next-steps": "next
 _BLOCKS = ("observation", "summary")
 _EMPTY = ("skip_summary", "no_observation", "no_observations")
 _WRAPPERS = ("observations", "summaries", "response", "memory")
-_KNOWN = {*_BLOCKS, *_EMPTY, *_WRAPPERS, *_OBSERVATION_FIELDS, *_SUMMARY_FIELDS, *_ITEMS, "file",
-          *_ALIASES}  # fmt: skip
-_NAMES = "|".join(sorted((re.escape(name) for name in _KNOWN), key=len, reverse=True))
+TAG_NAMES = frozenset(
+    (*_BLOCKS, *_EMPTY, *_WRAPPERS, *_OBSERVATION_FIELDS, *_SUMMARY_FIELDS, *_ITEMS, "file",
+     *_ALIASES)
+)  # fmt: skip
+_NAMES = "|".join(sorted(map(re.escape, TAG_NAMES), key=len, reverse=True))
 _TAG = re.compile(rf"<(/?)[ \t]{{0,4}}({_NAMES})(?![\w-])([^<>]{{0,400}})>", re.IGNORECASE)
-_TYPE = re.compile(r"""type\s{0,4}=\s{0,4}["']?(\w{1,40})["']?""", re.IGNORECASE)
+_TYPE_ATTRIBUTE = re.compile(r"""type\s{0,4}=\s{0,4}["']?(\w{1,40})["']?""", re.IGNORECASE)
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|nbsp|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
-_NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "nbsp": " "}
+_NAMED_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "nbsp": " "}
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _CDATA = re.compile(r"<!\[CDATA\[|\]\]>")
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+")
 _FENCE_LINE = re.compile(r"^[ \t]*```\w*[ \t]*$", re.MULTILINE)
-_CUT_TAG = re.compile(r"</?[\w-]{0,20}\Z")
+_TRUNCATED_TAG = re.compile(r"</?[\w-]{0,20}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class PartialObservation:
+    """An observation as the reply has it: any field may be missing, but not all text."""
+
+    type: ObservationType | None = None
+    title: str | None = None
+    subtitle: str | None = None
+    narrative: str | None = None
+    facts: tuple[str, ...] = ()
+    concepts: tuple[str, ...] = ()
+    files_read: tuple[str, ...] = ()
+    files_modified: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class Parsed:
-    observations: list[Observation] = field(default_factory=list)
+    observations: list[PartialObservation] = field(default_factory=list)
     summary: Summary | None = None
-    says_nothing_to_observe: bool = False
-    skips_summary: bool = False
-    left_out: list[str] = field(default_factory=list)  # texts that no memory holds, or not whole
+    no_observations: bool = False  # the reply says that nothing is worth one
+    skip_summary: bool = False
+    unplaced: list[str] = field(default_factory=list)
 
     @property
     def is_usable(self) -> bool:
-        return bool(
-            self.observations or self.summary or self.says_nothing_to_observe or self.skips_summary
-        )
+        return bool(self.observations or self.summary or self.no_observations or self.skip_summary)
 
 
 @dataclass(frozen=True, slots=True)
 class _Token:
     name: str
-    closes: bool
+    is_closing: bool
     start: int
     end: int
-    rest: str
+    attributes: str
 
 
 @dataclass(slots=True)
@@ -75,21 +88,21 @@ class _Block:
     kind: str
     texts: dict[str, list[str]] = field(default_factory=dict)
     lists: dict[str, list[str]] = field(default_factory=dict)
-    loose: list[str] = field(default_factory=list)
+    untagged: list[str] = field(default_factory=list)
 
-    def join(self, other: "_Block") -> None:
+    def extend(self, other: "_Block") -> None:
         for name, texts in other.texts.items():
             self.texts.setdefault(name, []).extend(texts)
         for name, items in other.lists.items():
             self.lists.setdefault(name, []).extend(items)
-        self.loose += other.loose
+        self.untagged += other.untagged
 
-    def take_rest(self) -> list[str]:
-        """All that nobody took: words in no field, and fields that another kind of block has."""
-        rest = [*self.loose, *(one for said in self.texts.values() for one in said),
-                *(one for said in self.lists.values() for one in said)]  # fmt: skip
-        self.loose, self.texts, self.lists = [], {}, {}
-        return rest
+    def pop_remaining(self) -> list[str]:
+        """Untagged text, and fields that belong to the other kind of block."""
+        remaining = [*self.untagged, *(text for texts in self.texts.values() for text in texts),
+                     *(item for items in self.lists.values() for item in items)]  # fmt: skip
+        self.untagged, self.texts, self.lists = [], {}, {}
+        return remaining
 
 
 def parse_reply(text: str) -> Parsed:
@@ -101,70 +114,74 @@ class _Parser:
         self.text = text
         self.tokens = list(_tokens(text))
         self.parsed = Parsed()
-        self.left = _Left(self.parsed.left_out)
-        self.closing: dict[str, list[int]] = {}
-        self.bounds: list[int] = []
-        for place, token in enumerate(self.tokens):
-            if token.closes:
-                self.closing.setdefault(token.name, []).append(place)
+        self.unplaced = _Unplaced(self.parsed.unplaced)
+        self.closing: dict[str, list[int]] = {}  # indices of closing tags, by name
+        self.bounds: list[int] = []  # indices of tags at which every field ends
+        for index, token in enumerate(self.tokens):
+            if token.is_closing:
+                self.closing.setdefault(token.name, []).append(index)
             if token.name in _BLOCKS or token.name in _WRAPPERS:
-                self.bounds.append(place)
-            self._note_attributes(token)
+                self.bounds.append(index)
+            self._keep_attributes(token)
         self.block: _Block | None = None
-        self.stated: list[_Block] = []
+        self.blocks: list[_Block] = []
 
     def parse(self) -> Parsed:
-        place, at = 0, 0
-        while place < len(self.tokens):
-            token = self.tokens[place]
-            self._loose(self.text[at : token.start])
-            place, at = self._take(place, token)
-        self._loose(self._without_cut_tag(self.text[at:]))
-        self._finish()
-        makes, found = _Making(self.left), self.parsed.observations
-        summary = _Block("summary")
-        for block in self.stated:
-            if block.kind == "summary":  # several of one turn are one, said in pieces
-                summary.join(block)
-            elif len(found) == OBSERVATIONS:
-                self.left.add(*block.take_rest())
-            elif one := makes.observation(block):
-                found.append(one)
-        self.parsed.summary = makes.summary(summary)
+        index, position = 0, 0
+        while index < len(self.tokens):
+            token = self.tokens[index]
+            self._add_untagged(self.text[position : token.start])
+            index, position = self._read_token(index, token)
+        self._add_untagged(self._without_truncated_tag(self.text[position:]))
+        self._finish_block()
+        self._build_memories()
         return self.parsed
 
-    def _note_attributes(self, token: _Token) -> None:
-        """Nobody asked for any but a type, but they may say much."""
-        said = _TYPE.sub("", token.rest, 1) if token.name in _BLOCKS else token.rest
-        if said.strip(" /"):
-            self.left.add(said)
+    def _build_memories(self) -> None:
+        builder, observations = _Builder(self.unplaced), self.parsed.observations
+        summary = _Block("summary")
+        for block in self.blocks:
+            if block.kind == "summary":  # a turn has one summary: several are its parts
+                summary.extend(block)
+            elif len(observations) == MAX_OBSERVATIONS:
+                self.unplaced.add(*block.pop_remaining())
+            elif observation := builder.observation(block):
+                observations.append(observation)
+        self.parsed.summary = builder.summary(summary)
 
-    def _take(self, place: int, token: _Token) -> tuple[int, int]:
-        """Where to go on: the next token, and the place in the text."""
+    def _keep_attributes(self, token: _Token) -> None:
+        """No attribute but the type is asked for, but others may carry text."""
+        is_block = token.name in _BLOCKS
+        text = _TYPE_ATTRIBUTE.sub("", token.attributes, 1) if is_block else token.attributes
+        if text.strip(" /"):
+            self.unplaced.add(text)
+
+    def _read_token(self, index: int, token: _Token) -> tuple[int, int]:
+        """Returns the index of the next token and the position in the text."""
         if token.name in _EMPTY:
-            self.parsed.skips_summary |= token.name == "skip_summary"
-            self.parsed.says_nothing_to_observe |= token.name != "skip_summary"
-        elif token.name in _WRAPPERS or (token.name in _BLOCKS and token.closes):
-            self._finish()
+            self.parsed.skip_summary |= token.name == "skip_summary"
+            self.parsed.no_observations |= token.name != "skip_summary"
+        elif token.name in _WRAPPERS or (token.name in _BLOCKS and token.is_closing):
+            self._finish_block()
         elif token.name in _BLOCKS:
-            self._finish()
+            self._finish_block()
             self.block = _Block(token.name)
-            if kind := _TYPE.search(token.rest):
-                self.block.texts["type"] = [kind.group(1)]
-        elif not token.closes and not token.rest.endswith("/"):
-            return self._field(place, token)
-        return place + 1, token.end
+            if attribute := _TYPE_ATTRIBUTE.search(token.attributes):
+                self.block.texts["type"] = [attribute.group(1)]
+        elif not token.is_closing and not token.attributes.endswith("/"):
+            return self._read_field(index, token)
+        return index + 1, token.end
 
-    def _field(self, place: int, token: _Token) -> tuple[int, int]:
-        end = self._end_of_field(place, token.name)
+    def _read_field(self, index: int, token: _Token) -> tuple[int, int]:
+        end = self._end_of_field(index, token.name)
         stop = self.tokens[end].start if end < len(self.tokens) else len(self.text)
         content = self.text[token.end : stop]
         if end == len(self.tokens):
-            content = self._without_cut_tag(content)
+            content = self._without_truncated_tag(content)
         block = self._block_for(token.name)
         name = token.name
         if name in _LISTS:
-            block.lists.setdefault(name, []).extend(_items(content, _LISTS[name]))
+            block.lists.setdefault(name, []).extend(_split_items(content, _LISTS[name]))
         elif name in _ITEMS:
             block.lists.setdefault(_ITEMS[name], []).append(content)
         elif name == "file":
@@ -172,51 +189,51 @@ class _Parser:
             block.lists.setdefault(target, []).append(content)
         else:
             block.texts.setdefault(name, []).append(content)
-        closed = end < len(self.tokens) and self.tokens[end].closes
-        if closed and self.tokens[end].name == name:
+        is_closed = end < len(self.tokens) and self.tokens[end].is_closing
+        if is_closed and self.tokens[end].name == name:
             return end + 1, self.tokens[end].end
         return end, stop
 
-    def _end_of_field(self, place: int, name: str) -> int:
-        """Its own closing tag, if that comes before the block ends; else the next tag at all."""
+    def _end_of_field(self, index: int, name: str) -> int:
+        """Its closing tag, if that comes before the end of the block; else the next tag."""
         closings = self.closing.get(name, [])
-        index = bisect_left(closings, place)
-        bound_index = bisect_left(self.bounds, place)
+        closing_index = bisect_left(closings, index)
+        bound_index = bisect_left(self.bounds, index)
         bound = self.bounds[bound_index] if bound_index < len(self.bounds) else len(self.tokens)
-        if index < len(closings) and closings[index] < bound:
-            return closings[index]
-        following = place + 1
-        if name in _LISTS:  # its items are part of it
+        if closing_index < len(closings) and closings[closing_index] < bound:
+            return closings[closing_index]
+        following = index + 1
+        if name in _LISTS:  # skip the tags of its items
             while following < bound and self.tokens[following].name == _LISTS[name]:
                 following += 1
         return following
 
     def _block_for(self, name: str) -> _Block:
-        if self.block is None:  # a field that nobody opened a block for
-            summary = name in _SUMMARY_FIELDS
-            self.block = _Block("summary" if summary else "observation")
+        if self.block is None:  # a field outside of any block
+            kind = "summary" if name in _SUMMARY_FIELDS else "observation"
+            self.block = _Block(kind)
         return self.block
 
-    def _loose(self, text: str) -> None:
+    def _add_untagged(self, text: str) -> None:
         if not text.strip():
             return
         if self.block is None:
-            self.left.add(_FENCE_LINE.sub("", text))
+            self.unplaced.add(_FENCE_LINE.sub("", text))
         else:
-            self.block.loose.append(text)
+            self.block.untagged.append(text)
 
-    def _without_cut_tag(self, text: str) -> str:
-        """The answer may end in the middle of a tag, or with a word that only looks like one."""
-        cut = _CUT_TAG.search(text, max(0, len(text) - 24))
-        begun = cut.group().strip("</").lower() if cut else ""
-        if cut is None or not any(name.startswith(begun) for name in _KNOWN):
+    def _without_truncated_tag(self, text: str) -> str:
+        """The reply may end in the middle of a tag, or with a word that only looks like one."""
+        tag = _TRUNCATED_TAG.search(text, max(0, len(text) - 24))
+        name = tag.group().strip("</").lower() if tag else ""
+        if tag is None or not any(known.startswith(name) for known in TAG_NAMES):
             return text
-        self.left.add(begun)
-        return text[: cut.start()]
+        self.unplaced.add(name)
+        return text[: tag.start()]
 
-    def _finish(self) -> None:
+    def _finish_block(self) -> None:
         if self.block is not None:
-            self.stated.append(self.block)
+            self.blocks.append(self.block)
             self.block = None
 
 
@@ -227,16 +244,16 @@ def _tokens(text: str) -> Iterator[_Token]:
                      match.group(3).strip())  # fmt: skip
 
 
-def _items(content: str, name: str) -> list[str]:
-    """By their tags; what stands beside them, by lines."""
+def _split_items(content: str, name: str) -> list[str]:
+    """By their tags, text between them included; without tags, by lines."""
     parts = re.split(rf"(?i)</?[ \t]{{0,4}}{name}(?![\w-])[^<>]{{0,400}}>", content)
     if len(parts) > 1:
         return parts
     return [_BULLET.sub("", line) for line in content.splitlines()]
 
 
-class _Left:
-    """Where every text goes that no memory holds, or that one holds in part."""
+class _Unplaced:
+    """Collects every text that no memory holds, or that a memory holds only in part."""
 
     def __init__(self, texts: list[str]) -> None:
         self._texts = texts
@@ -244,188 +261,128 @@ class _Left:
     def add(self, *texts: str) -> None:
         self._texts += [text for text in texts if text.strip()]
 
-    def limited(self, text: str, longest: int) -> str:
-        if len(text) > longest:
+    def shorten(self, text: str, max_chars: int) -> str:
+        if len(text) > max_chars:
             self.add(text)
-        return _shortened(text, longest)
+        return _shortened(text, max_chars)
 
-    def first(self, texts: Iterable[str], most: int) -> tuple[str, ...]:
-        """So many of them, each once."""
-        found = tuple(dict.fromkeys(texts))
-        self.add(*found[most:])
-        return found[:most]
+    def first_unique(self, texts: Iterable[str], count: int) -> tuple[str, ...]:
+        unique = tuple(dict.fromkeys(texts))
+        self.add(*unique[count:])
+        return unique[:count]
 
     def clean(self, text: str) -> str:
-        if len(text) > CLEANED:
+        if len(text) > MAX_RAW_CHARS:
             self.add(text)
-            text = text[:CLEANED]
+            text = text[:MAX_RAW_CHARS]
         text = _CDATA.sub("", text)
         text = _FENCE_LINE.sub("", text) if text.count("```") == 1 else text
-        text = _ENTITY.sub(_character, text)
+        text = _ENTITY.sub(_decode_entity, text)
         return _UNPRINTABLE.sub("", text).strip()
 
 
-class _Making:
-    """Memories of blocks: each takes the fields it knows, and the rest of the block as words."""
+class _Builder:
+    """Builds memories of blocks: known fields first, the remaining text as narrative or notes."""
 
-    def __init__(self, left: _Left) -> None:
-        self._left = left
+    def __init__(self, unplaced: _Unplaced) -> None:
+        self._unplaced = unplaced
 
-    def observation(self, block: _Block) -> Observation | None:
-        left = self._left
-        kind, more = self._type(block)
+    def observation(self, block: _Block) -> PartialObservation | None:
+        unplaced = self._unplaced
+        type_, type_text = self._type(block)
         title, subtitle = self._text(block, "title"), self._text(block, "subtitle")
         facts = self._list(block, "facts")
-        concepts = (one.lower().replace(" ", "-") for one in self._list(block, "concepts")
-                    if one.lower() not in OBSERVATION_TYPES)  # fmt: skip
+        concepts = (concept.lower().replace(" ", "-") for concept in self._list(block, "concepts")
+                    if concept.lower() not in OBSERVATION_TYPES)  # fmt: skip
         read = self._list(block, "files_read")
         modified = (*self._list(block, "files_modified"), *self._list(block, "files_edited"))
-        # What does not fit its field is told whole in the narrative.
-        long = [title] if len(title) > LONGEST_TITLE else []
-        long += [one for one in (subtitle, *facts) if len(one) > LONGEST_ITEM]
+        # The full text of a field that is too long goes into the narrative.
+        too_long = [title] if len(title) > MAX_TITLE_CHARS else []
+        too_long += [text for text in (subtitle, *facts) if len(text) > MAX_ITEM_CHARS]
         narrative = self._joined_text(
-            [*long, self._text(block, "narrative"), *map(left.clean, block.take_rest()), more,
-             *facts[LISTED:]]
+            [*too_long, self._text(block, "narrative"),
+             *map(unplaced.clean, block.pop_remaining()), type_text, *facts[MAX_ITEMS:]]
         )  # fmt: skip
         if not (title or subtitle or narrative or facts):
-            left.add(*concepts, *read, *modified)
-            return None  # a block that says nothing
-        if not title:
-            title = _shortened((subtitle or narrative or facts[0]).splitlines()[0], 80)
-        return Observation(
-            type=kind,
-            title=_shortened(title, LONGEST_TITLE),
-            subtitle=_shortened(subtitle, LONGEST_ITEM) or None,
+            unplaced.add(*concepts, *read, *modified)
+            return None
+        return PartialObservation(
+            type=type_,
+            title=_shortened(title, MAX_TITLE_CHARS) or None,
+            subtitle=_shortened(subtitle, MAX_ITEM_CHARS) or None,
             narrative=narrative or None,
-            facts=tuple(_shortened(one, LONGEST_ITEM) for one in facts[:LISTED]),
-            concepts=self._names(concepts, LONGEST_CONCEPT),
-            files_read=self._names(read, LONGEST_ITEM),
-            files_modified=self._names(modified, LONGEST_ITEM),
+            facts=tuple(_shortened(fact, MAX_ITEM_CHARS) for fact in facts[:MAX_ITEMS]),
+            concepts=self._names(concepts, MAX_CONCEPT_CHARS),
+            files_read=self._names(read, MAX_ITEM_CHARS),
+            files_modified=self._names(modified, MAX_ITEM_CHARS),
         )
 
-    def _type(self, block: _Block) -> tuple[ObservationType, str]:
-        """And what was said in its place, where that is more than a word."""
-        said = [self._left.clean(one) for one in block.texts.pop("type", [])]
-        for number, one in enumerate(said):
-            for known in OBSERVATION_TYPES:
-                if one.lower().strip(" .|`\"'") == known:
-                    self._left.add(*said[:number], *said[number + 1 :])
-                    return known, ""
-        more = " ".join(said)
-        if len(more) > LONGEST_CONCEPT:
-            return "change", more
-        self._left.add(more)
-        return "change", ""
+    def _type(self, block: _Block) -> tuple[ObservationType | None, str]:
+        """The type; and the text in its place, if that is longer than a word."""
+        texts = [self._unplaced.clean(text) for text in block.texts.pop("type", [])]
+        for index, text in enumerate(texts):
+            for type_ in OBSERVATION_TYPES:
+                if text.lower().strip(" .|`\"'") == type_:
+                    self._unplaced.add(*texts[:index], *texts[index + 1 :])
+                    return type_, ""
+        joined = " ".join(texts)
+        if len(joined) > MAX_CONCEPT_CHARS:
+            return None, joined
+        self._unplaced.add(joined)
+        return None, ""
 
     def summary(self, block: _Block) -> Summary | None:
-        left = self._left
-        left.add(*block.texts.pop("type", []))
+        unplaced = self._unplaced
+        unplaced.add(*block.texts.pop("type", []))
         request, investigated, learned, completed, next_steps = (
-            left.limited(self._text(block, name), LONGEST_TEXT) or None
+            unplaced.shorten(self._text(block, name), MAX_TEXT_CHARS) or None
             for name in ("request", "investigated", "learned", "completed", "next_steps")
         )
         notes = self._text(block, "notes")
         read = self._list(block, "files_read")
         edited = (*self._list(block, "files_edited"), *self._list(block, "files_modified"))
-        # A field of an observation that strayed into a summary is still said.
-        stray = map(left.clean, block.take_rest())
-        made = Summary(
+        # Fields of an observation in a summary are text too.
+        remaining = map(unplaced.clean, block.pop_remaining())
+        summary = Summary(
             request=request,
             investigated=investigated,
             learned=learned,
             completed=completed,
             next_steps=next_steps,
-            files_read=self._names(read, LONGEST_ITEM),
-            files_edited=self._names(edited, LONGEST_ITEM),
-            notes=self._joined_text([notes, *stray]) or None,
+            files_read=self._names(read, MAX_ITEM_CHARS),
+            files_edited=self._names(edited, MAX_ITEM_CHARS),
+            notes=self._joined_text([notes, *remaining]) or None,
         )
-        if made.text:
-            return made
-        left.add(*read, *edited)
+        if summary.text:
+            return summary
+        unplaced.add(*read, *edited)
         return None
 
     def _text(self, block: _Block, name: str) -> str:
-        said = map(self._left.clean, block.texts.pop(name, []))
-        return "\n".join(dict.fromkeys(filter(None, said)))
+        texts = map(self._unplaced.clean, block.texts.pop(name, []))
+        return "\n".join(dict.fromkeys(filter(None, texts)))
 
     def _list(self, block: _Block, name: str) -> tuple[str, ...]:
-        said = block.lists.pop(name, [])
-        self._left.add(*said[LISTED * 20 :])
-        return tuple(dict.fromkeys(filter(None, map(self._left.clean, said[: LISTED * 20]))))
+        items = block.lists.pop(name, [])
+        self._unplaced.add(*items[MAX_ITEMS * 20 :])
+        cleaned = map(self._unplaced.clean, items[: MAX_ITEMS * 20])
+        return tuple(dict.fromkeys(filter(None, cleaned)))
 
-    def _names(self, said: Iterable[str], longest: int) -> tuple[str, ...]:
-        return self._left.first((self._left.limited(one, longest) for one in said), LISTED)
+    def _names(self, names: Iterable[str], max_chars: int) -> tuple[str, ...]:
+        shortened = (self._unplaced.shorten(name, max_chars) for name in names)
+        return self._unplaced.first_unique(shortened, MAX_ITEMS)
 
     def _joined_text(self, parts: Iterable[str]) -> str:
-        return self._left.limited("\n".join(dict.fromkeys(filter(None, parts))), LONGEST_TEXT)
+        return self._unplaced.shorten("\n".join(dict.fromkeys(filter(None, parts))), MAX_TEXT_CHARS)
 
 
-def _character(match: re.Match[str]) -> str:
+def _decode_entity(match: re.Match[str]) -> str:
     name = match.group(1)
     if not name.startswith("#"):
-        return _NAMED[name]
+        return _NAMED_ENTITIES[name]
     number = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
     return chr(number) if number < 0x110000 else match.group()
 
 
-def _shortened(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
-
-
-# The answer and the draft
-
-
-def revise(draft: Distillate, parsed: Parsed, *, observer: str, model: str,
-           prompt_version: str) -> Distillate:  # fmt: skip
-    """The draft with what the model said in its place; what it did not speak of stands."""
-    sources = _sources(draft)
-    if parsed.observations:
-        observations = tuple(replace(one, sources=sources) for one in parsed.observations)
-    elif parsed.says_nothing_to_observe and draft.model is None:
-        observations = ()  # of a turn that went on it means that nothing came to them
-    else:
-        observations = draft.observations
-    summary = draft.summary
-    if parsed.summary is not None:
-        said = parsed.summary
-        summary = replace(
-            said,
-            request=said.request or draft.summary.request,
-            files_read=said.files_read or draft.summary.files_read,
-            files_edited=said.files_edited or draft.summary.files_edited,
-            commands=draft.summary.commands,
-            faults=draft.summary.faults,
-            open_steps=draft.summary.open_steps,
-            sources=draft.summary.sources,
-        )
-    return Distillate(
-        summary=summary,
-        observations=observations,
-        title=draft.title or next((one.title for one in observations), None),
-        subtitle=draft.subtitle,
-        observer=observer,
-        model=model,
-        prompt_version=prompt_version,
-    )
-
-
-def go_on(standing: Distillate, fresh: Distillate) -> Distillate:
-    """What a model made of a turn is its draft when the turn went on; its events are more now."""
-    sources = tuple(dict.fromkeys((*_sources(standing), *_sources(fresh))))
-    return replace(
-        standing,
-        summary=replace(
-            standing.summary,
-            commands=fresh.summary.commands,
-            faults=fresh.summary.faults,
-            open_steps=fresh.summary.open_steps,
-            sources=sources,
-        ),
-        title=fresh.title,
-        subtitle=fresh.subtitle,
-    )
-
-
-def _sources(made: Distillate) -> tuple[int, ...]:
-    ids = (*made.summary.sources, *(i for one in made.observations for i in one.sources))
-    return tuple(dict.fromkeys(ids))
+def _shortened(text: str, max_chars: int) -> str:
+    return text if len(text) <= max_chars else text[: max_chars - 1].rstrip() + "…"

@@ -1,0 +1,157 @@
+"""Merges a model's reply into the draft, field by field: a field that the reply leaves empty keeps
+the draft's value. The result replaces the draft in the store."""
+
+import re
+from dataclasses import dataclass, replace
+
+from claude_mem.observer.models.failures import UnusableReply
+from claude_mem.observer.models.model import Reply
+from claude_mem.observer.models.prompts import PROMPT_VERSION
+from claude_mem.observer.models.replies import Parsed, PartialObservation, parse_reply
+from claude_mem.types import Distillate, Observation, Summary, Turn
+
+MAX_DERIVED_TITLE_CHARS = 80
+MIN_SHARED_WORDS = 0.25  # of the shorter text: below, two observations are about different things
+_WORD = re.compile(r"\w{3,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    distillate: Distillate
+    full_reply: str | None  # if the memories do not hold all of it
+
+
+def revise_draft(turn: Turn, draft: Distillate, reply: Reply, observer: str) -> Revision:
+    """Raises UnusableReply if the reply contains no memory."""
+    parsed = parse_reply(reply.text)
+    if not parsed.is_usable:
+        is_empty = not reply.text.strip()
+        message = "the reply is empty" if is_empty else "the reply contains no memory"
+        raise UnusableReply(message, reply.text)
+    if draft.model is not None:
+        draft = _with_later_events(draft, turn)
+    distillate = replace(
+        merge(draft, parsed),
+        observer=observer,
+        model=reply.model,
+        prompt_version=PROMPT_VERSION,
+    )
+    return Revision(distillate, reply.text if parsed.unplaced else None)
+
+
+def merge(draft: Distillate, parsed: Parsed) -> Distillate:
+    if parsed.observations:
+        observations = _merge_observations(draft, parsed.observations)
+    elif parsed.no_observations and draft.model is None:
+        observations = ()
+    else:  # in a turn that was revised before, "no observation" means no further one
+        observations = draft.observations
+    return replace(
+        draft,
+        summary=_merge_summary(draft.summary, parsed.summary or Summary()),
+        observations=observations,
+        title=draft.title or next((o.title for o in observations), None),
+    )
+
+
+def _merge_summary(draft: Summary, reply: Summary) -> Summary:
+    return replace(
+        draft,
+        request=reply.request or draft.request,
+        investigated=reply.investigated or draft.investigated,
+        learned=reply.learned or draft.learned,
+        completed=reply.completed or draft.completed,
+        next_steps=reply.next_steps or draft.next_steps,
+        files_read=reply.files_read or draft.files_read,
+        files_edited=reply.files_edited or draft.files_edited,
+        notes=reply.notes or draft.notes,
+    )
+
+
+def _merge_observations(
+    draft: Distillate, replies: list[PartialObservation]
+) -> tuple[Observation, ...]:
+    pairs, sources = _pair(draft.observations, replies), _sources(draft)
+    return tuple(
+        _merge_observation(
+            draft.observations[pairs[index]] if index in pairs else None, reply, sources
+        )
+        for index, reply in enumerate(replies)
+    )
+
+
+def _merge_observation(
+    draft: Observation | None, reply: PartialObservation, sources: tuple[int, ...]
+) -> Observation:
+    draft = draft or Observation("change")
+    return Observation(
+        type=reply.type or draft.type,
+        title=reply.title or draft.title or _derived_title(reply),
+        subtitle=reply.subtitle or draft.subtitle,
+        narrative=reply.narrative or draft.narrative,
+        facts=reply.facts or draft.facts,
+        concepts=reply.concepts or draft.concepts,
+        files_read=reply.files_read or draft.files_read,
+        files_modified=reply.files_modified or draft.files_modified,
+        sources=sources,
+    )
+
+
+def _derived_title(reply: PartialObservation) -> str:
+    text = reply.subtitle or reply.narrative or reply.facts[0]
+    line = text.splitlines()[0]
+    if len(line) <= MAX_DERIVED_TITLE_CHARS:
+        return line
+    return line[: MAX_DERIVED_TITLE_CHARS - 1].rstrip() + "…"
+
+
+def _pair(drafts: tuple[Observation, ...], replies: list[PartialObservation]) -> dict[int, int]:
+    """Which observation of the draft each one of the reply revises, as indices.
+
+    Where both have a single observation, it is that one. Otherwise those with the same title, then
+    those with the most words in common.
+    """
+    if len(drafts) == len(replies) == 1:
+        return {0: 0}
+    draft_words = [_words(o.title, o.subtitle, o.narrative, *o.facts) for o in drafts]
+    reply_words = [_words(o.title, o.subtitle, o.narrative, *o.facts) for o in replies]
+    scores = [
+        (
+            _has_title(draft, reply.title) or _overlap(draft_words[draft_index], words),
+            reply_index,
+            draft_index,
+        )
+        for reply_index, (reply, words) in enumerate(zip(replies, reply_words, strict=True))
+        for draft_index, draft in enumerate(drafts)
+    ]
+    pairs: dict[int, int] = {}
+    for score, reply_index, draft_index in sorted(scores, key=lambda entry: -entry[0]):
+        is_free = reply_index not in pairs and draft_index not in pairs.values()
+        if is_free and score >= MIN_SHARED_WORDS:
+            pairs[reply_index] = draft_index
+    return pairs
+
+
+def _has_title(draft: Observation, title: str | None) -> bool:
+    return bool(title and draft.title and title.casefold() == draft.title.casefold())
+
+
+def _overlap(first: set[str], second: set[str]) -> float:
+    return len(first & second) / max(1, min(len(first), len(second)))
+
+
+def _words(*texts: str | None) -> set[str]:
+    return {word for text in texts if text for word in _WORD.findall(text.casefold())}
+
+
+def _with_later_events(draft: Distillate, turn: Turn) -> Distillate:
+    """Of a turn that went on: the model has seen its later events, whether or not the draft, which
+    is mostly its own earlier revision, mentions them."""
+    sources = _sources(draft)
+    later = [event.id for event in turn.events if event.id > max(sources, default=0)]
+    return replace(draft, summary=replace(draft.summary, sources=(*sources, *later)))
+
+
+def _sources(draft: Distillate) -> tuple[int, ...]:
+    ids = (*draft.summary.sources, *(id_ for o in draft.observations for id_ in o.sources))
+    return tuple(dict.fromkeys(ids))

@@ -1,0 +1,116 @@
+"""Merging a reply into the draft: field by field, and the right observation with the right one."""
+
+from dataclasses import replace
+
+import pytest
+
+from claude_mem.observer.local.observer import distil
+from claude_mem.observer.models.failures import UnusableReply
+from claude_mem.observer.models.model import Reply
+from claude_mem.observer.models.prompts import PROMPT_VERSION
+from claude_mem.observer.models.revision import Revision, revise_draft
+from claude_mem.types import Distillate, Observation, Summary
+from tests.turns import FULL_TURN, check, stopped, turn, use
+
+DRAFT = distil(FULL_TURN)
+
+
+def revise(text: str, draft: Distillate = DRAFT) -> Revision:
+    return revise_draft(FULL_TURN, draft, Reply(text, "some-model"), "claude")
+
+
+def revised(text: str, draft: Distillate = DRAFT) -> Distillate:
+    made = revise(text, draft).distillate
+    check(made, FULL_TURN)
+    return made
+
+
+def test_what_the_reply_does_not_mention_stays_as_the_draft_has_it() -> None:
+    made = revised("<observation><title>New</title></observation>")
+    assert [observation.title for observation in made.observations] == ["New"]
+    assert made.summary == DRAFT.summary
+    made = revised("<summary><completed>All of it</completed></summary>")
+    assert made.observations == DRAFT.observations
+    assert made.summary == replace(DRAFT.summary, completed="All of it")
+
+
+def test_a_reply_may_say_that_nothing_is_worth_an_observation() -> None:
+    assert DRAFT.observations
+    made = revised("<no_observation/><summary><completed>Small talk</completed></summary>")
+    assert made.observations == ()
+    assert made.summary.completed == "Small talk"
+
+
+def test_of_a_turn_that_was_revised_before_it_means_no_further_observation() -> None:
+    earlier = replace(DRAFT, model="some-model")
+    assert revised("<no_observation/>", earlier).observations == DRAFT.observations
+
+
+def test_a_revised_memory_names_its_observer_and_the_events_it_came_from() -> None:
+    made = revised("<observation><title>New</title></observation>")
+    assert (made.observer, made.model) == ("claude", "some-model")
+    assert made.prompt_version == PROMPT_VERSION
+    assert set(made.observations[0].sources) >= set(DRAFT.summary.sources)
+
+
+def test_a_turn_that_went_on_has_its_later_events_as_sources_too() -> None:
+    of = turn(stopped("Done.", 1), use(2, tool_name="Bash"), use(3, "Notification"))
+    earlier = Distillate(Summary(completed="Done", sources=(1,)), model="some-model")
+    reply = Reply("<observation><title>More</title></observation>", "some-model")
+    made = revise_draft(of, earlier, reply, "claude").distillate
+    assert made.summary.sources == made.observations[0].sources == (1, 2, 3)
+    fresh = revise_draft(of, replace(earlier, model=None), reply, "claude").distillate
+    assert fresh.summary.sources == fresh.observations[0].sources == (1,)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "I have nothing to say.", "<observation>"])
+def test_a_reply_without_a_memory_is_refused_and_carried_by_the_error(text: str) -> None:
+    with pytest.raises(UnusableReply) as caught:
+        revise(text)
+    assert caught.value.reply == text
+
+
+def test_the_full_reply_is_returned_only_if_it_says_more_than_the_memories() -> None:
+    text = "<observation><title>New</title></observation>"
+    assert revise(text).full_reply is None
+    assert revise(f"Sure! {text}").full_reply == f"Sure! {text}"
+
+
+LAMP = Observation("bugfix", title="The lamp blinks twice", narrative="A timer was reset too often"
+                   " in the blink function.", files_modified=("lamp.py",))  # fmt: skip
+HORN = Observation("decision", title="The fog horn keeps its relay", facts=("It survives the cold",
+                   "A transistor would be cheaper"), files_modified=("horn.py",))  # fmt: skip
+BOTH = replace(DRAFT, observations=(LAMP, HORN))
+
+
+@pytest.mark.parametrize(
+    ("replies", "files"),
+    [
+        # by their titles, in any order
+        ((HORN.title, LAMP.title), ("horn.py", "lamp.py")),
+        (("THE LAMP BLINKS TWICE",), ("lamp.py",)),
+        # by their words
+        (("Relay of the fog horn survives the cold",), ("horn.py",)),
+        (("Timer reset in the blink function", "Relay of the horn"), ("lamp.py", "horn.py")),
+        # a subject that the draft does not have
+        (("Documentation translated to Dutch",), (None,)),
+        (("Documentation translated", LAMP.title, HORN.title), (None, "lamp.py", "horn.py")),
+        # none revises the same one twice
+        ((LAMP.title, "The lamp blinks twice now"), ("lamp.py", None)),
+    ],
+)
+def test_an_observation_is_completed_by_the_one_of_the_draft_that_it_revises(
+    replies: tuple[str, ...], files: tuple[str | None, ...]
+) -> None:
+    text = "".join(f"<observation><title>{title}</title></observation>" for title in replies)
+    made = revised(text, BOTH)
+    assert [observation.title for observation in made.observations] == list(replies)
+    expected = [(path,) if path else () for path in files]
+    assert [observation.files_modified for observation in made.observations] == expected
+
+
+def test_a_new_observation_without_type_and_title_is_a_change_with_a_title_from_its_text() -> None:
+    (made,) = revised("<observation><narrative>It leaks.\nAt joint four.</narrative></observation>",
+                      replace(DRAFT, observations=())).observations  # fmt: skip
+    assert (made.type, made.title) == ("change", "It leaks.")
+    assert made.narrative == "It leaks.\nAt joint four."
