@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from starlette.routing import Route
 
 from claude_mem.server.app import public_routes
-from claude_mem.server.requests import LARGEST_BODY
+from claude_mem.server.requests import MAX_BODY
 from tests.api import Api, open_api
 from tests.payloads import SESSION
 from tests.session_requests import (
@@ -152,9 +152,9 @@ def test_a_prompt_with_half_a_character_is_remembered_without_it(api: Api) -> No
 
 
 def test_a_body_over_the_limit_is_refused(api: Api) -> None:
-    answer = api.send(INIT, b" " * (LARGEST_BODY + 1))
+    answer = api.send(INIT, b" " * (MAX_BODY + 1))
     assert answer.status_code in (400, 413)
-    assert str(LARGEST_BODY) in answer.json()["error"]
+    assert str(MAX_BODY) in answer.json()["error"]
 
 
 def test_a_long_field_is_cut_and_stays_json(api: Api) -> None:

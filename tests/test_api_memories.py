@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from claude_mem.config import SETTINGS
 from claude_mem.hook import spool
-from claude_mem.params import MAX_IDS
+from claude_mem.params import MAX_IDS, MAX_LIMIT
 from claude_mem.server.app import public_routes
-from claude_mem.server.requests import LARGEST_PAGE
 from tests import payloads
 from tests.api import Api, open_api, record_header
 from tests.payloads import PROJECT_DIR, SESSION, as_bytes
@@ -128,7 +127,7 @@ def test_a_page_may_be_of_one_project_by_name_or_key(api: Api, noun: str) -> Non
     ("name", "value"),
     [
         *(("limit", value) for value in ("0", "-1", "x", "1.5", "", "²", "9" * 30, "1e3")),
-        ("limit", str(LARGEST_PAGE + 1)),
+        ("limit", str(MAX_LIMIT + 1)),
         *(("offset", value) for value in ("-1", "x", "", str(2**63), "0x1")),
         *(("before", value) for value in ("0", "-1", "x", "", str(2**63), "1;--")),
     ],

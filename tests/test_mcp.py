@@ -30,7 +30,7 @@ MOST_TOKENS = 900
 Work = Callable[[Client], Awaitable[Any]]
 
 
-def listed() -> list[dict[str, Any]]:
+def definitions() -> list[dict[str, Any]]:
     return [dict(tool.definition()) for tool in TOOLS.values()]
 
 
@@ -106,16 +106,16 @@ async def three_steps(client: Client) -> None:
     assert "The light blinks twice now" in whole and "harbour light blink twice" in whole
     assert found.startswith("<claude-mem-context>") and whole.endswith("</claude-mem-context>")
 
-    assert "there is no parameter 'limits'" in await refused(client, "search", limits=3)
+    assert "unknown parameter 'limits'" in await refused(client, "search", limits=3)
     assert "limit must be a number" in await refused(client, "search", query="x", limit=0)
-    assert "there is no tool 'seek'" in await refused(client, "seek", query="x")
+    assert "unknown tool 'seek'" in await refused(client, "seek", query="x")
     assert "no memory 77" in await refused(client, "timeline", anchor="77")
 
 
 async def by_hand(client: Client) -> None:
     given = {"text": "The lamp oil is in the cellar", "type": "decision", "concepts": "gotcha"}
     assert await said(client, "save_memory", **given) == "Remembered as #2."
-    assert await said(client, "save_memory", **given) == "Known already, as #2."
+    assert await said(client, "save_memory", **given) == "Already remembered as #2."
     assert "cellar" in await said(client, "search", query="oil")
     assert "decision" in await said(client, "get_observations", ids=[2])
     assert "text is missing" in await refused(client, "save_memory", text=" ")
@@ -188,7 +188,7 @@ def test_the_prompt_that_made_the_agent_ask_is_no_answer(harbour: Home) -> None:
 
 def test_of_a_project_that_nothing_is_known_of_it_says_so(harbour: Home) -> None:
     async def look(client: Client) -> None:
-        assert "Nothing is remembered of this project yet" in await said(client, "search")
+        assert "There are no memories of this project yet" in await said(client, "search")
         assert "light" in await said(client, "search", project="*")
 
     over_stdio(harbour, look, CLAUDE_PROJECT_DIR=str(harbour.path / "new"))
@@ -480,7 +480,7 @@ def test_any_body_is_answered(api_: Api, body: bytes) -> None:
 
 
 def test_the_list_of_tools_costs_a_session_little() -> None:
-    tokens = estimate_tokens(json.dumps({"tools": listed()}, separators=(",", ":")))
+    tokens = estimate_tokens(json.dumps({"tools": definitions()}, separators=(",", ":")))
     assert tokens < MOST_TOKENS
     assert estimate_tokens(INSTRUCTIONS) < 50
 

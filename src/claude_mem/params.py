@@ -4,7 +4,7 @@ Values come as text, numbers or lists; a value that makes no sense is a `BadInpu
 parameter.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import cast
 
@@ -147,10 +147,11 @@ def filters(
 # Single values
 
 
-def check_names(params: Params, allowed: Iterable[str]) -> None:
+def check_names(params: Params, allowed: Collection[str]) -> None:
     unknown = sorted(set(params) - set(allowed))
     if unknown:
-        raise BadInput(f"there is no parameter {unknown[0][:80]!r}", unknown[0][:80])
+        expected = f", expected {', '.join(allowed)}" if allowed else ""
+        raise BadInput(f"unknown parameter {unknown[0][:80]!r}{expected}", unknown[0][:80])
 
 
 def text(params: Params, name: str) -> str | None:
@@ -159,18 +160,18 @@ def text(params: Params, name: str) -> str | None:
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    raise BadInput(f"{name} must be a text", name)
+    raise BadInput(f"{name} must be a string", name)
 
 
 def names(params: Params, name: str) -> tuple[str, ...]:
-    """A list, or a text with commas."""
+    """A list, or a comma-separated string."""
     value = params.get(name)
     if isinstance(value, str):
         value = list(value.split(","))
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise BadInput(f"{name} must be a list of texts", name)
+        raise BadInput(f"{name} must be a list of strings", name)
     if len(value) > MAX_LIST:
         raise BadInput(f"{name} has more than {MAX_LIST} entries", name)
     return tuple(dict.fromkeys(item.strip() for item in cast("list[str]", value) if item.strip()))

@@ -23,7 +23,7 @@ from claude_mem.recall.parsed_text import parse_text
 from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import search as find_memories
 from claude_mem.recall.timeline import timeline as find_timeline
-from claude_mem.server.search import found_record, timeline_record
+from claude_mem.server.search import search_record, timeline_record
 from claude_mem.types import OBSERVATION_TYPES, Json
 
 # `-word` is part of the question: no option here has a short name.
@@ -85,7 +85,7 @@ def search(
             asked = params.search_query(store, given, now)
             found = find_memories(store, asked, now, open_semantic_index(settings.embedder))
     if as_json:
-        print_json(found_record(found) if found else {"results": []})
+        print_json(search_record(found) if found else {"results": []})
     elif found is None:
         click.echo(NOTHING_YET)
     else:
@@ -138,7 +138,7 @@ def related(
         asked = params.related_query(store, wanted, now)
         found = find_related(store, asked, open_semantic_index(settings.embedder))
     if as_json:
-        print_json(found_record(found))
+        print_json(search_record(found))
     else:
         click.echo(search_text(found, now.tzinfo, printable))
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFound
 from claude_mem.intake.spool import BadRecordError
 from claude_mem.mcp import endpoint as mcp
-from claude_mem.server import manual, memories, search, sessions, stream
+from claude_mem.server import manual, memories, search, sessions, status, stream
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
 from claude_mem.worker.loop import Worker, as_json_line
@@ -21,11 +21,6 @@ from claude_mem.worker.session_start import answer_session_start
 log = logging.getLogger("claude_mem.server")
 
 Describe = Callable[[], dict[str, Json]]
-
-
-async def health(request: Request) -> JSONResponse:
-    """GET /health"""
-    return JSONResponse({"status": "ok"})
 
 
 async def session_start(request: Request) -> Response:
@@ -39,7 +34,7 @@ async def session_start(request: Request) -> Response:
 
 
 public_routes = [
-    Route("/health", health),
+    *status.routes,
     *sessions.routes,
     *memories.routes,
     *manual.routes,

@@ -1,4 +1,4 @@
-"""Remembering and forgetting by hand, over HTTP."""
+"""Saving and forgetting memories over HTTP."""
 
 import asyncio
 from datetime import datetime
@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from claude_mem import params
-from claude_mem.server.requests import known_parameters, read_object, text_of
+from claude_mem.server.requests import read_object, reject_parameters, text_of
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
@@ -16,39 +16,41 @@ from claude_mem.worker import forgetting, manual
 from claude_mem.worker.forgetting import Undoable
 from claude_mem.worker.loop import Worker
 
+_DIRECTORY = ("project_dir", "projectDir", "cwd")
+
 
 async def save(request: Request) -> JSONResponse:
     """POST /api/memories"""
-    known_parameters(request, ())
+    reject_parameters(request)
     worker: Worker = request.app.state.worker
     body = await read_object(request)
-    directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
-    given = {n: v for n, v in body.items() if n not in ("project_dir", "projectDir", "cwd")}
-    memory = params.new_memory(given, worker.reader.redactor)
+    directory = text_of(body, *_DIRECTORY) or ""
+    fields = {name: value for name, value in body.items() if name not in _DIRECTORY}
+    memory = params.new_memory(fields, worker.reader.redactor)
     saved = await manual.save_memory(worker, memory, directory, "person")
     return JSONResponse({"id": saved.id, "new": saved.is_new})
 
 
 async def forget(request: Request) -> JSONResponse:
-    """POST /api/forget: a preview; with its token as `confirm`, it is done"""
-    known_parameters(request, ())
+    """POST /api/forget: a preview; with its token as `confirm`, the memories are forgotten"""
+    reject_parameters(request)
     worker: Worker = request.app.state.worker
     body = await read_object(request)
     now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
-    answer = await forgetting.forget(worker, params.forget_request(body), now)
-    if isinstance(answer, Preview):
+    result = await forgetting.forget(worker, params.forget_request(body), now)
+    if isinstance(result, Preview):
         return JSONResponse({
             "forgotten": False,
-            "counts": answer.counts,
-            "examples": list(answer.examples),
-            "confirm": answer.token,
+            "counts": result.counts,
+            "examples": list(result.examples),
+            "confirm": result.token,
         })  # fmt: skip
-    return JSONResponse({"forgotten": True, **_undoable(answer)})
+    return JSONResponse({"forgotten": True, **_undoable(result)})
 
 
 async def undo(request: Request) -> JSONResponse:
     """POST /api/forget/undo"""
-    known_parameters(request, ())
+    reject_parameters(request)
     worker: Worker = request.app.state.worker
     body = await read_object(request)
     params.check_names(body, ("undo",))
@@ -57,21 +59,21 @@ async def undo(request: Request) -> JSONResponse:
 
 
 async def undoable(request: Request) -> JSONResponse:
-    """GET /api/forgotten: what can still be undone, the last first"""
-    known_parameters(request, ())
+    """GET /api/forgotten: what can still be undone, newest first"""
+    reject_parameters(request)
     worker: Worker = request.app.state.worker
-    found = await asyncio.to_thread(forgetting.undoable, worker)
-    return JSONResponse({"forgotten": [_undoable(one) for one in found]})
+    entries = await asyncio.to_thread(forgetting.undoable, worker)
+    return JSONResponse({"forgotten": [_undoable(entry) for entry in entries]})
 
 
-def _undoable(one: Undoable) -> dict[str, Json]:
-    forgotten = one.forgotten
+def _undoable(entry: Undoable) -> dict[str, Json]:
+    forgotten = entry.forgotten
     return {
         "undo": forgotten.token,
         "counts": dict(forgotten.counts),
         "projects": [project.name for project in forgotten.projects],
         "at": iso(forgotten.at_epoch),
-        "until": iso(one.until_epoch),
+        "until": iso(entry.until_epoch),
     }
 
 

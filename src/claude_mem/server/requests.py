@@ -1,18 +1,18 @@
 """Request bodies and parameters, validated; a `BadInput` names the field that is wrong."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from starlette.requests import Request
 
+from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.hook.scanner import strip_private
 from claude_mem.intake.dialects import parse_payload
 from claude_mem.store.pages import Page
 from claude_mem.types import Json
 
-LARGEST_BODY = 32 * 1024 * 1024
-LARGEST_PAGE = 200
-LARGEST_ID = 2**62
+MAX_BODY = 32 * 1024 * 1024
+MAX_ID = 2**62
 
 
 async def read_body(request: Request) -> bytes:
@@ -20,8 +20,8 @@ async def read_body(request: Request) -> bytes:
     size = 0
     async for part in request.stream():
         size += len(part)
-        if size > LARGEST_BODY:
-            raise BadInput(f"the body is larger than {LARGEST_BODY} bytes")
+        if size > MAX_BODY:
+            raise BadInput(f"the body is larger than {MAX_BODY} bytes")
         parts.append(part)
     return b"".join(parts)
 
@@ -56,24 +56,15 @@ def required_text(body: Mapping[str, Json], *names: str) -> str:
     return value
 
 
-def known_parameters(request: Request, names: Iterable[str]) -> None:
-    unknown = sorted(set(request.query_params) - set(names))
-    if unknown:
-        raise BadInput(f"unknown parameter {unknown[0]!r}", unknown[0])
-
-
-def integer(name: str, value: str, smallest: int, largest: int) -> int:
-    digits = value.removeprefix("-")
-    is_integer = digits.isascii() and digits.isdecimal() and len(digits) < 20
-    if not is_integer or not smallest <= int(value) <= largest:
-        raise BadInput(f"{name} must be a number from {smallest} to {largest}", name)
-    return int(value)
+def reject_parameters(request: Request) -> None:
+    """For routes without query parameters."""
+    params.check_names(request.query_params, ())
 
 
 def page_of(request: Request) -> Page:
-    params = request.query_params
+    values = request.query_params
     return Page(
-        limit=integer("limit", params.get("limit", "20"), 1, LARGEST_PAGE),
-        offset=integer("offset", params.get("offset", "0"), 0, LARGEST_ID),
-        before=integer("before", params["before"], 1, LARGEST_ID) if "before" in params else None,
+        limit=params.integer(values, "limit", 20, 1, params.MAX_LIMIT),
+        offset=params.integer(values, "offset", 0, 0, MAX_ID),
+        before=params.integer(values, "before", 0, 1, MAX_ID) if "before" in values else None,
     )

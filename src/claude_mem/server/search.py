@@ -1,4 +1,4 @@
-"""The three steps over HTTP: search, timeline, and the memories themselves."""
+"""The three steps over HTTP: search, timeline, and full memories."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,20 +18,20 @@ from claude_mem.recall.search import SearchResult
 from claude_mem.recall.search import search as find_memories
 from claude_mem.recall.timeline import Timeline
 from claude_mem.recall.timeline import timeline as find_timeline
-from claude_mem.server.requests import known_parameters, read_object
+from claude_mem.server.requests import read_object, reject_parameters
 from claude_mem.types import Json
 from claude_mem.worker.loop import Worker
 
 T = TypeVar("T")
 
 _FORMATS = ("json", "text")
-_PAGE = ("project", "limit", "offset")
+_RECENT = ("project", "limit", "offset")
 
 
 async def search(request: Request) -> Response:
     """GET /api/search"""
-    given, as_text = _parameters(request)
-    return await _search(request, given, as_text)
+    values, as_text = _query_values(request)
+    return await _search(request, values, as_text)
 
 
 async def by_file(request: Request) -> Response:
@@ -51,43 +51,45 @@ async def by_type(request: Request) -> Response:
 
 async def recent(request: Request) -> Response:
     """GET /api/recent: the newest memories"""
-    given, as_text = _parameters(request)
-    params.check_names(given, _PAGE)
-    return await _search(request, given, as_text)
+    values, as_text = _query_values(request)
+    params.check_names(values, _RECENT)
+    return await _search(request, values, as_text)
 
 
 async def related(request: Request) -> Response:
-    """GET /api/related: more like this"""
-    given, as_text = _parameters(request)
+    """GET /api/related: memories with a similar meaning"""
+    values, as_text = _query_values(request)
 
     def work(worker: Worker, now: datetime) -> SearchResult:
-        query = params.related_query(worker.store, given, now)
+        query = params.related_query(worker.store, values, now)
         return find_related(worker.store, query, worker.semantic_index)
 
-    found, now = await _ask(request, work)
-    if as_text:
-        return PlainTextResponse(search_text(found, now.tzinfo))
-    return JSONResponse(found_record(found))
+    result, now = await _run(request, work)
+    return _search_response(result, now, as_text)
 
 
 async def _search_by(request: Request, name: str, alias: str | None = None) -> Response:
-    given, as_text = _parameters(request)
-    if alias and alias in given:
-        given[name] = given.pop(alias)
-    if not params.names(given, name):
-        raise BadInput(f"{alias or name} is missing", alias or name)
-    return await _search(request, given, as_text)
+    values, as_text = _query_values(request)
+    if alias and alias in values:
+        values[name] = values.pop(alias)
+    if not params.names(values, name):
+        raise BadInput(f"{alias or name} is required", alias or name)
+    return await _search(request, values, as_text)
 
 
-async def _search(request: Request, given: dict[str, Json], as_text: bool) -> Response:
+async def _search(request: Request, values: dict[str, Json], as_text: bool) -> Response:
     def work(worker: Worker, now: datetime) -> SearchResult:
-        query = params.search_query(worker.store, given, now)
+        query = params.search_query(worker.store, values, now)
         return find_memories(worker.store, query, now, worker.semantic_index)
 
-    found, now = await _ask(request, work)
+    result, now = await _run(request, work)
+    return _search_response(result, now, as_text)
+
+
+def _search_response(result: SearchResult, now: datetime, as_text: bool) -> Response:
     if as_text:
-        return PlainTextResponse(search_text(found, now.tzinfo))
-    return JSONResponse(found_record(found))
+        return PlainTextResponse(search_text(result, now.tzinfo))
+    return JSONResponse(search_record(result))
 
 
 async def timeline(request: Request) -> Response:
@@ -101,67 +103,68 @@ async def timeline_by_query(request: Request) -> Response:
 
 
 async def _timeline(request: Request, without: str) -> Response:
-    given, as_text = _parameters(request)
-    params.check_names(given, [name for name in params.TIMELINE if name != without])
+    values, as_text = _query_values(request)
+    params.check_names(values, [name for name in params.TIMELINE if name != without])
 
     def work(worker: Worker, now: datetime) -> Timeline | None:
-        query = params.timeline_query(worker.store, given, now)
+        query = params.timeline_query(worker.store, values, now)
         return find_timeline(worker.store, query, now, worker.semantic_index)
 
-    found, now = await _ask(request, work)
+    result, now = await _run(request, work)
     if as_text:
-        return PlainTextResponse(timeline_text(found, now.tzinfo))
-    return JSONResponse(timeline_record(found))
+        return PlainTextResponse(timeline_text(result, now.tzinfo))
+    return JSONResponse(timeline_record(result))
 
 
 async def batch(request: Request) -> Response:
     """POST /api/observations/batch"""
-    known_parameters(request, ())
+    reject_parameters(request)
     body = await read_object(request)
-    as_text = _takes_text(body.pop("format", None))
+    as_text = _is_text(body.pop("format", None))
     params.check_names(body, ("ids",))
     ids = params.memory_ids(body)
-    memories, _ = await _ask(request, lambda worker, _: get_memories(worker.store, ids))
+    memories, _ = await _run(request, lambda worker, _: get_memories(worker.store, ids))
     if as_text:
         return PlainTextResponse(memories_text(memories))
     return JSONResponse([record for _, record in memories])
 
 
-async def _ask(request: Request, work: Callable[[Worker, datetime], T]) -> tuple[T, datetime]:
+async def _run(request: Request, work: Callable[[Worker, datetime], T]) -> tuple[T, datetime]:
+    """The result of the work, which runs in a thread, and the time that it was given."""
     worker: Worker = request.app.state.worker
     now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
     return await asyncio.to_thread(work, worker, now), now
 
 
-def _parameters(request: Request) -> tuple[dict[str, Json], bool]:
-    """Each once; a name that is said twice would be half ignored."""
-    given: dict[str, Json] = {}
+def _query_values(request: Request) -> tuple[dict[str, Json], bool]:
+    """The query parameters, and whether the response is to be text."""
+    values: dict[str, Json] = {}
     for name, value in request.query_params.multi_items():
-        if name in given:
-            raise BadInput(f"{name[:80]} is given twice", name[:80])
-        given[name] = value
-    return given, _takes_text(given.pop("format", None))
+        if name in values:
+            raise BadInput(f"{name[:80]} must be set only once", name[:80])
+        values[name] = value
+    return values, _is_text(values.pop("format", None))
 
 
-def _takes_text(wanted: Json) -> bool:
-    if wanted is not None and wanted not in _FORMATS:
-        raise BadInput("format is neither json nor text", "format")
-    return wanted == "text"
+def _is_text(format_: Json) -> bool:
+    if format_ is not None and format_ not in _FORMATS:
+        raise BadInput(f"format must be one of {', '.join(_FORMATS)}", "format")
+    return format_ == "text"
 
 
-def found_record(found: SearchResult) -> dict[str, Json]:
+def search_record(result: SearchResult) -> dict[str, Json]:
     record: dict[str, Json] = {
-        "results": [row.record() for row in found.rows],
-        "hasMore": found.has_more,
-        "notIndexed": found.waiting,
+        "results": [row.record() for row in result.rows],
+        "hasMore": result.has_more,
+        "notIndexed": result.waiting,
     }
-    return record | ({"wordsAlone": found.embedder_error} if found.embedder_error else {})
+    return record | ({"wordsAlone": result.embedder_error} if result.embedder_error else {})
 
 
-def timeline_record(found: Timeline | None) -> dict[str, Json]:
-    if found is None:
+def timeline_record(result: Timeline | None) -> dict[str, Json]:
+    if result is None:
         return {"anchor": None, "results": []}
-    return {"anchor": str(found.anchor.id), "results": [row.record() for row in found.rows]}
+    return {"anchor": str(result.anchor.id), "results": [row.record() for row in result.rows]}
 
 
 routes = [

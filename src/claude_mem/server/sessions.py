@@ -7,10 +7,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventHeader
 from claude_mem.intake.transcripts.transcript import is_within
-from claude_mem.server.requests import LARGEST_ID, integer, read_object, required_text, text_of
+from claude_mem.server.requests import MAX_ID, read_object, required_text, text_of
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.loop import Worker
@@ -96,7 +97,7 @@ async def _prompt_id(worker: Worker, body: dict[str, Json]) -> str | None:
     number = _first(body, "prompt_number", "promptNumber")
     if prompt_id is not None or number is None:
         return prompt_id
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < LARGEST_ID:
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < MAX_ID:
         raise BadInput("prompt_number must be a positive integer", "prompt_number")
     return worker.store.prompt_id(str(body["session_id"]), number)
 
@@ -155,7 +156,7 @@ async def stop(request: Request) -> JSONResponse:
 
 
 def _database_id(request: Request) -> int:
-    return integer("id", request.path_params["id"], 1, LARGEST_ID)
+    return params.integer(request.path_params, "id", 0, 1, MAX_ID)
 
 
 routes = [

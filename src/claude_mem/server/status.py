@@ -1,0 +1,127 @@
+"""The worker itself over HTTP: counts, settings, activity, the queue and the observer."""
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from claude_mem.config import SETTINGS
+from claude_mem.errors import BadInput
+from claude_mem.intake import spool
+from claude_mem.mcp.endpoint import endpoint
+from claude_mem.server.requests import read_object, reject_parameters
+from claude_mem.types import Json
+from claude_mem.worker.loop import Worker
+
+
+async def health(request: Request) -> JSONResponse:
+    """GET /health"""
+    return JSONResponse({"status": "ok"})
+
+
+async def stats(request: Request) -> JSONResponse:
+    """GET /api/stats"""
+    reject_parameters(request)
+    worker: Worker = request.app.state.worker
+    return JSONResponse({
+        "worker": request.app.state.describe(),
+        "database": await asyncio.to_thread(_database, worker),
+        "queue": worker.store.queue_state(),
+        "spool": {
+            "waiting": len(spool.waiting(worker.settings.layout)),
+            "rejected": len(spool.rejected(worker.settings.layout)),
+        },
+        "observer": worker.provider.active,
+        "observing": await asyncio.to_thread(worker.observing),
+        "meaning": await asyncio.to_thread(_semantic_index, worker),
+        "mcp": {"loaded": endpoint.is_loaded},
+    })  # fmt: skip
+
+
+def _database(worker: Worker) -> dict[str, Json]:
+    size = worker.settings.layout.database.stat().st_size
+    return {**worker.store.counts(), "bytes": size}
+
+
+def _semantic_index(worker: Worker) -> dict[str, Json] | None:
+    index = worker.semantic_index
+    if index is None:
+        return None
+    done, total = index.progress(worker.store)
+    return {"embedder": index.id, "read": done, "memories": total, "loaded": index.is_loaded}
+
+
+async def settings(request: Request) -> JSONResponse:
+    """GET /api/settings"""
+    reject_parameters(request)
+    worker: Worker = request.app.state.worker
+    current = worker.settings
+    return JSONResponse({
+        "settings": [
+            {
+                "name": setting.name,
+                "value": setting.mask(current.text_of(setting)),
+                "default": setting.default_text,
+                "source": current.source_of(setting),
+                "help": setting.help,
+            }
+            for setting in SETTINGS
+        ]
+    })  # fmt: skip
+
+
+async def reload_settings(request: Request) -> JSONResponse:
+    """POST /api/settings/reload: read the settings again and apply them"""
+    reject_parameters(request)
+    worker: Worker = request.app.state.worker
+    await read_object(request)
+    problems: list[Json] = [*await worker.reload_settings()]
+    return JSONResponse({"problems": problems})
+
+
+async def processing(request: Request) -> JSONResponse:
+    """GET and POST /api/processing"""
+    reject_parameters(request)
+    worker: Worker = request.app.state.worker
+    if request.method == "POST":
+        is_processing = (await read_object(request)).get("isProcessing")
+        if not isinstance(is_processing, bool):
+            raise BadInput("isProcessing must be true or false", "isProcessing")
+        worker.activity.set(is_processing, worker.clock())
+        worker.feed.publish(worker.processing())
+    state = worker.processing()
+    return JSONResponse({name: state[name] for name in ("isProcessing", "queueDepth")})
+
+
+async def retry(request: Request) -> JSONResponse:
+    """POST /api/queue/retry: queue the turns again whose jobs failed for good"""
+    reject_parameters(request)
+    worker: Worker = request.app.state.worker
+    await read_object(request)
+    retried = await asyncio.wrap_future(worker.store.revive_dead_jobs())
+    worker.wake()
+    return JSONResponse({"retried": retried})
+
+
+async def observer(request: Request) -> JSONResponse:
+    """GET /api/observer: its state and what it spent; POST: reload the settings and restart it"""
+    reject_parameters(request)
+    worker: Worker = request.app.state.worker
+    if request.method == "POST":
+        await read_object(request)
+        await worker.reload_settings(restart_observer=True)
+        # The user may have fixed the cause of its failures, so the next turn tries again.
+        await asyncio.wrap_future(worker.store.close_breaker(worker.provider.active))
+    return JSONResponse(await asyncio.to_thread(worker.observing))
+
+
+routes = [
+    Route("/health", health),
+    Route("/api/stats", stats),
+    Route("/api/settings", settings),
+    Route("/api/settings/reload", reload_settings, methods=["POST"]),
+    Route("/api/processing", processing, methods=["GET", "POST"]),
+    Route("/api/queue/retry", retry, methods=["POST"]),
+    Route("/api/observer", observer, methods=["GET", "POST"]),
+]
