@@ -77,10 +77,11 @@ class LegacyDatabase:
                 name if name in has else _OLD_NAMES.get(name, name): value
                 for name, value in values.items()
             }
-            kept = {name: value for name, value in renamed.items() if name in has}
-            places = ", ".join("?" * len(kept))
+            present = {name: value for name, value in renamed.items() if name in has}
+            places = ", ".join("?" * len(present))
             connection.execute(
-                f"INSERT INTO {table} ({', '.join(kept)}) VALUES ({places})", tuple(kept.values())
+                f"INSERT INTO {table} ({', '.join(present)}) VALUES ({places})",
+                tuple(present.values()),
             )
             connection.commit()
 

@@ -81,9 +81,9 @@ class Story(CommittedRows):
         return job, turn
 
     def session(self, content_session_id: str = SESSION) -> Record:
-        found = self.store.session_by_content_id(content_session_id)
-        assert found is not None
-        return found
+        record = self.store.session_by_content_id(content_session_id)
+        assert record is not None
+        return record
 
     def session_db_id(self, content_session_id: str = SESSION) -> int:
         return int(str(self.session(content_session_id)["id"]))

@@ -19,19 +19,19 @@ PATIENCE = 10.0
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    made = tmp_path / "some.db"
-    with closing(connect(made)) as connection:
+    database = tmp_path / "some.db"
+    with closing(connect(database)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE words (word TEXT PRIMARY KEY)")
         connection.execute("CREATE TABLE echoes (word TEXT REFERENCES words(word))")
-    return made
+    return database
 
 
 @pytest.fixture
 def writer(path: Path) -> Iterator[Writer]:
-    made = Writer(path)
-    yield made
-    made.close()
+    writer = Writer(path)
+    yield writer
+    writer.close()
 
 
 def words(path: Path) -> list[str]:
@@ -186,8 +186,8 @@ def test_a_failing_write_takes_nothing_else_of_its_group_with_it(
     writer: Writer, path: Path
 ) -> None:
     works = (add("one"), add_then_fail("bad"), add("two"), add("one"), add("three"))
-    one, bad, two, twice, three = as_group(writer, *works)
-    assert [future.result(PATIENCE) for future in (one, two, three)] == [1, 1, 1]
+    first, bad, second, twice, three = as_group(writer, *works)
+    assert [future.result(PATIENCE) for future in (first, second, three)] == [1, 1, 1]
     assert isinstance(bad.exception(PATIENCE), ValueError)
     assert isinstance(twice.exception(PATIENCE), sqlite3.IntegrityError)
     assert words(path) == ["one", "two", "three"]
@@ -246,10 +246,10 @@ def test_a_full_disk_fails_the_write_that_met_it_and_spoils_no_other(
         connection.execute(f"PRAGMA max_page_count = {pages}").fetchone()
 
     writer.submit(limit).result(PATIENCE)
-    one, large, two = as_group(writer, add("one"), add("x" * 1_000_000), add("two"))
+    first, large, second = as_group(writer, add("one"), add("x" * 1_000_000), add("two"))
     error = large.exception(PATIENCE)
     assert isinstance(error, sqlite3.OperationalError)
-    stored = [word for word, future in (("one", one), ("two", two)) if not future.exception()]
+    stored = [word for word, future in (("one", first), ("two", second)) if not future.exception()]
     assert words(path) == stored
     with closing(connect(path, readonly=True)) as connection:
         assert connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"

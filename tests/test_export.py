@@ -148,7 +148,7 @@ def test_the_command_replaces_a_file_only_when_told_to(remembering: Home, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["here/memory.jsonl"], "no directory"),
         (["."], "is a directory"),
@@ -156,11 +156,11 @@ def test_the_command_replaces_a_file_only_when_told_to(remembering: Home, tmp_pa
     ],
 )
 def test_what_cannot_be_exported_is_said_in_one_line(
-    remembering: Home, arguments: list[str], said: str
+    remembering: Home, arguments: list[str], message: str
 ) -> None:
     done = remembering.command("export", *arguments)
     assert (done.returncode, done.stdout) == (1, "")
-    assert said in done.stderr and len(done.stderr.splitlines()) == 1
+    assert message in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_without_memory_there_is_nothing_to_export_and_nothing_is_created(

@@ -1,4 +1,4 @@
-"""Forgetting and remembering by hand: gone at once, back as it was, or gone for good."""
+"""Forgetting, undo, and saved memories."""
 
 import json
 import sqlite3
@@ -42,13 +42,13 @@ def memory(tmp_path: Path) -> Iterator[Api]:
 
 
 def everything(api: Api) -> dict[str, list[dict[str, Any]]]:
-    """All that is memory, and nothing of what is beside it."""
+    """The rows of every canonical table."""
     return {
         table.name: api.rows(f"SELECT * FROM {table.name} ORDER BY 1, 2") for table in CANONICAL
     }
 
 
-def found(api: Api, query: str) -> list[str]:
+def search_ids(api: Api, query: str) -> list[str]:
     return [row["id"] for row in api.get_json("/api/search", query=query)["results"]]
 
 
@@ -56,12 +56,12 @@ def context(api: Api, directory: str = PROJECT_DIR) -> str:
     return api.get("/api/context/inject", project_dir=directory).text
 
 
-def forget(api: Api, **given: Any) -> dict[str, Any]:
-    """As it is meant: looked at, then confirmed."""
-    seen = api.post_json("/api/forget", **given)
-    assert seen["forgotten"] is False
-    done = api.post_json("/api/forget", **given, confirm=seen["confirm"])
-    assert done["forgotten"] is True and done["counts"] == seen["counts"]
+def forget(api: Api, **selection: Any) -> dict[str, Any]:
+    """Previews the selection, then confirms it."""
+    preview = api.post_json("/api/forget", **selection)
+    assert preview["forgotten"] is False
+    done = api.post_json("/api/forget", **selection, confirm=preview["confirm"])
+    assert done["forgotten"] is True and done["counts"] == preview["counts"]
     return done
 
 
@@ -71,11 +71,11 @@ def exported(api: Api) -> str:
     return b"".join(lines).decode()
 
 
-# Gone, and back
+# Forgetting and undo
 
 
 @pytest.mark.parametrize(
-    ("given", "words", "directory"),
+    ("selection", "words", "directory"),
     [
         ({"ids": [1, "S1", "P1"]}, ["flicker", "fuse", "lamp.py"], PROJECT_DIR),
         ({"session": "one"}, ["flicker", "fuse", "door"], PROJECT_DIR),
@@ -86,7 +86,7 @@ def exported(api: Api) -> str:
     ],
 )
 def test_what_is_forgotten_is_gone_at_once_and_everywhere_and_undo_brings_it_back(
-    memory: Api, given: dict[str, Any], words: list[str], directory: str
+    memory: Api, selection: dict[str, Any], words: list[str], directory: str
 ) -> None:
     memory.start_session(payloads.session_start(session_id="later"), directory)
     memory.catch_up()
@@ -96,9 +96,9 @@ def test_what_is_forgotten_is_gone_at_once_and_everywhere_and_undo_brings_it_bac
     rendered = rendered_context(memory.layout, directory)
     assert all(word in text + json.dumps(pages) for word in words)
 
-    done = forget(memory, **given)
+    done = forget(memory, **selection)
     for word in words:
-        assert found(memory, f'"{word}"') == []
+        assert search_ids(memory, f'"{word}"') == []
         for noun in pages:
             assert word not in json.dumps(memory.get_json(f"/api/{noun}"))
         assert word not in context(memory, directory)
@@ -117,20 +117,25 @@ def test_what_is_forgotten_is_gone_at_once_and_everywhere_and_undo_brings_it_bac
 
 def test_other_memories_stay(memory: Api) -> None:
     forget(memory, session="one")
-    assert "clock" in context(memory) and found(memory, "clock")
+    assert "clock" in context(memory) and search_ids(memory, "clock")
     forget(memory, project="bakery")
-    assert "clock" in context(memory) and found(memory, "clock")
+    assert "clock" in context(memory) and search_ids(memory, "clock")
     assert [p["name"] for p in memory.get_json("/api/projects")["projects"]] == ["harbor"]
 
 
 def test_a_preview_changes_nothing_and_says_what_would_go(memory: Api) -> None:
     before = everything(memory)
-    seen = memory.post_json("/api/forget", file="src/lamp.py")
-    assert seen["counts"]["observations"] == 1 and seen["counts"]["sessions"] == 0
-    assert any(line.startswith("#1 ") for line in seen["examples"])
-    whole = memory.post_json("/api/forget", project="harbor")
-    assert whole["counts"] == {"sessions": 2, "observations": 3, "summaries": 3, "prompts": 3}
-    assert any(line.startswith("session 1 ") for line in whole["examples"])
+    preview = memory.post_json("/api/forget", file="src/lamp.py")
+    assert preview["counts"]["observations"] == 1 and preview["counts"]["sessions"] == 0
+    assert any(line.startswith("#1 ") for line in preview["examples"])
+    project_preview = memory.post_json("/api/forget", project="harbor")
+    assert project_preview["counts"] == {
+        "sessions": 2,
+        "observations": 3,
+        "summaries": 3,
+        "prompts": 3,
+    }
+    assert any(line.startswith("session 1 ") for line in project_preview["examples"])
     assert everything(memory) == before
 
 
@@ -138,9 +143,9 @@ def test_a_query_forgets_what_fits_it_and_not_what_stands_beside_that(memory: Ap
     memory.add_turn("six", "Hm", "The grey walrus swam to the northern harbour at noon.")
     memory.add_turn("six", "Repair the wooden bridge over the river", "The bridge holds.")
     query = "where did the grey walrus swim at noon"
-    assert "S5" in found(memory, query)
-    seen = memory.post_json("/api/forget", query=query)
-    assert [line.split()[0] for line in seen["examples"]] == ["S5"]
+    assert "S5" in search_ids(memory, query)
+    preview = memory.post_json("/api/forget", query=query)
+    assert [line.split()[0] for line in preview["examples"]] == ["S5"]
 
 
 def test_a_token_is_good_for_exactly_what_was_seen(memory: Api) -> None:
@@ -166,7 +171,7 @@ def test_without_a_token_undo_takes_back_the_last(memory: Api) -> None:
     forget(memory, session="two")
     forget(memory, project="harbor")
     listed = memory.get_json("/api/forgotten")["forgotten"]
-    assert [one["counts"]["sessions"] for one in listed] == [1, 1, 0]
+    assert [entry["counts"]["sessions"] for entry in listed] == [1, 1, 0]
     for _ in listed:
         memory.post_json("/api/forget/undo")
     assert everything(memory) == before
@@ -211,7 +216,7 @@ def test_the_time_to_undo_runs_out_and_then_it_is_gone_from_the_file(tmp_path: P
     assert b"wound" in database.read_bytes()
 
 
-# What must not come again
+# What must not be recorded again
 
 
 def test_a_forgotten_session_is_not_recorded_again_by_late_hooks(memory: Api) -> None:
@@ -239,7 +244,7 @@ def test_a_turn_that_lost_a_memory_is_not_distilled_again(memory: Api) -> None:
     after = everything(memory)
     assert after["observations"] == before["observations"]
     assert after["tool_events"] == before["tool_events"]
-    assert found(memory, "fuse") == ["S1"]
+    assert search_ids(memory, "fuse") == ["S1"]
 
 
 def test_a_prompt_in_the_queue_goes_with_its_session(memory: Api) -> None:
@@ -248,21 +253,21 @@ def test_a_prompt_in_the_queue_goes_with_its_session(memory: Api) -> None:
     memory.post_json("/api/sessions/summarize", last_assistant_message="Sung.", **about)
     done = forget(memory, session="five")
     memory.catch_up()
-    assert found(memory, "sung") == []
+    assert search_ids(memory, "sung") == []
     memory.post_json("/api/forget/undo", undo=done["undo"])
     memory.catch_up()
-    assert found(memory, "sung") == ["S5", "P5"]
+    assert search_ids(memory, "sung") == ["S5", "P5"]
 
 
-def transcript(path: Path, session: str, *said: tuple[str, str]) -> Path:
+def transcript(path: Path, session: str, *exchanges: tuple[str, str]) -> Path:
     lines: list[dict[str, Any]] = []
-    for number, (asked, answered) in enumerate(said):
+    for number, (prompt, answered) in enumerate(exchanges):
         hour, minute = divmod(8 * 60 + number, 60)
         common = {"sessionId": session, "cwd": PROJECT_DIR,
                   "timestamp": f"2025-11-15T{hour:02d}:{minute:02d}:00.000Z"}  # fmt: skip
         uuid = f"{number:08d}-0000-4000-8000-000000000000"
         lines.append({"type": "user", "uuid": uuid, "promptId": uuid, **common,
-                      "message": {"role": "user", "content": asked}})  # fmt: skip
+                      "message": {"role": "user", "content": prompt}})  # fmt: skip
         lines.append({"type": "assistant", "uuid": f"a{uuid[1:]}", **common,
                       "message": {"role": "assistant", "content": [
                           {"type": "text", "text": answered}]}})  # fmt: skip
@@ -278,25 +283,27 @@ def read_in(api: Api, path: Path, since: int = 0) -> int:
     """Imports a transcript from a turn on; how many turns were left out as forgotten."""
     outcomes = []
     for session in PastSessionReader(path, api.worker.reader, 0).sessions():
-        kept = tuple(turn for turn in session.turns if turn.number > since)
-        outcomes.append(api.worker.store.import_session(replace(session, turns=kept)).result())
+        later_turns = tuple(turn for turn in session.turns if turn.number > since)
+        outcomes.append(
+            api.worker.store.import_session(replace(session, turns=later_turns)).result()
+        )
     return sum(outcome.forgotten for outcome in outcomes)
 
 
 def test_a_forgotten_session_does_not_come_back_from_its_transcript_or_a_fork(
     memory: Api, tmp_path: Path
 ) -> None:
-    said = [("Tune the violin", "The violin is tuned."), ("And the cello", "The cello, too.")]
-    path = transcript(tmp_path / "t.jsonl", "strings", *said)
+    exchanges = [("Tune the violin", "The violin is tuned."), ("And the cello", "The cello, too.")]
+    path = transcript(tmp_path / "t.jsonl", "strings", *exchanges)
     assert read_in(memory, path) == 0
-    assert found(memory, "violin")
+    assert search_ids(memory, "violin")
     done = forget(memory, session="strings")
     assert read_in(memory, path) == 2
-    fork = transcript(tmp_path / "f.jsonl", "a-fork", *said, ("And the harp", "Tuned."))
+    fork = transcript(tmp_path / "f.jsonl", "a-fork", *exchanges, ("And the harp", "Tuned."))
     assert read_in(memory, fork) == 2
-    assert found(memory, "violin") == [] and found(memory, "harp")
+    assert search_ids(memory, "violin") == [] and search_ids(memory, "harp")
     memory.post_json("/api/forget/undo", undo=done["undo"])
-    assert found(memory, "violin")
+    assert search_ids(memory, "violin")
 
 
 @pytest.mark.parametrize("what", ["the session", "its first prompt"])
@@ -304,17 +311,17 @@ def test_a_forgotten_session_does_not_come_back_from_its_transcript_or_a_fork(
 def test_no_piece_of_a_long_fork_tells_a_title_that_was_forgotten(
     memory: Api, tmp_path: Path, what: str, since: int
 ) -> None:
-    said = [("Tune the violin", "The violin is tuned.")]
-    said += [(f"Oil hinge {n}", f"Hinge {n} is oiled.") for n in range(2 * TURNS_PER_PART - 1)]
-    read_in(memory, transcript(tmp_path / "t.jsonl", "strings", *said))
+    exchanges = [("Tune the violin", "The violin is tuned.")]
+    exchanges += [(f"Oil hinge {n}", f"Hinge {n} is oiled.") for n in range(2 * TURNS_PER_PART - 1)]
+    read_in(memory, transcript(tmp_path / "t.jsonl", "strings", *exchanges))
     if what == "the session":
         forget(memory, session="strings")
     else:
         forget(memory, query="violin")
-    said += [(f"Wax harp {n}", f"Harp {n} is waxed.") for n in range(TURNS_PER_PART + 5)]
-    fork = transcript(tmp_path / "f.jsonl", "a-fork", *said)
+    exchanges += [(f"Wax harp {n}", f"Harp {n} is waxed.") for n in range(TURNS_PER_PART + 5)]
+    fork = transcript(tmp_path / "f.jsonl", "a-fork", *exchanges)
     read_in(memory, fork, since)
-    assert found(memory, "harp") and found(memory, "violin") == []
+    assert search_ids(memory, "harp") and search_ids(memory, "violin") == []
     assert "violin" not in json.dumps(memory.get_json("/api/sessions")).lower()
     assert "violin" not in context(memory)
 
@@ -325,26 +332,26 @@ def test_a_forgotten_prompt_without_an_id_does_not_come_back_from_its_transcript
     memory.add_turn("old-client", "Tune the violin", "The violin is tuned.")
     times = {"T08:00:00.000Z": memory.clock.ms + 2000, "T08:01:00.000Z": memory.clock.ms + HOUR}
     forget(memory, query="violin")
-    said = [("Tune the violin", "The violin is tuned."), ("And the harp", "Waxed.")]
-    path = transcript(tmp_path / "t.jsonl", "old-client", *said)
+    exchanges = [("Tune the violin", "The violin is tuned."), ("And the harp", "Waxed.")]
+    path = transcript(tmp_path / "t.jsonl", "old-client", *exchanges)
     for written, ms in times.items():
         path.write_text(path.read_text().replace(f"2025-11-15{written}", iso(ms)))
     assert read_in(memory, path) == 1
-    assert found(memory, "violin") == [] and found(memory, "harp")
+    assert search_ids(memory, "violin") == [] and search_ids(memory, "harp")
 
 
 @pytest.mark.parametrize("what", ["the session", "its first prompt"])
 def test_the_title_of_a_fork_goes_with_the_turn_that_it_was_made_of(
     memory: Api, tmp_path: Path, what: str
 ) -> None:
-    said = [("Tune the violin", "The violin is tuned."), ("And the harp", "Waxed.")]
-    read_in(memory, transcript(tmp_path / "t.jsonl", "a-first", *said[:1]))
-    read_in(memory, transcript(tmp_path / "f.jsonl", "z-fork", *said))
+    exchanges = [("Tune the violin", "The violin is tuned."), ("And the harp", "Waxed.")]
+    read_in(memory, transcript(tmp_path / "t.jsonl", "a-first", *exchanges[:1]))
+    read_in(memory, transcript(tmp_path / "f.jsonl", "z-fork", *exchanges))
     assert titles(memory).count("Tune the violin") == 2
     named = {"session": "a-first"} if what == "the session" else {"query": "violin"}
     done = forget(memory, **named)
     assert "violin" not in json.dumps(memory.get_json("/api/sessions")).lower()
-    assert found(memory, "harp")
+    assert search_ids(memory, "harp")
     memory.post_json("/api/forget/undo", undo=done["undo"])
     assert titles(memory).count("Tune the violin") == 2
 
@@ -369,7 +376,7 @@ def test_a_forgotten_memory_does_not_come_back_from_a_grown_transcript(
     assert read_in(memory, path) == 1
     fork = transcript(tmp_path / "f.jsonl", "a-fork", ("Tune the violin", "Not yet."))
     assert read_in(memory, fork) == 1
-    assert found(memory, "violin") == []
+    assert search_ids(memory, "violin") == []
     assert "violin" not in json.dumps(memory.get_json("/api/sessions")).lower()
 
 
@@ -379,10 +386,10 @@ def test_a_project_that_was_forgotten_is_not_filled_from_older_transcripts(
     forget(memory, project="harbor")
     older = transcript(tmp_path / "t.jsonl", "never-seen", ("Tune the violin", "Tuned."))
     assert read_in(memory, older) == 1
-    assert found(memory, "violin") == []
+    assert search_ids(memory, "violin") == []
     memory.clock.ms += HOUR
     memory.add_turn("new", "Begin anew", "Begun.")
-    assert found(memory, "begun")
+    assert search_ids(memory, "begun")
 
 
 def test_an_older_export_does_not_bring_back_what_was_forgotten(
@@ -398,7 +405,7 @@ def test_an_older_export_does_not_bring_back_what_was_forgotten(
     assert everything(memory) == before
 
 
-# By hand
+# Saved memories
 
 
 def test_what_is_said_by_hand_is_remembered_and_shows_no_session(memory: Api) -> None:
@@ -413,7 +420,7 @@ def test_what_is_said_by_hand_is_remembered_and_shows_no_session(memory: Api) ->
     assert (record["type"], record["concepts"], record["files_read"], record["observer"]) == (
         "decision", ["gotcha"], ["deploy.sh"], "person",
     )  # fmt: skip
-    assert found(memory, "staging") == [str(saved["id"])]
+    assert search_ids(memory, "staging") == [str(saved["id"])]
     assert "staging branch" in context(memory)
     assert "staging branch" in rendered_context(memory.layout, PROJECT_DIR)
     assert "hand" not in json.dumps(memory.get_json("/api/sessions"))
@@ -431,19 +438,19 @@ def test_the_same_said_twice_is_one_memory_until_it_is_forgotten(memory: Api) ->
     again = memory.post_json("/api/memories", **about)
     assert again["new"] is True and again["id"] != first["id"]
     memory.post_json("/api/forget/undo")
-    assert len(found(memory, "cellar")) == 2
+    assert len(search_ids(memory, "cellar")) == 2
 
 
 def test_what_is_saved_after_a_project_was_forgotten_is_kept(memory: Api) -> None:
     memory.post_json("/api/memories", text="The oven is hot", project="bakery")
     forget(memory, project="bakery")
-    assert found(memory, "oven") == []
+    assert search_ids(memory, "oven") == []
     memory.post_json("/api/memories", text="The oven is cold", project_dir=BAKERY)
     assert "oven is cold" in context(memory, BAKERY)
     memory.post_json("/api/forget/undo")
-    assert len(found(memory, '"oven"')) == 2
+    assert len(search_ids(memory, '"oven"')) == 2
     memory.post_json("/api/memories", text="The oven is sold", project_dir=BAKERY)
-    assert len(found(memory, '"oven"')) == 3
+    assert len(search_ids(memory, '"oven"')) == 3
 
 
 def test_private_text_and_secrets_said_by_hand_are_not_kept(memory: Api) -> None:
@@ -467,7 +474,7 @@ def test_memory_by_hand_outlives_export_and_restore(memory: Api, tmp_path: Path)
         assert restore(other.worker.store, file, Redactor()).refused == 0
         assert "hand" not in json.dumps(other.get_json("/api/sessions"))
         assert len(other.get_json("/api/sessions")["items"]) == 3
-        assert found(other, "oven")
+        assert search_ids(other, "oven")
 
 
 JSON = st.recursive(
@@ -503,9 +510,9 @@ def test_the_command_remembers_shows_forgets_and_brings_back(home: Home) -> None
     assert "Remembered as #1" in done.stdout
     assert "already, as #1" in home.command("remember", "The lamp oil is in the cellar",
                                             "--concept", "gotcha").stdout  # fmt: skip
-    seen = home.command("forget", "1")
-    assert "#1 The lamp oil" in seen.stdout and "Nothing is forgotten yet" in seen.stdout
-    command = seen.stdout.rsplit("claude-mem ", 1)[1].split()
+    preview = home.command("forget", "1")
+    assert "#1 The lamp oil" in preview.stdout and "Nothing is forgotten yet" in preview.stdout
+    command = preview.stdout.rsplit("claude-mem ", 1)[1].split()
     assert "Forgotten: 1 observation." in home.command(*command).stdout
     assert "Nothing found" in home.command("search", "cellar").stdout
     assert "1 observation\n" in home.command("forget", "--list").stdout

@@ -36,12 +36,12 @@ def test_a_session_of_every_generation_becomes_one_of_ours(
     assert (session["prompt_counter"], session["started_at_epoch"]) == (1, T)
     memories: Any = story.store.memories_of_session(story.session_db_id("c1"))
     (observation,), (summary,) = memories["observations"], memories["summaries"]
-    (asked,) = memories["prompts"]
+    (prompt_record,) = memories["prompts"]
     assert (observation["title"], observation["type"]) == ("The lamp is slow", "discovery")
     assert (observation["observer"], observation["prompt_number"]) == ("claude-mem-ts", 1)
     assert observation["created_at_epoch"] == T + 1500
     assert summary["completed"] == "It blinks" and summary["files_edited"] == ["light.py"]
-    assert asked["prompt_text"] == "Blink twice"
+    assert prompt_record["prompt_text"] == "Blink twice"
     if "narrative" in schema:
         assert observation["narrative"] == "It warms up first"
         assert observation["facts"] == ["2 s", "0 °C"]
@@ -254,8 +254,8 @@ def test_rows_that_make_no_sense_are_told_and_the_rest_kept(
     legacy.observation(b"\xff bytes", narrative=b"\0\x01", facts=b"{", prompt_number="odd")
     legacy.summary("", completed=None)
     report = imported(story, legacy)
-    told = {refusal.place: refusal.reason for refusal in report.reasons}
-    assert told == {
+    reasons = {refusal.place: refusal.reason for refusal in report.reasons}
+    assert reasons == {
         "sdk_sessions 1": "has no session id",
         "observations 1": "is empty",
         "observations 2": "has no readable time",

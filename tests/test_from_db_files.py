@@ -93,8 +93,8 @@ def test_a_file_in_a_directory_that_cannot_be_written_is_read(story: Story, tmp_
 
 
 def test_what_is_no_database_of_theirs_is_refused(story: Story, tmp_path: Path) -> None:
-    def refused(path: Path, error: type[Exception], said: str) -> None:
-        with pytest.raises(error, match=said):
+    def refused(path: Path, error: type[Exception], message: str) -> None:
+        with pytest.raises(error, match=message):
             import_typescript(story.store, path, Redactor())
 
     refused(tmp_path / "nowhere", NotFound, "no file")

@@ -95,8 +95,8 @@ def test_the_file_is_for_its_owner_alone(path: Path, backup_dir: Path) -> None:
 
 
 def test_names_of_migrations_are_unique_and_in_order() -> None:
-    given = [name for name, _ in MIGRATIONS]
-    assert given == sorted(set(given))
+    names = [name for name, _ in MIGRATIONS]
+    assert names == sorted(set(names))
 
 
 # Another version
@@ -269,8 +269,8 @@ def remembered(store: Store) -> int:
 
 
 def set_aside(path: Path) -> list[Path]:
-    found = path.parent.glob(f"{path.name}.damaged-*")
-    return [file for file in found if not file.name.endswith(("-wal", "-shm"))]
+    files = path.parent.glob(f"{path.name}.damaged-*")
+    return [file for file in files if not file.name.endswith(("-wal", "-shm"))]
 
 
 def garbage(path: Path) -> None:
@@ -322,14 +322,14 @@ def test_a_damaged_file_is_set_aside_and_the_newest_good_backup_serves(
 ) -> None:
     damage(backed_up)
     damaged = backed_up.read_bytes()
-    store, told = open_or_restore(backed_up, backup_dir, 3)
+    store, message = open_or_restore(backed_up, backup_dir, 3)
     with store:
         assert remembered(store) == 1
         assert store.integrity() is None
     (aside,) = set_aside(backed_up)
     (backup,) = backup_dir.iterdir()
-    assert told is not None
-    assert aside.name in told and backup.name in told
+    assert message is not None
+    assert aside.name in message and backup.name in message
     assert aside.read_bytes() == damaged
     assert mode(backed_up) == 0o600
 
@@ -339,17 +339,17 @@ def test_without_a_good_backup_memory_starts_anew_and_the_person_is_told(
     old: Path, backup_dir: Path, damage: Callable[[Path], None]
 ) -> None:
     damage(old)
-    store, told = open_or_restore(old, backup_dir, 3)
+    store, message = open_or_restore(old, backup_dir, 3)
     with store:
         assert remembered(store) == 0
-    assert told is not None and "no backup was intact" in told
+    assert message is not None and "no backup was intact" in message
     assert len(set_aside(old)) == 1
 
 
 def test_a_sound_file_is_opened_without_a_word(old: Path, backup_dir: Path) -> None:
-    store, told = open_or_restore(old, backup_dir, 3)
+    store, message = open_or_restore(old, backup_dir, 3)
     with store:
-        assert (remembered(store), told) == (1, None)
+        assert (remembered(store), message) == (1, None)
     assert set_aside(old) == []
 
 
@@ -357,11 +357,11 @@ def test_after_a_disorderly_end_damage_is_found_wherever_it_lies(
     backed_up: Path, backup_dir: Path
 ) -> None:
     overwrite_a_table(backed_up)
-    store, told = open_or_restore(backed_up, backup_dir, 3, suspicious=True)
+    store, message = open_or_restore(backed_up, backup_dir, 3, suspicious=True)
     with store:
         assert remembered(store) == 1
         assert store.integrity() is None
-    assert told is not None and len(set_aside(backed_up)) == 1
+    assert message is not None and len(set_aside(backed_up)) == 1
 
 
 @pytest.mark.parametrize("exists", [True, False])
@@ -369,9 +369,9 @@ def test_a_suspicion_that_is_unfounded_changes_nothing(
     old: Path, backup_dir: Path, exists: bool
 ) -> None:
     path = old if exists else old.with_name("new.db")
-    store, told = open_or_restore(path, backup_dir, 3, suspicious=True)
+    store, message = open_or_restore(path, backup_dir, 3, suspicious=True)
     with store:
-        assert (remembered(store), told) == (int(exists), None)
+        assert (remembered(store), message) == (int(exists), None)
 
 
 @pytest.mark.parametrize("bad", [b"", b"no database " * 500], ids=["empty", "garbage"])
@@ -381,10 +381,10 @@ def test_a_bad_backup_is_passed_over_for_an_older_good_one(
     (good,) = backup_dir.iterdir()
     (backup_dir / "memory-99991231T235959000000.db").write_bytes(bad)
     garbage(backed_up)
-    store, told = open_or_restore(backed_up, backup_dir, 3)
+    store, message = open_or_restore(backed_up, backup_dir, 3)
     with store:
         assert remembered(store) == 1
-    assert told is not None and good.name in told
+    assert message is not None and good.name in message
 
 
 def test_the_journal_of_a_damaged_file_is_set_aside_with_it(
@@ -414,10 +414,10 @@ def test_damage_is_an_error_of_its_own_for_whoever_only_opens(old: Path, backup_
 
 def test_the_oldest_backups_beyond_the_number_kept_go(old: Path, backup_dir: Path) -> None:
     with Store.open(old, backup_dir) as store:
-        made = [store.back_up(backup_dir, 2) for _ in range(4)]
-    assert sorted(made) == made
-    assert sorted(backup_dir.iterdir()) == made[2:]
-    assert backups.newest_first(backup_dir) == [made[3], made[2]]
+        copies = [store.back_up(backup_dir, 2) for _ in range(4)]
+    assert sorted(copies) == copies
+    assert sorted(backup_dir.iterdir()) == copies[2:]
+    assert backups.newest_first(backup_dir) == [copies[3], copies[2]]
 
 
 def test_rotation_leaves_files_of_others_alone(old: Path, backup_dir: Path) -> None:

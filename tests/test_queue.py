@@ -131,8 +131,8 @@ def work_off(story: Story, drafter: Drafter) -> None:
 
 
 def message(story: Story) -> dict[str, Any]:
-    (found,) = story.rows("SELECT * FROM pending_messages")
-    return found
+    (row,) = story.rows("SELECT * FROM pending_messages")
+    return row
 
 
 def summaries(story: Story) -> list[tuple[str, str]]:
@@ -140,7 +140,7 @@ def summaries(story: Story) -> list[tuple[str, str]]:
     return [(row["observer"], row["completed"]) for row in rows]
 
 
-MADE = Distillate(Summary(completed="made"), observer="test")
+RESULT = Distillate(Summary(completed="made"), observer="test")
 
 
 # Claim and lease
@@ -206,7 +206,7 @@ def test_a_new_worker_takes_over_what_a_dead_one_held(waiting: Story) -> None:
 
 def test_a_finished_job_is_gone_and_its_memory_there(waiting: Story) -> None:
     job, turn = waiting.claim()
-    assert waiting.store.finish_job(job, turn, MADE).result() is True
+    assert waiting.store.finish_job(job, turn, RESULT).result() is True
     assert waiting.queue() == {}
     assert summaries(waiting) == [("test", "made")]
 
@@ -222,7 +222,7 @@ def lost(waiting: Story) -> tuple[Job, Turn]:
 
 def test_finishing_on_a_lost_lease_changes_nothing(waiting: Story, lost: tuple[Job, Turn]) -> None:
     before = message(waiting)
-    assert waiting.store.finish_job(*lost, MADE).result() is False
+    assert waiting.store.finish_job(*lost, RESULT).result() is False
     assert message(waiting) == before
     assert summaries(waiting) == []
     assert waiting.session()["memory_session_id"] is None
@@ -244,7 +244,7 @@ def test_no_late_word_on_a_lost_lease_changes_anything(
 
 def test_a_job_is_finished_once(waiting: Story) -> None:
     job, turn = waiting.claim()
-    assert waiting.store.finish_job(job, turn, MADE).result() is True
+    assert waiting.store.finish_job(job, turn, RESULT).result() is True
     again = Distillate(Summary(completed="again"))
     assert waiting.store.finish_job(job, turn, again).result() is False
     assert summaries(waiting) == [("test", "made")]
@@ -252,8 +252,8 @@ def test_a_job_is_finished_once(waiting: Story) -> None:
 
 def test_result_and_acknowledgement_are_stored_together_or_not_at_all(waiting: Story) -> None:
     job, turn = waiting.claim()
-    made = asyncio.run(Dangling().distil(turn))
-    assert waiting.store.finish_job(job, turn, made).exception() is not None
+    distillate = asyncio.run(Dangling().distil(turn))
+    assert waiting.store.finish_job(job, turn, distillate).exception() is not None
     assert waiting.queue() == {"processing": 1}
     assert summaries(waiting) == []
     assert waiting.session()["memory_session_id"] is None
@@ -262,7 +262,7 @@ def test_result_and_acknowledgement_are_stored_together_or_not_at_all(waiting: S
 def test_a_job_of_a_session_that_was_deleted_meanwhile_stores_nothing(waiting: Story) -> None:
     job, turn = waiting.claim()
     waiting.delete_session(turn.session_db_id)
-    assert waiting.store.finish_job(job, turn, MADE).result() is False
+    assert waiting.store.finish_job(job, turn, RESULT).result() is False
     assert summaries(waiting) == []
 
 
@@ -270,7 +270,7 @@ def test_a_turn_that_turned_out_private_meanwhile_is_not_remembered(story: Story
     story.tell(edit(), stop())
     job, turn = story.claim()
     story.tell(prompt(""))
-    assert story.store.finish_job(job, turn, MADE).result() is False
+    assert story.store.finish_job(job, turn, RESULT).result() is False
     assert summaries(story) == []
 
 
@@ -287,7 +287,7 @@ def test_a_turn_that_changed_while_it_was_distilled_is_distilled_again(waiting: 
 def test_a_message_that_was_put_back_for_a_change_has_all_its_tries(waiting: Story) -> None:
     job, turn = waiting.claim()
     waiting.tell(edit())
-    assert waiting.store.finish_job(job, turn, MADE).result() is True
+    assert waiting.store.finish_job(job, turn, RESULT).result() is True
     assert summaries(waiting) == [("test", "made")]
     assert (message(waiting)["status"], message(waiting)["attempts"]) == ("pending", 0)
 
@@ -301,8 +301,8 @@ def test_a_change_while_it_waits_is_still_one_message(waiting: Story) -> None:
 def test_a_revision_with_fewer_observations_removes_the_rest(waiting: Story) -> None:
     for titles in (("one", "two", "three"), ("uno",)):
         job, turn = waiting.claim()
-        made = Distillate(Summary(), tuple(Observation("change", title=t) for t in titles))
-        waiting.store.finish_job(job, turn, made).result()
+        distillate = Distillate(Summary(), tuple(Observation("change", title=t) for t in titles))
+        waiting.store.finish_job(job, turn, distillate).result()
         waiting.tell(edit())
     assert waiting.column("SELECT title FROM observations") == ["uno"]
 
@@ -454,13 +454,13 @@ def test_a_person_may_have_dead_letters_tried_again_with_all_their_tries(waiting
 
 def test_trying_dead_letters_again_leaves_what_is_alive_alone(story: Story) -> None:
     two_sessions(story)
-    held = story.session_db_id(OTHER)
-    story.store.stop_session(held).result()
+    stopped = story.session_db_id(OTHER)
+    story.store.stop_session(stopped).result()
     job, turn = story.claim()
     before = story.rows("SELECT * FROM pending_messages")
     assert story.store.revive_dead_jobs().result() == 0
     assert story.rows("SELECT * FROM pending_messages") == before
-    assert story.store.finish_job(job, turn, MADE).result() is True
+    assert story.store.finish_job(job, turn, RESULT).result() is True
 
 
 # Sessions that are stopped
@@ -485,7 +485,7 @@ def test_a_late_event_of_a_held_session_leaves_it_held(waiting: Story) -> None:
 def test_holding_a_session_takes_its_lease_away(waiting: Story) -> None:
     job, turn = waiting.claim()
     assert waiting.store.stop_session(turn.session_db_id).result() == 1
-    assert waiting.store.finish_job(job, turn, MADE).result() is False
+    assert waiting.store.finish_job(job, turn, RESULT).result() is False
     assert waiting.queue() == {"held": 1}
 
 

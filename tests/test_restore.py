@@ -85,8 +85,8 @@ def test_whatever_happened_comes_back_to_the_byte(
     events: list[tuple[Callable[[str], Payload], str]], distilled_at: int
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        one, two = Path(directory) / "one", Path(directory) / "two"
-        with Story(one) as story, Story(two) as other:
+        first, second = Path(directory) / "one", Path(directory) / "two"
+        with Story(first) as story, Story(second) as other:
             for position, (event, prompt_id) in enumerate(events):
                 story.tell(event(prompt_id))
                 if position == distilled_at:
@@ -142,16 +142,16 @@ def test_memories_keep_their_sources_when_their_ids_change(story: Story, other: 
     live(story).now += HOUR
     story.distil()
     restored(other, dump(story.store))
-    wanted = story.rows(PROVENANCE)
-    assert len(wanted) >= 2
-    assert [row for row in other.rows(PROVENANCE) if row["content_session_id"] != "o"] == wanted
+    expected = story.rows(PROVENANCE)
+    assert len(expected) >= 2
+    assert [row for row in other.rows(PROVENANCE) if row["content_session_id"] != "o"] == expected
 
 
 def test_two_sessions_never_share_a_memory_session_id(story: Story, other: Story) -> None:
-    for told, session in ((story, "a"), (other, "b")):
-        told.tell(prompt(f"of {session}", session_id=session), stop(session_id=session))
-        told.register_memory_session(1, "the-same")
-        told.distil()
+    for each, session in ((story, "a"), (other, "b")):
+        each.tell(prompt(f"of {session}", session_id=session), stop(session_id=session))
+        each.register_memory_session(1, "the-same")
+        each.distil()
     report = restored(other, dump(story.store))
     assert report.refused == 0
     ids = other.column("SELECT memory_session_id FROM sdk_sessions ORDER BY content_session_id")
@@ -168,8 +168,8 @@ def test_a_number_that_another_prompt_of_the_session_has_is_given_anew(
 ) -> None:
     story.tell(prompt("theirs", prompt_id="x"), stop(prompt_id="x"))
     other.tell(prompt("ours", prompt_id="y"), stop(prompt_id="y"))
-    for told in (story, other):
-        told.distil()
+    for each in (story, other):
+        each.distil()
     data = dump(story.store)
     for _ in range(2):
         assert restored(other, data).refused == 0
@@ -185,8 +185,8 @@ def test_two_observers_views_of_one_turn_are_not_mixed(story: Story, other: Stor
     happened = (prompt(), edit(tool_use_id="t1"), stop())
     story.tell(*happened, edit(tool_use_id="t2", path=f"{PROJECT_DIR}/pier.py"))
     other.tell(*happened)
-    for told in (story, other):
-        told.distil()
+    for each in (story, other):
+        each.distil()
     with closing(sqlite3.connect(story.layout.database)) as connection:
         connection.execute("UPDATE session_summaries SET observer = 'another'")
         connection.commit()

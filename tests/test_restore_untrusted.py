@@ -141,12 +141,12 @@ def test_a_record_of_ten_megabytes_is_restored_and_one_without_end_is_passed_ove
     assert [(r.place, "longer than" in r.reason) for r in report.reasons] == [("line 4", True)]
 
 
-@pytest.mark.parametrize("kept", [0.3, 0.5, 0.77, 0.999])
+@pytest.mark.parametrize("fraction", [0.3, 0.5, 0.77, 0.999])
 def test_of_a_file_that_was_cut_off_all_whole_lines_are_restored_and_the_rest_later(
-    story: Story, other: Story, kept: float
+    story: Story, other: Story, fraction: float
 ) -> None:
     data = dump(live(story).store)
-    cut = data[: int(len(data) * kept)]
+    cut = data[: int(len(data) * fraction)]
     report = restored(other, cut)
     assert not report.is_complete
     assert "ends before its last line" in "\n".join(report_of_file(report))
@@ -170,18 +170,18 @@ def test_no_damage_to_a_file_ends_in_a_traceback_or_an_unsound_database(
     data: st.DataObject,
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        one, two = Path(directory) / "one", Path(directory) / "two"
-        with Story(one) as story, Story(two) as other:
+        first, second = Path(directory) / "one", Path(directory) / "two"
+        with Story(first) as story, Story(second) as other:
             story.tell(prompt(), edit(), stop())
             story.distil()
-            whole = bytearray(dump(story.store))
-            start = whole.index(b"\n") + 1
+            damaged = bytearray(dump(story.store))
+            start = damaged.index(b"\n") + 1
             seed = data.draw(st.integers(0, 2**32))
             chance = random.Random(seed)
             for _ in range(chance.randint(1, 8)):
-                at = chance.randrange(start, len(whole))
-                whole[at : at + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 3))
-            restored(other, bytes(whole))
+                at = chance.randrange(start, len(damaged))
+                damaged[at : at + chance.randint(0, 3)] = chance.randbytes(chance.randint(0, 3))
+            restored(other, bytes(damaged))
             assert sound(other) and other.store.integrity() is None
             other.store.counts()
             for noun in ("observations", "summaries", "prompts"):
@@ -189,7 +189,7 @@ def test_no_damage_to_a_file_ends_in_a_traceback_or_an_unsound_database(
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "is not an export"),
         (b"\0" * 4096, "is not an export"),
@@ -202,11 +202,11 @@ def test_no_damage_to_a_file_ends_in_a_traceback_or_an_unsound_database(
     ],
 )
 def test_a_file_that_is_no_export_of_ours_is_refused_as_a_whole(
-    other: Story, tmp_path: Path, content: bytes, said: str
+    other: Story, tmp_path: Path, content: bytes, message: str
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         restored(other, path)
 
 

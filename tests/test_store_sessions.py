@@ -29,11 +29,11 @@ ENDED: list[SessionStatus] = ["completed", "failed", "interrupted"]
 
 def tell_a_turn(story: Story, session_id: str = SESSION, word: str = "light") -> int:
     """A whole turn, remembered; the session's database id."""
-    told = {"session_id": session_id, "prompt_id": f"prompt-of-{word}"}
+    ids = {"session_id": session_id, "prompt_id": f"prompt-of-{word}"}
     story.tell(
-        prompt(f"Mend the {word}", **told),
-        edit(f"{PROJECT_DIR}/{word}.py", **told),
-        stop(f"The {word} is mended.", **told),
+        prompt(f"Mend the {word}", **ids),
+        edit(f"{PROJECT_DIR}/{word}.py", **ids),
+        stop(f"The {word} is mended.", **ids),
     )
     story.distil()
     return story.session_db_id(session_id)
@@ -129,8 +129,8 @@ def test_sessions_told_at_the_same_time_never_mix(story: Story) -> None:
             story.tell({**payload, **(changes if is_tool else {}), "session_id": session_id})
     story.distil()
     for session_id in (SESSION, OTHER):
-        found = story.store.memories_of_session(story.session_db_id(session_id))
-        observations, summaries = found["observations"], found["summaries"]
+        memories = story.store.memories_of_session(story.session_db_id(session_id))
+        observations, summaries = memories["observations"], memories["summaries"]
         assert isinstance(observations, list) and isinstance(summaries, list)
         assert [o["files_modified"] for o in observations if isinstance(o, dict)] == [
             [f"{session_id}.py"]
@@ -322,8 +322,8 @@ def test_a_resumed_session_is_completed_again_even_if_nothing_was_asked(story: S
 
 def test_a_session_that_is_resumed_a_second_time_is_active_again(story: Story) -> None:
     for number in (1, 2):
-        told = {"prompt_id": f"p{number}"}
-        story.tell(prompt(**told), stop(**told), session_end(**told))
+        ids = {"prompt_id": f"p{number}"}
+        story.tell(prompt(**ids), stop(**ids), session_end(**ids))
         story.tell(session_start("resume"))
         assert story.session()["status"] == "active"
 
@@ -382,8 +382,8 @@ def test_deleting_a_session_takes_all_that_is_of_it_and_no_more(story: Story) ->
     for session_id in (SESSION, OTHER):
         tell_a_turn(story, session_id)
     for session_id in (SESSION, OTHER):
-        told = {"session_id": session_id, "prompt_id": "p2"}
-        story.tell(prompt(**told), stop(**told))
+        ids = {"session_id": session_id, "prompt_id": "p2"}
+        story.tell(prompt(**ids), stop(**ids))
     before = everything(story)
     assert set(OF_A_SESSION) < set(before)
     story.delete_session(story.session_db_id(SESSION))
@@ -399,11 +399,11 @@ def test_deleting_a_session_takes_all_that_is_of_it_and_no_more(story: Story) ->
 
 
 def title(story: Story, number: int, first: str | None, second: str | None) -> None:
-    told = {"prompt_id": f"p{number}"}
-    story.tell(prompt(**told), stop(**told))
+    ids = {"prompt_id": f"p{number}"}
+    story.tell(prompt(**ids), stop(**ids))
     job, turn = story.claim()
-    made = Distillate(Summary(), title=first, subtitle=second)
-    assert story.store.finish_job(job, turn, made).result()
+    distillate = Distillate(Summary(), title=first, subtitle=second)
+    assert story.store.finish_job(job, turn, distillate).result()
 
 
 def titles(story: Story) -> tuple[object, object]:
@@ -436,9 +436,9 @@ def harbors(story: Story) -> Story:
 
 
 def test_a_name_that_one_project_has_finds_it(harbors: Story) -> None:
-    found = harbors.store.find_project("pier")
-    assert harbors.store.project(found).name == "pier"
-    assert found == harbors.store.find_project("/c/pier")
+    project_id = harbors.store.find_project("pier")
+    assert harbors.store.project(project_id).name == "pier"
+    assert project_id == harbors.store.find_project("/c/pier")
 
 
 def test_an_ambiguous_name_is_an_error_that_lists_the_choices(harbors: Story) -> None:

@@ -46,8 +46,8 @@ def completed(story: Story) -> list[str | None]:
 
 def finish(story: Story, number: int) -> None:
     """A turn that was stopped and remembered."""
-    told = {"prompt_id": f"p{number}"}
-    story.tell(prompt(f"Ask {number}", **told), tool(**told), stop(f"Said {number}.", **told))
+    fields = {"prompt_id": f"p{number}"}
+    story.tell(prompt(f"Ask {number}", **fields), tool(**fields), stop(f"Said {number}.", **fields))
     story.distil()
 
 
@@ -200,15 +200,15 @@ PRIVATE = ["", " \n\t "]
 def test_nothing_of_a_private_turn_is_kept_but_its_number(
     story: Story, nothing: str, prompt_id: str | None
 ) -> None:
-    told: Payload = {"prompt_id": prompt_id}
+    fields: Payload = {"prompt_id": prompt_id}
     for payload in (
-        prompt(nothing, **told),
-        tool(**told),
-        edit(**told),
-        subagent_stop(**told),
-        post_compact(**told),
-        stop(**told),
-        stop("Second thoughts.", **told),
+        prompt(nothing, **fields),
+        tool(**fields),
+        edit(**fields),
+        subagent_stop(**fields),
+        post_compact(**fields),
+        stop(**fields),
+        stop("Second thoughts.", **fields),
     ):
         recorded = story.tell(payload)
         assert (recorded.outcome, recorded.prompt_number) == ("private", 1)
@@ -251,7 +251,9 @@ def test_a_private_prompt_is_listed_nowhere(story: Story) -> None:
     story.tell(prompt("", prompt_id="p1"), prompt("open", prompt_id="p2"))
     prompts = story.store.memories_of_session(story.session_db_id())["prompts"]
     assert isinstance(prompts, list)
-    assert [one["prompt_text"] for one in prompts if isinstance(one, dict)] == ["open"]
+    assert [
+        prompt_record["prompt_text"] for prompt_record in prompts if isinstance(prompt_record, dict)
+    ] == ["open"]
 
 
 # When a turn is over
@@ -384,8 +386,8 @@ UNKNOWN = [
 @pytest.mark.parametrize("payload", UNKNOWN)
 def test_an_unknown_event_is_kept_and_asks_for_no_work(story: Story, payload: Payload) -> None:
     finish(story, 1)
-    told = {**payload, "prompt_id": "p1"}
-    assert story.tell(told).outcome == "stored"
+    event = {**payload, "prompt_id": "p1"}
+    assert story.tell(event).outcome == "stored"
     assert story.queue() == {}
     assert events_of(story, 1)[-1] == payload["hook_event_name"]
 
@@ -399,7 +401,7 @@ def test_an_unknown_event_outside_of_any_turn_makes_none(story: Story) -> None:
 # Raw events past their day
 
 
-def kept(story: Story) -> list[str]:
+def with_raw_input(story: Story) -> list[str]:
     """The tools whose raw input is still there."""
     return story.column(
         "SELECT tool_use_id FROM tool_events WHERE tool_input IS NOT NULL ORDER BY id"
@@ -426,9 +428,9 @@ def worked(story: Story) -> Story:
 def test_raw_events_are_retired_by_age_and_their_rows_stay(worked: Story) -> None:
     day_of_two = worked.now - 2 * DAY - 30 * MINUTE
     assert worked.store.retire_raw_events(day_of_two, 10**9).result() == 1
-    assert kept(worked) == ["two", "three"]
+    assert with_raw_input(worked) == ["two", "three"]
     assert worked.store.retire_raw_events(worked.now + 1, 10**9).result() == 3
-    assert kept(worked) == []
+    assert with_raw_input(worked) == []
     assert size(worked) == 0
     assert worked.column("SELECT text FROM tool_events WHERE event = 'Stop'") == [None]
     assert events_of(worked, 1) == ["UserPromptSubmit", *["PostToolUse"] * 3, "Stop"]
@@ -443,15 +445,15 @@ def test_the_oldest_raw_events_beyond_a_size_are_retired(worked: Story) -> None:
     assert 3000 < size(worked) < 3200
     assert worked.store.retire_raw_events(0, size(worked)).result() == 0
     assert worked.store.retire_raw_events(0, size(worked) - 1).result() == 1
-    assert kept(worked) == ["two", "three"]
+    assert with_raw_input(worked) == ["two", "three"]
     assert worked.store.retire_raw_events(0, size(worked) - 500).result() == 1
-    assert kept(worked) == ["three"]
+    assert with_raw_input(worked) == ["three"]
 
 
 def test_what_is_retired_by_age_does_not_count_for_the_size(worked: Story) -> None:
     day_of_two = worked.now - 2 * DAY - 30 * MINUTE
     assert worked.store.retire_raw_events(day_of_two, size(worked, day_of_two)).result() == 1
-    assert kept(worked) == ["two", "three"]
+    assert with_raw_input(worked) == ["two", "three"]
 
 
 def test_memories_and_their_sources_outlive_the_raw_events(story: Story) -> None:
@@ -491,14 +493,14 @@ def test_a_turn_that_waits_for_its_observer_keeps_its_raw_events(
     assert worked.queue() == {state: 1}
     before_ms, keep_bytes = (worked.now + 1, 10**9) if how == "by age" else (0, 0)
     worked.store.retire_raw_events(before_ms, keep_bytes).result()
-    assert kept(worked) == ["four"]
+    assert with_raw_input(worked) == ["four"]
 
 
 def test_a_turn_that_is_still_open_keeps_its_raw_events(worked: Story) -> None:
     worked.tell(prompt(prompt_id="p2"))
     tell_tool(worked, "four", prompt_id="p2")
     worked.store.retire_raw_events(0, 0).result()
-    assert kept(worked) == ["four"]
+    assert with_raw_input(worked) == ["four"]
 
 
 def test_what_unknown_events_brought_is_retired_too(story: Story) -> None:

@@ -37,10 +37,10 @@ class Installation:
     @classmethod
     def make(cls, root: Path) -> "Installation":
         venv.create(root, with_pip=False, symlinks=True)
-        made = cls(root)
-        (made.site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-        made.put()
-        return made
+        installation = cls(root)
+        (installation.site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        installation.put()
+        return installation
 
     @property
     def python(self) -> Path:
@@ -78,12 +78,12 @@ class Installation:
 
 @pytest.fixture
 def installation(tmp_path: Path, home: Home) -> Installation:
-    made = Installation.make(tmp_path / "installation")
+    installation = Installation.make(tmp_path / "installation")
     home.layout.launcher.unlink()
-    done = made.command(home, "worker", "start")
+    done = installation.command(home, "worker", "start")
     assert done.returncode == 0, done.stderr
-    assert str(made.python) in home.layout.launcher.read_text()
-    return made
+    assert str(installation.python) in home.layout.launcher.read_text()
+    return installation
 
 
 def running_version(home: Home) -> Any:
