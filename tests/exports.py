@@ -39,10 +39,10 @@ def rows_of(data: bytes, table: str) -> list[dict[str, Any]]:
 
 
 def as_file(directory: Path, *records: dict[str, Any] | bytes, end: bool = True) -> Path:
-    """An export made by hand."""
+    """An export with these lines."""
     texts = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
     last = [json.dumps({"records": len(texts)}).encode()] if end else []
-    path = directory / "by-hand.jsonl"
+    path = directory / "lines.jsonl"
     path.write_bytes(b"\n".join([HEADER, *texts, *last]) + b"\n")
     return path
 

@@ -91,6 +91,6 @@ def _session(
             started_ms=ms,
             updated_ms=ms,
             status="completed",
-            title="Saved by hand",
+            title="Saved memories",
         ),
     )
