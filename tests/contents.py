@@ -1,4 +1,4 @@
-"""What a memory holds, by what it is and not by the numbers of its rows: to be compared."""
+"""The contents of a database without row ids, for comparison."""
 
 import sqlite3
 from contextlib import closing
@@ -57,7 +57,7 @@ _ALL = {
     "waiting": "SELECT status FROM pending_messages",
 }
 
-# Whichever way the session was told: hooks know other times, and no ids of an old client.
+# What does not depend on the source: hooks have other times, and no ids from an old client.
 _MEMORY = {
     "sessions": "SELECT s.content_session_id, p.key, s.project_dir, s.title, s.subtitle,"
     " s.user_prompt, s.prompt_counter FROM sdk_sessions s JOIN projects p ON p.id = s.project_id",
@@ -72,12 +72,12 @@ _MEMORY = {
 
 
 def contents_of(database: Path) -> Contents:
-    """Every row but what is derived."""
+    """Every row that is not derived."""
     return _read(database, _ALL)
 
 
 def memory_in(database: Path) -> Contents:
-    """What is remembered, whichever way it came."""
+    """Without what depends on the source of a session."""
     return _read(database, _MEMORY)
 
 

@@ -121,7 +121,7 @@ class LeasedQueue:
 
     def bury(self, connection: sqlite3.Connection, job: Job, error: str | None, ms: int) -> bool:
         """Keeps the row without trying it again; if its turn has changed since the claim, starts
-        anew instead and returns False."""
+        over instead and returns False."""
         row = connection.execute(
             f"UPDATE {self.table} SET {_NO_LEASE}, last_error = :error, available_at_epoch = :ms,"
             " attempts = CASE revision WHEN :revision THEN attempts ELSE 0 END,"

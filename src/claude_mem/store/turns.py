@@ -330,7 +330,7 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
 def add_statements(
     connection: sqlite3.Connection, turn: Turn, statements: list[Event]
 ) -> Turn | None:
-    """Adds what a transcript says was said in the turn; returns the turn with it."""
+    """Adds statements of the transcript; returns the turn with them."""
     row = _turn(connection, turn.id)
     if row is None or _is_blocked(row):
         return None

@@ -1,4 +1,4 @@
-"""A session as the TypeScript database tells it: its turns, and the memories of each."""
+"""A session of the TypeScript database: its turns, and the memories of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
