@@ -5,7 +5,7 @@
 Writes into the directory, and training/SOURCES.tsv with name, version, licence and sha256 of all:
 
     texts.NN.xz  one text a line, in the order of the sources, each once
-    pairs.xz     int32 (pairs, 2): numbers of two texts that belong together, little endian
+    pairs.xz     int32 (pairs, 2): numbers of two related texts, little endian
     spans.json   [name of the source, texts before its end, pairs before its end]
 """
 
@@ -27,17 +27,17 @@ from pathlib import Path, PurePosixPath
 
 import english
 import numpy as np
-from prose import SearchResult, comments, document, starred_comments, web_page
+from prose import TextPair, comments, document, starred_comments, web_page
 from python_source import python_source
 from small_talk import small_talk
 from sources import Registries, Source, fetch_all, record
 
 HERE = Path(__file__).parent
-MOST_OF_A_PACKAGE = 4_500  # texts and pairs, of each kind of file
-MOST_OF_A_BOOK = 170_000
-NEIGHBOURS = 256  # stay together
+MAX_OF_PACKAGE = 4_500  # texts and pairs, of each kind of file
+MAX_OF_BOOK = 170_000
+NEIGHBOURS = 256  # texts that are kept or left out as a group
 PART = 400_000  # texts
-LARGEST_FILE = 1_500_000
+MAX_FILE = 1_500_000
 FOREIGN = re.compile(
     r"/(?:locale|locales|i18n|translations|node_modules|vendor|_vendor|site-packages|third_party)/"
     r"|/(?!en)[a-z]{2,3}[-_][A-Z]{2}/|/(?:help|man|doc|docs)/(?!C/|en)[a-z]{2}(?:_[A-Z]{2})?/"
@@ -60,7 +60,7 @@ def read_archive(path: Path) -> Iterator[tuple[str, bytes]]:
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             for name in sorted(archive.namelist()):
-                if is_wanted(name) and archive.getinfo(name).file_size < LARGEST_FILE:
+                if is_wanted(name) and archive.getinfo(name).file_size < MAX_FILE:
                     yield name, archive.read(name)
         return
     if path.suffix == ".deb":
@@ -71,10 +71,10 @@ def read_archive(path: Path) -> Iterator[tuple[str, bytes]]:
         opened = tarfile.open(path, mode="r|gz")  # noqa: SIM115 - closed below
     with opened as tar:
         for member in tar:
-            if member.isfile() and member.size < LARGEST_FILE * 30 and is_wanted(member.name):
-                held = tar.extractfile(member)
-                if held:
-                    yield member.name, held.read()
+            if member.isfile() and member.size < MAX_FILE * 30 and is_wanted(member.name):
+                content = tar.extractfile(member)
+                if content:
+                    yield member.name, content.read()
 
 
 def is_wanted(name: str) -> bool:
@@ -82,27 +82,27 @@ def is_wanted(name: str) -> bool:
     return kind in WANTED and not FOREIGN.search(name)
 
 
-def found_in(source: Source, cache: Path) -> list[SearchResult]:
+def texts_of(source: Source, cache: Path) -> list[TextPair]:
     files = read_archive(cache / source.file)
     if source.name in BOOKS:
-        found = list(unique(BOOKS[source.name](files)))
-        share = -(-len(found) // MOST_OF_A_BOOK)
-        return [one for at, one in enumerate(found) if at // NEIGHBOURS % share == 0]
-    most = MOST_OF_A_PACKAGE * (5 if source.origin == "debian" else 1)
+        texts = list(unique(BOOKS[source.name](files)))
+        share = -(-len(texts) // MAX_OF_BOOK)
+        return [text for at, text in enumerate(texts) if at // NEIGHBOURS % share == 0]
+    most = MAX_OF_PACKAGE * (5 if source.origin == "debian" else 1)
     return list(unique(package(files, most)))
 
 
-def package(files: Iterable[tuple[str, bytes]], most: int) -> Iterator[SearchResult]:
-    """Some of each kind: code, its tests, and what is written about it."""
-    left = {"code": most, "tests": most // 3, "prose": most}
+def package(files: Iterable[tuple[str, bytes]], most: int) -> Iterator[TextPair]:
+    """Some of each kind: code, tests and prose."""
+    remaining = {"code": most, "tests": most // 3, "prose": most}
     for name, raw in files:
         kind = kind_of(name)
-        if not kind or left[kind] <= 0 or len(raw) > LARGEST_FILE:
+        if not kind or remaining[kind] <= 0 or len(raw) > MAX_FILE:
             continue
-        share = max(100, left[kind] // 8)  # no file is the whole package
-        for found in islice(extract(name, raw, kind), share):
-            left[kind] -= 1
-            yield found
+        share = max(100, remaining[kind] // 8)  # so that no file is all of the package
+        for text in islice(extract(name, raw, kind), share):
+            remaining[kind] -= 1
+            yield text
 
 
 def kind_of(name: str) -> str | None:
@@ -114,7 +114,7 @@ def kind_of(name: str) -> str | None:
     return None
 
 
-def extract(name: str, raw: bytes, kind: str) -> Iterator[SearchResult]:
+def extract(name: str, raw: bytes, kind: str) -> Iterator[TextPair]:
     text = raw.decode("utf-8", "replace")
     suffix = PurePosixPath(name).suffix
     if suffix == ".py":
@@ -124,24 +124,24 @@ def extract(name: str, raw: bytes, kind: str) -> Iterator[SearchResult]:
     return web_page(text) if suffix in PAGES else document(text)
 
 
-def unique(found: Iterable[SearchResult]) -> Iterator[SearchResult]:
-    seen: set[SearchResult] = set()
-    for one in found:
-        if one not in seen:
-            seen.add(one)
-            yield one
+def unique(texts: Iterable[TextPair]) -> Iterator[TextPair]:
+    previous: set[TextPair] = set()
+    for text in texts:
+        if text not in previous:
+            previous.add(text)
+            yield text
 
 
 Files = Iterable[tuple[str, bytes]]
 
 
-def wordnet_book(files: Files) -> Iterator[SearchResult]:
+def wordnet_book(files: Files) -> Iterator[TextPair]:
     for name, raw in files:
         if PurePosixPath(name).name.startswith("data."):
             yield from english.wordnet(raw.decode())
 
 
-def dictionary(files: Files) -> Iterator[SearchResult]:
+def dictionary(files: Files) -> Iterator[TextPair]:
     with tempfile.TemporaryDirectory() as folder:
         for name, raw in files:
             if name.endswith((".dict.dz", ".index")):
@@ -149,7 +149,7 @@ def dictionary(files: Files) -> Iterator[SearchResult]:
         yield from english.dictd(Path(folder))
 
 
-def speeches(files: Files) -> Iterator[SearchResult]:
+def speeches(files: Files) -> Iterator[TextPair]:
     for name, raw in files:
         if "/data/" in name and name.endswith((".txt", ".json")):
             yield from english.speech(raw.decode("utf-8", "replace"))
@@ -165,7 +165,7 @@ BOOKS = {
 
 
 class Collection:
-    """Each text once; pairs by number."""
+    """Texts without duplicates, and pairs of their numbers."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -173,11 +173,11 @@ class Collection:
         self.spans: list[tuple[str, int, int]] = []
         self._numbers: dict[str, int] = {}
 
-    def add(self, name: str, found: Iterable[SearchResult]) -> None:
-        for one, other in found:
-            first = self._number(one)
-            if other is not None and other != one:
-                self.pairs.append((first, self._number(other)))
+    def add(self, name: str, texts: Iterable[TextPair]) -> None:
+        for text, related in texts:
+            first = self._number(text)
+            if related is not None and related != text:
+                self.pairs.append((first, self._number(related)))
         self.spans.append((name, len(self.texts), len(self.pairs)))
 
     def _number(self, text: str) -> int:
@@ -207,22 +207,22 @@ def main() -> None:
     parser.add_argument("--into", type=Path, required=True)
     parser.add_argument("--pypi", required=True, help="address of a Python package index")
     parser.add_argument("--npm", required=True, help="address of an npm registry")
-    asked = parser.parse_args()
-    began = time.monotonic()
-    sources = fetch_all(HERE, asked.cache, Registries(asked.pypi, asked.npm))
+    options = parser.parse_args()
+    start = time.monotonic()
+    sources = fetch_all(HERE, options.cache, Registries(options.pypi, options.npm))
     record(sources, HERE / "SOURCES.tsv")
-    print(f"{len(sources)} sources after {time.monotonic() - began:.0f} s")
+    print(f"{len(sources)} sources after {time.monotonic() - start:.0f} s")
     collection = Collection()
     with multiprocessing.Pool(2) as pool:
-        read = partial(found_in, cache=asked.cache)
-        for source, found in zip(sources, pool.imap(read, sources, chunksize=1), strict=True):
-            collection.add(f"{source.origin}/{source.name}", found)
+        read = partial(texts_of, cache=options.cache)
+        for source, texts in zip(sources, pool.imap(read, sources, chunksize=1), strict=True):
+            collection.add(f"{source.origin}/{source.name}", texts)
     collection.add("small talk", small_talk())
     print(f"{len(collection.texts):,} texts, {len(collection.pairs):,} pairs", end=" ")
-    print(f"after {time.monotonic() - began:.0f} s")
-    collection.write(asked.into)
-    sizes = {file.name: file.stat().st_size for file in sorted(asked.into.iterdir())}
-    print(json.dumps(sizes), f"after {time.monotonic() - began:.0f} s")
+    print(f"after {time.monotonic() - start:.0f} s")
+    collection.write(options.into)
+    sizes = {file.name: file.stat().st_size for file in sorted(options.into.iterdir())}
+    print(json.dumps(sizes), f"after {time.monotonic() - start:.0f} s")
 
 
 if __name__ == "__main__":

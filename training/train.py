@@ -1,10 +1,10 @@
-"""Train the table: distilled from the teacher, then taught its similarities (see README.md).
+"""Train the table: initialised from the teacher, then trained on its similarities (README.md).
 
     python training/train.py --data DIR --teacher DIR --out DIR [--only NAME ...] [--steps-of X]
 
-Needs torch and transformers, and a GPU for the whole of it. Prints the figures of every step and
-writes one table for each variant. Nothing but the arguments decides the result, up to the order in
-which a GPU adds.
+Needs torch and transformers, and a GPU for a full run. Prints the figures of every step and writes
+one table for each variant. The result depends on the arguments alone, up to the order in which a
+GPU adds.
 """
 
 import argparse
@@ -30,9 +30,9 @@ from claude_mem.index.embedders.wordpieces import _WORD, Wordpieces, _plain
 from claude_mem.index.text.words import parts_of
 
 DIMENSION = 256
-MOST_PIECES = 96
+MAX_PIECES = 96
 TEMPERATURE = 0.05
-LEAST_COSINE = 0.25
+MIN_COSINE = 0.25
 FREQUENCY = 1e-3
 BATCH = 2_048
 TEXT_RUN = 32
@@ -50,7 +50,7 @@ class Variant:
     steps: int = 4_000
     peak: float = 5e-3
     contrast: float = 0.0  # weight of InfoNCE
-    general: float = 1.0  # how much more often general English is seen
+    general: float = 1.0  # how much more often general English is sampled
     weight_cosine: float = 1.0
     temperature: float = TEMPERATURE
 
@@ -62,7 +62,7 @@ VARIANTS = [
     Variant("general-0", general=3.0),
     Variant("general-1", general=3.0, seed=1),
     Variant("general-2", general=3.0, seed=2),
-    # Tried, and no better:
+    # Tried, not better:
     Variant("recipe", words="bert"),
     Variant("contrast", contrast=0.15),
     Variant("long", steps=12_000),
@@ -116,46 +116,47 @@ def read_material(folder: Path, limit: int | None) -> Material:
     spans = json.loads((folder / "spans.json").read_text("utf-8"))
     if limit:
         spans = spans[:: max(1, len(spans) // limit)]
-    chosen_texts, chosen_pairs, ends = [], [], {name: (a, b) for name, a, b in spans}
+    text_spans, pair_spans, ends = [], [], {name: (a, b) for name, a, b in spans}
     before = (0, 0)
     numbers = np.full(len(texts), -1)
-    kept = 0
+    total = 0
     for name, *end in json.loads((folder / "spans.json").read_text("utf-8")):
         if name in ends:
-            chosen_texts.append((name, before[0], end[0]))
-            chosen_pairs.append((before[1], end[1]))
-            numbers[before[0] : end[0]] = np.arange(kept, kept + end[0] - before[0])
-            kept += end[0] - before[0]
+            text_spans.append((name, before[0], end[0]))
+            pair_spans.append((before[1], end[1]))
+            numbers[before[0] : end[0]] = np.arange(total, total + end[0] - before[0])
+            total += end[0] - before[0]
         before = tuple(end)
     material = Material(
-        [text for _, start, end in chosen_texts for text in texts[start:end]],
-        np.concatenate([numbers[pairs[start:end]] for start, end in chosen_pairs]),
-        np.repeat(np.arange(len(chosen_texts)), [b - a for _, a, b in chosen_texts]),
-        np.repeat(np.arange(len(chosen_pairs)), [b - a for a, b in chosen_pairs]),
-        [name for name, _, _ in chosen_texts],
+        [text for _, start, end in text_spans for text in texts[start:end]],
+        np.concatenate([numbers[pairs[start:end]] for start, end in pair_spans]),
+        np.repeat(np.arange(len(text_spans)), [b - a for _, a, b in text_spans]),
+        np.repeat(np.arange(len(pair_spans)), [b - a for a, b in pair_spans]),
+        [name for name, _, _ in text_spans],
     )
-    whole = (material.pairs >= 0).all(axis=1)
-    material.pairs, material.pair_source = material.pairs[whole], material.pair_source[whole]
+    complete = (material.pairs >= 0).all(axis=1)
+    material.pairs, material.pair_source = material.pairs[complete], material.pair_source[complete]
     return material
 
 
 def unknown_words(task: tuple[list[str], frozenset[str]]) -> Counter[str]:
-    """Words as they are written, not joined ones, that the vocabulary does not know."""
-    texts, known = task
+    """Counts of words that are not in the vocabulary; parts of identifiers do not count."""
+    texts, vocabulary = task
     counted: Counter[str] = Counter()
     for text in texts:
         for word in _WORD.findall(_plain(text)):
             lowered = word.lower()
-            if lowered not in known and 3 <= len(word) <= 20 and word.isascii() and word.isalpha():
+            is_word = 3 <= len(word) <= 20 and word.isascii() and word.isalpha()
+            if is_word and lowered not in vocabulary:
                 counted[lowered] += not parts_of(word)
     return counted
 
 
-def new_words(material: Material, known: list[str], pool: object) -> list[str]:
-    """Those that most packages use, and those that general English uses most."""
+def new_words(material: Material, vocabulary: list[str], pool: object) -> list[str]:
+    """The words that most packages use, and those that are most frequent in general English."""
     starts = np.searchsorted(material.text_source, np.arange(len(material.names) + 1))
-    held = frozenset(known)
-    tasks = [(material.texts[a:b], held) for a, b in itertools.pairwise(starts)]
+    in_vocabulary = frozenset(vocabulary)
+    tasks = [(material.texts[a:b], in_vocabulary) for a, b in itertools.pairwise(starts)]
     by_source = pool.map(unknown_words, tasks, chunksize=4)  # type: ignore[attr-defined]
     general = material.is_general()
     packages: Counter[str] = Counter()
@@ -165,10 +166,10 @@ def new_words(material: Material, known: list[str], pool: object) -> list[str]:
             everyday.update({word: min(times, 50) for word, times in counted.items()})
         else:
             packages.update({word: 1 for word, times in counted.items() if times > 1})
-    chosen = [word for word, _ in ordered(packages)[: NEW_WORDS["code"]]]
-    seen = set(chosen)
-    rest = [word for word, times in ordered(everyday) if word not in seen and times > 3]
-    return chosen + rest[: NEW_WORDS["general"]]
+    selected = [word for word, _ in ordered(packages)[: NEW_WORDS["code"]]]
+    in_selected = set(selected)
+    rest = [word for word, times in ordered(everyday) if word not in in_selected and times > 3]
+    return selected + rest[: NEW_WORDS["general"]]
 
 
 def ordered(counted: Counter[str]) -> list[tuple[str, int]]:
@@ -184,9 +185,9 @@ def _start(words: list[str]) -> None:
 
 
 def _rows_of(texts: list[str]) -> NDArray[np.int32]:
-    padded = np.full((len(texts), MOST_PIECES), -1, np.int32)
+    padded = np.full((len(texts), MAX_PIECES), -1, np.int32)
     for at, text in enumerate(texts):
-        rows = _pieces.rows(text)[:MOST_PIECES]
+        rows = _pieces.rows(text)[:MAX_PIECES]
         padded[at, : len(rows)] = rows
     return padded
 
@@ -194,13 +195,13 @@ def _rows_of(texts: list[str]) -> NDArray[np.int32]:
 def piece_rows(texts: Sequence[str], words: list[str], workers: int) -> torch.Tensor:
     with multiprocessing.Pool(workers, _start, (words,)) as pool:
         chunks = [list(texts[at : at + 5_000]) for at in range(0, len(texts), 5_000)]
-        found = torch.from_numpy(np.concatenate(pool.map(_rows_of, chunks)))
-    found[found < 0] = len(words)  # the padding's row
-    return found
+        rows = torch.from_numpy(np.concatenate(pool.map(_rows_of, chunks)))
+    rows[rows < 0] = len(words)  # the padding's row
+    return rows
 
 
 class Lessons:
-    """What is the same for all variants: texts, pairs and what the teacher says of them."""
+    """Shared by all variants: texts, pairs and the teacher's vectors of the texts."""
 
     def __init__(self, material: Material, taught: torch.Tensor) -> None:
         self.material = material
@@ -210,7 +211,7 @@ class Lessons:
         agreed = torch.cat(
             [(self.of(part[:, 0]) * self.of(part[:, 1])).sum(1) for part in pairs.split(100_000)]
         )
-        good = (agreed > LEAST_COSINE).cpu().numpy()
+        good = (agreed > MIN_COSINE).cpu().numpy()
         held_pair = held_out[material.pair_source] | (np.arange(len(pairs)) // PAIR_RUN % 40 == 7)
         self.pairs = pairs[torch.from_numpy(np.flatnonzero(good & ~held_pair)).to(DEVICE)]
         general = material.is_general()
@@ -218,14 +219,14 @@ class Lessons:
         self.train_texts = np.flatnonzero(~held_out[material.text_source])
         self.text_general = general[material.text_source][self.train_texts]
         self.held_texts = np.flatnonzero(held_out[material.text_source])[:20_000]
-        chosen = np.random.default_rng(5)
+        rng = np.random.default_rng(5)
         self.held_pairs = {
-            "packages": self._some(pairs, good & held_out[material.pair_source], chosen),
-            "general": self._some(pairs, good & held_pair & general[material.pair_source], chosen),
+            "packages": self._some(pairs, good & held_out[material.pair_source], rng),
+            "general": self._some(pairs, good & held_pair & general[material.pair_source], rng),
         }
         print(
             f"{len(material.texts):,} texts, {len(self.train_texts):,} to train on;"
-            f" {len(pairs):,} pairs, {good.sum():,} that the teacher finds alike,"
+            f" {len(pairs):,} pairs, {good.sum():,} that the teacher rates as similar,"
             f" {len(self.pairs):,} to train on"
         )
 
@@ -243,18 +244,18 @@ class Lessons:
 
 def directions(taught: torch.Tensor) -> torch.Tensor:
     """The top directions of the teacher's vectors, uncentred."""
-    chosen = torch.randperm(len(taught), generator=torch.Generator().manual_seed(1))[:300_000]
-    some = taught[chosen].to(DEVICE).float()
-    values, vectors = torch.linalg.eigh(some.T @ some)
-    kept = values[-DIMENSION:].sum() / values.sum()
-    print(f"{DIMENSION} directions keep {kept:.3%} of the energy")
+    sample = torch.randperm(len(taught), generator=torch.Generator().manual_seed(1))[:300_000]
+    vectors_of_sample = taught[sample].to(DEVICE).float()
+    values, vectors = torch.linalg.eigh(vectors_of_sample.T @ vectors_of_sample)
+    share = values[-DIMENSION:].sum() / values.sum()
+    print(f"{DIMENSION} directions keep {share:.3%} of the energy")
     return vectors[:, -DIMENSION:].flip(1)
 
 
-def begin(
+def initial_vectors(
     words: list[str], teacher: Teacher, basis: torch.Tensor, rows: torch.Tensor
 ) -> torch.Tensor:
-    """Each piece as the teacher sees it alone, less the mean, frequent ones lighter."""
+    """The teacher's vector of each piece alone, less the mean, with less weight if frequent."""
     alone = teacher.encode([word.removeprefix("##") for word in words]).to(DEVICE).float()
     frequency = torch.bincount(rows.flatten().long(), minlength=len(words) + 1)[:-1].to(DEVICE)
     frequency = frequency / frequency.sum()
@@ -263,7 +264,7 @@ def begin(
 
 
 class Runs:
-    """Numbers in runs of neighbours, drawn anew for each step."""
+    """Numbers in runs of neighbours, sampled for each step."""
 
     def __init__(self, total: int, run: int, general: NDArray[np.bool_], more: float, seed: int):
         self.run, self.total = run, total
@@ -291,14 +292,14 @@ def learn(
     pairs = Runs(
         len(lessons.pairs), PAIR_RUN, lessons.pair_general, variant.general, variant.seed + 99
     )
-    seen: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
     figures: dict[str, float] = {}
     for step in range(variant.steps):
         numbers = train_texts[texts.draw(BATCH)]
-        one, other = lessons.pairs[pairs.draw(BATCH)].T
-        together = torch.cat([numbers, one, other])
-        student = F.normalize(embed(table, rows, together), dim=1)
-        taught = lessons.of(together)
+        first, second = lessons.pairs[pairs.draw(BATCH)].T
+        batch = torch.cat([numbers, first, second])
+        student = F.normalize(embed(table, rows, batch), dim=1)
+        taught = lessons.of(batch)
         losses = {
             "cosine": variant.weight_cosine
             * (1 - (student * F.normalize(taught @ basis, dim=1)).sum(1)).mean(),
@@ -306,12 +307,14 @@ def learn(
                 student[: len(numbers)], taught[: len(numbers)], variant.temperature
             ),
         }
-        of_one, of_other = student[len(numbers) :].chunk(2)
-        by_one, by_other = taught[len(numbers) :].chunk(2)
-        losses["pairs"] = between(of_one @ of_other.T, by_one @ by_other.T, variant.temperature)
+        student_first, student_second = student[len(numbers) :].chunk(2)
+        teacher_first, teacher_second = taught[len(numbers) :].chunk(2)
+        student_scores = student_first @ student_second.T
+        teacher_scores = teacher_first @ teacher_second.T
+        losses["pairs"] = between(student_scores, teacher_scores, variant.temperature)
         if variant.contrast:
-            right = torch.arange(len(of_one), device=DEVICE)
-            scores = of_one @ of_other.T / variant.temperature
+            right = torch.arange(len(student_first), device=DEVICE)
+            scores = student_scores / variant.temperature
             both = F.cross_entropy(scores, right) + F.cross_entropy(scores.T, right)
             losses["contrast"] = variant.contrast * both / 2
         adam.zero_grad(set_to_none=True)
@@ -319,17 +322,17 @@ def learn(
         adam.step()
         cycle.step()
         if step % 50 == 49:
-            seen.update({name: value.item() for name, value in losses.items()})
-            seen["times"] += 1
+            sums.update({name: value.item() for name, value in losses.items()})
+            sums["times"] += 1
         if (step + 1) % max(1, variant.steps // 6) == 0:
             figures[f"step {step + 1}"] = round(
-                sum(v for k, v in seen.items() if k != "times") / max(1, seen["times"]), 4
+                sum(v for k, v in sums.items() if k != "times") / max(1, sums["times"]), 4
             )
             parts = {
-                k: round(v / max(1, seen["times"]), 4) for k, v in seen.items() if k != "times"
+                k: round(v / max(1, sums["times"]), 4) for k, v in sums.items() if k != "times"
             }
             print(f"  {variant.name} step {step + 1}: {parts}", flush=True)
-            seen.clear()
+            sums.clear()
     return table.detach()[:-1], figures
 
 
@@ -338,7 +341,7 @@ def embed(table: torch.Tensor, rows: torch.Tensor, numbers: torch.Tensor) -> tor
 
 
 def among_texts(student: torch.Tensor, taught: torch.Tensor, temperature: float) -> torch.Tensor:
-    """KL of the similarities to all others, a text itself left out."""
+    """KL of the similarities to all other texts."""
     itself = torch.eye(len(student), dtype=torch.bool, device=DEVICE)
     of_student = (student @ student.T).masked_fill(itself, -1e4) / temperature
     of_teacher = (taught @ taught.T).masked_fill(itself, -1e4) / temperature
@@ -346,8 +349,8 @@ def among_texts(student: torch.Tensor, taught: torch.Tensor, temperature: float)
 
 
 def between(of_student: torch.Tensor, of_teacher: torch.Tensor, temperature: float) -> torch.Tensor:
-    forth = kl(of_student / temperature, of_teacher / temperature)
-    return (forth + kl(of_student.T / temperature, of_teacher.T / temperature)) / 2
+    forward = kl(of_student / temperature, of_teacher / temperature)
+    return (forward + kl(of_student.T / temperature, of_teacher.T / temperature)) / 2
 
 
 def kl(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
@@ -360,7 +363,7 @@ def kl(student: torch.Tensor, teacher: torch.Tensor) -> torch.Tensor:
 def measure(
     vectors: torch.Tensor, rows: torch.Tensor, lessons: Lessons, basis: torch.Tensor
 ) -> dict[str, float]:
-    """On what was not trained on: agreement with the teacher, and pairs found again."""
+    """On held-out data: agreement with the teacher, and how often the pair of a text is found."""
     table = torch.cat([vectors, torch.zeros(1, DIMENSION, device=DEVICE)])
 
     def student(numbers: torch.Tensor) -> torch.Tensor:
@@ -368,19 +371,19 @@ def measure(
 
     figures: dict[str, float] = {}
     if len(lessons.held_texts):
-        held = torch.from_numpy(lessons.held_texts).to(DEVICE)
-        taught = F.normalize(lessons.of(held) @ basis, dim=1)
-        figures["agreement"] = (student(held) * taught).sum(1).mean().item()
+        held_out = torch.from_numpy(lessons.held_texts).to(DEVICE)
+        taught = F.normalize(lessons.of(held_out) @ basis, dim=1)
+        figures["agreement"] = (student(held_out) * taught).sum(1).mean().item()
     for name, pairs in lessons.held_pairs.items():
         if len(pairs):
-            figures |= found_again(name, student(pairs[:, 0]), student(pairs[:, 1]))
+            figures |= retrieval(name, student(pairs[:, 0]), student(pairs[:, 1]))
     return {name: round(value, 4) for name, value in figures.items()}
 
 
-def found_again(name: str, asked: torch.Tensor, held: torch.Tensor) -> dict[str, float]:
-    scores = asked @ held.T
+def retrieval(name: str, queries: torch.Tensor, candidates: torch.Tensor) -> dict[str, float]:
+    scores = queries @ candidates.T
     place = (scores > scores.diagonal()[:, None]).sum(1)
-    return {f"{name}@{most}": (place < most).float().mean().item() for most in (1, 10)}
+    return {f"{name}@{rank}": (place < rank).float().mean().item() for rank in (1, 10)}
 
 
 def main() -> None:
@@ -388,69 +391,69 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--teacher", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", nargs="*", help="names of variants; all without it")
+    parser.add_argument("--only", nargs="*", help="names of variants (default: all)")
     parser.add_argument("--scale-steps", type=float, default=1.0)
-    parser.add_argument("--limit", type=int, help="of so many sources only, to try it out")
+    parser.add_argument("--limit", type=int, help="use only so many sources, for a trial run")
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
-    asked = parser.parse_args()
+    options = parser.parse_args()
     torch.backends.cuda.matmul.allow_tf32 = True
-    began = time.monotonic()
+    started = time.monotonic()
 
     def report(what: str) -> None:
-        print(f"[{time.monotonic() - began:.0f} s] {what}", flush=True)
+        print(f"[{time.monotonic() - started:.0f} s] {what}", flush=True)
 
-    material = read_material(asked.data, asked.limit)
+    material = read_material(options.data, options.limit)
     report(f"read {len(material.names)} sources")
-    base = vocabulary(asked.teacher)
-    with multiprocessing.Pool(asked.workers) as pool:
+    base = vocabulary(options.teacher)
+    with multiprocessing.Pool(options.workers) as pool:
         added = new_words(material, base, pool)
     report(f"{len(base):,} pieces, {len(added):,} new words: {added[:12]} ... {added[-6:]}")
     words = {"ours": base + added, "bert": base}
-    chosen = [one for one in VARIANTS if not asked.only or one.name in asked.only]
+    variants = [v for v in VARIANTS if not options.only or v.name in options.only]
     rows = {
-        kind: piece_rows(material.texts, words[kind], asked.workers)
-        for kind in dict.fromkeys(one.words for one in chosen)
+        kind: piece_rows(material.texts, words[kind], options.workers)
+        for kind in dict.fromkeys(v.words for v in variants)
     }
     for kind, of_kind in rows.items():
         length = (of_kind < len(words[kind])).sum(1).float().mean()
         report(f"{kind}: {length:.1f} pieces a text")
-    teacher = Teacher(asked.teacher, MOST_PIECES)
+    teacher = Teacher(options.teacher, MAX_PIECES)
     taught = teacher.encode(material.texts)
-    report("the teacher has read all texts")
+    report("the teacher has encoded all texts")
     lessons = Lessons(material, taught)
     basis = directions(taught)
     print(
         "teacher",
         {
-            name: found_again(name, lessons.of(pairs[:, 0]), lessons.of(pairs[:, 1]))
+            name: retrieval(name, lessons.of(pairs[:, 0]), lessons.of(pairs[:, 1]))
             for name, pairs in lessons.held_pairs.items()
         },
     )
-    asked.out.mkdir(parents=True, exist_ok=True)
+    options.out.mkdir(parents=True, exist_ok=True)
     starts: dict[str, torch.Tensor] = {}
     trained: dict[str, torch.Tensor] = {}
-    for variant in chosen:
+    for variant in variants:
         kind = variant.words
         rows[kind] = rows[kind].to(DEVICE)
         if kind not in starts:
-            starts[kind] = begin(words[kind], teacher, basis, rows[kind])
+            starts[kind] = initial_vectors(words[kind], teacher, basis, rows[kind])
             figures = measure(starts[kind], rows[kind], lessons, basis)
             report(f"start of {kind}: {figures}")
-            save(starts[kind], words[kind], {"start": figures}, asked.out / f"start-{kind}.npz")
+            save(starts[kind], words[kind], {"start": figures}, options.out / f"start-{kind}.npz")
         torch.manual_seed(variant.seed)
-        scaled = replace(variant, steps=max(20, int(variant.steps * asked.scale_steps)))
+        scaled = replace(variant, steps=max(20, int(variant.steps * options.scale_steps)))
         vectors, curve = learn(scaled, starts[kind], rows[kind], lessons, basis)
         trained[variant.name] = vectors
         figures = measure(vectors, rows[kind], lessons, basis)
         report(f"{variant.name}: {figures}")
-        about = {"variant": asdict(scaled), "loss": curve, "held out": figures}
-        save(vectors, words[kind], about, asked.out / f"{variant.name}.npz")
+        metadata = {"variant": asdict(scaled), "loss": curve, "held out": figures}
+        save(vectors, words[kind], metadata, options.out / f"{variant.name}.npz")
     for name, parts in SOUPS.items():
         if all(part in trained for part in parts):
             vectors = sum(trained[part] / trained[part].norm(dim=1).mean() for part in parts)
             figures = measure(vectors, rows["ours"], lessons, basis)
             report(f"{name}: {figures}")
-            save(vectors, words["ours"], {"held out": figures}, asked.out / f"{name}.npz")
+            save(vectors, words["ours"], {"held out": figures}, options.out / f"{name}.npz")
 
 
 def save(vectors: torch.Tensor, words: list[str], figures: dict[str, object], path: Path) -> None:
