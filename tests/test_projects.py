@@ -2,13 +2,14 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.intake.projects import LARGEST_CONFIG, Projects, identify, normalise
+from claude_mem.intake.projects import LARGEST_FILE, Projects, identify, normalise
 from claude_mem.types import Project
 
 ORIGIN = "https://github.com/dev/harbor.git"
@@ -123,6 +124,8 @@ def test_an_origin_that_is_a_place_or_nothing_names_no_project(place: str) -> No
         "https://dev:hunter22@github.com/dev/harbor.git",
         "https://dev:hun@ter22@github.com/dev/harbor.git",
         "ssh://hunter22@github.com/dev/harbor.git",
+        "https://github.com/dev/harbor.git?private_token=hunter22",
+        "https://hunter22@github.com/dev/harbor?access_token=hunter22#hunter22",
     ],
 )
 def test_no_part_of_a_password_is_in_the_key(url: str) -> None:
@@ -352,10 +355,81 @@ def test_a_huge_config_is_read_to_a_limit(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     config = tmp_path / ".git" / "config"
     section = f'[remote "origin"]\n\turl = {ORIGIN}\n'
-    config.write_text(section + "# x\n" * LARGEST_CONFIG)
+    config.write_text(section + "# x\n" * LARGEST_FILE)
     assert key(tmp_path) == KEY
-    config.write_text("# x\n" * LARGEST_CONFIG + section)
+    config.write_text("# x\n" * LARGEST_FILE + section)
     assert key(tmp_path) == str(tmp_path.resolve())
+
+
+# Hostile repositories
+
+READ_IN_ANOTHER_PROCESS = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (512 << 20, 512 << 20))
+from claude_mem.intake.projects import identify
+print(identify(sys.argv[1], None).key)
+"""
+
+
+def key_within_limits(directory: Path) -> str:
+    """Read by a process that may neither wait for long nor take much memory."""
+    done = subprocess.run(
+        [sys.executable, "-c", READ_IN_ANOTHER_PROCESS, str(directory)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_fifo_as_config_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    os.mkfifo(tmp_path / ".git" / "config")
+    assert key_within_limits(tmp_path) == str(tmp_path.resolve())
+
+
+def test_a_fifo_as_git_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".git")
+    assert key_within_limits(tmp_path) == str(tmp_path.resolve())
+
+
+def test_a_fifo_as_commondir_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    (tmp_path / ".git").write_text("gitdir: inner")
+    os.mkfifo(tmp_path / "inner" / "commondir")
+    assert key_within_limits(tmp_path) == str(tmp_path.resolve())
+
+
+@pytest.mark.parametrize("name", [".git", ".git/config"])
+def test_a_device_is_not_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).symlink_to("/dev/zero")
+    assert key_within_limits(tmp_path) == str(tmp_path.resolve())
+
+
+@pytest.mark.parametrize("name", [".git", ".git/config"])
+def test_of_a_sparse_file_only_the_beginning_is_read(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    with (tmp_path / name).open("wb") as file:
+        file.truncate(1_500_000_000)
+    assert key_within_limits(tmp_path) == str(tmp_path.resolve())
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://" + "@" * 30_000,
+        "https://" + "a@" * 15_000 + "/",
+        "ssh://" + ":1" * 15_000,
+        "@" * 30_000 + ":x",
+        "a" * 30_000,
+    ],
+)
+def test_a_url_of_30_kb_is_no_project(tmp_path: Path, url: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text(f'[remote "origin"]\n\turl = {url}\n')
+    assert key_within_limits(tmp_path) == str(tmp_path.resolve())
 
 
 # What is no path on this machine

@@ -1,44 +1,51 @@
-"""Which project a directory belongs to, read from the files git keeps; git itself is not run.
+"""Which project a directory belongs to, read from git's own files without running git.
 
-Where the repository came from tells best; failing that, where its main work tree lies; failing
-that, the directory itself. So worktrees, subdirectories and clones are one project, a submodule
-is its own, and a repository at $HOME (dotfiles) does not swallow everything below it.
+The origin URL decides, else the root of the main work tree, else the directory itself. So
+worktrees, subdirectories and clones are one project, a submodule is its own, and a repository at
+$HOME (dotfiles) does not include everything below it.
+
+A repository is untrusted: its files are opened without blocking, must be regular files, and are
+read up to LARGEST_FILE bytes.
 """
 
+import os
 import re
+import stat
 from pathlib import Path
 
 from claude_mem.types import Project
 
-_SECTION = re.compile(r'^\s*\[\s*remote\s+"origin"\s*\]', re.IGNORECASE)
-_SCP_LIKE = re.compile(r"^(?:[^@/\s]+@)?([^:/\s]+):(?!//)(.+)$")
-_URL = re.compile(r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/\s]*@)?([^/\s]+?)(?::\d+)?/(.+)$")
-LARGEST_CONFIG = 1024 * 1024
+LARGEST_FILE = 64 * 1024
+LONGEST_URL = 2_000
+LONGEST_PATH = 4_096
+_ORIGIN_SECTION = re.compile(r'\s*\[\s*remote\s+"origin"\s*\]', re.IGNORECASE)
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
+_PORT = re.compile(r":\d+$")
 
 
 class Projects:
-    """Remembers what it found: a session asks for every event."""
+    """Caches the project of each directory: it is looked up for every event."""
 
     def __init__(self, home: Path | None) -> None:
         self._home = home.resolve() if home else None
-        self._known: dict[str, Project] = {}
+        self._by_directory: dict[str, Project] = {}
 
     def of(self, directory: str) -> Project:
-        if directory not in self._known:
-            if len(self._known) > 10_000:
-                self._known.clear()
-            self._known[directory] = identify(directory, self._home)
-        return self._known[directory]
+        if directory not in self._by_directory:
+            if len(self._by_directory) > 10_000:
+                self._by_directory.clear()
+            self._by_directory[directory] = identify(directory, self._home)
+        return self._by_directory[directory]
 
     def forget(self, directory: str) -> None:
-        """A session starts here: its origin may have changed since."""
-        self._known.pop(directory, None)
+        """To be called when a session starts there: its origin may have changed."""
+        self._by_directory.pop(directory, None)
 
 
 def identify(directory: str, home: Path | None) -> Project:
     if not directory:
         return Project("unknown", "unknown")
-    if not Path(directory).is_absolute():  # of another machine, or of nobody's knowledge
+    if not Path(directory).is_absolute():  # a path of another machine
         return Project(directory, _last_part(directory))
     try:
         path = Path(directory).resolve()
@@ -58,42 +65,53 @@ def _last_part(directory: str) -> str:
 
 
 def _repository(path: Path, home: Path | None) -> tuple[Path | None, Path | None]:
-    """The main work tree's root and the directory that holds its config."""
+    """The root of the main work tree and the directory with its config."""
     for candidate in (path, *path.parents):
         if candidate == home:
             return None, None
-        mark = candidate / ".git"
-        if mark.is_dir():
-            return candidate, mark
-        if mark.is_file():
-            return _linked(candidate, mark)
+        marker = candidate / ".git"
+        if marker.is_dir():
+            return candidate, marker
+        if marker.is_file():
+            return _linked(candidate, marker)
     return None, None
 
 
-def _linked(root: Path, mark: Path) -> tuple[Path | None, Path | None]:
+def _linked(root: Path, marker: Path) -> tuple[Path | None, Path | None]:
     """A worktree belongs to its main repository; a submodule has a git directory of its own."""
-    text = mark.read_text("utf-8", "replace")[:4096]
+    text = _read_text(marker)[:LONGEST_PATH]
     if not text.startswith("gitdir:"):
         return root, None
     git_dir = (root / text.removeprefix("gitdir:").strip()).resolve()
-    common = git_dir / "commondir"
-    if not common.is_file():
+    try:
+        common = _read_text(git_dir / "commondir")[:LONGEST_PATH].strip()
+    except OSError:
         return root, git_dir
-    main = (git_dir / common.read_text("utf-8", "replace").strip()).resolve()
+    main = (git_dir / common).resolve()
     return (main.parent if main.name == ".git" else main), main
+
+
+def _read_text(path: Path) -> str:
+    """The beginning of a regular file; OSError for what could block or never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return os.read(descriptor, LARGEST_FILE).decode("utf-8", "replace")
+    finally:
+        os.close(descriptor)
 
 
 def _origin(git_dir: Path) -> str | None:
     try:
-        with (git_dir / "config").open(encoding="utf-8", errors="replace") as file:
-            lines = file.read(LARGEST_CONFIG).splitlines()
+        lines = _read_text(git_dir / "config").splitlines()
     except OSError:
         return None
-    inside = False
+    in_origin = False
     for line in lines:
         if line.lstrip().startswith("["):
-            inside = bool(_SECTION.match(line))
-        elif inside:
+            in_origin = bool(_ORIGIN_SECTION.match(line))
+        elif in_origin:
             name, separator, value = line.partition("=")
             if separator and name.strip().lower() == "url":
                 return normalise(value.strip().strip('"'))
@@ -101,10 +119,23 @@ def _origin(git_dir: Path) -> str | None:
 
 
 def normalise(url: str) -> str | None:
-    """host/path without user, port, scheme, `.git` and case of the host."""
-    match = _URL.match(url) or _SCP_LIKE.match(url)
-    if match is None or len(match[1]) == 1:
-        return None  # a local path, perhaps with a drive: it names a place, not a project
-    host, path = match[1].lower(), match[2]
-    path = path.strip("/").removesuffix(".git").strip("/")
-    return f"{host}/{path}" if path else None
+    """host/path without user, port, scheme, query, `.git` and case of the host.
+
+    None for a local path: it names a place, not a project. The user part and the query are where
+    tokens are put, so neither may become part of a project's key.
+    """
+    if len(url) > LONGEST_URL:
+        return None
+    if scheme := _SCHEME.match(url):
+        authority, _, path = url[scheme.end() :].partition("/")
+        host = _PORT.sub("", authority.rpartition("@")[2])
+    else:
+        authority, colon, path = url.partition(":")
+        host = authority.rpartition("@")[2]
+        if not colon or "/" in authority or path.startswith("//"):
+            return None
+    path = path.partition("?")[0].partition("#")[0].strip("/").removesuffix(".git").strip("/")
+    # One letter is the drive of a Windows path.
+    if len(host) < 2 or not path or any(character.isspace() for character in authority):
+        return None
+    return f"{host.lower()}/{path}"

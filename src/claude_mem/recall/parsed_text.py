@@ -18,6 +18,7 @@ from claude_mem.recall.times import Occasion, Span, read_times
 
 MAX_TEXT = 20_000
 MAX_WORDS = 64
+MAX_PHRASES = 64  # the time FTS5 takes for a conjunction grows with the square of its phrases
 MAX_NAME_WORDS = 16  # of a path or a dotted name
 MAX_UNSPACED_WORD = 3
 SENTENCE_WORDS = 3
@@ -88,7 +89,7 @@ def parse_text(text: str, now: datetime) -> ParsedText:
     return ParsedText(
         plain,
         words,
-        tuple(phrases),
+        tuple(dict.fromkeys(phrases))[:MAX_PHRASES],
         tuple(dict.fromkeys(excluded)),
         times.spans,
         times.occasions,

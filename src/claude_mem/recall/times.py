@@ -50,7 +50,11 @@ _MAY_NAME_TIME = re.compile(  # one search instead of eleven: most queries name 
     r"(?i)\d|ago\b|day|night|week|month|year|morning|lately|recently|"
     + "|".join(rf"\b{name[:3]}" for name in _MONTHS)
 )
-_OCCASION = re.compile(r"(?i)\b(before|after|since|until)\s+((?:[\w.-]+\s*){1,4})(?=[?!.,;:]|$)")
+# Words are possessive: a failure is retried for each of four words, not for each character.
+_OCCASION = re.compile(
+    r"(?i)\b(before|after|since|until)\s++([\w.-]++(?:\s++[\w.-]++){0,3})"
+    r"(?:(?<=\.)|\s*+(?=[?!,;:]|$))"
+)
 _BEFORE_MONTH = re.compile(
     r"(?i)\b(?:in|during|of|last|this|since|before|after|until|till|by|early|late|mid|next)[\s-]+$"
 )
@@ -82,7 +86,9 @@ class Times:
 
 def read_times(text: str, now: datetime) -> Times:
     text = text[:MAX_TEXT]
-    occasions = tuple(Occasion(match[1].lower(), match[2]) for match in _OCCASION.finditer(text))
+    occasions = tuple(
+        Occasion(match[1].lower(), match[2].rstrip(".")) for match in _OCCASION.finditer(text)
+    )
     if not _MAY_NAME_TIME.search(text):
         return Times(occasions=occasions)
     spans: list[Span] = []
