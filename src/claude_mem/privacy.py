@@ -33,7 +33,7 @@ class Detector:
 
 
 _PLACEHOLDER = re.compile(
-    r"(?i)x{4,}|\*{3,}|\.{3}|<[^>]*>|\$\{|\{\{|your[_-]|example|placeholder|changeme|dummy|redacted"
+    r"(?i)x{4,}|\*{3,}|\.{3}|<[^<>]{0,80}>|\$\{|\{\{|your[_-]|example|placeholder|changeme|dummy|redacted"
     r"|process\.env|os\.environ|getenv|secrets?\.|\bnull\b|\bnone\b|\btrue\b|\bfalse\b|undefined"
 )
 

@@ -46,15 +46,13 @@ _REPAIR = re.compile(
 )
 
 _COMMIT = re.compile(r"\bgit\b[^|;&]{0,80}?\bcommit\b")
-_HEREDOC = re.compile(
-    r"<<-?\s{0,3}['\"]?(\w{1,40})['\"]?[^\n]{0,80}\n(.*?)\n\s{0,40}\1\b", re.DOTALL
-)
+_HEREDOC = re.compile(r"<<-?\s{0,3}['\"]?(\w{1,40})['\"]?[^\n]{0,80}(?=\n)")
 _MESSAGE = re.compile(
     r"(?:-[a-z]*m|--message)[= ]\s{0,3}(?:\"((?:[^\"\\]|\\.)+)\"|'([^']+)')", re.DOTALL
 )
 _HASH = re.compile(r"^\[[^\]\n]{0,120}?([0-9a-f]{7,12})\]", re.MULTILINE)
 
-_PREFIX = re.compile(r"(?:cd \S+ ?(?:&&|;) ?|[A-Z_]+=\S* |sudo |time |timeout \S+ )+")
+_PREFIX = re.compile(r"(?<!\S)(?:cd \S+ ?(?:&&|;) ?|[A-Z_]++=\S*+ |sudo |time |timeout \S+ )+")
 _TAIL = re.compile(
     r" ?(?:2>&1|\d?> ?/dev/null|\| ?(?:tail|head|grep|cat|less|tee|sed|wc)\b.*"
     r"|(?:;|&&) ?echo\b.*|\|\| ?true) ?"
@@ -242,10 +240,19 @@ def _add_commit(full: str, output: str, log: CommandLog) -> None:
 
 
 def _commit_message(command: str) -> str:
-    if heredoc := _HEREDOC.search(command):
-        return heredoc[2]
+    if (heredoc := _heredoc(command)) is not None:
+        return heredoc
     message = _MESSAGE.search(command)
     return (message[1] or message[2]) if message else ""
+
+
+def _heredoc(command: str) -> str | None:
+    """The text of the first heredoc, if it is closed."""
+    start = _HEREDOC.search(command)
+    if start is None:
+        return None
+    end = re.compile(rf"\n\s{{0,40}}{start[1]}\b").search(command, start.end() + 1)
+    return command[start.end() + 1 : end.start()] if end else None
 
 
 def short_command(command: str) -> str:

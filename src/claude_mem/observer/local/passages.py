@@ -21,7 +21,7 @@ _FENCES = ("```", "~~~")
 _RULES = "-*_="
 # What a line of structure begins with; any other line is prose.
 _STRUCTURE = frozenset("#|:-*_=+•‣–0123456789")
-_LABEL_LINE = re.compile(r"(?:\d+[.)]\s+)?\*\*(.+?)\*\*\s*(\([^)]*\))?\s*[:：]?$")
+_LABEL_LINE = re.compile(r"(?:\d+[.)]\s+)?\*\*(.+?)\*\*\s*+(?:\([^)]{0,160}+\)\s*+)?[:：]?$")
 _ITEM = re.compile(r"(\s*)(?:[-*+•‣–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
 _LABEL = re.compile(
     r"(?:\*\*)?(?P<label>[^\W\d_][\w `'/&().-]{1,60}?)(?:\*\*\s*[:：]|[:：]\*\*|\*\*\s+[—–-])\s*"

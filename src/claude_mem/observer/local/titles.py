@@ -31,12 +31,12 @@ _LEAD = re.compile(
     re.IGNORECASE,
 )
 # What stands before one of these is whole without what follows;
-_STRONG_END = r"\s+[—–]+\s+|;\s+|[.!?]\s+|[；。]"
+_STRONG_END = r"(?<!\s)\s++[—–]++\s+|;\s+|[.!?]\s+|[；。]"
 # and before one of these, unless it is itself but half of a sentence.
 _WEAK_END = (
     r"，|,\s+(?:which|so|but|because|since|where|while|causing|making|ensuring|and (?:the|it|now)"
     r"|aber|sodass|weil|mais|donc|car|pero|porque)\b"
-    r"|\s+(?:so that|because|in order to|instead of|rather than|sodass|weil|parce que)\b"
+    r"|(?<!\s)\s++(?:so that|because|in order to|instead of|rather than|sodass|weil|parce que)\b"
 )
 _WHOLE_END = re.compile(_STRONG_END)
 _CLAUSE_END = re.compile(f"{_STRONG_END}|{_WEAK_END}")

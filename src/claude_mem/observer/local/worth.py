@@ -84,7 +84,7 @@ _BY_HEADING: tuple[tuple[Role, re.Pattern[str]], ...] = (
         r"|änderungen|lösung|changements|modifications)\b|修正|变更|変更", re.I)),
 )  # fmt: skip
 _CHANGE = re.compile(
-    r"(?:\W*[\w./`-]+:\s+)?(?:i(?:'ve| have)?\s+)?(?:now\s+)?(?:add|creat|fix|updat|chang|remov"
+    r"(?:\W*+[\w./`-]++:\s+)?(?:i(?:'ve| have)?\s+)?(?:now\s+)?(?:add|creat|fix|updat|chang|remov"
     r"|replac|renam|mov|wrap|refactor|implement|introduc|extract|split|convert|set|pass|use[ds]?\b"
     r"|made\b|mak(?:e|ing)\b|delet|drop|expos|handl|install|bump|configur|migrat|rewr|simplif"
     r"|extend|support|enabl|disabl|clear|register|wir)"
@@ -94,7 +94,7 @@ _TEST_COUNT = re.compile(r"\d+ (?:new |unit |integration |more )*tests? ")
 _IN_CODE = re.compile(r"`[^`\n]{2,80}`")
 _NAME = re.compile(
     r"--?[a-z][\w-]{2,}"  # --flag
-    r"|[A-Z]{2,}[A-Z0-9]*_|[a-z]+[A-Z]|[A-Z][a-z0-9]+[A-Z]|\w+_\w"  # NAME_, camelCase, snake_case
+    r"|[A-Z]{2}[A-Z0-9]*+_|[a-z]+[A-Z]|[A-Z][a-z0-9]+[A-Z]|\w+_\w"  # NAME_, camelCase, snake_case
     r"|[\w.-]+/\w|\.?/?\w+\.[A-Za-z]\w{0,3}\b|\w+\(\)"  # a/path, file.ext, call()
 )
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")

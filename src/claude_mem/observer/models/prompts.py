@@ -265,7 +265,7 @@ def shorten_middle(text: str, max_chars: int) -> str:
     return f"{text[:head]}\n[... {len(text) - max_chars} characters left out ...]\n{text[-tail:]}"
 
 
-_FENCE = re.compile(r"<(?=\s*/?\s*record\b)", re.IGNORECASE)
+_FENCE = re.compile(r"<(?=\s*+/?\s*+record\b)", re.IGNORECASE)
 
 
 def escape_fence(text: str) -> str:
