@@ -12,8 +12,8 @@ from typing import Any
 
 COLUMNS = ("commands", "faults", "open_steps")
 
-_TESTS = re.compile(r"Tests: `([^`]+)` \(([^)]*)\)\. ?")
-_FAULT = re.compile(r"`([^`]+)` failed \(([^`]{1,300}?)\); `([^`]+)` worked\. ?")
+_TESTS = re.compile(r"Tests: `([^`]{1,400})` \(([^)]{0,100})\)\. ?")
+_FAULT = re.compile(r"`([^`]{1,400})` failed \(([^`]{1,300}?)\); `([^`]{1,400})` worked\. ?")
 _SENTENCE_END = re.compile(r"(?<=[.!?。！？؟])\s+")
 _QUESTION_MARKS = ("?", "？", "؟")
 
