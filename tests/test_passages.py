@@ -12,7 +12,6 @@ from claude_mem.observer.local.passages import (
     heading_of,
     plain,
     sentences,
-    shorten,
     width,
 )
 
@@ -133,11 +132,6 @@ def test_a_label_has_neither_number_nor_colon() -> None:
 )
 def test_marks_go_and_code_stays(marked: str, unmarked: str) -> None:
     assert plain(marked) == unmarked
-
-
-def test_what_is_too_long_ends_at_a_word() -> None:
-    assert shorten("one two three", 9) == "one two…"
-    assert shorten("one", 9) == "one"
 
 
 def test_a_script_without_spaces_says_more_with_each_sign() -> None:

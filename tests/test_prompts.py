@@ -13,7 +13,6 @@ from claude_mem.observer.models.prompts import (
     Request,
     build_request,
     format_record,
-    shorten_middle,
     system_prompt,
     turn_prompt,
 )
@@ -86,14 +85,6 @@ def test_nothing_that_was_read_can_close_its_fence(attack: str) -> None:
     text = prompt_of(of)
     fences = re.findall(r"<\s*/?\s*record\b", text, re.IGNORECASE)
     assert fences == ["<record", "</record"] * 3
-
-
-def test_long_output_is_cut_in_the_middle_with_a_note() -> None:
-    shown = shorten_middle("a" * 1000 + "b" * 9000 + "c" * 1000, 2000)
-    assert shown.startswith("aaa") and shown.endswith("ccc")
-    assert "9000 characters left out" in shown
-    assert len(shown) < 2100
-    assert shorten_middle("short", 2000) == "short"
 
 
 def test_an_edit_is_told_once() -> None:

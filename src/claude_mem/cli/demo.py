@@ -15,6 +15,7 @@ from claude_mem.config import Layout
 from claude_mem.errors import ClaudeMemError
 from claude_mem.install.launcher import write_launcher
 from claude_mem.server import client
+from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 
 OWN_SESSION = Path(__file__).with_name("demo_session.jsonl")
@@ -96,8 +97,7 @@ def _gist(payload: dict[str, Json]) -> str:
     given = payload.get("tool_input")
     what = given.get("file_path") or given.get("command") if isinstance(given, dict) else None
     text = payload.get("prompt") or what or payload.get("last_assistant_message") or ""
-    line = " ".join(f"{payload.get('tool_name') or ''} {text}".split())
-    return line if len(line) <= 90 else line[:89] + "…"
+    return shorten(one_line(f"{payload.get('tool_name') or ''} {text}"), 90)
 
 
 commands = [demo]

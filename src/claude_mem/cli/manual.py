@@ -8,11 +8,12 @@ from typing import Any, cast
 
 import click
 
-from claude_mem.cli.output import as_json_option, print_json, printable
+from claude_mem.cli.output import as_json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.recall.formatting import counts_text
 from claude_mem.server import client
+from claude_mem.text import without_controls
 from claude_mem.types import OBSERVATION_TYPES, Json
 
 
@@ -119,7 +120,7 @@ def _forget(
 def _show(seen: dict[str, Any]) -> None:
     click.echo(f"This would be forgotten: {counts_text(seen['counts'])}.")
     for line in seen["examples"]:
-        click.echo(f"  {printable(line)}")
+        click.echo(f"  {without_controls(line)}")
     counts = seen["counts"]
     shown = ("sessions", "observations") if counts["sessions"] else tuple(counts)
     if (more := sum(counts[noun] for noun in shown) - len(seen["examples"])) > 0:

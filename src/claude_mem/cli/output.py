@@ -1,23 +1,15 @@
 """How data is shown: a table on a terminal, tab-separated lines in a pipe, JSON when asked."""
 
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 
 import click
 
+from claude_mem.text import without_controls
 from claude_mem.types import Json
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
-
-# A memory may hold what a program wrote to its terminal; ours must not obey it.
-_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-def printable(text: str) -> str:
-    return _CONTROLS.sub("", text)
 
 
 def print_json(value: Json) -> None:
@@ -25,7 +17,7 @@ def print_json(value: Json) -> None:
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    texts = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
+    texts = [["" if cell is None else without_controls(str(cell)) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         for row in texts:
             click.echo("\t".join(" ".join(cell.split()) for cell in row))

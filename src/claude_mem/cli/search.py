@@ -9,7 +9,7 @@ from datetime import datetime
 import click
 
 from claude_mem import params
-from claude_mem.cli.output import as_json_option, counted, print_json, printable
+from claude_mem.cli.output import as_json_option, counted, print_json
 from claude_mem.cli.status import NOTHING_YET, reading
 from claude_mem.cli.store import open_store_for_import
 from claude_mem.config import Settings
@@ -24,6 +24,7 @@ from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import search as find_memories
 from claude_mem.recall.timeline import timeline as find_timeline
 from claude_mem.server.search import search_record, timeline_record
+from claude_mem.text import without_controls
 from claude_mem.types import OBSERVATION_TYPES, Json
 
 # `-word` is part of the question: no option here has a short name.
@@ -140,7 +141,7 @@ def related(
     if as_json:
         print_json(search_record(found))
     else:
-        click.echo(search_text(found, now.tzinfo, printable))
+        click.echo(search_text(found, now.tzinfo, without_controls))
 
 
 def _joined(words: tuple[str, ...]) -> str:
@@ -153,14 +154,14 @@ def _joined(words: tuple[str, ...]) -> str:
 def _marker(query: str, now: datetime) -> Show:
     """Marks the words of the question, on a terminal alone."""
     if not sys.stdout.isatty():
-        return printable
+        return without_controls
     asked = {stem(piece) for word in parse_text(query, now).words for piece in word.pieces}
 
     def mark(match: re.Match[str]) -> str:
         stems = {stem(piece.lower()) for piece in pieces(plain_text(match[0]))}
         return click.style(match[0], bold=True) if stems & asked else match[0]
 
-    return lambda title: _WORD.sub(mark, printable(title))
+    return lambda title: _WORD.sub(mark, without_controls(title))
 
 
 @click.command()

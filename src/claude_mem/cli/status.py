@@ -16,7 +16,6 @@ from claude_mem.cli.output import (
     print_json,
     print_pairs,
     print_table,
-    printable,
 )
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
@@ -30,6 +29,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.clock import now_ms
 from claude_mem.store.pages import Page, Record
 from claude_mem.store.summary_facts import fact_texts
+from claude_mem.text import without_controls
 from claude_mem.types import Json
 from claude_mem.worker.observer_status import describe, format_spending, has_spent
 
@@ -240,7 +240,7 @@ def _print_record(kind: str, record: Record) -> None:
             value = str(value[0]) if single else "\n".join(f"- {item}" for item in value)
         if value is None or value == "":
             continue
-        text = printable(str(value))
+        text = without_controls(str(value))
         label = name.replace("_", " ")
         click.echo(f"{label}:\n{text}" if "\n" in text else f"{label}: {text}")
 
@@ -277,7 +277,7 @@ def show_context(settings: Settings, project: str | None, as_json: bool) -> None
     if as_json:
         print_json({"context": text, "tokens": estimate_tokens(text)})
     elif text:
-        click.echo(printable(text))
+        click.echo(without_controls(text))
     elif budget == 0:
         click.echo("Sessions are given nothing: CLAUDE_MEM_CONTEXT_TOKENS is 0.")
     else:

@@ -49,7 +49,10 @@ def _write(path: bytes, flags: int, data: bytes) -> None:
 
 
 def plain(message: str) -> bytes:
-    """Text for a JSON string without an encoder: printable ASCII, no quotes or backslashes."""
+    """Text for a JSON string without an encoder: printable ASCII, no quotes or backslashes.
+
+    `text.without_controls` needs `re`, which the hook does not load.
+    """
     safe = (c if " " <= c <= "~" else "?" for c in message.replace('"', "'").replace("\\", "/"))
     return "".join(safe)[:500].encode()
 

@@ -13,6 +13,7 @@ from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.projects import Projects
 from claude_mem.privacy import Redactor
+from claude_mem.text import shorten_middle
 from claude_mem.types import Event, Json
 
 OWN_TOOLS = ("mcp__plugin_claudemem_", "mcp__claude-mem__", "mcp__claude_mem__")
@@ -104,20 +105,20 @@ class EventReader:
         if kind != "UserPromptSubmit":
             return None
         prompt = _text(payload, "prompt") or ""
-        return truncate(prompt, self.field_bytes * PROMPT_LIMIT_FACTOR)
+        return shorten_middle(prompt, self.field_bytes * PROMPT_LIMIT_FACTOR)
 
     def _event_text(self, payload: Mapping[str, Json]) -> str | None:
         texts = [text for name in _TEXT_FIELDS if (text := _text(payload, name))]
-        return truncate("\n".join(texts), self.field_bytes) if texts else None
+        return shorten_middle("\n".join(texts), self.field_bytes) if texts else None
 
     def _json_field(self, value: Json) -> str | None:
-        return None if value is None else truncate_json(value, self.field_bytes)
+        return None if value is None else shorten_json(value, self.field_bytes)
 
     def _detail(self, payload: Mapping[str, Json]) -> dict[str, Json]:
         """The fields that have no column of their own."""
         rest = {name: value for name, value in payload.items() if name not in _NOT_DETAIL}
         if len(json.dumps(rest, ensure_ascii=False)) > self.field_bytes:
-            return {"cut": truncate_json(rest, self.field_bytes)}
+            return {"cut": shorten_json(rest, self.field_bytes)}
         return rest
 
 
@@ -187,41 +188,30 @@ def _without_bulk(value: Json) -> Json:
     }
 
 
-def truncate_json(value: Json, limit: int) -> str:
+def shorten_json(value: Json, limit: int) -> str:
     """The value as JSON of at most `limit` characters.
 
-    Long strings are truncated first; if that is not enough, the JSON text itself is, and becomes
+    Long strings are shortened first; if that is not enough, the JSON text itself is, and becomes
     a JSON string.
     """
     text = json.dumps(value, ensure_ascii=False)
     if len(text) <= limit:
         return text
     for leaf_limit in _LEAF_LIMITS:
-        text = json.dumps(_truncate_leaves(value, leaf_limit), ensure_ascii=False)
+        text = json.dumps(_shorten_leaves(value, leaf_limit), ensure_ascii=False)
         if len(text) <= limit:
             return text
     length = limit - 2
-    while len(quoted := json.dumps(truncate(text, length), ensure_ascii=False)) > limit:
+    while len(quoted := json.dumps(shorten_middle(text, length), ensure_ascii=False)) > limit:
         length -= max(1, (len(quoted) - limit) // 2)
     return quoted
 
 
-def _truncate_leaves(value: Json, limit: int) -> Json:
+def _shorten_leaves(value: Json, limit: int) -> Json:
     if isinstance(value, str):
-        return truncate(value, limit)
+        return shorten_middle(value, limit)
     if isinstance(value, list):
-        return [_truncate_leaves(item, limit) for item in value]
+        return [_shorten_leaves(item, limit) for item in value]
     if isinstance(value, dict):
-        return {name: _truncate_leaves(inner, limit) for name, inner in value.items()}
+        return {name: _shorten_leaves(inner, limit) for name, inner in value.items()}
     return value
-
-
-def truncate(text: str, limit: int) -> str:
-    """Head and tail of a long text, with a note of how much is missing between them."""
-    if len(text) <= limit:
-        return text
-    note = f"\n[… {len(text) - limit} characters cut …]\n"
-    length = max(0, limit - len(note))
-    head = length * 3 // 4
-    tail = length - head
-    return text[:head] + note + (text[-tail:] if tail else "")

@@ -15,13 +15,12 @@ from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.hook.scanner import strip_private
 from claude_mem.intake.dialects import parse_payload
-from claude_mem.recall.context import FENCE
+from claude_mem.recall import fence
 from claude_mem.recall.formatting import (
     counts_text,
     memories_text,
     search_text,
     timeline_text,
-    unfenced,
 )
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.search import SearchResult, search
@@ -110,7 +109,7 @@ def _without_private(arguments: Arguments) -> Arguments:
 
 
 def fenced(*lines: str) -> str:
-    return "\n".join((f"<{FENCE}>", _NOTE, *lines, f"</{FENCE}>"))
+    return fence.fenced(_NOTE, *lines)
 
 
 # Search, timeline, full memories
@@ -172,7 +171,7 @@ async def _forget(call: Call) -> str:
     if isinstance(result, Preview):
         return fenced(
             f"This would be forgotten: {counts_text(result.counts)}.",
-            *(unfenced(line) for line in result.examples),
+            *(fence.escape_fences(line) for line in result.examples),
             f'Nothing is forgotten yet. Repeat the call with confirm "{result.token}" to do it.',
         )
     until = iso(result.until_epoch)[:16]
@@ -291,4 +290,4 @@ TOOLS: dict[str, Tool] = {
 
 
 def error_text(error: Exception) -> str:
-    return unfenced(str(error))
+    return fence.escape_fences(str(error))

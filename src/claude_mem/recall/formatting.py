@@ -1,21 +1,20 @@
 """Results as text: few tokens, grouped by day and file, with the ids for the next step."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, tzinfo
 from itertools import starmap
 
-from claude_mem.hook.scanner import NAMES
+from claude_mem.recall.fence import escape_fences
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Row, SearchResult
 from claude_mem.recall.timeline import Timeline
 from claude_mem.store.pages import Record
 from claude_mem.store.summary_facts import fact_texts
+from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 
 MAX_TITLE = 120
 NO_FILE = "General"
-_FENCES = re.compile(rf"<(?=[\s/]*(?:{'|'.join(name.decode() for name in NAMES)}))", re.IGNORECASE)
 _FIELDS = (
     "subtitle", "narrative", "facts", "request", "investigated", "learned", "completed",
     "next_steps", "commands", "faults", "notes", "prompt_text", "concepts", "files_read",
@@ -84,12 +83,12 @@ def _grouped(rows: Sequence[Row], zone: tzinfo | None, show: Show) -> list[str]:
     for day, files in days.items():
         lines.append(("\n" if lines else "") + day)
         for file, entries in files.items():
-            lines += [flat(file), *entries]
+            lines += [_title(file), *entries]
     return lines
 
 
 def _line(row: Row, moment: datetime, show: Show) -> str:
-    line = f"{_label(row.id)} {moment:%H:%M} {row.type}: {show(flat(row.title))} (~{row.tokens}t)"
+    line = f"{_label(row.id)} {moment:%H:%M} {row.type}: {show(_title(row.title))} (~{row.tokens}t)"
     return line + (f", also {' '.join(map(_label, row.also))}" if row.also else "")
 
 
@@ -110,23 +109,21 @@ def _memory_text(memory_id: MemoryId, record: Record) -> str:
     title = record.get("title")
     type_ = f" {record['type']}" if "type" in record else ""
     minute = str(record["created_at"])[:16].replace("T", " ")
-    lines = [f"{_label(memory_id)}{type_} {minute} {flat(str(record['project']))}"]
+    lines = [f"{_label(memory_id)}{type_} {minute} {_title(str(record['project']))}"]
     if title:
-        lines.append(flat(str(title), limit=None))
+        lines.append(_flat(str(title)))
     for field in _FIELDS:
         value = fact_texts(record, field) or record.get(field)
         if isinstance(value, list):
             value = "\n".join(f"- {item}" for item in value)
         if value:
-            lines.append(f"{field.replace('_', ' ')}: {unfenced(str(value))}")
+            lines.append(f"{field.replace('_', ' ')}: {escape_fences(str(value))}")
     return "\n".join(lines)
 
 
-def flat(text: str, limit: int | None = MAX_TITLE) -> str:
-    line = unfenced(" ".join(text.split()))
-    return line if limit is None or len(line) <= limit else line[: limit - 1] + "…"
+def _title(text: str) -> str:
+    return shorten(_flat(text), MAX_TITLE)
 
 
-def unfenced(text: str) -> str:
-    """Recalled text is data: it can neither open nor close one of our fences."""
-    return _FENCES.sub("‹", text)
+def _flat(text: str) -> str:
+    return escape_fences(one_line(text))

@@ -17,6 +17,7 @@ from claude_mem.errors import BadInput, NotFound
 from claude_mem.store.inserts import insert_row
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
+from claude_mem.text import one_line, shorten
 from claude_mem.types import Project
 
 EXAMPLES = 20
@@ -138,7 +139,7 @@ def _examples(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> Iter
             (json.dumps(shown),),
         )
         for identity, text in rows:
-            line = " ".join((text or "").split())[:_EXAMPLE_CHARS]
+            line = shorten(one_line(text or ""), _EXAMPLE_CHARS)
             yield f"{mark}{identity} {line}".rstrip()
 
 

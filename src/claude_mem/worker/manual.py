@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from claude_mem.errors import BadInput
 from claude_mem.store.manual import SavedMemory
+from claude_mem.text import one_line, shorten
 from claude_mem.types import Observation, ObservationType, Project
 from claude_mem.worker.loop import Worker
 
@@ -64,10 +65,10 @@ def _short(name: str, values: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _first_words(text: str) -> str:
-    line = " ".join(text.splitlines()[0].split())
+    line = one_line(text.splitlines()[0])
     end = line.find(". ")
     line = line[:end] if 0 < end < _MAX_FIRST_WORDS else line
-    return line if len(line) <= _MAX_FIRST_WORDS else line[: _MAX_FIRST_WORDS - 1] + "…"
+    return shorten(line, _MAX_FIRST_WORDS)
 
 
 def _project(worker: Worker, name: str, directory: str) -> Project:

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from claude_mem.observer.local.files import EDITING, path_of, relative
-from claude_mem.observer.local.passages import shorten
+from claude_mem.text import shorten
 from claude_mem.types import CommandOutcome, CommandPurpose, CommandRun, ToolUse, Turn
 
 LONGEST_COMMAND, LONGEST_ERROR = 120, 200

@@ -14,7 +14,7 @@ from claude_mem.observer.local.classification import concepts_of, type_of
 from claude_mem.observer.local.commands import Failure
 from claude_mem.observer.local.evidence import Origin, Story, story_of
 from claude_mem.observer.local.files import FileWork
-from claude_mem.observer.local.passages import Kind, Passage, cut_passages, sentences, shorten
+from claude_mem.observer.local.passages import Kind, Passage, cut_passages, sentences
 from claude_mem.observer.local.phrases import says_nothing, without_opening
 from claude_mem.observer.local.selection import LEAST, Said, choose, room_for, weigh
 from claude_mem.observer.local.worth import (
@@ -26,6 +26,7 @@ from claude_mem.observer.local.worth import (
     newness,
     words_of,
 )
+from claude_mem.text import shorten
 from claude_mem.types import (
     Distillate,
     EnvironmentFault,

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from claude_mem.text import shorten
+
 Kind = Literal["prose", "item", "row", "code"]
 
 LONGEST_CODE_LINES, LONGEST_CODE = 4, 240
@@ -167,7 +169,8 @@ class _Cutter:
             self.found.append(Passage(text, kind, self.heading, label, own_label))
             return
         for sentence in sentences(text):
-            self.found.append(Passage(shorten(sentence), kind, self.heading, label))
+            short = shorten(sentence, LONGEST_PASSAGE)
+            self.found.append(Passage(short, kind, self.heading, label))
 
 
 def _is_rule(text: str) -> bool:
@@ -235,13 +238,3 @@ def _without_marks(text: str) -> str:
 def width(text: str) -> int:
     """How much a text says by its length: a sign of a script without spaces is half a word."""
     return len(text) + 2 * len(_WIDE.findall(text)) if not text.isascii() else len(text)
-
-
-def shorten(text: str, limit: int = LONGEST_PASSAGE) -> str:
-    """At most `limit` characters, ending at a word."""
-    text = text.strip()
-    if len(text) <= limit:
-        return text
-    head = text[: limit - 1]
-    space = head.rfind(" ")
-    return (head[:space] if space > limit // 2 else head).rstrip(" ,;:—–-(") + "…"

@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from claude_mem.observer.local.passages import heading_of, plain, shorten
+from claude_mem.observer.local.passages import heading_of, plain
+from claude_mem.text import shorten
 
 LONGEST_LINE = 600  # of a person's own; beyond, it is theirs only if it reads like words
 LONGEST_ERROR, LONGEST_NOTICE = 240, 300

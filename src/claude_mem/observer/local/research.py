@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from claude_mem.observer.local.passages import plain, shorten
+from claude_mem.observer.local.passages import plain
+from claude_mem.text import shorten
 from claude_mem.types import ToolUse, Turn
 
 SENT_FOR = ("Task", "Agent", "WebSearch", "WebFetch")

@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from claude_mem.errors import ClaudeMemError
+from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 
 MAX_MESSAGE_CHARS = 200
@@ -141,4 +142,4 @@ def _error_message(body: str) -> str:
         if isinstance(value, dict) and name in value:
             value = value[name]
     text = value if isinstance(value, str) else str(value)
-    return " ".join(text.split())[:MAX_MESSAGE_CHARS] or "no message"
+    return shorten(one_line(text), MAX_MESSAGE_CHARS) or "no message"

@@ -16,6 +16,7 @@ from claude_mem.privacy import Redactor
 from claude_mem.store import summary_facts
 from claude_mem.store.earlier_notes import COLUMNS, facts_of_notes
 from claude_mem.store.transfer.tables import Column, Schema
+from claude_mem.text import shorten
 from claude_mem.types import Json
 
 LARGEST_NUMBER = 253_402_300_799_999  # the last millisecond that datetime can represent
@@ -155,5 +156,4 @@ def _is_blank(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return shorten(repr(value), 60)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from claude_mem.store.transfer.records import LARGEST_NUMBER
+from claude_mem.text import shorten
 
 LARGEST_TITLE = 80
 
@@ -78,7 +79,4 @@ def as_list(value: object, separator: str) -> list[object]:
 def headline(text: str) -> str:
     """The first line, cut at a word if it is too long for a title."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    if len(line) <= LARGEST_TITLE:
-        return line
-    head = line[: LARGEST_TITLE - 1]
-    return (head.rsplit(" ", 1)[0] if " " in head[40:] else head).rstrip() + "…"
+    return shorten(line, LARGEST_TITLE)

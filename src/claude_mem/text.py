@@ -1,0 +1,36 @@
+"""Text made to fit: shortened, on one line, without control characters."""
+
+import re
+
+# Escape sequences of terminals, control characters but tab and newline, and lone surrogates.
+_CONTROLS = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def shorten(text: str, limit: int) -> str:
+    """At most `limit` characters; a longer text ends at a word, with an ellipsis."""
+    text = text.strip()
+    if len(text) <= limit:
+        return text
+    head = text[: limit - 1]
+    space = head.rfind(" ")
+    return (head[:space] if space > limit // 2 else head).rstrip(" ,;:—–-(") + "…"
+
+
+def shorten_middle(text: str, limit: int, head_share: float = 0.75) -> str:
+    """At most `limit` characters: head and tail, with a note of how much is missing between."""
+    if len(text) <= limit:
+        return text
+    note = f"\n[… {len(text) - limit} characters cut …]\n"
+    length = max(0, limit - len(note))
+    head = int(length * head_share)
+    tail = length - head
+    return text[:head] + note + (text[-tail:] if tail else "")
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def without_controls(text: str) -> str:
+    """Safe to print and to store: a memory may hold what a program wrote to its terminal."""
+    return _CONTROLS.sub("", text)

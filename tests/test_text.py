@@ -1,0 +1,56 @@
+"""Text made to fit."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claude_mem.text import one_line, shorten, shorten_middle, without_controls
+
+
+def test_a_text_that_is_too_long_ends_at_a_word() -> None:
+    assert shorten("one two three", 9) == "one two…"
+    assert shorten("one", 9) == "one"
+    assert shorten("one two, three", 11) == "one two…"
+
+
+def test_a_long_word_is_cut() -> None:
+    assert shorten("a bcdefghijkl", 9) == "a bcdefg…"
+
+
+@given(text=st.text(), limit=st.integers(1, 40))
+def test_a_shortened_text_is_within_its_limit(text: str, limit: int) -> None:
+    short = shorten(text, limit)
+    assert len(short) <= limit
+    assert short == text.strip() or text.strip().startswith(short[:-1])
+
+
+@given(
+    part=st.text(min_size=64),
+    times=st.integers(1, 20),
+    limit=st.integers(64, 500),
+    head_share=st.sampled_from([0.5, 0.65, 0.75]),
+)
+def test_a_text_cut_in_the_middle_is_its_head_and_its_tail(
+    part: str, times: int, limit: int, head_share: float
+) -> None:
+    text = part * times
+    short = shorten_middle(text, limit, head_share)
+    if len(text) <= limit:
+        assert short == text
+        return
+    assert len(short) <= limit
+    head, tail = short.split("\n[… ", 1)[0], short.rsplit(" characters cut …]\n", 1)[-1]
+    assert text.startswith(head) and text.endswith(tail)
+
+
+def test_the_note_in_the_middle_counts_what_is_missing() -> None:
+    short = shorten_middle("a" * 1000 + "b" * 9000 + "c" * 1000, 2000)
+    assert short.startswith("aaa") and short.endswith("ccc")
+    assert "\n[… 9000 characters cut …]\n" in short
+
+
+def test_one_line_has_single_spaces() -> None:
+    assert one_line("  a\n\tb  c ") == "a b c"
+
+
+def test_controls_are_removed_and_lines_stay() -> None:
+    assert without_controls("a\x1b[31mb\x07c\x9bd\ud800e\r\n\tf") == "abcde\n\tf"
