@@ -31,10 +31,10 @@ class Weights:
 
     Tuned: on the five development conversations of LoCoMo, each held out in turn, by
     `python -m bench.recall --locomo FILE --tune`.
-    Developer questions: fifteen of them over one imported project told the values apart.
+    Developer questions: selected on fifteen questions about one imported project.
     Paraphrases: `python -m bench.paraphrase`, where 30 of 64 questions in other words find their
     memory among the first 10, and 14 find something where there is no answer.
-    Chosen: none of these told the values apart.
+    Chosen: none of these made a difference.
     """
 
     # bm25, by column: title, subtitle, body, facts, files, concepts. Chosen.
@@ -68,7 +68,7 @@ WEIGHTS = Weights()
 CANDIDATES = 100  # or two pages: more changed nothing on LoCoMo
 SHARING = 40  # candidates that share their scores with neighbours
 MAX_LENGTH = 80  # words: longer texts are not boosted more
-MANY = 2_000
+MANY = 2_000  # memories: with fewer, reading all that hold a word is cheap
 RARE = 200  # memories that may hold a word for the index to list them
 _WEEK = 7 * 86_400_000
 _ASKS_WHEN = ("when", "how long ago", "what date", "what day", "what month", "what year",
@@ -222,7 +222,7 @@ def _cosines_with_neighbours(
     weights: Weights,
 ) -> Scores:
     """Of these documents and their direct neighbours: the weighted mean of a document's cosine
-    and those of the next and previous one, since one thing is told in several memories."""
+    and those of the next and previous one, since several memories describe one thing."""
     places = {(document, 0): document for document in documents}
     for document, distance, other in matches.neighbours(connection, list(places.values()), 2):
         places[document, distance] = other

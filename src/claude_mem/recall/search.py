@@ -22,7 +22,7 @@ from claude_mem.types import Json
 
 log = logging.getLogger("claude_mem.search")
 
-EVERYTHING = "*"  # a text that stands for all that passes the filters
+EVERYTHING = "*"  # a query text for everything that passes the filters
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,8 @@ def search(
 
 
 def _can_match(query: Query, parsed: ParsedText) -> bool:
-    """Not a text without words, like a lone emoji, unless filters or exclusions select."""
+    """A text without words, like a lone emoji, matches nothing; `*` and exclusions match
+    everything else that passes the filters."""
     if not query.text or not parsed.is_empty:
         return True
     is_filter_only = bool(parsed.excluded) or parsed.text.strip() in ("", EVERYTHING)
