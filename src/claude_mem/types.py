@@ -23,6 +23,22 @@ class Project:
     name: str
 
 
+RecordKind = Literal[
+    "prompt", "statement", "plan", "question", "report", "compaction", "commit", "pull_request",
+    "description", "task",
+]  # fmt: skip
+Speaker = Literal["user", "agent", "subagent"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPart:
+    """Something that was said in a turn, word for word."""
+
+    kind: RecordKind
+    speaker: Speaker
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that happened in an agent's session, in no client's dialect."""
@@ -45,6 +61,7 @@ class Event:
     tool_response: str | None = None
     text: str | None = None
     detail: Mapping[str, Json] = field(default_factory=dict)
+    words: tuple[RecordPart, ...] = ()  # what it adds to the record of its turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +75,7 @@ class ToolUse:
     tool_response: Json
     text: str | None
     agent_id: str | None
+    words: tuple[RecordPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
