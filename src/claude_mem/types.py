@@ -213,6 +213,7 @@ class PastTurn:
     started_ms: int
     events: tuple[Event, ...] = ()
     distillate: Distillate | None = None
+    record: tuple[RecordPart, ...] = ()
     keeps_raw: bool = True  # whether its raw events are still young enough to be kept
 
 

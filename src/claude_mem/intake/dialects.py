@@ -6,12 +6,13 @@ Secrets are redacted before long values are truncated, so that no part of a secr
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.projects import Projects
+from claude_mem.intake.words import words_of
 from claude_mem.privacy import Redactor
 from claude_mem.text import shorten_middle
 from claude_mem.types import Event, Json
@@ -26,6 +27,7 @@ _IGNORED_FIELDS = ("permission_mode", "effort", "background_tasks", "session_cro
 _NOT_DETAIL = (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, "prompt", *_IGNORED_FIELDS)
 _LEAF_LIMITS = (4096, 1024, 256, 64)
 LONGEST_ID = 200
+RECORDED_TOOLS = frozenset(("AskUserQuestion", "TodoWrite"))
 FIELD_BYTES = 8192  # longest field of a raw event
 PROMPT_LIMIT_FACTOR = 4  # searches rely on prompts, so they may be longer than other fields
 
@@ -46,11 +48,12 @@ class EventReader:
     projects: Projects
     field_bytes: int = FIELD_BYTES
     skip_tools: frozenset[str] = frozenset()
+    unobserved_tools: frozenset[str] = frozenset()  # only their words are recorded
 
     def use(self, settings: CaptureSettings) -> None:
         """Read with these settings from now on."""
         self.redactor = Redactor(settings.redact_allow)
-        self.skip_tools = frozenset(settings.skip_tools)
+        self.skip_tools, self.unobserved_tools = skipped_and_unobserved(settings.skip_tools)
 
     def skips(self, payload: Mapping[str, Json]) -> bool:
         name = payload.get("tool_name")
@@ -74,6 +77,10 @@ class EventReader:
         if kind == "SessionStart":
             self.projects.forget(project_dir)
         redacted = self._redact(payload)
+        words = words_of(kind, redacted)
+        tool_name = _identifier(payload, "tool_name")
+        if tool_name in self.unobserved_tools:
+            redacted = {}
         return Event(
             kind=kind,
             session_id=session_id,
@@ -87,12 +94,13 @@ class EventReader:
             prompt_id=_identifier(payload, "prompt_id"),
             agent_id=_identifier(payload, "agent_id"),
             prompt=self._prompt(redacted, kind),
-            tool_name=_identifier(payload, "tool_name"),
+            tool_name=tool_name,
             tool_use_id=_identifier(payload, "tool_use_id"),
             tool_input=self._json_field(redacted.get("tool_input")),
             tool_response=self._json_field(_without_bulk(redacted.get("tool_response"))),
             text=self._event_text(redacted),
             detail=self._detail(redacted),
+            words=words,
         )
 
     def _redact(self, payload: Mapping[str, Json]) -> dict[str, Json]:
@@ -120,6 +128,15 @@ class EventReader:
         if len(json.dumps(rest, ensure_ascii=False)) > self.field_bytes:
             return {"cut": shorten_json(rest, self.field_bytes)}
         return rest
+
+
+def skipped_and_unobserved(tools: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Tools that the user named are not recorded at all; of those on the default list, what the
+    agent asked the user and which tasks it set itself belong to the record."""
+    names = tuple(tools)
+    if names == CaptureSettings().skip_tools:
+        return frozenset(names) - RECORDED_TOOLS, frozenset(names) & RECORDED_TOOLS
+    return frozenset(names), frozenset()
 
 
 def parse_payload(data: bytes) -> dict[str, Json]:

@@ -5,7 +5,8 @@ model wrote about its tools is (plans, questions, reports, commit messages, desc
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 
 from claude_mem.types import Json, RecordKind, RecordPart, Speaker
 
@@ -30,10 +31,19 @@ def words_of(kind: str, payload: Payload) -> tuple[RecordPart, ...]:
     return tuple(reader(payload)) if reader is not None else ()
 
 
-def prompt_words(prompt: str) -> tuple[RecordPart, ...]:
-    """A prompt is the user's, unless the client put the report of a background task in its place."""
-    if not prompt.strip():
-        return ()
+def record_of(prompt: str | None, words: Iterable[Iterable[RecordPart]]) -> tuple[RecordPart, ...]:
+    """The record of a turn: its prompt and the words of its events, each once, in their order.
+
+    The last message arrives by a hook and by the transcript, a task list with every change of it.
+    """
+    parts: dict[tuple[str, str], RecordPart] = {}
+    for part in chain(_prompt(prompt or ""), *words):
+        parts.setdefault((part.speaker, " ".join(part.text.split())), part)
+    return tuple(parts.values())
+
+
+def _prompt(prompt: str) -> tuple[RecordPart, ...]:
+    """The user's words, unless the client put the report of a background task in their place."""
     if prompt.lstrip().startswith(_NOTIFICATION):
         texts = [text.strip() for _, text in _NOTIFICATION_TEXT.findall(prompt[:LONGEST_PART])]
         return tuple(part for text in texts for part in _part("report", "subagent", text))
@@ -170,6 +180,7 @@ _TOOLS: dict[str, Callable[[Payload, Json], Iterator[RecordPart]]] = {
     "TaskCreate": _task,
     "TodoWrite": _todos,
 }
+WORDED_TOOLS = frozenset(_TOOLS)
 _TOOL_KINDS: dict[str, Callable[[Payload], Iterator[RecordPart]]] = {
     "PostToolUse": _tool,
     "PostToolUseFailure": _failed_tool,

@@ -22,7 +22,7 @@ from claude_mem.types import Project
 
 EXAMPLES = 20
 _EXAMPLE_CHARS = 100
-_RAW = ("tool_input", "tool_response", "text", "detail")
+_RAW = ("tool_input", "tool_response", "text", "detail", "words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +227,7 @@ def _forget_sessions(trash: _Trash, ids: list[int], project: int | None) -> None
     observations = trash.keep("observations", "turn_id", turn_ids)
     trash.keep("summary_events", "summary_id", [row["id"] for row in summaries])
     trash.keep("observation_events", "observation_id", [row["id"] for row in observations])
+    trash.keep("turn_records", "turn_id", turn_ids)
     for queue in QUEUES:
         trash.keep(queue.table, "session_id", ids)
     # Not for saved memories: the next one would belong to the same session.
@@ -254,6 +255,7 @@ def _forget_memories(trash: _Trash, ids: dict[str, list[int]]) -> None:
     observations = trash.keep("observations", "id", ids["observations"])
     trash.keep("summary_events", "summary_id", ids["summaries"])
     trash.keep("observation_events", "observation_id", ids["observations"])
+    trash.keep("turn_records", "turn_id", turn_ids)  # it tells what is forgotten
     for queue in QUEUES:
         trash.keep(queue.table, "turn_id", turn_ids)
     trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_unique(turn["prompt_id"])])
@@ -275,6 +277,10 @@ def _forget_memories(trash: _Trash, ids: dict[str, list[int]]) -> None:
     )
     _delete(connection, "session_summaries", ids["summaries"])
     _delete(connection, "observations", ids["observations"])
+    connection.execute(
+        "DELETE FROM turn_records WHERE turn_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(turn_ids),),
+    )
     for queue in QUEUES:  # or a job that runs now would bring the memories back
         queue.delete_turns(connection, turn_ids)
 

@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from claude_mem.store import forgetting, memories, sessions
+from claude_mem.store import forgetting, memories, records, sessions
 from claude_mem.store.clock import iso
 from claude_mem.store.summary_facts import with_sources
 from claude_mem.store.turns import (
@@ -34,6 +34,7 @@ class ImportCounts:
     existing: int = 0  # turns that were stored before
     private: int = 0
     forgotten: int = 0
+    records: int = 0  # of existing turns that had none
 
 
 def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
@@ -169,6 +170,10 @@ def _import_turn(
         return
     if existing is not None and not _has_more(connection, existing, turn):
         counts.existing += 1
+        if not records.has_record(connection, existing["id"]):
+            counts.records += records.save_record(
+                connection, existing["id"], turn.record, existing["created_at_epoch"]
+            )
         return
     row = existing if existing is not None else _create_turn(connection, session, turn)
     event_ids = _replace_events(connection, row, turn)
@@ -180,6 +185,7 @@ def _import_turn(
         )
         number = row["prompt_number"]
         memories.save_memories(connection, session["id"], row["id"], number, distillate)
+        records.save_record(connection, row["id"], turn.record, row["created_at_epoch"])
         counts.turns += 1
         counts.summaries += 1
         counts.observations += len(distillate.observations)
@@ -288,8 +294,8 @@ def _replace_events(connection: sqlite3.Connection, row: sqlite3.Row, turn: Past
 
 def _without_raw(event: Event, *, keeps_text: bool) -> Event:
     if keeps_text:
-        return replace(event, detail={})
-    return replace(event, tool_input=None, tool_response=None, text=None, detail={})
+        return replace(event, detail={}, words=())
+    return replace(event, tool_input=None, tool_response=None, text=None, detail={}, words=())
 
 
 def _with_sources(distillate: Distillate, event_ids: list[int]) -> Distillate:

@@ -336,6 +336,32 @@ def _add_facts_to_forgotten(connection: sqlite3.Connection) -> None:
         )
 
 
+# The words of a turn, kept beside its memories. Transcripts that were imported before are read
+# again, so that turns which are known already get their record.
+_RECORD = (
+    "ALTER TABLE tool_events ADD COLUMN words TEXT",
+    "CREATE TABLE turn_records (turn_id INTEGER PRIMARY KEY REFERENCES user_prompts(id)"
+    " ON DELETE CASCADE, parts TEXT NOT NULL, bytes INTEGER NOT NULL,"
+    " created_at_epoch INTEGER NOT NULL)",
+    "CREATE INDEX records_by_time ON turn_records(created_at_epoch, turn_id)",
+    "DELETE FROM transcripts",
+)
+
+
+def _add_record(connection: sqlite3.Connection) -> None:
+    for statement in _RECORD:
+        connection.execute(statement)
+    for name, event, row in (
+        ("come", "INSERT", "NEW"),
+        ("change", "UPDATE OF parts", "NEW"),
+        ("go", "DELETE", "OLD"),
+    ):
+        connection.execute(
+            f"CREATE TRIGGER turn_records_{name} AFTER {event} ON turn_records BEGIN"
+            f" INSERT INTO unindexed (document) VALUES ({row}.turn_id * 4 + 3); END"
+        )
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -344,6 +370,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0004_forgetting", _add_forgetting),
     ("0006_observer_state", _add_observer_state),
     ("0007_summary_facts", _add_summary_facts),
+    ("0008_record", _add_record),
 )
 
 

@@ -10,25 +10,15 @@ from typing import cast
 
 from claude_mem.types import RecordKind, RecordPart, Speaker
 
-JOINED = ("description", "task")  # short notes, of which each is stored once
-
-
-def merge_parts(parts: Iterable[RecordPart]) -> tuple[RecordPart, ...]:
-    """In order, each once: the last message is told by a hook and by the transcript."""
-    merged: dict[tuple[str, str], RecordPart] = {}
-    for part in parts:
-        merged.setdefault((part.speaker, " ".join(part.text.split())), part)
-    return tuple(merged.values())
-
 
 def save_record(
     connection: sqlite3.Connection, turn_id: int, parts: Iterable[RecordPart], ms: int
 ) -> bool:
     """In place of the record that the turn has; False where there is nothing to record."""
-    merged = merge_parts(parts)
-    if not merged:
+    recorded = tuple(parts)
+    if not recorded:
         return False
-    text = dump_parts(merged)
+    text = dump_parts(recorded)
     connection.execute(
         "INSERT INTO turn_records (turn_id, parts, bytes, created_at_epoch) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (turn_id) DO UPDATE SET parts = excluded.parts, bytes = excluded.bytes"

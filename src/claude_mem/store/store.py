@@ -20,6 +20,7 @@ from claude_mem.store import (
     memories,
     provider_sessions,
     queue,
+    records,
     refinements,
     sessions,
     spending,
@@ -40,6 +41,7 @@ from claude_mem.types import (
     Observation,
     PastSession,
     Project,
+    RecordPart,
     Turn,
 )
 
@@ -132,19 +134,29 @@ class Store(StoreReader):
         return self._write(lambda c: imports.mark_imported(c, path, size, modified_ns))
 
     def finish_job(
-        self, job: Job, turn: Turn, distillate: Distillate, *, is_draft: bool = False
+        self,
+        job: Job,
+        turn: Turn,
+        distillate: Distillate,
+        *,
+        record: tuple[RecordPart, ...] = (),
+        is_draft: bool = False,
     ) -> "Future[bool]":
-        """`is_draft`: queues a refinement by a model in the same transaction."""
+        """The memories of a turn and its record, in one transaction.
+
+        `is_draft`: a model should revise them; that is queued in the same transaction.
+        """
 
         def work(connection: sqlite3.Connection) -> bool:
             now = self._clock()
 
-            def queue_refinement() -> None:
+            def save_the_rest() -> None:
+                records.save_record(connection, turn.id, record, turn.started_ms)
                 if is_draft:
                     queue.REFINEMENTS.enqueue(connection, turn.session_db_id, turn.id, now)
 
             return memories.save_distillate(
-                connection, job, turn, distillate, now, queue_refinement
+                connection, job, turn, distillate, now, save_the_rest
             )
 
         return self._write(work)

@@ -13,6 +13,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import is_forgotten_session
 from claude_mem.store.memories import recent_memories
 from claude_mem.store.queue import JOBS, QUEUES
+from claude_mem.store.records import dump_parts, parse_parts
 from claude_mem.store.sessions import end_session, ensure_session, revive
 from claude_mem.types import Event, Project, ToolUse, Turn
 
@@ -197,11 +198,12 @@ def insert_event(
 ) -> bool:
     """False: an event with this key is stored already."""
     detail = json.dumps(event.detail, ensure_ascii=False) if event.detail else None
-    raw = (event.tool_input, event.tool_response, event.text, detail)
+    words = dump_parts(event.words) if event.words else None
+    raw = (event.tool_input, event.tool_response, event.text, detail, words)
     cursor = connection.execute(
         "INSERT INTO tool_events (event_key, session_id, turn_id, event, tool_name, tool_use_id,"
-        " agent_id, cwd, tool_input, tool_response, text, detail, bytes, created_at_epoch)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_key) DO NOTHING",
+        " agent_id, cwd, tool_input, tool_response, text, detail, words, bytes, created_at_epoch)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_key) DO NOTHING",
         (key, session_id, turn_id, event.kind, event.tool_name,
          event.tool_use_id, event.agent_id, event.cwd, *raw,
          sum(len(text) for text in raw if text), event.arrived_ms),
@@ -306,7 +308,8 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
     if row is None:
         return None
     events = connection.execute(
-        "SELECT id, event, tool_name, tool_input, tool_response, text, agent_id FROM tool_events"
+        "SELECT id, event, tool_name, tool_input, tool_response, text, agent_id, words"
+        " FROM tool_events"
         " WHERE turn_id = ? ORDER BY created_at_epoch, id",
         (turn_id,),
     )
@@ -349,6 +352,7 @@ def _tool_use(row: sqlite3.Row) -> ToolUse:
         tool_response=json.loads(row["tool_response"] or "null"),
         text=row["text"],
         agent_id=row["agent_id"],
+        words=parse_parts(row["words"] or "[]"),
     )
 
 
@@ -377,7 +381,7 @@ def retire_raw_events(connection: sqlite3.Connection, before_ms: int, keep_bytes
     # late event would replace its memories with less.
     rows = connection.execute(
         "UPDATE tool_events SET tool_input = NULL, tool_response = NULL, text = NULL,"
-        " detail = NULL, bytes = 0 WHERE bytes > 0 AND created_at_epoch < ?"
+        " detail = NULL, words = NULL, bytes = 0 WHERE bytes > 0 AND created_at_epoch < ?"
         " AND coalesce(turn_id, 0) NOT IN (SELECT turn_id FROM pending_messages)"
         " AND coalesce(turn_id, 0) NOT IN (SELECT id FROM user_prompts WHERE closed = 0)"
         " RETURNING turn_id",

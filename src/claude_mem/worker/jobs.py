@@ -14,6 +14,7 @@ from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.hook.faults import reach
 from claude_mem.intake.statements import Statements
+from claude_mem.intake.words import record_of
 from claude_mem.store import Store
 from claude_mem.types import Distillate, Job, Project, Turn
 from claude_mem.worker.announcer import Announcer
@@ -111,7 +112,10 @@ class JobRunner:
             await self._after_failure(job, turn, error)
 
     async def _store_result(self, job: Job, turn: Turn, draft: Distillate) -> None:
-        finished = self._store.finish_job(job, turn, draft, is_draft=self.queues_refinements)
+        record = record_of(turn.prompt, (event.words for event in turn.events))
+        finished = self._store.finish_job(
+            job, turn, draft, record=record, is_draft=self.queues_refinements
+        )
         if await asyncio.wrap_future(finished):
             self._announcer.memory_stored(turn, draft)
 

@@ -76,8 +76,8 @@ class Worker:
         self.reader = EventReader(
             redactor=Redactor(settings.capture.redact_allow),
             projects=self.projects,
-            skip_tools=frozenset(settings.capture.skip_tools),
         )
+        self.reader.use(settings.capture)
         self.intake = Intake(settings.layout, store, self.reader, self._heard, self._given)
         self._wake = asyncio.Event()
         self.announcer = Announcer(self.feed, self._wake)

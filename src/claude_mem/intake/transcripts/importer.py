@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.dialects import EventReader
+from claude_mem.intake.dialects import EventReader, skipped_and_unobserved
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.privacy import Redactor
@@ -45,10 +45,12 @@ class ImportOptions:
     since_ms: int = 0
 
     def reader(self) -> EventReader:
+        skipped, unobserved = skipped_and_unobserved(self.skip_tools)
         return EventReader(
             redactor=Redactor(self.redact_allow),
             projects=Projects(Path(self.home) if self.home else None),
-            skip_tools=frozenset(self.skip_tools),
+            skip_tools=skipped,
+            unobserved_tools=unobserved,
         )
 
     def includes(self, project: Project, directory: str) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.transcripts.transcript import Payload, Transcript, TranscriptEvent
+from claude_mem.intake.words import WORDED_TOOLS, record_of
 from claude_mem.observer.local.commands import reads_output_of
 from claude_mem.observer.local.files import EDITING
 from claude_mem.observer.local.observer import distil
@@ -147,7 +148,14 @@ class _Session:
         keeps_raw = events[-1].arrived_ms >= keep_raw_since
         self.turns.append(
             PastTurn(
-                prompt_id, prompt, self.number, started_ms, tuple(events), distillate, keeps_raw
+                prompt_id=prompt_id,
+                prompt=prompt,
+                number=self.number,
+                started_ms=started_ms,
+                events=tuple(events),
+                distillate=distillate,
+                record=record_of(prompt, (event.words for event in events)),
+                keeps_raw=keeps_raw,
             )
         )
 
@@ -185,6 +193,7 @@ def tool_use(number: int, event: Event) -> ToolUse:
         tool_response=json.loads(event.tool_response or "null"),
         text=event.text,
         agent_id=event.agent_id,
+        words=event.words,
     )
 
 
@@ -195,7 +204,7 @@ def _observed_fields(payload: Payload) -> Payload:
         command = tool_input.get("command") if isinstance(tool_input, dict) else None
         if isinstance(command, str) and not reads_output_of(command):
             return {**payload, "tool_response": None}
-    if name is None or name == "Bash":
+    if name is None or name == "Bash" or name in WORDED_TOOLS:
         return payload
     if name not in (*EDITING, *SENT_FOR, "Read"):
         return {**payload, "tool_input": None, "tool_response": None}

@@ -144,9 +144,14 @@ class _SessionReader:
         role, message = line.get("type"), line.get("message")
         if role not in ("user", "assistant") or not isinstance(message, dict):
             return
-        if line.get("isMeta") or line.get("isCompactSummary"):
+        if line.get("isMeta"):
             return
         blocks = _blocks(message.get("content"))
+        if line.get("isCompactSummary"):
+            if self.prompt_id is not None:
+                summary = "\n".join(_texts(blocks))
+                yield self.event("PostCompact", line, compact_summary=summary)
+            return
         if role == "assistant":
             yield from self._read_assistant(line, message, blocks)
         else:
