@@ -1,102 +1,99 @@
-"""Which memories answer a query best: the one place where that is decided.
+"""Which turns answer a query best: the one place where that is decided.
 
-Full text gives candidates with a score (bm25), vectors give candidates with a cosine that counts
-those of their neighbours too; both are scaled to 0..1 and blended. Then memories that are
-neighbours in a session share their scores; longer ones, those whose title the query names, and
-those of the time that it names are boosted. Ties go to the newer memory, then to the lower id.
+Candidates are passages: the best by full text and the nearest by vector. Each is scored by its
+bm25, its cosine, and how well its words match those of the query, the same or similar. A turn
+counts as much as its best passage; short turns also get a share of the score of their neighbours in
+the session. Turns whose title the query names, and those of the time that it names, are boosted.
+Ties go to the newer turn.
 """
 
 import math
 import sqlite3
+from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from claude_mem.index.text import full_text, matches
-from claude_mem.index.text.documents import kind_of
-from claude_mem.index.text.matches import Features, Filters
+from claude_mem.index.text import matches, turn_text
+from claude_mem.index.text.documents import document_id, kind_of, memory_id_of
+from claude_mem.index.text.matches import Filters
+from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.parsed_text import ParsedText, Word
+from claude_mem.recall.parsed_text import ParsedText
 from claude_mem.recall.times import Span
-
-if TYPE_CHECKING:
-    from claude_mem.index.vectors.blocks import Similarities
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Where each value comes from:
+    """Found by random search over three projects' questions and five LoCoMo conversations, each
+    left out in turn (`python -m bench.weights`); neighbouring values do about as well."""
 
-    Tuned: on the five development conversations of LoCoMo, each held out in turn, by
-    `python -m bench.recall --locomo FILE --tune`.
-    Developer questions: selected on fifteen questions about one imported project.
-    Paraphrases: `python -m bench.paraphrase`, where 30 of 64 questions in other words find their
-    memory among the first 10, and 14 find something where there is no answer.
-    Chosen: none of these made a difference.
-    """
-
-    # bm25, by column: title, subtitle, body, facts, files, concepts. Chosen.
-    columns: matches.ColumnWeights = (2.0, 1.5, 1.0, 1.0, 1.0, 0.5)
-    semantic: float = 0.4  # share of the cosine in the blend; the rest is full text. Tuned
-    # Shares of the cosines of the next and of the previous memory, to 1 for the memory's own.
-    neighbour_cosines: tuple[float, float] = (0.2, 0.15)  # Tuned
-    # How many deviations above the mean of unrelated texts a cosine must be: for a memory that
-    # shares no word with the query, as one of several matches of a sentence or otherwise; and
-    # for the full semantic score.
-    min_deviations_in_sentence: float = 1.0  # Tuned
-    min_deviations: float = 4.0  # Paraphrases
-    full_deviations: float = 2.5  # Tuned
-    # Shares of its score that a memory gives to the next and second next, and to the previous
-    # and second previous memory of its session.
-    next_shares: tuple[float, ...] = (0.5, 0.2)  # Tuned
-    previous_shares: tuple[float, ...] = (0.2, 0.1)  # Tuned
-    length_exponent: float = 0.3  # score * words ** this: bm25 favours short texts. Tuned
-    title_boost: float = 1.0  # when the query holds all words of the title. Tuned
-    time_boost: float = 2.5  # within the time that the query names. Tuned
-    week_after_boost: float = 0.5  # within a week after it: events are reported later. Tuned
-    dated_boost: float = 0.5  # the query asks when, and the memory names a time. Tuned
-    prompt_factor: float = 0.5  # a prompt asks, its turn's memories answer. Developer questions
-    # Of the weight of the query's rare words; less is noise. Developer questions
-    min_word_share: float = 0.15
-    # Of the best score; less only fills the page of a sentence. Developer questions
-    min_score_share: float = 0.2
+    bm25: float = 0.25
+    cosine: float = 1.0
+    soft_words: float = 0.7
+    repetition_factor: float = 0.8  # of plans and compaction summaries: they repeat what was said
+    # Shares of its score that a turn gives to the next and second next, and to the previous and
+    # second previous turn of its session; in full only between turns of no words.
+    next_shares: tuple[float, ...] = (0.6, 0.2)
+    previous_shares: tuple[float, ...] = (0.1, 0.1)
+    half_share_words: int = 90  # a turn of so many words gives and gets half
+    length_exponent: float = 0.1  # score * words ** this
+    title_boost: float = 0.75  # when the query holds all words of the title
+    time_boost: float = 1.0  # within the time that the query names
+    week_after_boost: float = 0.5  # within a week after it: events are reported later
+    dated_boost: float = 0.25  # the query asks when, and the passage names a time
+    # Deviations above the mean of unrelated texts that a cosine must have for a turn that shares
+    # no word with a keyword query.
+    min_deviations: float = 4.0
+    min_soft_share: float = 0.12  # of the query's weight, or a cosine of min_cosine_deviations
+    min_cosine_deviations: float = 1.0
 
 
 WEIGHTS = Weights()
-CANDIDATES = 100  # or two pages: more changed nothing on LoCoMo
-SHARING = 40  # candidates that share their scores with neighbours
-MAX_LENGTH = 80  # words: longer texts are not boosted more
-MANY = 2_000  # memories: with fewer, reading all that hold a word is cheap
-RARE = 200  # memories that may hold a word for the index to list them
+PASSAGES = 100  # candidates by words, and as many by vectors
+SHARING = 60  # turns that share their scores with neighbours
+MAX_LENGTH = 80  # words: longer passages are not boosted more
+MANY = 2_000
+REPETITIONS = ("compaction", "plan")
 _WEEK = 7 * 86_400_000
 _ASKS_WHEN = ("when", "how long ago", "what date", "what day", "what month", "what year",
               "which month", "which year", "which day", "since when")  # fmt: skip
 
-Scores = dict[int, float]  # by document
-Ranked = list[tuple[Features, float]]  # best first
-
 
 @dataclass(frozen=True, slots=True)
-class IndexedWord:
-    """A word of the query as the index has it."""
+class Term:
+    """A word of the query: its stem, how it is written, and its weight in the index."""
 
-    word: Word
+    stem: str
+    text: str
     weight: float
     count: int
-    documents: list[int] | None  # None: too many to be rare
-
-    @property
-    def is_everywhere(self) -> bool:
-        """In more than half of many memories: all of them would be read, for a bm25 of nearly 0."""
-        return self.count > MANY and self.weight < math.log(2)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
-    features: dict[int, Features]  # by document
-    scores: Scores  # best first
+class Evidence:
+    """How well the best passage of a turn matches, whatever else is in the memory."""
+
+    cosine: float = 0.0
+    coverage: float = 0.0  # share of the query's weight that the passage holds literally
+    soft_coverage: float = 0.0  # the same, with similar words
+    is_complete: bool = False  # the passage holds every word of the query
+
+
+@dataclass(frozen=True, slots=True)
+class RankedTurn:
+    turn: TurnRow
+    score: float
+    passage: int | None = None  # the id of its best passage; None: it stands by its neighbours
+    evidence: Evidence = Evidence()
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    row: PassageRow
+    score: float
+    evidence: Evidence
 
 
 def rank(
@@ -106,218 +103,246 @@ def rank(
     count: int,
     weights: Weights = WEIGHTS,
     semantic_index: SemanticIndex | None = None,
-) -> Ranked:
-    """At least `count` where there are so many, without noise."""
-    limit = max(CANDIDATES, 2 * count)
-    candidates = _by_words(connection, parsed, filters, limit, weights)
-    if semantic_index is not None:
-        candidates = _blend(connection, candidates, parsed, filters, limit, weights, semantic_index)
-    shared = _shared_scores(connection, candidates.scores, weights)
-    features = list(candidates.features.values())
+) -> list[RankedTurn]:
+    """Best first, at least `count` where there are so many."""
+    terms = _look_up(connection, parsed)
+    limit = max(PASSAGES, 2 * count)
+    condition = matches.turn_condition(filters)
+    by_words = _by_words(connection, parsed, terms, filters, condition, limit)
+    cosines = _cosines(
+        connection, parsed, by_words, filters, condition, limit, weights, semantic_index
+    )
+    excluded = _excluded_turns(connection, parsed, filters.project_id)
+    ids = {*by_words, *cosines}
+    rows = [
+        row for row in turn_text.passage_rows(connection, ids).values() if row.turn not in excluded
+    ]
+    scored = _score(rows, terms, by_words, cosines, weights, semantic_index)
+    best: dict[int, _Scored] = {}
+    for passage in scored:
+        known = best.get(passage.row.turn)
+        if known is None or passage.score > known.score:
+            best[passage.row.turn] = passage
+    turns = turn_text.turn_rows(connection, best, condition.sql, condition.values)
+    scores = {turn: best[turn].score for turn in turns}
+    shared = _shared_scores(connection, turns, scores, weights)
     if parsed.is_sentence:
-        neighbours = [document for document in shared if document not in candidates.scores]
-        features += matches.features(connection, neighbours, filters)
+        new = [turn for turn in shared if turn not in turns]
+        turns |= turn_text.turn_rows(connection, new, condition.sql, condition.values)
     boost = _booster(parsed, weights)
 
-    def score(row: Features) -> float:
-        own = candidates.scores.get(row.document, 0.0)
-        return (own + shared.get(row.document, 0.0)) * boost(row)
+    def ranked(turn: TurnRow) -> RankedTurn:
+        passage = best.get(turn.id)
+        score = scores.get(turn.id, 0.0) + (shared.get(turn.id, 0.0) if parsed.is_sentence else 0.0)
+        score *= boost(turn, passage.row if passage else None)
+        if passage is None:
+            return RankedTurn(turn, score)
+        return RankedTurn(turn, score, passage.row.id, passage.evidence)
 
-    ranked = [(row, score(row)) for row in features]
-    ranked.sort(key=lambda r: (-r[1], -r[0].created_at_epoch, r[0].document))
-    if ranked and parsed.is_sentence:
-        threshold = ranked[0][1] * weights.min_score_share
-        ranked = [(row, score) for row, score in ranked if score >= threshold]
-    return ranked
+    results = [ranked(turn) for turn in turns.values() if turn.id not in excluded]
+    results.sort(key=lambda r: (-r.score, -r.turn.created_at_epoch, -r.turn.id))
+    return results
+
+
+def _look_up(connection: sqlite3.Connection, parsed: ParsedText) -> list[Term]:
+    texts: dict[str, str] = {}
+    for word in parsed.words:
+        if len(word.pieces) == 1:
+            texts.setdefault(stem(word.pieces[0]), word.pieces[0])
+    counts = turn_text.term_counts(connection, texts)
+    total = turn_text.passage_count(connection)
+    return [
+        Term(stemmed, text, turn_text.inverse_frequency(total, count), count)
+        for stemmed, text in texts.items()
+        for count in (min(total, counts.get(stemmed, 0)),)
+    ]
 
 
 def _by_words(
     connection: sqlite3.Connection,
     parsed: ParsedText,
+    terms: list[Term],
     filters: Filters,
+    condition: matches.Condition,
     limit: int,
-    weights: Weights,
-) -> Candidates:
-    """Full-text matches with scores from 0 to 1, without noise."""
-    words = _look_up(connection, parsed, filters.project_id)
-    expression = _expression(parsed, words)
+) -> dict[int, float]:
+    expression = _expression(parsed, terms)
     if not expression:
-        return Candidates({}, {})
-    best_matches = matches.best(connection, expression, weights.columns, filters, limit)
-    rare = _rare_word_weights(words)
-    common = sum(word.weight for word in words if word.count and word.documents is None)
-    total = sum(word.weight for word in words if not word.word.is_time) or 1.0
-    features: dict[int, Features] = {}
-    scores: Scores = {}
-    for row, bm25 in best_matches:
-        share = (rare.get(row.document, 0.0) + common) / total
-        if share >= weights.min_word_share or parsed.phrases:
-            features[row.document] = row
-            scores[row.document] = bm25 + share  # in a tiny memory, bm25 is the same for all
-    best = max(scores.values(), default=1.0)
-    return Candidates(features, {document: score / best for document, score in scores.items()})
-
-
-def _blend(
-    connection: sqlite3.Connection,
-    by_words: Candidates,
-    parsed: ParsedText,
-    filters: Filters,
-    limit: int,
-    weights: Weights,
-    semantic_index: SemanticIndex,
-) -> Candidates:
-    """Full-text matches and the nearest memories, with blended scores."""
-    similarities = semantic_index.similarities(
-        connection, parsed.text, filters.project_id, by_words.scores
+        return {}
+    return turn_text.best_passages(
+        connection, expression, filters.project_id, limit, condition.sql, condition.values
     )
-    features = dict(by_words.features)
-    one_of_several = parsed.is_sentence and bool(by_words.scores)
-    threshold = semantic_index.cosine(
-        weights.min_deviations_in_sentence if one_of_several else weights.min_deviations
-    )
-    if not (parsed.phrases or parsed.excluded):
-        features |= _nearest(connection, similarities, threshold, filters, limit)
-    cosines = _cosines_with_neighbours(connection, similarities, features, weights)
-    if one_of_several:
-        neighbours = [d for d in cosines if d not in features and cosines[d] >= threshold]
-        features |= {row.document: row
-                     for row in matches.features(connection, neighbours, filters)}  # fmt: skip
-    best = sorted((cosines[document] for document in features), reverse=True)[:CANDIDATES]
-    # Where nothing is near, the semantic scores stay low.
-    lowest = max(semantic_index.cosine(0), best[-1] if len(best) == CANDIDATES else 0.0)
-    highest = max([semantic_index.cosine(weights.full_deviations), *best[:1]])
-
-    def blended(document: int) -> float:
-        semantic = (max(cosines[document], lowest) - lowest) / ((highest - lowest) or 1.0)
-        words = by_words.scores.get(document, 0.0)
-        return (1 - weights.semantic) * words + weights.semantic * semantic
-
-    scores = {document: blended(document) for document in features}
-    order = sorted(scores, key=lambda document: (-scores[document], document))
-    return Candidates(features, {document: scores[document] for document in order})
 
 
-def _nearest(
-    connection: sqlite3.Connection,
-    similarities: "Similarities",
-    threshold: float,
-    filters: Filters,
-    limit: int,
-) -> dict[int, Features]:
-    """The nearest that pass the filters, down to a cosine."""
-    size = limit
-    while True:
-        near = [document for document, cosine in similarities.best(size) if cosine >= threshold]
-        passing = matches.features(connection, near, filters)
-        if len(passing) >= limit or len(near) < size:
-            return {row.document: row for row in passing}
-        size *= 8
-
-
-def _cosines_with_neighbours(
-    connection: sqlite3.Connection,
-    similarities: "Similarities",
-    documents: Iterable[int],
-    weights: Weights,
-) -> Scores:
-    """Of these documents and their direct neighbours: the weighted mean of a document's cosine
-    and those of the next and previous one, since several memories describe one thing."""
-    places = {(document, 0): document for document in documents}
-    for document, distance, other in matches.neighbours(connection, list(places.values()), 2):
-        places[document, distance] = other
-    after = {
-        place: places[document, distance + 1]
-        for (document, distance), place in places.items()
-        if (document, distance + 1) in places
-    }
-    before = {later: earlier for earlier, later in after.items()}
-    cosines = similarities.of(list(places.values()))
-    shares = (1.0, *weights.neighbour_cosines)
-
-    def mean(document: int) -> float:
-        three = (document, after.get(document), before.get(document))
-        weighted = [
-            (share, max(0.0, cosines[other]))
-            for share, other in zip(shares, three, strict=True)
-            if other in cosines
-        ]
-        return sum(s * cosine for s, cosine in weighted) / (sum(s for s, _ in weighted) or 1.0)
-
-    return {other: mean(other) for (_, distance), other in places.items() if abs(distance) <= 1}
-
-
-def _look_up(
-    connection: sqlite3.Connection, parsed: ParsedText, project_id: int | None
-) -> list[IndexedWord]:
-    total = full_text.count(connection, project_id)
-    words = []
-    for word in parsed.words:
-        expression = matches.any_of(word.forms)
-        count = matches.frequency(connection, expression, project_id)
-        documents = matches.holding(connection, expression, project_id) if count <= RARE else None
-        weight = math.log(1 + (total - count + 0.5) / (count + 0.5))
-        words.append(IndexedWord(word, weight, count, documents))
-    return words
-
-
-def _rare_word_weights(words: list[IndexedWord]) -> Scores:
-    """The summed weights of the rare words that a memory holds."""
-    weights: defaultdict[int, float] = defaultdict(float)
-    for word in words:
-        if word.documents is not None and not word.word.is_time:
-            for document in word.documents:
-                weights[document] += word.weight
-    return weights
-
-
-def _expression(parsed: ParsedText, words: list[IndexedWord]) -> str:
-    """Any of the words, all of the phrases, none of the excluded."""
-    indexed = [word for word in words if word.count]
-    selective = [word for word in indexed if not word.is_everywhere] or indexed
-    forms = [form for word in selective for form in word.word.forms]
+def _expression(parsed: ParsedText, terms: list[Term]) -> str:
+    """Any of the words, all of the phrases. A word in more than half of many passages would have
+    all of them read, for a bm25 of nearly nothing."""
+    everywhere = {t.stem for t in terms if t.count > MANY and t.weight < math.log(2)}
+    words = [
+        word
+        for word in parsed.words
+        if len(word.pieces) > 1 or stem(word.pieces[0]) not in everywhere
+    ] or list(parsed.words)
+    forms = [form for word in words for form in word.forms]
     if not (forms or parsed.phrases):
         return ""
     expression = matches.any_of([*forms, *parsed.phrases])
-    if parsed.phrases:
-        expression = matches.all_of([*parsed.phrases, expression])
-    if parsed.excluded:
-        expression = f"{expression} NOT {matches.any_of(parsed.excluded)}"
-    return expression
+    return matches.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
 
 
-def _shared_scores(connection: sqlite3.Connection, scores: Scores, weights: Weights) -> Scores:
-    """What each memory gets from its neighbours; one that does not match itself may enter so."""
-    sharing = list(scores)[:SHARING]
-    shared: defaultdict[int, float] = defaultdict(float)
+def _excluded_turns(
+    connection: sqlite3.Connection, parsed: ParsedText, project_id: int | None
+) -> set[int]:
+    if not parsed.excluded:
+        return set()
+    return turn_text.turns_holding(connection, matches.any_of(parsed.excluded), project_id)
+
+
+def _cosines(
+    connection: sqlite3.Connection,
+    parsed: ParsedText,
+    by_words: dict[int, float],
+    filters: Filters,
+    condition: matches.Condition,
+    limit: int,
+    weights: Weights,
+    semantic_index: SemanticIndex | None,
+) -> dict[int, float]:
+    """Of the passages found by words, and of the nearest where the query allows for them."""
+    if semantic_index is None:
+        return {}
+    near: list[int] = []
+    if not (parsed.phrases or parsed.excluded) and (parsed.is_sentence or not by_words):
+        least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
+        near = _nearest_turns(connection, parsed, filters, condition, limit, least, semantic_index)
+    turns = {*near, *(passage >> PASSAGE_BITS for passage in by_words)}
+    documents = [document_id("turn", turn) for turn in turns]
+    cosines = {
+        memory_id_of(document) << PASSAGE_BITS | number: cosine
+        for document, values in semantic_index.passage_cosines(
+            connection, parsed.text, documents
+        ).items()
+        for number, cosine in enumerate(values)
+    }
+    nearest = sorted(cosines, key=lambda passage: (-cosines[passage], passage))
+    selected = set(nearest[:limit]) if near else set()
+    return {p: cosine for p, cosine in cosines.items() if p in selected or p in by_words}
+
+
+def _nearest_turns(
+    connection: sqlite3.Connection,
+    parsed: ParsedText,
+    filters: Filters,
+    condition: matches.Condition,
+    limit: int,
+    least: float,
+    semantic_index: SemanticIndex,
+) -> list[int]:
+    similarities = semantic_index.similarities(connection, parsed.text, filters.project_id)
+    size = 2 * limit
+    while True:
+        best = similarities.best(size)
+        near = [memory_id_of(d) for d, cosine in best if kind_of(d) == "turn" and cosine >= least]
+        if condition.sql != "TRUE":
+            passing = turn_text.turn_rows(connection, near, condition.sql, condition.values)
+            near = [turn for turn in near if turn in passing]
+        if len(near) >= limit or len(best) < size:
+            return near[:limit]
+        size *= 4
+
+
+def _score(
+    rows: Sequence[PassageRow],
+    terms: list[Term],
+    by_words: dict[int, float],
+    cosines: dict[int, float],
+    weights: Weights,
+    semantic_index: SemanticIndex | None,
+) -> list[_Scored]:
+    total = sum(term.weight for term in terms) or 1.0
+    hashes = turn_text.term_hashes(term.stem for term in terms)
+    soft = _soft_words(rows, terms, semantic_index)
+    scored: list[_Scored] = []
+    for number, row in enumerate(rows):
+        held = set(array("H", row.terms))
+        covered = soft_covered = 0.0
+        complete = bool(terms)
+        for term, hashed, similar in zip(terms, hashes, soft[number], strict=True):
+            if hashed in held:
+                covered += term.weight
+                soft_covered += term.weight
+            else:
+                complete = False
+                soft_covered += term.weight * similar
+        evidence = Evidence(
+            max(0.0, cosines.get(row.id, 0.0)), covered / total, soft_covered / total, complete
+        )
+        score = (
+            weights.bm25 * by_words.get(row.id, 0.0) / total
+            + weights.cosine * evidence.cosine
+            + weights.soft_words * evidence.soft_coverage
+        )
+        if row.kind in REPETITIONS:
+            score *= weights.repetition_factor
+        scored.append(_Scored(row, score, evidence))
+    return scored
+
+
+def _soft_words(
+    rows: Sequence[PassageRow], terms: list[Term], semantic_index: SemanticIndex | None
+) -> Sequence[Sequence[float]]:
+    if semantic_index is None:
+        return [[0.0] * len(terms)] * len(rows)
+    words = [term.text for term in terms]
+    return semantic_index.soft_words(words, [row.pieces for row in rows])
+
+
+def _shared_scores(
+    connection: sqlite3.Connection,
+    turns: dict[int, TurnRow],
+    scores: dict[int, float],
+    weights: Weights,
+) -> dict[int, float]:
+    """What turns get from their neighbours; one that does not match itself may enter so."""
+    sharing = sorted(turns.values(), key=lambda turn: (-scores[turn.id], turn.id))[:SHARING]
     reach = len(weights.next_shares)
-    for document, distance, neighbour in matches.neighbours(connection, sharing, reach):
+    near = turn_text.neighbours(connection, sharing, reach)
+    missing = {other for _, _, other in near if other not in turns}
+    everyone = turns | turn_text.turn_rows(connection, missing)
+    shared: defaultdict[int, float] = defaultdict(float)
+    for turn, distance, other in near:
+        if other not in everyone:
+            continue
         shares = weights.next_shares if distance > 0 else weights.previous_shares
-        shared[neighbour] += shares[abs(distance) - 1] * scores[document]
+        closeness = _brevity(everyone[turn], weights) * _brevity(everyone[other], weights)
+        shared[other] += shares[abs(distance) - 1] * scores[turn] * closeness
     return shared
 
 
-def _booster(parsed: ParsedText, weights: Weights) -> Callable[[Features], float]:
+def _brevity(turn: TurnRow, weights: Weights) -> float:
+    return weights.half_share_words / (weights.half_share_words + turn.words)
+
+
+def _booster(parsed: ParsedText, weights: Weights) -> Callable[[TurnRow, PassageRow | None], float]:
     stems = {stem(piece) for word in parsed.words for piece in word.pieces}
     asks_when = parsed.text.strip().lower().startswith(_ASKS_WHEN)
 
-    def boost(row: Features) -> float:
-        factor = math.pow(min(row.words, MAX_LENGTH), weights.length_exponent)
-        title = row.title_stems.split()
+    def boost(turn: TurnRow, passage: PassageRow | None) -> float:
+        words = passage.words if passage is not None else turn.words
+        factor = math.pow(min(max(words, 1), MAX_LENGTH), weights.length_exponent)
+        title = turn.title_stems.split()
         if title:
             factor *= 1 + weights.title_boost * len(stems.intersection(title)) / len(title)
-        if asks_when and row.tells_time:
+        if asks_when and passage is not None and passage.names_time:
             factor *= 1 + weights.dated_boost
-        if kind_of(row.document) == "prompt":
-            factor *= weights.prompt_factor
         if parsed.spans:
-            factor *= 1 + _time_boost(row.created_at_epoch, parsed.spans, weights)
+            factor *= 1 + _time_boost(turn.created_at_epoch, parsed.spans, weights)
         return factor
 
     return boost
 
 
-def _time_boost(timestamp: int, spans: tuple[Span, ...], weights: Weights) -> float:
+def _time_boost(timestamp: int, spans: Iterable[Span], weights: Weights) -> float:
     if any(span.since <= timestamp < span.until for span in spans):
         return weights.time_boost
     if any(span.until <= timestamp < span.until + _WEEK for span in spans):

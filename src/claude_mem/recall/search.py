@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claude_mem.errors import EmbedderError
-from claude_mem.index.text import full_text, matches
-from claude_mem.index.text.matches import Match
-from claude_mem.index.vectors import duplicates
+from claude_mem.index.text import full_text, matches, turn_text
+from claude_mem.index.text.matches import Filters, Match
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_text import ParsedText, content_word_forms, parse_text
 from claude_mem.recall.query import Query
-from claude_mem.recall.ranking import WEIGHTS, Ranked, Scores, Weights, rank
+from claude_mem.recall.ranking import WEIGHTS, RankedTurn, Weights, rank
+from claude_mem.recall.snippets import snippet
+from claude_mem.recall.strength import Judge
 from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
@@ -38,7 +39,9 @@ class Row:
     project: str
     session_db_id: int
     score: float
-    also: tuple[MemoryId, ...] = ()  # its duplicates that match too
+    also: tuple[MemoryId, ...] = ()  # the other memories of its turn
+    snippet: str = ""  # what matches, of the record or of the memory
+    is_strong: bool = True
 
     def record(self) -> dict[str, Json]:
         return {
@@ -55,6 +58,8 @@ class Row:
             "session_db_id": self.session_db_id,
             "score": round(self.score, 3),
             "also": [str(memory_id) for memory_id in self.also],
+            "snippet": self.snippet,
+            "strength": "strong" if self.is_strong else "weak",
         }
 
 
@@ -119,37 +124,49 @@ def _find(
     parsed = with_occasions(connection, parsed, query.filters.project_id)
     end = query.offset + query.limit + 1
     ranked = rank(connection, parsed, query.filters, end, weights, semantic_index)
-    ranked, also = _merge_duplicates(connection, ranked)
     if query.order != "relevance":
         newest_first = query.order == "date_desc"
-        ranked.sort(key=lambda r: (r[0].created_at_epoch, r[0].document), reverse=newest_first)
-    scores = {match.document: score for match, score in ranked[query.offset : end]}
-    rows = as_rows(connection, matches.get(connection, list(scores)), scores)
-    return [replace(row, also=also.get(row.id.document, ())) for row in rows]
+        ranked.sort(key=lambda r: (r.turn.created_at_epoch, r.turn.id), reverse=newest_first)
+    page = ranked[query.offset : end]
+    return _turn_rows(connection, page, parsed, query.filters, Judge.of(parsed, ranked))
 
 
-def _merge_duplicates(
-    connection: sqlite3.Connection, ranked: Ranked
-) -> tuple[Ranked, dict[int, tuple[MemoryId, ...]]]:
-    """The best of each group of duplicates, and by its document the ids of the others."""
-    places = {match.document: place for place, (match, _) in enumerate(ranked)}
-    duplicates_of = duplicates.of(connection, places)
-    remaining: Ranked = []
-    also: dict[int, tuple[MemoryId, ...]] = {}
-    merged: set[int] = set()
-    for match, score in ranked:
-        document = match.document
-        if document in merged:
+def _turn_rows(
+    connection: sqlite3.Connection,
+    ranked: list[RankedTurn],
+    parsed: ParsedText,
+    filters: Filters,
+    judge: Judge,
+) -> list[Row]:
+    """A row for each turn, named after the first of its memories that passes the filters."""
+    places = [(result.turn.session_id, result.turn.number) for result in ranked]
+    memories = matches.memories_of_turns(connection, places, filters)
+    names = project_names(connection)
+    texts = turn_text.texts(connection, [r.passage for r in ranked if r.passage is not None])
+    rows: list[Row] = []
+    for result, place in zip(ranked, places, strict=True):
+        of_turn = memories.get(place, [])
+        if not of_turn:
             continue
-        later = [
-            duplicate
-            for duplicate in duplicates_of.get(document, ())
-            if duplicate not in merged and places.get(duplicate, -1) > places[document]
-        ]
-        merged.update(later)
-        remaining.append((match, score))
-        also[document] = tuple(map(MemoryId.of_document, later))
-    return remaining, also
+        match, *others = of_turn
+        text = texts.get(result.passage, "") if result.passage is not None else ""
+        rows.append(
+            Row(
+                id=MemoryId.of_document(match.document),
+                created_at_epoch=match.created_at_epoch,
+                type=match.type,
+                title=match.title,
+                file=match.file,
+                tokens=tokens_of_bytes(match.size),
+                project=names.get(match.project_id, ""),
+                session_db_id=match.session_id,
+                score=result.score,
+                also=tuple(MemoryId.of_document(other.document) for other in others),
+                snippet=snippet(text or match.title, parsed),
+                is_strong=judge.is_strong(result),
+            )
+        )
+    return rows
 
 
 def with_occasions(
@@ -165,7 +182,7 @@ def with_occasions(
 
 
 def as_rows(
-    connection: sqlite3.Connection, documents: list[Match], scores: Scores | None = None
+    connection: sqlite3.Connection, documents: list[Match], scores: dict[int, float] | None = None
 ) -> list[Row]:
     names = project_names(connection)
     return [

@@ -351,15 +351,18 @@ _RECORD = (
 def _add_record(connection: sqlite3.Connection) -> None:
     for statement in _RECORD:
         connection.execute(statement)
-    for name, event, row in (
-        ("come", "INSERT", "NEW"),
-        ("change", "UPDATE OF parts", "NEW"),
-        ("go", "DELETE", "OLD"),
-    ):
-        connection.execute(
-            f"CREATE TRIGGER turn_records_{name} AFTER {event} ON turn_records BEGIN"
-            f" INSERT INTO unindexed (document) VALUES ({row}.turn_id * 4 + 3); END"
-        )
+    columns = {table: names for table, _, names in _INDEXED} | {"turn_records": "parts"}
+    for table, names in columns.items():
+        turn = "id" if table == "user_prompts" else "turn_id"
+        for name, event, row in (
+            ("come", "INSERT", "NEW"),
+            ("change", f"UPDATE OF {names}", "NEW"),
+            ("go", "DELETE", "OLD"),
+        ):
+            connection.execute(
+                f"CREATE TRIGGER {table}_{name}_turn AFTER {event} ON {table} BEGIN"
+                f" INSERT INTO unindexed (document) VALUES ({row}.{turn} * 4 + 3); END"
+            )
 
 
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]

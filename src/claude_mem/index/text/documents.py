@@ -1,19 +1,27 @@
-"""Memories as documents: one numbering over observations, summaries and prompts, and their text."""
+"""Documents: one numbering over observations, summaries, prompts and whole turns, and their text.
+
+A turn is the document that searches rank: the record of what was said in it, and its memories.
+"""
 
 import json
 import re
 import sqlite3
 from dataclasses import dataclass
 
+from claude_mem.index.passages import MOST, Passage, cut_parts, pack
 from claude_mem.index.text.words import pieces, plain_text, searchable, stem
+from claude_mem.store.records import load_records
 from claude_mem.store.summary_facts import commands_from, faults_from
+from claude_mem.types import RecordPart
 
-KINDS = ("observation", "summary", "prompt")
+KINDS = ("observation", "summary", "prompt")  # of memories
+TURN = "turn"
+_ALL_KINDS = (*KINDS, TURN)
 _STEP = 4  # document = memory id * 4 + kind: both can be computed from it
 DOCUMENT_BITS = 40
 
 # The place of a document in its session: by turn, then prompt, observations, summary.
-_PLACES = 1 << 20
+PLACES = 1 << 20
 MAX_TITLE, MAX_HEAD, MIN_REQUEST = 200, 2_000, 12
 
 _TELLS_TIME = re.compile(
@@ -49,6 +57,8 @@ class Document:
     files: tuple[str, ...]
     concepts: tuple[str, ...]
     text: Text
+    passages: tuple[Passage, ...] = ()  # of a turn
+    shown: int = 0  # of a turn: the document of the memory that stands for it
 
     @property
     def size(self) -> int:
@@ -61,9 +71,7 @@ class Document:
 
     @property
     def tells_time(self) -> bool:
-        return (
-            _TELLS_TIME.search(f"{self.text.title} {self.text.body} {self.text.facts}") is not None
-        )
+        return names_time(f"{self.text.title} {self.text.body} {self.text.facts}")
 
     @property
     def title_stems(self) -> str:
@@ -81,17 +89,21 @@ class Document:
         return tuple(searchable(part) for part in self._parts)
 
 
+def names_time(text: str) -> bool:
+    return _TELLS_TIME.search(text) is not None
+
+
 def text_id(project_id: int, document: int) -> int:
     """The rowid of its text: by project, so that one is searched without reading the others."""
     return project_id << DOCUMENT_BITS | document
 
 
 def document_id(kind: str, memory_id: int) -> int:
-    return memory_id * _STEP + KINDS.index(kind)
+    return memory_id * _STEP + _ALL_KINDS.index(kind)
 
 
 def kind_of(document: int) -> str:
-    return KINDS[document % _STEP]
+    return _ALL_KINDS[document % _STEP]
 
 
 def memory_id_of(document: int) -> int:
@@ -106,7 +118,10 @@ def load(connection: sqlite3.Connection, documents: list[int]) -> list[Document]
         if ids:
             rows = connection.execute(_SELECTS[kind], (json.dumps(ids),))
             loaded += [_READERS[kind](row) for row in rows]
-    return [document for document in loaded if document.words]
+    turns = [memory_id_of(document) for document in documents if kind_of(document) == TURN]
+    if turns:
+        loaded += _turns(connection, turns)
+    return [document for document in loaded if document.words or document.passages]
 
 
 _FROM = " JOIN sdk_sessions s ON s.id = t.session_id WHERE m.id IN (SELECT value FROM json_each(?))"
@@ -132,7 +147,7 @@ def _observation(row: sqlite3.Row) -> Document:
         concepts="\n".join(concepts),
     )
     title = text.title or text.subtitle or text.body
-    place = 1 + min(row["ordinal"], _PLACES - 3)
+    place = 1 + min(row["ordinal"], PLACES - 3)
     return _document("observation", row, row["type"], title, place, text, files, concepts)
 
 
@@ -147,7 +162,7 @@ def _summary(row: sqlite3.Row) -> Document:
     title = text.title or body
     if len(title) < MIN_REQUEST and row["completed"]:
         title = f"{title}: {row['completed']}"  # "commit" alone identifies no turn
-    return _document("summary", row, "summary", title, _PLACES - 1, text, files, [])
+    return _document("summary", row, "summary", title, PLACES - 1, text, files, [])
 
 
 def _prompt(row: sqlite3.Row) -> Document:
@@ -156,6 +171,52 @@ def _prompt(row: sqlite3.Row) -> Document:
 
 
 _READERS = {"observation": _observation, "summary": _summary, "prompt": _prompt}
+
+
+def _turns(connection: sqlite3.Connection, ids: list[int]) -> list[Document]:
+    rows = connection.execute(
+        "SELECT * FROM user_prompts WHERE private = 0 AND id IN (SELECT value FROM json_each(?))",
+        (json.dumps(ids),),
+    ).fetchall()
+    records = load_records(connection, ids)
+    memories: dict[int, list[Document]] = {}
+    for kind, table in (("observation", "observations"), ("summary", "session_summaries")):
+        found = connection.execute(
+            f"SELECT m.*, t.session_id FROM {table} m JOIN user_prompts t ON t.id = m.turn_id"
+            " WHERE m.turn_id IN (SELECT value FROM json_each(?)) ORDER BY m.turn_id, m.id",
+            (json.dumps(ids),),
+        )
+        for row in found:
+            memories.setdefault(row["turn_id"], []).append(_READERS[kind](row))
+    return [_turn(row, records.get(row["id"], ()), memories.get(row["id"], [])) for row in rows]
+
+
+def _turn(row: sqlite3.Row, record: tuple[RecordPart, ...], memories: list[Document]) -> Document:
+    if not record and row["prompt_text"]:
+        record = (RecordPart("prompt", "user", row["prompt_text"]),)
+    named = [memory for memory in memories if memory.words]
+    passages = [*cut_parts(record), *(p for memory in named for p in _memory_passages(memory))]
+    standing = named[0] if named else _prompt(row) if row["prompt_text"] else None
+    return Document(
+        id=document_id(TURN, row["id"]),
+        project_id=row["project_id"],
+        session_id=row["session_id"],
+        place=row["prompt_number"],
+        created_at_epoch=row["created_at_epoch"],
+        type=standing.type if standing else "",
+        title=standing.title if standing else "",
+        files=(),
+        concepts=(),
+        text=standing.text if standing else Text(),
+        passages=tuple({passage.text: passage for passage in passages}.values())[:MOST],
+        shown=standing.id if standing else 0,
+    )
+
+
+def _memory_passages(memory: Document) -> list[Passage]:
+    text = memory.text
+    body = "\n".join(filter(None, (text.title, text.subtitle, text.body, text.facts)))
+    return [Passage("memory", part) for part in pack(body)]
 
 
 def _document(
@@ -172,7 +233,7 @@ def _document(
         id=document_id(kind, row["id"]),
         project_id=row["project_id"],
         session_id=row["session_id"],
-        place=row["prompt_number"] * _PLACES + place,
+        place=row["prompt_number"] * PLACES + place,
         created_at_epoch=row["created_at_epoch"],
         type=type_,
         title=_first_line(title),

@@ -10,12 +10,16 @@ import json
 import logging
 import sqlite3
 
+from claude_mem.index.text import turn_text
 from claude_mem.index.text.documents import (
     DOCUMENT_BITS,
     KINDS,
+    TURN,
     Document,
     document_id,
+    kind_of,
     load,
+    memory_id_of,
     text_id,
 )
 from claude_mem.index.text.words import TOKENIZER
@@ -24,9 +28,10 @@ from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
 
-VERSION = 5  # a new one rebuilds the index at the next write: raise it when tokenisation changes
+VERSION = 6  # a new one rebuilds the index at the next write: raise it when tokenisation changes
 CHUNK = 500  # documents: a transaction of a few tenths of a second at most
 
+EMBEDDED = ("observation", TURN)  # duplicates are found among observations
 COLUMNS = ("title", "subtitle", "body", "facts", "files", "concepts")
 _TABLES = f"""
 CREATE TABLE documents (
@@ -51,14 +56,17 @@ CREATE INDEX documents_by_project ON documents(project_id, created_at_epoch, ses
 CREATE VIRTUAL TABLE memory_text USING fts5({", ".join(COLUMNS)}, tokenize="{TOKENIZER}");
 CREATE TABLE index_version (version INTEGER NOT NULL, generation INTEGER NOT NULL);
 INSERT INTO index_version VALUES ({VERSION}, random());
+{turn_text.TABLES.strip()};
 {storage.TABLES.strip()};
 {duplicates.TABLES.strip()}
 """
-_NAMES = ("memory_text", "documents", "index_version", *storage.NAMES, *duplicates.NAMES)
+_NAMES = ("memory_text", "documents", "index_version", *turn_text.NAMES, *storage.NAMES,
+          *duplicates.NAMES)  # fmt: skip
 _SOURCES = {
     "observation": "observations",
     "summary": "session_summaries",
     "prompt": "user_prompts",
+    TURN: "user_prompts",
 }
 
 
@@ -95,12 +103,16 @@ def refresh(connection: sqlite3.Connection) -> int:
         connection.execute(
             f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", (ids,)
         )
+    turn_text.delete(connection, [memory_id_of(d) for d in documents if kind_of(d) == TURN])
     # In ascending order: FTS5 flushes its buffer whenever a rowid is less than the previous one.
     present = load(connection, documents)
     present.sort(key=lambda document: text_id(document.project_id, document.id))
     for document in present:
-        _insert(connection, document)
-    storage.mark(connection, documents, present)
+        if kind_of(document.id) == TURN:
+            turn_text.insert(connection, document)
+        else:
+            _insert(connection, document)
+    storage.mark(connection, documents, [d for d in present if kind_of(d.id) in EMBEDDED])
     duplicates.unlink(connection, documents)
     return waiting(connection) if len(marked) == CHUNK else 0
 
@@ -108,7 +120,8 @@ def refresh(connection: sqlite3.Connection) -> int:
 def tidy(connection: sqlite3.Connection) -> None:
     """Merges FTS5's segments, so that words of deleted memories leave the file."""
     if is_current(connection):
-        connection.execute("INSERT INTO memory_text (memory_text) VALUES ('optimize')")
+        for table in ("memory_text", "passage_text"):
+            connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
 
 def is_current(connection: sqlite3.Connection) -> bool:
@@ -154,7 +167,7 @@ def _recreate(connection: sqlite3.Connection) -> None:
     for statement in _TABLES.split(";\n"):
         connection.execute(statement)
     connection.execute("DELETE FROM unindexed")
-    for kind in KINDS:
+    for kind in (*KINDS, TURN):
         connection.execute(
             f"INSERT INTO unindexed (document) SELECT id * 4 + ? FROM {_SOURCES[kind]} ORDER BY id",
             (document_id(kind, 0),),

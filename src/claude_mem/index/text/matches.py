@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, text_id
+from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, PLACES, text_id
 from claude_mem.index.text.words import grams, is_unspaced, pieces
 
 ColumnWeights = tuple[float, float, float, float, float, float]  # as full_text.COLUMNS
@@ -296,6 +296,45 @@ def where(filters: Filters) -> Condition:
     conditions += [condition.sql for condition in parts]
     values += [value for condition in parts for value in condition.values]
     return Condition(" AND ".join(conditions) or "TRUE", values)
+
+
+def turn_condition(filters: Filters) -> Condition:
+    """What a turn `t` must be: one of its memories passes. The project is left to the caller."""
+    conditions: list[Condition] = []
+    if filters.session_id is not None:
+        conditions.append(Condition("t.session_id = ?", [filters.session_id]))
+    if filters.skip_open_turns:
+        conditions.append(Condition("t.id NOT IN (SELECT id FROM user_prompts WHERE closed = 0)"))
+    of_memory = where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
+    if of_memory.sql != "TRUE":
+        conditions.append(Condition(
+            "EXISTS (SELECT 1 FROM documents d WHERE d.session_id = t.session_id AND d.place"
+            f" BETWEEN t.number * {PLACES} AND t.number * {PLACES} + {PLACES - 1}"
+            f" AND {of_memory.sql})", of_memory.values,
+        ))  # fmt: skip
+    return Condition(
+        " AND ".join(condition.sql for condition in conditions) or "TRUE",
+        [value for condition in conditions for value in condition.values],
+    )
+
+
+def memories_of_turns(
+    connection: sqlite3.Connection, turns: Iterable[tuple[int, int]], filters: Filters
+) -> dict[tuple[int, int], list[Match]]:
+    """By (session, number) the memories that pass: observations, the summary, the prompt."""
+    condition = where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
+    rows = connection.execute(
+        f"SELECT {_MATCH}, w.value FROM json_each(?) w CROSS JOIN documents d"
+        f" ON d.session_id = w.value ->> 0 AND d.place BETWEEN (w.value ->> 1) * {PLACES}"
+        f" AND (w.value ->> 1) * {PLACES} + {PLACES - 1}"
+        f" WHERE {_INDEXED} AND {condition.sql} ORDER BY d.id % 4, d.place",
+        (json.dumps(list(turns)), *condition.values),
+    )
+    matches: dict[tuple[int, int], list[Match]] = {}
+    for row in rows:
+        session, number = json.loads(row[-1])
+        matches.setdefault((session, number), []).append(Match._make(row[:-1]))
+    return matches
 
 
 def _without(condition: Condition, expressions: tuple[str, ...]) -> Condition:

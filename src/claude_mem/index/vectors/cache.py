@@ -69,6 +69,21 @@ class VectorCache:
         rows = storage.stored(connection, self._state.model, sorted(documents))
         return merge([NO_SIMILARITIES, query.compare(*self._as_arrays(rows))])
 
+    def passage_cosines(
+        self, connection: sqlite3.Connection, text: str, documents: Iterable[int]
+    ) -> dict[int, list[float]]:
+        """For each of these documents that has vectors, the cosines of its passages."""
+        (row,) = self.encode([text])
+        self._refresh(connection)
+        query = QueryVector(row)
+        stored = storage.stored(connection, self._state.model, sorted(documents))
+        ids, rows = self._as_arrays(stored)
+        cosines = query.compare(ids, rows).cosines.tolist() if len(ids) else []
+        grouped: dict[int, list[float]] = {}
+        for document, cosine in zip(ids.tolist(), cosines, strict=True):
+            grouped.setdefault(document, []).append(cosine)
+        return grouped
+
     def similar_pairs(
         self,
         connection: sqlite3.Connection,

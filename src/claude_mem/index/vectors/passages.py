@@ -18,6 +18,8 @@ _ENDS = re.compile(r"(?<=[.!?;:])\s+|\n+")
 
 
 def passages(document: Document) -> list[str]:
+    if document.passages:
+        return [passage.text for passage in document.passages]
     text = document.text
     head = " ".join(part for part in (text.title, text.subtitle) if part)
     bodies = _split(text.body, BODY_WORDS) or [""]

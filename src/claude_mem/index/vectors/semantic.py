@@ -7,14 +7,14 @@ is made here, later.
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from claude_mem.config import EmbedderSettings
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
-from claude_mem.index.text import full_text
-from claude_mem.index.text.documents import load
+from claude_mem.index.text import full_text, turn_text
+from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, storage
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from claude_mem.index.vectors.blocks import Similarities
     from claude_mem.index.vectors.cache import VectorCache
     from claude_mem.index.vectors.calibration import Calibration
+    from claude_mem.index.vectors.soft_words import SoftWords
 
 CHUNK = 256
 READ_AHEAD = 500  # waiting documents that a search may embed by itself
@@ -95,6 +96,21 @@ class SemanticIndex:
         with self._lock:
             return self._load().cache.similarities(connection, text, project_id, include)
 
+    def passage_cosines(
+        self, connection: sqlite3.Connection, text: str, documents: Iterable[int]
+    ) -> dict[int, list[float]]:
+        with self._lock:
+            return self._load().cache.passage_cosines(connection, text, documents)
+
+    def soft_words(
+        self, words: Sequence[str], passages: Sequence[bytes | None]
+    ) -> list[list[float]]:
+        """For each passage, given by its pieces, how near its words are to each of these."""
+        similarities: list[list[float]] = (
+            self._load().soft_words.similarities(words, passages).tolist()
+        )
+        return similarities
+
     def cosine(self, deviations: float) -> float:
         """The cosine that is so many deviations above the mean of unrelated texts."""
         return self._load().calibration.cosine(deviations)
@@ -107,13 +123,18 @@ class SemanticIndex:
         return len(batch.waiting)
 
     def _embed(self, connection: sqlite3.Connection, chunk: int) -> "_Batch":
-        model, cache, _ = self._load()
+        model, cache, _, soft_words = self._load()
         generation = full_text.generation(connection)
         number = storage.number_of(connection, model.id, model.dimension)
         waiting = storage.waiting(connection, number, chunk)
         documents = load(connection, [row.document for row in waiting])
         rows = cache.embed(documents)
         vectors = {d.id: passages.tobytes() for d, passages in zip(documents, rows, strict=True)}
+        pieces = {
+            memory_id_of(d.id): [soft_words.pieces(passage.text) for passage in d.passages]
+            for d in documents
+            if d.passages
+        }
         candidates = [at for at, d in enumerate(documents) if duplicates.may_have_duplicates(d.id)]
         with self._lock:
             similar, revision = cache.similar_pairs(
@@ -124,7 +145,7 @@ class SemanticIndex:
                 duplicates.MAX_CANDIDATES,
             )
         pairs = _duplicate_pairs(connection, similar)
-        return _Batch(generation, waiting, vectors, pairs, revision)
+        return _Batch(generation, waiting, vectors, pairs, revision, pieces)
 
     def _store(self, connection: sqlite3.Connection, batch: "_Batch") -> None:
         """Unless the index was rebuilt, and only for texts that have not changed since."""
@@ -134,6 +155,9 @@ class SemanticIndex:
         number = storage.register(connection, model.id, model.dimension)
         filled = [(row, batch.vectors.get(row.document)) for row in batch.waiting]
         unchanged = storage.fill(connection, number, filled)
+        for turn, pieces in batch.pieces.items():
+            if document_id(TURN, turn) in unchanged:
+                turn_text.set_pieces(connection, turn, pieces)
         compared = {document for pair in batch.duplicates for document in pair}
         unchanged |= storage.unchanged(connection, compared, batch.compared_revision)
         duplicates.link(connection, [p for p in batch.duplicates if unchanged.issuperset(p)])
@@ -142,12 +166,15 @@ class SemanticIndex:
         with self._lock:
             self._used_at = self._clock()
             if self._loaded is None:
+                from claude_mem.index.embedders.static_model import StaticModel
                 from claude_mem.index.vectors.cache import VectorCache
                 from claude_mem.index.vectors.calibration import Calibration
+                from claude_mem.index.vectors.soft_words import SoftWords
 
                 model = self._load_embedder()
                 cache = VectorCache(model, self._read_ahead)
-                self._loaded = _Loaded(model, cache, Calibration.of(model))
+                static = model if isinstance(model, StaticModel) else StaticModel.load()
+                self._loaded = _Loaded(model, cache, Calibration.of(model), SoftWords(static))
             return self._loaded
 
 
@@ -155,6 +182,7 @@ class _Loaded(NamedTuple):
     embedder: Embedder
     cache: "VectorCache"
     calibration: "Calibration"
+    soft_words: "SoftWords"
 
 
 class _Batch(NamedTuple):
@@ -163,6 +191,7 @@ class _Batch(NamedTuple):
     vectors: dict[int, bytes]  # by document
     duplicates: list[tuple[int, int]]
     compared_revision: int  # of the vectors that they were compared with
+    pieces: dict[int, list[bytes]]  # by turn, of its passages
 
 
 def _duplicate_pairs(

@@ -1,0 +1,71 @@
+"""A turn cut into passages: the unit that a search compares with a question.
+
+Neighbouring paragraphs are packed together up to a size at which a vector is still about one
+thing. Short notes (descriptions of commands, tasks) are packed with each other.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from claude_mem.types import RecordPart
+
+SIZE = 450  # characters of a passage, about
+MOST = 1 << 10  # of a turn: its number takes ten bits of a passage's id
+NOTES = ("description", "task")
+_LIMITS = {"prompt": 6_000, "report": 12_000, "compaction": 12_000, "statement": 20_000}
+_DEFAULT_LIMIT = 20_000
+
+_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
+_SENTENCES = re.compile(r"(?<=[.!?;:])[ \t]+|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    kind: str  # of the part of the record, or "memory"
+    text: str
+
+
+def cut_parts(parts: Iterable[RecordPart]) -> list[Passage]:
+    """The passages of a record, each text once."""
+    passages: dict[str, Passage] = {}
+    notes: dict[str, None] = {}
+    for part in parts:
+        if part.kind in NOTES:
+            notes[part.text] = None
+            continue
+        for text in pack(_shorten(part.text, _LIMITS.get(part.kind, _DEFAULT_LIMIT))):
+            passages.setdefault(text, Passage(part.kind, text))
+    for text in pack("\n".join(notes)):
+        passages.setdefault(text, Passage("description", text))
+    return list(passages.values())
+
+
+def pack(text: str) -> Iterator[str]:
+    """Paragraphs, as many together as fit; a long one is cut at the ends of its sentences."""
+    packed = ""
+    for piece in _pieces(text):
+        if packed and len(packed) + len(piece) > SIZE:
+            yield packed
+            packed = ""
+        packed = f"{packed}\n{piece}" if packed else piece
+    if packed:
+        yield packed
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for paragraph in _PARAGRAPHS.split(text):
+        pieces = [paragraph] if len(paragraph) <= SIZE else _SENTENCES.split(paragraph)
+        for piece in pieces:
+            stripped = piece.strip()
+            for start in range(0, len(stripped), SIZE) if len(stripped) > 2 * SIZE else (0,):
+                part = stripped[start : start + SIZE] if len(stripped) > 2 * SIZE else stripped
+                if part:
+                    yield part
+
+
+def _shorten(text: str, limit: int) -> str:
+    """A pasted log says what it is at its beginning and how it ended at its end."""
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit // 2]}\n\n{text[-(limit // 2) :]}"

@@ -1,0 +1,292 @@
+"""The full-text index of turns: the passages of what was said in a turn and remembered of it.
+
+A turn is one document of many passages. The FTS5 table has no content of its own: a passage is
+removed with its text, which stands in `passages`.
+"""
+
+import json
+import math
+import sqlite3
+from array import array
+from collections.abc import Iterable
+from typing import NamedTuple
+from zlib import crc32
+
+from claude_mem.index.passages import MOST, Passage
+from claude_mem.index.text.documents import Document, memory_id_of, names_time
+from claude_mem.index.text.words import (
+    TOKENIZER,
+    grams,
+    is_unspaced,
+    parts_of,
+    pieces,
+    plain_text,
+    searchable,
+    stem,
+)
+
+PASSAGE_BITS = 10
+PROJECT_BITS = 44
+TABLES = f"""
+CREATE TABLE indexed_turns (
+  id INTEGER PRIMARY KEY,
+  project_id INTEGER NOT NULL,
+  session_id INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  created_at_epoch INTEGER NOT NULL,
+  shown INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  title TEXT NOT NULL,
+  title_stems TEXT NOT NULL,
+  words INTEGER NOT NULL,
+  size INTEGER NOT NULL
+);
+CREATE INDEX turns_by_place ON indexed_turns(session_id, number);
+CREATE INDEX turns_by_project ON indexed_turns(project_id, created_at_epoch);
+CREATE TABLE passages (
+  id INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  words INTEGER NOT NULL,
+  names_time INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  terms BLOB NOT NULL,
+  pieces BLOB
+);
+CREATE VIRTUAL TABLE passage_text USING fts5(text, content='', tokenize="{TOKENIZER}");
+CREATE VIRTUAL TABLE passage_terms USING fts5vocab(passage_text, row);
+CREATE TABLE passage_count (number INTEGER NOT NULL);
+INSERT INTO passage_count VALUES (0)
+"""
+NAMES = ("indexed_turns", "passages", "passage_text", "passage_terms", "passage_count")
+
+_ID_MASK = (1 << PROJECT_BITS) - 1
+_TURN = f"((passage_text.rowid & {_ID_MASK}) >> {PASSAGE_BITS})"
+
+
+class TurnRow(NamedTuple):
+    """What decides the rank of a turn."""
+
+    id: int
+    project_id: int
+    session_id: int
+    number: int
+    created_at_epoch: int
+    shown: int  # the document of the memory that stands for the turn
+    type: str
+    title: str
+    title_stems: str
+    words: int
+    size: int
+
+
+class PassageRow(NamedTuple):
+    id: int
+    kind: str
+    words: int
+    names_time: bool
+    terms: bytes
+    pieces: bytes | None
+
+    @property
+    def turn(self) -> int:
+        return self.id >> PASSAGE_BITS
+
+
+def insert(connection: sqlite3.Connection, turn: Document) -> None:
+    turn_id = memory_id_of(turn.id)
+    connection.execute(
+        "INSERT INTO indexed_turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (turn_id, turn.project_id, turn.session_id, turn.place, turn.created_at_epoch, turn.shown,
+         turn.type, turn.title, turn.title_stems,
+         sum(len(passage.text.split()) for passage in turn.passages), turn.size),
+    )  # fmt: skip
+    rows = [
+        (turn_id << PASSAGE_BITS | number, passage)
+        for number, passage in enumerate(turn.passages[:MOST])
+    ]
+    connection.executemany(
+        "INSERT INTO passages (id, kind, words, names_time, text, terms)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (row_id, passage.kind, len(passage.text.split()), names_time(passage.text),
+             passage.text, hashed_terms(passage.text))
+            for row_id, passage in rows
+        ],
+    )  # fmt: skip
+    connection.executemany(
+        "INSERT INTO passage_text (rowid, text) VALUES (?, ?)",
+        [
+            (turn.project_id << PROJECT_BITS | row_id, searchable(passage.text))
+            for row_id, passage in rows
+        ],
+    )
+    _count(connection, len(rows))
+
+
+def delete(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> None:
+    for turn_id in turn_ids:
+        row = connection.execute(
+            "DELETE FROM indexed_turns WHERE id = ? RETURNING project_id", (turn_id,)
+        ).fetchone()
+        if row is None:
+            continue
+        passages = connection.execute(
+            "DELETE FROM passages WHERE id BETWEEN ? AND ? RETURNING id, text",
+            (turn_id << PASSAGE_BITS, (turn_id + 1 << PASSAGE_BITS) - 1),
+        ).fetchall()
+        connection.executemany(
+            "INSERT INTO passage_text (passage_text, rowid, text) VALUES ('delete', ?, ?)",
+            [(row[0] << PROJECT_BITS | row_id, searchable(text)) for row_id, text in passages],
+        )
+        _count(connection, -len(passages))
+
+
+def _count(connection: sqlite3.Connection, change: int) -> None:
+    connection.execute("UPDATE passage_count SET number = number + ?", (change,))
+
+
+def passage_count(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT number FROM passage_count").fetchone()[0])
+
+
+def term_counts(connection: sqlite3.Connection, stems: Iterable[str]) -> dict[str, int]:
+    """In how many passages of all projects each stem occurs."""
+    rows = connection.execute(
+        "SELECT term, doc FROM passage_terms WHERE term IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(stems)),),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def hashed_terms(text: str) -> bytes:
+    """The stems of a text, each as 16 bits: whether a passage holds a word, without its text."""
+    hashes = {_hash(term) for term in terms_of(text)}
+    return array("H", sorted(hashes)).tobytes()
+
+
+def term_hashes(stems: Iterable[str]) -> list[int]:
+    return [_hash(term) for term in stems]
+
+
+def terms_of(text: str) -> set[str]:
+    terms: set[str] = set()
+    for word in pieces(plain_text(text)):
+        if is_unspaced(word):
+            terms.update(grams(word))
+            continue
+        terms.add(stem(word.lower()))
+        terms.update(stem(part.lower()) for part in parts_of(word) if len(part) > 1)
+    return terms
+
+
+def _hash(term: str) -> int:
+    return crc32(term.encode("utf-8", "replace")) & 0xFFFF
+
+
+def inverse_frequency(total: int, count: int) -> float:
+    return math.log(1 + (total - count + 0.5) / (count + 0.5))
+
+
+def best_passages(
+    connection: sqlite3.Connection,
+    expression: str,
+    project_id: int | None,
+    limit: int,
+    condition: str = "TRUE",
+    values: Iterable[object] = (),
+) -> dict[int, float]:
+    """The best passages by bm25, by id; `condition` is on the turn as `t`."""
+    join = f" CROSS JOIN indexed_turns t ON t.id = {_TURN}" if condition != "TRUE" else ""
+    first, last = _rowids(project_id)
+    rows = connection.execute(
+        f"SELECT passage_text.rowid & {_ID_MASK}, -bm25(passage_text) AS score FROM passage_text"
+        f"{join} WHERE passage_text MATCH ? AND passage_text.rowid BETWEEN ? AND ?"
+        f" AND {condition} ORDER BY score DESC LIMIT ?",
+        (expression, first, last, *values, limit),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def turns_holding(
+    connection: sqlite3.Connection, expression: str, project_id: int | None
+) -> set[int]:
+    first, last = _rowids(project_id)
+    rows = connection.execute(
+        f"SELECT DISTINCT {_TURN} FROM passage_text WHERE passage_text MATCH ?"
+        " AND passage_text.rowid BETWEEN ? AND ?",
+        (expression, first, last),
+    )
+    return {row[0] for row in rows}
+
+
+def _rowids(project_id: int | None) -> tuple[int, int]:
+    if project_id is None:
+        return 0, (1 << 63) - 1
+    return project_id << PROJECT_BITS, (project_id + 1 << PROJECT_BITS) - 1
+
+
+_TURN_COLUMNS = ", ".join(f"t.{name}" for name in TurnRow._fields)
+
+
+def turn_rows(
+    connection: sqlite3.Connection,
+    turn_ids: Iterable[int],
+    condition: str = "TRUE",
+    values: Iterable[object] = (),
+) -> dict[int, TurnRow]:
+    rows = connection.execute(
+        f"SELECT {_TURN_COLUMNS} FROM indexed_turns t WHERE t.id IN (SELECT value FROM"
+        f" json_each(?)) AND {condition}",
+        (json.dumps(list(turn_ids)), *values),
+    )
+    return {row[0]: TurnRow._make(row) for row in rows}
+
+
+def passage_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, PassageRow]:
+    rows = connection.execute(
+        "SELECT id, kind, words, names_time, terms, pieces FROM passages"
+        " WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return {row[0]: PassageRow._make(row) for row in rows}
+
+
+def texts(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:
+    """The texts of passages, by id."""
+    rows = connection.execute(
+        "SELECT id, text FROM passages WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return dict(rows.fetchall())
+
+
+def passage_texts(connection: sqlite3.Connection, turn_id: int) -> list[Passage]:
+    rows = connection.execute(
+        "SELECT kind, text FROM passages WHERE id BETWEEN ? AND ? ORDER BY id",
+        (turn_id << PASSAGE_BITS, (turn_id + 1 << PASSAGE_BITS) - 1),
+    )
+    return [Passage(kind, text) for kind, text in rows]
+
+
+def set_pieces(connection: sqlite3.Connection, turn_id: int, pieces_: Iterable[bytes]) -> None:
+    connection.executemany(
+        "UPDATE passages SET pieces = ? WHERE id = ?",
+        [(blob, turn_id << PASSAGE_BITS | number) for number, blob in enumerate(pieces_)],
+    )
+
+
+def neighbours(
+    connection: sqlite3.Connection, turns: Iterable[TurnRow], reach: int
+) -> list[tuple[int, int, int]]:
+    """The turns within reach in the same session: (of which turn, how far, which turn)."""
+    steps = [
+        f"SELECT t.id, {sign}{distance}, (SELECT n.id FROM indexed_turns n"
+        f" WHERE n.session_id = t.session_id AND n.number {compare} t.number"
+        f" ORDER BY n.number {order} LIMIT 1 OFFSET {distance - 1})"
+        " FROM indexed_turns t WHERE t.id IN (SELECT value FROM json_each(:turns))"
+        for distance in range(1, reach + 1)
+        for sign, compare, order in (("", ">", "ASC"), ("-", "<", "DESC"))
+    ]
+    ids = json.dumps([turn.id for turn in turns])
+    rows = connection.execute(" UNION ALL ".join(steps), {"turns": ids})
+    return [(of, distance, other) for of, distance, other in rows if other is not None]

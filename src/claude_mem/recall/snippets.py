@@ -1,0 +1,43 @@
+"""The part of a passage that matches a query, short enough for one line."""
+
+from claude_mem.index.text.words import parts_of, pieces, stem
+from claude_mem.recall.parsed_text import ParsedText
+
+LENGTH = 160
+
+
+def snippet(text: str, parsed: ParsedText, length: int = LENGTH) -> str:
+    """About `length` characters around the place where most words of the query are."""
+    line = " ".join(text.split())
+    if len(line) <= length:
+        return line
+    words = line.split(" ")
+    stems = {stem(piece) for word in parsed.words for piece in word.pieces}
+    hits = [bool(stems & _stems(word)) for word in words]
+    start, end = _best_window(words, hits, length)
+    before, after = "…" if start else "", "…" if end < len(words) else ""
+    return f"{before}{' '.join(words[start:end])}{after}"
+
+
+def _stems(word: str) -> set[str]:
+    found: set[str] = set()
+    for piece in pieces(word):
+        found.add(stem(piece.lower()))
+        found.update(stem(part.lower()) for part in parts_of(piece))
+    return found
+
+
+def _best_window(words: list[str], hits: list[bool], length: int) -> tuple[int, int]:
+    """The words from one to another that hold the most hits and fit; of equals the first."""
+    best, best_hits = (0, len(words)), -1
+    end = size = count = 0
+    for start in range(len(words)):
+        while end < len(words) and (size + len(words[end]) + 1 <= length or end == start):
+            size += len(words[end]) + 1
+            count += hits[end]
+            end += 1
+        if count > best_hits:
+            best, best_hits = (start, end), count
+        size -= len(words[start]) + 1
+        count -= hits[start]
+    return best
