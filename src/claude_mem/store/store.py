@@ -155,9 +155,7 @@ class Store(StoreReader):
                 if is_draft:
                     queue.REFINEMENTS.enqueue(connection, turn.session_db_id, turn.id, now)
 
-            return memories.save_distillate(
-                connection, job, turn, distillate, now, save_the_rest
-            )
+            return memories.save_distillate(connection, job, turn, distillate, now, save_the_rest)
 
         return self._write(work)
 
