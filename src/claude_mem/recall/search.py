@@ -128,7 +128,7 @@ def _find(
         newest_first = query.order == "date_desc"
         ranked.sort(key=lambda r: (r.turn.created_at_epoch, r.turn.id), reverse=newest_first)
     page = ranked[query.offset : end]
-    return _turn_rows(connection, page, parsed, query.filters, Judge.of(parsed, ranked))
+    return _turn_rows(connection, page, parsed, query.filters, Judge.of(parsed))
 
 
 def _turn_rows(

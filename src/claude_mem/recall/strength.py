@@ -6,7 +6,6 @@ remembered: how much the query says, how near the passage is, and how much of th
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from claude_mem.recall.parsed_text import ParsedText
@@ -15,14 +14,14 @@ from claude_mem.recall.ranking import RankedTurn
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    bias: float = -9.0
-    length: float = 1.0
-    cosine: float = 4.0
-    soft_coverage: float = 0.0
+    bias: float = -20.0
+    length: float = 4.0
+    cosine: float = 2.0
+    soft_coverage: float = 2.0
 
 
 MODEL = Model()
-MAX_LENGTH = 120  # characters: a longer question says no more
+MIN_LENGTH, MAX_LENGTH = 40, 120  # characters of a question between which its length counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,9 @@ class Judge:
     length: float
 
     @classmethod
-    def of(cls, parsed: ParsedText, ranked: Sequence[RankedTurn]) -> "Judge":
-        return cls(parsed.is_sentence, math.log(min(MAX_LENGTH, max(1, len(parsed.text.strip())))))
+    def of(cls, parsed: ParsedText) -> "Judge":
+        length = min(MAX_LENGTH, max(MIN_LENGTH, len(parsed.text.strip())))
+        return cls(parsed.is_sentence, math.log(length))
 
     def is_strong(self, result: RankedTurn) -> bool:
         evidence = result.evidence

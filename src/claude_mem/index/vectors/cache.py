@@ -204,4 +204,5 @@ class VectorCache:
         vectors = [row.vector or b"" for row in rows]
         counts = [len(vector) // self._embedder.dimension for vector in vectors]
         ids = np.repeat(np.array([row.document for row in rows], np.int64), counts)
-        return ids, np.frombuffer(b"".join(vectors), np.int8).reshape(len(ids), -1)
+        flat = np.frombuffer(b"".join(vectors), np.int8)
+        return ids, flat.reshape(len(ids), self._embedder.dimension)
