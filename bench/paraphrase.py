@@ -16,7 +16,7 @@ from pathlib import Path
 
 from bench.home import temporary_home
 from bench.measure import Figure, run, table
-from bench.recall import remember_session
+from bench.recall import remember_turn
 from bench.semantic import embed_all
 from claude_mem.index.text import full_text
 from claude_mem.index.text.matches import Filters
@@ -96,8 +96,14 @@ def library() -> Iterator[tuple[Store, dict[str, int], int, int]]:
 
 
 def _remember(store: Store, project: str, session: str, memories: list[Observation]) -> list[int]:
-    moment = NOW - timedelta(days=30)
-    return remember_session(store, Project(project, project), session, moment, tuple(memories))
+    """Each memory is a turn of the session."""
+    first = NOW - timedelta(days=30)
+    return [
+        remember_turn(
+            store, Project(project, project), session, first + timedelta(minutes=number), memory
+        )
+        for number, memory in enumerate(memories)
+    ]
 
 
 def ranks(

@@ -1,12 +1,10 @@
 """How often the memory that answers a question is found: LoCoMo through the product itself.
 
 `python -m bench.recall --locomo FILE`. Each conversation is a project, each of its sessions a
-session with its date, each thing said a turn with one
-observation (title: who said it). Questions of the
-categories 1 to 4; a hit is something said that is evidence, among the first 5 or 10. By words
-alone and by words and meaning, with the difference; then the same questions are asked of the next
-conversation, which cannot answer them. `--tune` tries other weights, each conversation held out
-in turn.
+session with its date, each line a turn with one observation (title: the speaker). Questions of the categories
+1 to 4; a hit is a line of the evidence among the first 5 or 10. By words alone and by words and
+meaning, with the difference; then the same questions are asked of the next conversation, which
+cannot answer them. `--tune` tries other weights, each conversation held out in turn.
 """
 
 import argparse
@@ -24,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.home import temporary_home
-from bench.meaning import read_all
 from bench.measure import Figure, table
+from bench.semantic import embed_all
 from claude_mem.index.text import full_text
 from claude_mem.index.text.matches import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -40,19 +38,19 @@ _EVIDENCE = re.compile(r"D\d+:\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    question: str
+class Question:
+    text: str
     evidence: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One project of the store, and what is asked of it."""
+    """A project of the store, and the questions about it."""
 
     project_id: int
     now: datetime
-    said: dict[int, str]  # observation id -> LoCoMo's id
-    asked: tuple[Asked, ...]
+    lines: dict[int, str]  # observation id -> LoCoMo's id
+    questions: tuple[Question, ...]
 
 
 Hits = tuple[bool, bool]  # among the first 5, among the first 10
@@ -79,7 +77,7 @@ class Score:
 
     @property
     def value(self) -> float:
-        """What tuning wants more of."""
+        """What tuning maximises."""
         return self.at_5 + self.at_10
 
     def __str__(self) -> str:
@@ -88,7 +86,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Of one score over another on the same questions: 95% of resampled sets lie between."""
+    """Of one score over another on the same questions, with a bootstrapped 95% interval."""
 
     points: float
     low: float
@@ -117,13 +115,13 @@ def locomo(path: Path) -> Iterator[tuple[Store, list[Conversation]]]:
         layout.create()
         with Store.open(layout.database, layout.backups) as store:
             full_text.keep_current(store)
-            yield store, [_remember(store, told) for told in json.loads(path.read_bytes())]
+            yield store, [_remember(store, sample) for sample in json.loads(path.read_bytes())]
 
 
-def _remember(store: Store, told: dict[str, Any]) -> Conversation:
-    talk, name = told["conversation"], str(told["sample_id"])
+def _remember(store: Store, sample: dict[str, Any]) -> Conversation:
+    talk, name = sample["conversation"], str(sample["sample_id"])
     project = Project(name, name)
-    said: dict[int, str] = {}
+    line_ids: dict[int, str] = {}
     moments = [datetime(2000, 1, 1, tzinfo=UTC)]
     for number in _sessions(talk):
         moment = _moment(talk[f"session_{number}_date_time"])
@@ -132,14 +130,14 @@ def _remember(store: Store, told: dict[str, Any]) -> Conversation:
             memory = Observation("discovery", title=line["speaker"], narrative=line["text"])
             at = moment + timedelta(milliseconds=place)
             memory_id = remember_turn(store, project, f"{name}-{number}", at, memory)
-            said[memory_id] = line["dia_id"]
-    asked = tuple(
-        Asked(qa["question"], frozenset(_EVIDENCE.findall(" ".join(qa["evidence"]))))
-        for qa in told["qa"]
+            line_ids[memory_id] = line["dia_id"]
+    questions = tuple(
+        Question(qa["question"], frozenset(_EVIDENCE.findall(" ".join(qa["evidence"]))))
+        for qa in sample["qa"]
         if qa["category"] in CATEGORIES
     )
     now = max(moments) + timedelta(days=1)
-    return Conversation(store.find_project(name), now, said, asked)
+    return Conversation(store.find_project(name), now, line_ids, questions)
 
 
 def _sessions(talk: dict[str, Any]) -> list[int]:
@@ -179,10 +177,10 @@ def ask(
 ) -> Score:
     hits: list[Hits] = []
     filters = Filters(project_id=conversation.project_id)
-    for asked in conversation.asked:
-        query = Query(asked.question, filters, limit=10)
+    for question in conversation.questions:
+        query = Query(question.text, filters, limit=10)
         result = search(store, query, conversation.now, semantic_index, weights)
-        right = [conversation.said.get(row.id.number) in asked.evidence for row in result.rows]
+        right = [conversation.lines.get(r.id.number) in question.evidence for r in result.rows]
         hits.append((any(right[:5]), any(right)))
     return Score(tuple(hits))
 
@@ -190,16 +188,16 @@ def ask(
 def answered_wrongly(
     store: Store, conversations: list[Conversation], semantic_index: SemanticIndex | None
 ) -> float:
-    """Of a hundred questions about one conversation, how many find anything in the next."""
-    asked = found = 0
+    """The percentage of questions about one conversation that find anything in the next."""
+    questions = answered = 0
     for number, conversation in enumerate(conversations):
         other = conversations[(number + 1) % len(conversations)]
         filters = Filters(project_id=other.project_id)
-        for one in conversation.asked:
-            query = Query(one.question, filters, limit=1)
+        for question in conversation.questions:
+            query = Query(question.text, filters, limit=1)
             rows = search(store, query, other.now, semantic_index).rows
-            asked, found = asked + 1, found + bool(rows)
-    return 100 * found / max(1, asked)
+            questions, answered = questions + 1, answered + bool(rows)
+    return 100 * answered / max(1, questions)
 
 
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -217,46 +215,47 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 
 
 class Tuning:
-    """Weights changed one at a time, as long as that helps on the conversations given."""
+    """Changes one weight at a time, as long as the score of some conversations improves."""
 
     def __init__(
         self, store: Store, conversations: list[Conversation], semantic_index: SemanticIndex | None
     ) -> None:
         self._store, self._conversations = store, conversations
         self._semantic_index = semantic_index
-        self._known: dict[tuple[Weights, int], Score] = {}
+        self._scores: dict[tuple[Weights, int], Score] = {}
 
-    def score(self, weights: Weights, chosen: list[int]) -> Score:
+    def score(self, weights: Weights, numbers: list[int]) -> Score:
         total = Score()
-        for number in chosen:
-            if (weights, number) not in self._known:
-                found = ask(self._store, self._conversations[number], self._semantic_index, weights)
-                self._known[weights, number] = found
-            total += self._known[weights, number]
+        for number in numbers:
+            if (weights, number) not in self._scores:
+                self._scores[weights, number] = ask(
+                    self._store, self._conversations[number], self._semantic_index, weights
+                )
+            total += self._scores[weights, number]
         return total
 
-    def best(self, chosen: list[int], rounds: int = 2) -> Weights:
+    def best(self, numbers: list[int], rounds: int = 2) -> Weights:
         weights = WEIGHTS
         for _ in range(rounds):
-            before = weights
+            previous = weights
             for name, values in CHOICES.items():
                 tried = [weights, *(replace(weights, **{name: value}) for value in values)]
-                weights = max(tried, key=lambda w: self.score(w, chosen).value)
-            if weights == before:
+                weights = max(tried, key=lambda w: self.score(w, numbers).value)
+            if weights == previous:
                 break
         return weights
 
     def report(self) -> None:
-        everyone = list(range(len(self._conversations)))
+        everything = list(range(len(self._conversations)))
         held_out = Score()
-        for number in everyone:
-            weights = self.best([other for other in everyone if other != number])
+        for number in everything:
+            weights = self.best([other for other in everything if other != number])
             score = self.score(weights, [number])
             held_out += score
             print(f"  without {number + 1}: {_differences(weights)}; on it {score}", flush=True)
         print(f"  held out: {held_out}")
-        weights = self.best(everyone)
-        print(f"  tuned on all: {_differences(weights)}; {self.score(weights, everyone)}")
+        weights = self.best(everything)
+        print(f"  tuned on all: {_differences(weights)}; {self.score(weights, everything)}")
 
 
 def _differences(weights: Weights) -> str:
@@ -269,12 +268,12 @@ def _differences(weights: Weights) -> str:
 
 
 def measure() -> list[Figure]:
-    """With the rest, where the data is given: it is not ours to ship."""
-    given = os.environ.get("LOCOMO")
-    if not given:
+    """With the other benchmarks, where LOCOMO names the data, which cannot be shipped."""
+    path = os.environ.get("LOCOMO")
+    if not path:
         print("  skipped: LOCOMO is not the path of a file of conversations")
         return []
-    words, both = _ask_all(Path(given))
+    words, both = _ask_all(Path(path))
     gain = Gain.at_5(words, both)
     return [
         Figure("LoCoMo by words, evidence in the first 5", words.at_5, "%"),
@@ -285,18 +284,18 @@ def measure() -> list[Figure]:
 
 
 def _ask_all(path: Path, tune: bool = False) -> tuple[Score, Score]:
-    """By words alone, and by both."""
+    """The scores by words alone, and by words and meaning."""
     words, both = Score(), Score()
     with locomo(path) as (store, conversations):
-        semantic_index = read_all(store)
+        semantic_index = embed_all(store)
         print(f"  read by {semantic_index.id}")
         if tune:
             Tuning(store, conversations, semantic_index).report()
         rows = []
         for number, conversation in enumerate(conversations, 1):
-            found = ask(store, conversation), ask(store, conversation, semantic_index)
-            words, both = words + found[0], both + found[1]
-            rows.append((str(number), str(len(conversation.asked)), *map(str, found)))
+            scores = ask(store, conversation), ask(store, conversation, semantic_index)
+            words, both = words + scores[0], both + scores[1]
+            rows.append((str(number), str(len(conversation.questions)), *map(str, scores)))
         rows.append(("all", str(words.questions), str(words), str(both)))
         table(("conversation", "questions", "by words", "by words and meaning"), rows)
         print(f"  {Gain.at_5(words, both)}")
@@ -312,8 +311,8 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m bench.recall", description=__doc__)
     parser.add_argument("--locomo", type=Path, required=True, metavar="FILE")
     parser.add_argument("--tune", action="store_true", help="also try other weights; minutes")
-    given = parser.parse_args(arguments)
-    _ask_all(given.locomo, given.tune)
+    options = parser.parse_args(arguments)
+    _ask_all(options.locomo, options.tune)
     return 0
 
 
