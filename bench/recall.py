@@ -1,10 +1,10 @@
 """How often the memory that answers a question is found: LoCoMo through the product itself.
 
 `python -m bench.recall --locomo FILE`. Each conversation is a project, each of its sessions a
-session with its date, each line a turn with one observation (title: the speaker). Questions of the categories
-1 to 4; a hit is a line of the evidence among the first 5 or 10. By words alone and by words and
-meaning, with the difference; then the same questions are asked of the next conversation, which
-cannot answer them. `--tune` tries other weights, each conversation held out in turn.
+session with its date, each line a turn with one observation (title: the speaker). Questions of the
+categories 1 to 4; a hit is a line of the evidence among the first 5 or 10. By words alone and by
+words and meaning, with the difference; then the same questions are asked of the next conversation,
+which cannot answer them. `--tune` tries other weights, each conversation held out in turn.
 """
 
 import argparse
