@@ -157,7 +157,7 @@ def _turn(
         prompt=past.prompt,
         started_ms=past.events[0].arrived_ms,
         events=events,
-        told=told,
+        recent_memories=told,
     )
 
 

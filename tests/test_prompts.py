@@ -35,7 +35,7 @@ def test_one_request_asks_for_the_observations_and_the_summary_of_a_turn() -> No
 
 
 def test_a_continuation_does_not_tell_again_what_the_model_knows() -> None:
-    of = turn(stopped("Done."), prompt_number=3, told=("The lamp has two relays",))
+    of = turn(stopped("Done."), prompt_number=3, recent_memories=("The lamp has two relays",))
     assert "The lamp has two relays" in prompt_of(of)
     again = prompt_of(of, continues=True)
     assert "The lamp has two relays" not in again
@@ -81,7 +81,7 @@ def test_nothing_that_was_read_can_close_its_fence(attack: str) -> None:
         use(2, "Statement", text=attack),
         stopped(attack),
         prompt=attack,
-        told=(attack,),
+        recent_memories=(attack,),
     )
     text = prompt_of(of)
     fences = re.findall(r"<\s*/?\s*record\b", text, re.IGNORECASE)
