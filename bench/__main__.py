@@ -1,4 +1,4 @@
-"""`python -m bench [NAME …]`: all benchmarks, or those."""
+"""`python -m bench [NAME …]`: runs all benchmarks, or the named ones."""
 
 import sys
 
@@ -37,7 +37,7 @@ BENCHMARKS = {
 def main(names: list[str]) -> int:
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
-        print(f"there is no benchmark {unknown[0]!r}, only: {', '.join(BENCHMARKS)}")
+        print(f"unknown benchmark {unknown[0]!r}, expected {', '.join(BENCHMARKS)}")
         return 2
     return run({name: BENCHMARKS[name] for name in names or BENCHMARKS})
 

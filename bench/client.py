@@ -1,8 +1,8 @@
-"""What all hooks together add to a trivial run of the real client, in interpreter starts.
+"""The time that all hooks add to a trivial run of the real client, in interpreter starts.
 
-Runs of `claude -p` in turns; an API on loopback answers at once. Hooks are compared with the same
-installation without them: to load a plugin and to greet an MCP server costs the client something
-whatever is in them, and that is measured apart.
+Runs `claude -p` in turns; an API on loopback answers at once. Hooks are compared with the same
+installation without them: loading a plugin and starting an MCP server costs the client something
+whatever they contain, and that is measured separately.
 """
 
 import json
@@ -25,7 +25,7 @@ EMPTY_PLUGIN = "claude -p, the plugin without hooks and server"
 SERVER = "claude -p, the plugin without hooks"
 HOOKS = "claude -p, the plugin without server"
 PLUGIN = "claude -p, the plugin"
-SERVER_BY_HAND = "claude -p, --scope user without hooks"
+SERVER_IN_SETTINGS = "claude -p, --scope user without hooks"
 SETTINGS = "claude -p, --scope user"
 WITH_HOOKS = (HOOKS, PLUGIN, SETTINGS)
 TARGET = 2.5
@@ -37,33 +37,33 @@ def measure() -> list[Figure]:
         print("  the real client has no wheel for this platform: not measured")
         return []
     with _cases() as cases:
-        taken = in_turns(cases, ROUNDS)
+        timings = in_turns(cases, ROUNDS)
     table(
         ("command", "median ms"),
-        [(name, f"{median(seconds) * 1000:.1f}") for name, seconds in taken.items()],
+        [(name, f"{median(seconds) * 1000:.1f}") for name, seconds in timings.items()],
     )
     print(f"  {ROUNDS} rounds; {len(FIRED)} hooks fire in each run with hooks")
     hooks, once = "added per hook, in interpreter starts:", "added to a run, in interpreter starts:"
     return [
-        Figure(f"{hooks} the plugin", _added(taken, PLUGIN, SERVER) / len(FIRED), target=TARGET),
+        Figure(f"{hooks} the plugin", _added(timings, PLUGIN, SERVER) / len(FIRED), target=TARGET),
         Figure(
             f"{hooks} the plugin without server",
-            _added(taken, HOOKS, EMPTY_PLUGIN) / len(FIRED),
+            _added(timings, HOOKS, EMPTY_PLUGIN) / len(FIRED),
             target=TARGET,
         ),
         Figure(
             f"{hooks} settings.json",
-            _added(taken, SETTINGS, SERVER_BY_HAND) / len(FIRED),
+            _added(timings, SETTINGS, SERVER_IN_SETTINGS) / len(FIRED),
             target=TARGET,
         ),
-        Figure(f"{once} its MCP server", _added(taken, SERVER, EMPTY_PLUGIN)),
-        Figure(f"{once} a plugin as such", _added(taken, EMPTY_PLUGIN, BARE)),
+        Figure(f"{once} its MCP server", _added(timings, SERVER, EMPTY_PLUGIN)),
+        Figure(f"{once} a plugin as such", _added(timings, EMPTY_PLUGIN, BARE)),
     ]
 
 
-def _added(taken: dict[str, list[float]], name: str, to: str) -> float:
-    added = [w - b for w, b in zip(taken[name], taken[to], strict=True)]
-    return median(added) / median(taken[BASELINE])
+def _added(timings: dict[str, list[float]], name: str, to: str) -> float:
+    added = [w - b for w, b in zip(timings[name], timings[to], strict=True)]
+    return median(added) / median(timings[BASELINE])
 
 
 @contextmanager
@@ -76,14 +76,14 @@ def _cases() -> Iterator[dict[str, Callable[[], float]]]:
             SERVER: _client(stack, api, "install", "--yes"),
             HOOKS: _client(stack, api, "install", "--yes"),
             PLUGIN: _client(stack, api, "install", "--yes"),
-            SERVER_BY_HAND: _client(stack, api, "install", "--yes", "--scope", "user"),
+            SERVER_IN_SETTINGS: _client(stack, api, "install", "--yes", "--scope", "user"),
             SETTINGS: _client(stack, api, "install", "--yes", "--scope", "user"),
         }
         _empty(clients[EMPTY_PLUGIN], "hooks.json", "hooks")
         _empty(clients[EMPTY_PLUGIN], ".mcp.json", "mcpServers")
         _empty(clients[SERVER], "hooks.json", "hooks")
         _empty(clients[HOOKS], ".mcp.json", "mcpServers")
-        _empty(clients[SERVER_BY_HAND], "settings.json", "hooks")
+        _empty(clients[SERVER_IN_SETTINGS], "settings.json", "hooks")
         yield {
             BASELINE: lambda: (
                 spawn([sys.executable, "-I", "-S", "-c", "pass"], b"", dict(os.environ)).seconds
@@ -95,8 +95,8 @@ def _cases() -> Iterator[dict[str, Callable[[], float]]]:
 
 
 def _client(stack: ExitStack, api: FakeApi, *installing: str) -> Client:
-    made = stack.enter_context(temporary_home())
-    client = Client.in_new_project(Home(made.path), api, "project")
+    temporary = stack.enter_context(temporary_home())
+    client = Client.in_new_project(Home(temporary.path), api, "project")
     if installing:
         done = client.claude_mem(*installing)
         if done.returncode:
@@ -105,10 +105,10 @@ def _client(stack: ExitStack, api: FakeApi, *installing: str) -> Client:
 
 
 def _empty(client: Client, name: str, key: str) -> None:
-    """Takes what is under that key out of every file of that name."""
-    found = list(client.home.path.rglob(name))
-    assert found, name
-    for path in found:
+    """Empties this key in every file of that name."""
+    paths = list(client.home.path.rglob(name))
+    assert paths, name
+    for path in paths:
         path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {key: {}}))
 
 
@@ -123,7 +123,7 @@ def _run(client: Client) -> float:
 
 
 def _require_all(client: Client) -> None:
-    """The figure means nothing unless every hook fired and was stored."""
+    """The figure is valid only if every hook fired and was stored."""
     client.home.wait_settled()
     rows = client.home.rows("SELECT event, count(*) AS n FROM tool_events GROUP BY event")
     counted = {row["event"]: row["n"] for row in rows if row["event"] in FIRED}

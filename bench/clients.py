@@ -1,4 +1,4 @@
-"""What the claude observer holds while eight sessions are at work, and when nobody is any more."""
+"""The memory and processes of the claude observer with eight active sessions, and when idle."""
 
 import sys
 import tempfile
@@ -10,7 +10,7 @@ from tests.observed import by_topic, is_alive, use
 from tests.payloads import prompt, stop
 from tests.real_client import bundled_client
 
-from bench.footprint import _children
+from bench.footprint import child_pids
 from bench.measure import Figure, run
 from claude_mem.install.launcher import write_launcher
 
@@ -36,7 +36,7 @@ def measure() -> list[Figure]:
 
 
 def _figures(home: Home) -> list[Figure]:
-    most, clients = 0.0, 0
+    peak, clients = 0.0, 0
     for number in (1, 2, 3):
         for session in range(SESSIONS):
             names = {"session_id": f"s{session}", "prompt_id": f"s{session}-{number}"}
@@ -44,23 +44,23 @@ def _figures(home: Home) -> list[Figure]:
             home.hook(stop("Done.", **names))
 
     def done() -> bool:
-        nonlocal most, clients
+        nonlocal peak, clients
         process = Path("/proc", str(home.worker_pid()))
-        alive = [child for child in _children(process) if is_alive(int(child))]
+        alive = [child for child in child_pids(process) if is_alive(int(child))]
         children = [Path("/proc", child) for child in alive]
-        most = max(most, sum(map(_resident_megabytes, (process, *children))))
+        peak = max(peak, sum(map(_resident_megabytes, (process, *children))))
         clients = max(clients, len(children))
         return home.settled() and not home.rows("SELECT 1 FROM refinements")
 
     wait_until(done, "the revisions")
     process = Path("/proc", str(home.worker_pid()))
-    wait_until(lambda: not _children(process), "the end of the idle clients", CLOSED_AFTER_SECONDS)
-    found = home.rows("SELECT count(*) AS n FROM session_summaries WHERE observer = 'claude'")
-    print(f"  {found[0]['n']} turns of {SESSIONS} sessions revised by at most {clients} clients")
+    wait_until(lambda: not child_pids(process), "the end of the idle clients", CLOSED_AFTER_SECONDS)
+    rows = home.rows("SELECT count(*) AS n FROM session_summaries WHERE observer = 'claude'")
+    print(f"  {rows[0]['n']} turns of {SESSIONS} sessions revised by at most {clients} clients")
     return [
-        Figure("worker and clients at work, resident", most, " MB", MEMORY_TARGET),
+        Figure("worker and clients at work, resident", peak, " MB", MEMORY_TARGET),
         Figure("worker after the idle time, resident", _resident_megabytes(process), " MB"),
-        Figure("clients after the idle time", len(_children(process)), "", CHILDREN_TARGET),
+        Figure("clients after the idle time", len(child_pids(process)), "", CHILDREN_TARGET),
     ]
 
 

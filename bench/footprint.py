@@ -1,4 +1,4 @@
-"""What the worker costs while nobody needs it, and the package on disk. Reads Linux's /proc."""
+"""The memory and processor time of an idle worker, and the size of the package. Needs /proc."""
 
 import os
 import subprocess
@@ -32,8 +32,8 @@ def measure() -> list[Figure]:
         time.sleep(IDLE_SECONDS)
         idle = (_processor_seconds(process) - before) / IDLE_SECONDS
         memory = private_megabytes(process)
-        children = len(_children(process))
-        held = {
+        children = len(child_pids(process))
+        figures = {
             "private memory, just started": f"{fresh:.1f} MB",
             "private memory, idle after work": f"{memory:.1f} MB",
             "the same of a bare interpreter": f"{_bare_megabytes():.1f} MB",
@@ -43,7 +43,7 @@ def measure() -> list[Figure]:
             "open files": str(len(list((process / "fd").iterdir()))),
             "package on disk": f"{_package_bytes() / 1024:.0f} KB",
         }
-    table(("worker", "is"), list(held.items()))
+    table(("worker", "is"), list(figures.items()))
     return [
         Figure("idle worker, private memory", memory, " MB", MEMORY_TARGET),
         Figure("idle worker to a bare interpreter", memory / _bare_megabytes()),
@@ -52,7 +52,7 @@ def measure() -> list[Figure]:
 
 
 def _work(home: Home) -> None:
-    """Sessions through the spool, new sessions that ask for their context, pages read."""
+    """Sessions through the spool, SessionStart hooks, and pages over HTTP."""
     for payload in traffic(SESSIONS, TURNS):
         home.spool(payload)
     for number in range(SESSIONS):
@@ -73,9 +73,9 @@ def _bare_megabytes() -> float:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as bare:
         assert bare.stdin and bare.stdout
         bare.stdout.readline()
-        held = private_megabytes(Path("/proc", str(bare.pid)))
+        megabytes = private_megabytes(Path("/proc", str(bare.pid)))
         bare.stdin.write(b"\n")
-    return held
+    return megabytes
 
 
 def _processor_seconds(process: Path) -> float:
@@ -83,7 +83,7 @@ def _processor_seconds(process: Path) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _children(process: Path) -> list[str]:
+def child_pids(process: Path) -> list[str]:
     tasks = (process / "task").iterdir()
     return [child for task in tasks for child in (task / "children").read_text().split()]
 

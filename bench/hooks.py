@@ -1,6 +1,6 @@
-"""What a hook costs the agent, beside the smallest process that this Python can be.
+"""The time that a hook takes, compared with the smallest process that this Python can start.
 
-Every command is started the same way; a tool's payload has 12 KB.
+Every command is started the same way; the payload of a tool has 12 KB.
 """
 
 import shlex
@@ -32,9 +32,9 @@ _SHELL = ["/bin/sh", "-c", f"{shlex.join(_PYTHON)} 2>/dev/null && exit 0"]
 
 def measure() -> list[Figure]:
     with _cases() as cases:
-        taken = in_turns(cases, ROUNDS)
-    base = taken[BASELINE]
-    ratios = {name: median(seconds) / median(base) for name, seconds in taken.items()}
+        timings = in_turns(cases, ROUNDS)
+    base = timings[BASELINE]
+    ratios = {name: median(seconds) / median(base) for name, seconds in timings.items()}
     print(f"  {ROUNDS} rounds in turns; ratios to the first line")
     table(
         ("command", "median ms", "median ratio", "p90 ratio"),
@@ -45,7 +45,7 @@ def measure() -> list[Figure]:
                 f"{ratios[name]:.2f}x",
                 f"{p90(seconds) / p90(base):.2f}x",
             )
-            for name, seconds in taken.items()
+            for name, seconds in timings.items()
         ],
     )
     return [Figure(name, ratios[name], target=target) for name, target in TARGETS.items()]
@@ -53,11 +53,11 @@ def measure() -> list[Figure]:
 
 @contextmanager
 def _cases() -> Iterator[dict[str, Callable[[], float]]]:
-    """Each hook in a home of its own, so that none finds another's work to do."""
+    """Each hook has its own home, so that none does the work of another."""
     with ExitStack() as homes:
         home = {name: homes.enter_context(temporary_home()) for name in TARGETS}
         for name in (START_WARM, START_COLD):
-            _remember_much(home[name])
+            _add_memories(home[name])
         for name in (TOOL_WARM, START_WARM):
             home[name].hook(_tool())
             home[name].worker_pid()
@@ -67,8 +67,8 @@ def _cases() -> Iterator[dict[str, Callable[[], float]]]:
             IN_SHELL: lambda: spawn(_SHELL, as_bytes(_tool()), environment).seconds,
             TOOL_WARM: lambda: _with_worker(home[TOOL_WARM], _tool()).seconds,
             TOOL_COLD: lambda: _without_worker(home[TOOL_COLD], _tool()).seconds,
-            START_WARM: lambda: _given_context(_with_worker(home[START_WARM], _start())),
-            START_COLD: lambda: _given_context(_without_worker(home[START_COLD], _start())),
+            START_WARM: lambda: _with_context(_with_worker(home[START_WARM], _start())),
+            START_COLD: lambda: _with_context(_without_worker(home[START_COLD], _start())),
         }
 
 
@@ -79,7 +79,7 @@ def _with_worker(home: Home, payload: Payload) -> Ended:
 
 
 def _without_worker(home: Home, payload: Payload) -> Ended:
-    """The worker that the hook starts does its work and is killed after."""
+    """The worker that the hook starts finishes its work and is then killed."""
     assert not is_held(home.layout)
     ended = home.hook(payload)
     home.worker_pid()
@@ -88,9 +88,9 @@ def _without_worker(home: Home, payload: Payload) -> Ended:
     return ended
 
 
-def _given_context(ended: Ended) -> float:
+def _with_context(ended: Ended) -> float:
     if b'"additionalContext"' not in ended.output:
-        raise RuntimeError(f"SessionStart gave no context: {ended.output[:200]!r}")
+        raise RuntimeError(f"SessionStart printed no context: {ended.output[:200]!r}")
     return ended.seconds
 
 
@@ -104,7 +104,7 @@ def _start() -> Payload:
     return session_start(session_id=str(uuid.uuid4()))
 
 
-def _remember_much(home: Home) -> None:
+def _add_memories(home: Home) -> None:
     layout, settings = home.layout, home.settings
     with Store.open(layout.database, layout.backups) as store:
         project = fill(layout.database, home.project_dir, home.project_dir, OBSERVATIONS)

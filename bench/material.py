@@ -1,6 +1,6 @@
 """Real code, and the events of sessions that work on it; the same in every run.
 
-The code is Python's own library: at hand everywhere, with `<` in it and the word "private".
+The code is Python's standard library: available everywhere, and it has `<` and the word "private".
 """
 
 import random
@@ -24,7 +24,7 @@ def _corpus() -> str:
 
 
 def code(size: int, number: int = 0) -> str:
-    """That many characters of code, another piece for each number."""
+    """That many characters of code, different for each number."""
     start = number * 7919 % (len(_corpus()) - size)
     return _corpus()[start : start + size]
 
@@ -36,32 +36,32 @@ def reading(content: str, **changes: str) -> Payload:
 
 
 def traffic(sessions: int, turns: int) -> Iterator[Payload]:
-    """Sessions that run side by side."""
-    chance = random.Random(1)
+    """The events of concurrent sessions."""
+    rng = random.Random(1)
     for turn in range(turns):
         for step in range(TURN):
             for session in range(sessions):
-                who = {"session_id": f"session-{session}", "prompt_id": f"{session}-{turn}"}
-                yield _event(chance, step, who)
+                ids = {"session_id": f"session-{session}", "prompt_id": f"{session}-{turn}"}
+                yield _event(rng, step, ids)
 
 
-def _event(chance: random.Random, step: int, who: dict[str, str]) -> Payload:
-    number = chance.randrange(10_000)
+def _event(rng: random.Random, step: int, ids: dict[str, str]) -> Payload:
+    number = rng.randrange(10_000)
     if step == 0:
-        return prompt(f"Have a look at case {number}: {code(200, number)}", **who)
+        return prompt(f"Have a look at case {number}: {code(200, number)}", **ids)
     if step == TURN - 1:
-        return stop(f"Case {number} is done. {code(800, number)}", **who)
-    kind = chance.choices(list(TOOLS), list(TOOLS.values()))[0]
+        return stop(f"Case {number} is done. {code(800, number)}", **ids)
+    kind = rng.choices(list(TOOLS), list(TOOLS.values()))[0]
     if kind == "Read":
-        return reading(code(_size(chance, 2_500), number), **who)
+        return reading(code(_size(rng, 2_500), number), **ids)
     if kind == "Bash":
-        output = code(_size(chance, 1_000), number)
-        return tool(tool_response={"stdout": output, "stderr": "", "interrupted": False}, **who)
+        output = code(_size(rng, 1_000), number)
+        return tool(tool_response={"stdout": output, "stderr": "", "interrupted": False}, **ids)
     path = f"/home/dev/harbor/src/part_{number % 300}.py"
-    made = edit(path, code(150, number), code(200, number + 1), **who)
-    made["tool_response"]["originalFile"] = code(_size(chance, 2_500), number)
-    return made
+    payload = edit(path, code(150, number), code(200, number + 1), **ids)
+    payload["tool_response"]["originalFile"] = code(_size(rng, 2_500), number)
+    return payload
 
 
-def _size(chance: random.Random, usual: int) -> int:
-    return LARGE if chance.random() < LARGE_SHARE else int(usual * chance.uniform(0.5, 1.5))
+def _size(rng: random.Random, usual: int) -> int:
+    return LARGE if rng.random() < LARGE_SHARE else int(usual * rng.uniform(0.5, 1.5))

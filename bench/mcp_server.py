@@ -1,4 +1,4 @@
-"""What the MCP server costs a session: its start, its memory, and the list of its tools."""
+"""The cost of the MCP server for a session: its start, its memory, and its tool definitions."""
 
 import json
 import os
@@ -22,26 +22,29 @@ BARE, SHIM, COMMAND = (
     "claude-mem mcp, the same",
 )
 START_TARGET, MEMORY_TARGET, TOKEN_TARGET = 4, 20, 900
-_ASKED = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+_REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
 _BARE = "import sys; sys.stdin.buffer.readline(); sys.stdout.write('{}\\n')"
 
 
 def measure() -> list[Figure]:
     with temporary_home() as home:
-        taken = in_turns(_cases(home), ROUNDS)
-        base = median(taken[BARE])
+        timings = in_turns(_cases(home), ROUNDS)
+        base = median(timings[BARE])
         table(
             ("from the start to the first answer", "median ms", "median ratio", "p90 ratio"),
             [
                 (name, f"{median(seconds) * 1000:.2f}", f"{median(seconds) / base:.2f}x",
-                 f"{p90(seconds) / p90(taken[BARE]):.2f}x")
-                for name, seconds in taken.items()
+                 f"{p90(seconds) / p90(timings[BARE]):.2f}x")
+                for name, seconds in timings.items()
             ],
         )  # fmt: skip
-        shim, bare = _held([str(home.layout.mcp_launcher)], home), _held(_bare(), home)
+        shim, bare = (
+            _private_megabytes([str(home.layout.mcp_launcher)], home),
+            _private_megabytes(_bare(), home),
+        )
         before, after = _worker_megabytes()
     tokens = {name: _tokens(tool.definition()) for name, tool in TOOLS.items()}
-    whole = _tokens({"tools": [tool.definition() for tool in TOOLS.values()]})
+    total = _tokens({"tools": [tool.definition() for tool in TOOLS.values()]})
     always = _tokens({"tools": [t.definition() for t in TOOLS.values() if not t.deferred]})
     rows = {
         "private memory of the shim": f"{shim:.1f} MB",
@@ -54,19 +57,19 @@ def measure() -> list[Figure]:
     }
     table(("MCP", "is"), list(rows.items()))
     return [
-        Figure("MCP shim, start", median(taken[SHIM]) / base, target=START_TARGET),
-        Figure("claude-mem mcp, start", median(taken[COMMAND]) / base),
+        Figure("MCP shim, start", median(timings[SHIM]) / base, target=START_TARGET),
+        Figure("claude-mem mcp, start", median(timings[COMMAND]) / base),
         Figure("MCP shim, private memory", shim, " MB", MEMORY_TARGET),
-        Figure("MCP tools, tokens of the list", whole, "", TOKEN_TARGET),
+        Figure("MCP tools, tokens of the list", total, "", TOKEN_TARGET),
     ]
 
 
 def _cases(home: Home) -> dict[str, Callable[[], float]]:
     command = Path(sys.executable).with_name("claude-mem")
     return {
-        BARE: lambda: _first_answer(_bare(), home),
-        SHIM: lambda: _first_answer([str(home.layout.mcp_launcher)], home),
-        COMMAND: lambda: _first_answer([str(command), "mcp"], home),
+        BARE: lambda: _seconds_to_first_response(_bare(), home),
+        SHIM: lambda: _seconds_to_first_response([str(home.layout.mcp_launcher)], home),
+        COMMAND: lambda: _seconds_to_first_response([str(command), "mcp"], home),
     }
 
 
@@ -75,26 +78,26 @@ def _bare() -> list[str]:
 
 
 class _Process:
-    """A server with pipes at both ends, started the cheapest way."""
+    """A server with pipes for stdin and stdout, started with posix_spawn."""
 
     def __init__(self, command: list[str], home: Home) -> None:
-        theirs, self._to = os.pipe()
-        self._from, answers = os.pipe()
+        stdin, self._to = os.pipe()
+        self._from, stdout = os.pipe()
         self.pid = os.posix_spawn(
             command[0],
             command,
             home.environment,
             file_actions=[
-                (os.POSIX_SPAWN_DUP2, theirs, 0),
-                (os.POSIX_SPAWN_DUP2, answers, 1),
+                (os.POSIX_SPAWN_DUP2, stdin, 0),
+                (os.POSIX_SPAWN_DUP2, stdout, 1),
                 (os.POSIX_SPAWN_CLOSE, self._to),
             ],
         )
-        os.close(theirs)
-        os.close(answers)
+        os.close(stdin)
+        os.close(stdout)
 
-    def ask(self) -> bytes:
-        os.write(self._to, _ASKED)
+    def request(self) -> bytes:
+        os.write(self._to, _REQUEST)
         return os.read(self._from, 65536)
 
     def end(self) -> None:
@@ -103,39 +106,39 @@ class _Process:
         os.close(self._from)
 
 
-def _first_answer(command: list[str], home: Home) -> float:
+def _seconds_to_first_response(command: list[str], home: Home) -> float:
     begun = time.perf_counter()
     server = _Process(command, home)
-    answer = server.ask()
+    answer = server.request()
     seconds = time.perf_counter() - begun
     server.end()
     if not answer.startswith(b"{") or b"error" in answer:
-        raise RuntimeError(f"{command[0]} answered {answer[:200]!r}")
+        raise RuntimeError(f"{command[0]} responded with {answer[:200]!r}")
     return seconds
 
 
-def _held(command: list[str], home: Home) -> float:
-    """Private memory of a server that has answered and waits for more."""
+def _private_megabytes(command: list[str], home: Home) -> float:
+    """Private memory of a server that has responded and waits."""
     server = _Process(command, home)
     if command != _bare():
-        server.ask()
+        server.request()
     else:
         process = Path("/proc", str(server.pid), "stat")
         wait_for(lambda: process.read_text().rpartition(")")[2].split()[0] == "S", "its waiting")
-    held = private_megabytes(Path("/proc", str(server.pid)))
+    megabytes = private_megabytes(Path("/proc", str(server.pid)))
     if command == _bare():
-        server.ask()
+        server.request()
     server.end()
-    return held
+    return megabytes
 
 
 def _worker_megabytes() -> tuple[float, float]:
-    """Before and after a worker has loaded what speaks the protocol."""
+    """Before and after the worker has imported the SDK."""
     with temporary_home() as home:
         client.start(home.layout, home.environment)
         process = Path("/proc", str(home.worker_pid()))
         before = private_megabytes(process)
-        _first_answer([str(home.layout.mcp_launcher)], home)
+        _seconds_to_first_response([str(home.layout.mcp_launcher)], home)
         return before, private_megabytes(process)
 
 

@@ -1,4 +1,4 @@
-"""Taking turns, medians, and the tables that show them."""
+"""Measuring in turns, medians, and tables."""
 
 import random
 import statistics
@@ -14,7 +14,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the closing table. Without a target it is only told."""
+    """A row of the summary table; without a target it has no verdict."""
 
     name: str
     value: float
@@ -40,38 +40,38 @@ Benchmark = Callable[[], list[Figure]]
 
 
 def run(benchmarks: Mapping[str, Benchmark]) -> int:
-    """Each in its turn, then all figures in one table; 1 when one of them broke."""
+    """Runs each benchmark, then prints all figures in one table; 1 if a benchmark raised."""
     figures: list[Figure] = []
-    broken: list[str] = []
+    failed: list[str] = []
     for name, benchmark in benchmarks.items():
         print(f"\n== {name}", flush=True)
         try:
             figures += benchmark()
         except Exception:
             traceback.print_exc()
-            broken.append(name)
+            failed.append(name)
     print("\n== summary")
     table(("name", "figure", "target", "verdict"), [figure.row() for figure in figures])
-    if broken:
-        print(f"broken: {', '.join(broken)}")
-    return 1 if broken else 0
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return 1 if failed else 0
 
 
 def in_turns(cases: Mapping[K, Callable[[], V]], rounds: int, warm_up: int = 2) -> dict[K, list[V]]:
-    """What each case answers, round by round.
+    """The results of each case, round by round.
 
-    Each round in another order: a process that follows a busy one finds cold caches.
+    Each round has another order, because a process that follows a busy one finds cold caches.
     """
     order = list(cases)
-    chance = random.Random(1)
-    answers: dict[K, list[V]] = {name: [] for name in order}
+    rng = random.Random(1)
+    results: dict[K, list[V]] = {name: [] for name in order}
     for number in range(-warm_up, rounds):
-        chance.shuffle(order)
+        rng.shuffle(order)
         for name in order:
-            answer = cases[name]()
+            result = cases[name]()
             if number >= 0:
-                answers[name].append(answer)
-    return answers
+                results[name].append(result)
+    return results
 
 
 def seconds_of(work: Callable[[], object]) -> float:
@@ -93,7 +93,7 @@ def amount(value: float) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """The first column to the left, numbers to the right."""
+    """The first column is left-aligned, the others right-aligned."""
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     for row in (head, *rows):
         cells = [

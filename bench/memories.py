@@ -1,4 +1,4 @@
-"""Fills a store with the memories of many sessions, straight into its tables."""
+"""Fills a store with the memories of many sessions, directly in its tables."""
 
 import json
 import sqlite3
@@ -16,13 +16,13 @@ Row = dict[str, object]
 
 
 def fill(database: Path, key: str, directory: str, observations: int) -> int:
-    """The id of a new project with that many observations."""
+    """Creates a project with that many observations; returns its id."""
     connection = connect(database)
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("BEGIN")
     project = _insert(connection, "projects", {"key": key, "name": key})
-    seen: Row = {"directory": directory, "project_id": project, "seen_at_epoch": _FIRST_MS}
-    _insert(connection, "project_dirs", seen)
+    directory_row: Row = {"directory": directory, "project_id": project, "seen_at_epoch": _FIRST_MS}
+    _insert(connection, "project_dirs", directory_row)
     turns = observations // OBSERVATIONS_PER_TURN
     for number in range(0, turns, TURNS_PER_SESSION):
         _add_session(connection, project, directory, min(TURNS_PER_SESSION, turns - number))
@@ -67,7 +67,7 @@ def _session(project: int, directory: str, before: int, turns: int) -> Row:
         "project_id": project,
         "project_dir": directory,
         "dialect": "claude",
-        "title": f"Mend the light of pier {before}",
+        "title": f"Fix the light of pier {before}",
         "subtitle": "The lamp blinks again, and a test says so",
         "user_prompt": code(300, before),
         "prompt_counter": turns,

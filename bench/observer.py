@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
 
-from bench.transcripts import Question, _questions
+from bench.transcripts import Question, read_questions
 from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import find_transcripts
@@ -71,7 +71,7 @@ def main() -> int:
     asked.add_argument("--questions", type=Path, required=True)
     asked.add_argument("--verbosity", default="normal")
     given = asked.parse_args()
-    questions = _questions(given.questions)
+    questions = read_questions(given.questions)
     wanted = {question.session_id for question in questions}
     files = [path for path in find_transcripts([given.sessions]) if path.stem in wanted]
     system = system_prompt(given.verbosity)
@@ -157,7 +157,7 @@ def _turn(
         prompt=past.prompt,
         started_ms=past.events[0].arrived_ms,
         events=events,
-        told=told,
+        recent_memories=told,
     )
 
 

@@ -1,6 +1,6 @@
-"""Finding secrets in ordinary code: how long it takes, and how often it is wrong.
+"""Redaction of ordinary code: how long it takes, and how many false findings it has.
 
-Beside it a general library, detect-secrets, where it is installed; it is no dependency.
+Compared with the library detect-secrets, if it is installed; it is not a dependency.
 """
 
 import importlib
@@ -18,13 +18,13 @@ from claude_mem.privacy import Redactor
 
 ROUNDS, PIECES, SIZE = 20, 20, 12_000
 PARSING, OURS, LIBRARY = "json.loads", "Redactor", "detect-secrets"
-LIBRARY_IS_HERE = importlib.util.find_spec("detect_secrets") is not None
+HAS_LIBRARY = importlib.util.find_spec("detect_secrets") is not None
 
 
 def measure() -> list[Figure]:
     per_piece = _seconds_per_piece()
     wrong = _findings_in_own_source()
-    if not LIBRARY_IS_HERE:
+    if not HAS_LIBRARY:
         print(f"  {LIBRARY} is not installed")
     table(
         (f"{SIZE:,} characters", "median ms", "ratio", "findings in our source"),
@@ -39,7 +39,7 @@ def measure() -> list[Figure]:
         ],
     )
     figures = [Figure(f"{OURS} to {PARSING}", per_piece[OURS] / per_piece[PARSING])]
-    if LIBRARY_IS_HERE:
+    if HAS_LIBRARY:
         figures.append(Figure(f"{LIBRARY} to {OURS}", per_piece[LIBRARY] / per_piece[OURS]))
     return figures + [
         Figure(f"false findings in our source, {name}", count, "") for name, count in wrong.items()
@@ -58,29 +58,29 @@ def _seconds_per_piece() -> dict[str, float]:
             PARSING: lambda: [json.loads(text) for text in encoded],
             OURS: lambda: [redactor.redact_json(text) for text in texts],
         }
-        if LIBRARY_IS_HERE:
-            works[LIBRARY] = lambda: [_found_by_library(file) for file in files]
+        if HAS_LIBRARY:
+            works[LIBRARY] = lambda: [_library_findings(file) for file in files]
         cases = {name: partial(seconds_of, work) for name, work in works.items()}
-        taken = in_turns(cases, ROUNDS, warm_up=1)
-    return {name: median(seconds) / PIECES for name, seconds in taken.items()}
+        timings = in_turns(cases, ROUNDS, warm_up=1)
+    return {name: median(seconds) / PIECES for name, seconds in timings.items()}
 
 
 def _findings_in_own_source() -> dict[str, int]:
-    """There is no secret in it, so each is wrong."""
+    """The source has no secrets, so every finding is false."""
     sources = sorted(Path(claude_mem.__file__).parent.rglob("*.py"))
-    found = {OURS: sum(_found_by_us(path) for path in sources)}
-    if LIBRARY_IS_HERE:
-        found[LIBRARY] = sum(_found_by_library(path) for path in sources)
-    return found
+    findings = {OURS: sum(_our_findings(path) for path in sources)}
+    if HAS_LIBRARY:
+        findings[LIBRARY] = sum(_library_findings(path) for path in sources)
+    return findings
 
 
-def _found_by_us(path: Path) -> int:
+def _our_findings(path: Path) -> int:
     mark, text = "[redacted:", path.read_text("utf-8")
     return Redactor().redact(text).count(mark) - text.count(mark)
 
 
-def _found_by_library(path: Path) -> int:
-    """With all that it has switched on, as it comes."""
+def _library_findings(path: Path) -> int:
+    """With its default settings."""
     scan = importlib.import_module("detect_secrets.core.scan")
     settings = importlib.import_module("detect_secrets.settings")
     with settings.default_settings():

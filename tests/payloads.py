@@ -1,4 +1,4 @@
-"""Hook payloads in the shape of the real client's, in our own words."""
+"""Hook payloads in the format of the real client, with contents of our own."""
 
 import itertools
 import json
@@ -179,7 +179,7 @@ def session_end(reason: str = "other", **changes: Any) -> Payload:
 
 
 def one_of_each() -> list[Payload]:
-    """Every event and tool shape that the client is known to send, and some it may send one day."""
+    """Every event and tool result that the client sends, and some that it may send one day."""
     agent = {"agent_id": "a1b2c3d4e5f60718", "agent_type": "general-purpose"}
     batch = [
         {"tool_name": "Bash", "tool_input": {}, "tool_use_id": "toolu_b", "tool_response": "a"}

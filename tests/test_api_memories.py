@@ -338,7 +338,7 @@ def test_working_is_true_or_false(api: Api, value: Any) -> None:
     assert (answer.status_code, answer.json()["field"]) == (400, "isProcessing")
 
 
-# Whatever is asked
+# Any parameters
 
 NAMES = st.sampled_from(["limit", "offset", "before", "project", "project_dir"])
 WORDS = st.sampled_from(["", "0", "1", "-1", "²", "1_0", "9" * 25, "harbor", PROJECT_DIR, "\0"])

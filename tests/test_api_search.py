@@ -1,4 +1,4 @@
-"""Search, timeline and the memories themselves over HTTP: asked rightly, wrongly and wildly."""
+"""Search, timeline and full memories over HTTP, with valid, invalid and random requests."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -228,7 +228,7 @@ def test_an_unknown_field_of_a_batch_is_refused(api: Api) -> None:
     assert (answer.status_code, answer.json()["field"]) == (400, "idz")
 
 
-# Anything at all
+# Random requests
 
 
 def is_clear(status: int, text: str) -> bool:

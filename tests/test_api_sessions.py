@@ -221,7 +221,7 @@ def test_a_prompt_number_that_the_session_does_not_have_is_refused(api: Api, num
     assert api.count("tool_events") == 1
 
 
-# What becomes of it
+# Turns and summaries
 
 
 def test_a_summarized_turn_becomes_a_summary(api: Api) -> None:

@@ -1,4 +1,4 @@
-"""From an agent's words to an event: cut to size, free of secrets, the same key each time."""
+"""Payloads become events: shortened, without secrets, and with a key that depends on content."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def event_of(payload: Payload, **changes: Any) -> Event:
     return READER.read(EventHeader(**header), payload)
 
 
-# Cutting
+# Shortening
 
 long_text = st.text(max_size=40).map(lambda text: text * 30) | st.text(max_size=400)
 json_values = st.recursive(
@@ -171,7 +171,7 @@ def test_half_a_character_has_a_key_too() -> None:
     assert key_of(stop("\ud83d")) != key_of(stop("\ud83e"))
 
 
-# What makes no sense
+# Invalid payloads
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_the_hook_knows_better_than_the_payload_which_event_and_project_it_is() 
     assert event_of(tool(cwd="/home/dev/pier")).project.name == "pier"
 
 
-# What an event takes over
+# The fields of an event
 
 
 def test_the_whole_file_before_an_edit_is_not_kept() -> None:
@@ -287,7 +287,7 @@ def test_tools_on_the_skip_list_and_our_own_are_passed_over(name: Json, skipped:
     assert READER.skips({"tool_name": name}) is skipped
 
 
-# Secrets go before anything is cut
+# Secrets are redacted before values are shortened
 
 
 def fragments(text: str, size: int = 10) -> set[str]:

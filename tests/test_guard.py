@@ -1,4 +1,4 @@
-"""The TCP port: who is answered there, and that capture never depends on it."""
+"""Access to the TCP port, and capture that never depends on it."""
 
 import http.client
 import json
@@ -132,7 +132,7 @@ def test_no_answer_tells_the_token(tcp: Api) -> None:
         assert TOKEN not in answer.text + str(answer.headers)
 
 
-# Whence
+# Host and Origin
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:37777", "LOCALHOST", "[::1]:37777"])
@@ -189,7 +189,7 @@ def test_no_other_origin_is_ever_allowed_to_read(tcp: Api) -> None:
     assert not any(name.startswith("access-control") for a in answers for name in a.headers)
 
 
-# What is not there
+# What the port does not serve
 
 
 def test_the_routes_of_the_socket_are_not_on_the_port(tcp: Api, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_nothing_but_http_is_spoken(tcp: Api) -> None:
     assert messages == []
 
 
-# The token's file
+# The file of the token
 
 
 @pytest.fixture

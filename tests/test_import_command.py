@@ -260,7 +260,7 @@ def test_a_pipe_is_not_shown_how_far_it_is(home: Home) -> None:
     assert "━" not in done.stdout
 
 
-# What comes after
+# The next session
 
 
 def test_the_next_session_is_given_it_with_no_worker_ever_started(home: Home) -> None:

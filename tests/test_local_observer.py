@@ -451,7 +451,7 @@ def test_a_title_is_a_whole_text_or_ends_where_a_clause_does(of: Turn) -> None:
 def test_nothing_told_before_is_told_again(of: Turn) -> None:
     first = distil(of)
     before = tuple(one.text for one in first.observations)
-    again = distil(replace(of, told=before))
+    again = distil(replace(of, recent_memories=before))
     for observation in again.observations:
         for text in (observation.narrative, *observation.facts):
             for sentence in sentences(text or ""):

@@ -1,4 +1,4 @@
-"""MCP: the official client over stdio and HTTP, and what any client may do to it."""
+"""MCP: the official client over stdio and HTTP, and invalid messages from any client."""
 
 import asyncio
 import json
@@ -39,14 +39,14 @@ def text_of_result(result: Any) -> str:
     return str(content.text)
 
 
-async def said(client: Client, tool: str, **arguments: Any) -> str:
-    """The answer to a call that must be good."""
+async def call(client: Client, tool: str, **arguments: Any) -> str:
+    """The text of a result that must not be an error."""
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, text_of_result(result)
     return text_of_result(result)
 
 
-async def refused(client: Client, tool: str, **arguments: Any) -> str:
+async def call_error(client: Client, tool: str, **arguments: Any) -> str:
     result = await client.call_tool(tool, arguments)
     assert result.is_error, text_of_result(result)
     return text_of_result(result)
@@ -57,7 +57,7 @@ async def refused(client: Client, tool: str, **arguments: Any) -> str:
 
 @pytest.fixture
 def harbour(home: Home) -> Home:
-    """One session in one project is remembered, and one in another."""
+    """With the memory of two sessions in two projects."""
     for payload in (payloads.prompt(), payloads.edit(), payloads.stop()):
         home.hook(payload)
     other = {"session_id": "of-the-bakery", "cwd": "/home/dev/bakery"}
@@ -97,43 +97,43 @@ async def three_steps(client: Client) -> None:
     assert [tool.name for tool in tools] == list(TOOLS)
     assert client.instructions == INSTRUCTIONS
 
-    found = await said(client, "search", query="harbour light", files="light.py")
-    assert "light.py" in found and "#1 " in found
-    around = await said(client, "timeline", anchor="1", depth_before=3)
+    index = await call(client, "search", query="harbour light", files="light.py")
+    assert "light.py" in index and "#1 " in index
+    around = await call(client, "timeline", anchor="1", depth_before=3)
     assert "P1 " in around and "<-- anchor" in around
-    assert "S1 " in await said(client, "timeline", query="blinks twice")
-    whole = await said(client, "get_observations", ids=[1, "S1", "P1"])
-    assert "The light blinks twice now" in whole and "harbour light blink twice" in whole
-    assert found.startswith("<claude-mem-context>") and whole.endswith("</claude-mem-context>")
+    assert "S1 " in await call(client, "timeline", query="blinks twice")
+    text = await call(client, "get_observations", ids=[1, "S1", "P1"])
+    assert "The light blinks twice now" in text and "harbour light blink twice" in text
+    assert index.startswith("<claude-mem-context>") and text.endswith("</claude-mem-context>")
 
-    assert "unknown parameter 'limits'" in await refused(client, "search", limits=3)
-    assert "limit must be a number" in await refused(client, "search", query="x", limit=0)
-    assert "unknown tool 'seek'" in await refused(client, "seek", query="x")
-    assert "no memory 77" in await refused(client, "timeline", anchor="77")
+    assert "unknown parameter 'limits'" in await call_error(client, "search", limits=3)
+    assert "limit must be a number" in await call_error(client, "search", query="x", limit=0)
+    assert "unknown tool 'seek'" in await call_error(client, "seek", query="x")
+    assert "no memory 77" in await call_error(client, "timeline", anchor="77")
 
 
-async def by_hand(client: Client) -> None:
-    given = {"text": "The lamp oil is in the cellar", "type": "decision", "concepts": "gotcha"}
-    assert await said(client, "save_memory", **given) == "Remembered as #2."
-    assert await said(client, "save_memory", **given) == "Already remembered as #2."
-    assert "cellar" in await said(client, "search", query="oil")
-    assert "decision" in await said(client, "get_observations", ids=[2])
-    assert "text is missing" in await refused(client, "save_memory", text=" ")
+async def save_and_forget(client: Client) -> None:
+    memory = {"text": "The lamp oil is in the cellar", "type": "decision", "concepts": "gotcha"}
+    assert await call(client, "save_memory", **memory) == "Remembered as #2."
+    assert await call(client, "save_memory", **memory) == "Already remembered as #2."
+    assert "cellar" in await call(client, "search", query="oil")
+    assert "decision" in await call(client, "get_observations", ids=[2])
+    assert "text is missing" in await call_error(client, "save_memory", text=" ")
 
-    seen = await said(client, "forget", query="lamp oil cellar")
-    assert "#2 The lamp oil is in the cellar" in seen and "Nothing is forgotten yet" in seen
-    token = seen.rsplit('"', 2)[1]
-    assert "preview them again" in await refused(client, "forget", ids=[1], confirm=token)
-    done = await said(client, "forget", query="lamp oil cellar", confirm=token)
+    preview = await call(client, "forget", query="lamp oil cellar")
+    assert "#2 The lamp oil is in the cellar" in preview and "Nothing is forgotten yet" in preview
+    token = preview.rsplit('"', 2)[1]
+    assert "preview them again" in await call_error(client, "forget", ids=[1], confirm=token)
+    done = await call(client, "forget", query="lamp oil cellar", confirm=token)
     assert "1 observation." in done and f"forget --undo {token}" in done
-    assert done == await said(client, "forget", query="lamp oil cellar", confirm=token)
-    assert "Nothing found." in await said(client, "search", query="oil")
-    assert "no memories match" in await refused(client, "forget", ids=[2])
+    assert done == await call(client, "forget", query="lamp oil cellar", confirm=token)
+    assert "Nothing found." in await call(client, "search", query="oil")
+    assert "no memories match" in await call_error(client, "forget", ids=[2])
 
 
 def test_the_official_client_runs_all_tools_over_stdio(harbour: Home) -> None:
     over_stdio(harbour, three_steps)
-    over_stdio(harbour, by_hand)
+    over_stdio(harbour, save_and_forget)
     assert "Remembered again" in harbour.command("forget", "--undo").stdout
     (row,) = harbour.rows("SELECT observer FROM observations WHERE id = 2")
     assert row["observer"] == "agent"
@@ -145,21 +145,21 @@ def test_the_official_client_runs_all_tools_over_http(harbour: Home) -> None:
     harbour.start_worker()
     directory = {"claude-mem-directory": payloads.PROJECT_DIR}
     over_http(harbour, port_of(harbour), three_steps, **directory)
-    over_http(harbour, port_of(harbour), by_hand, **directory)
+    over_http(harbour, port_of(harbour), save_and_forget, **directory)
 
 
 def test_a_session_looks_in_its_own_project_unless_it_says_otherwise(harbour: Home) -> None:
     async def look(client: Client) -> None:
-        assert "bread" not in await said(client, "search", query="light")
-        assert "bread" in await said(client, "search", query="light", project="*")
-        assert "bread" in await said(client, "search", query="light", project="bakery")
-        assert "bread" not in await said(client, "timeline", query="light")
-        assert "bread" in await said(client, "timeline", query="bread", project="*")
-        nothing = await said(client, "search", query="bread")
+        assert "bread" not in await call(client, "search", query="light")
+        assert "bread" in await call(client, "search", query="light", project="*")
+        assert "bread" in await call(client, "search", query="light", project="bakery")
+        assert "bread" not in await call(client, "timeline", query="light")
+        assert "bread" in await call(client, "timeline", query="bread", project="*")
+        nothing = await call(client, "search", query="bread")
         assert "Nothing found." in nothing and '"*"' in nothing
-        both = await said(client, "search", project="*")
+        both = await call(client, "search", project="*")
         assert "[harbor]" in both and "[bakery]" in both
-        assert "no project 'quay'" in await refused(client, "search", project="quay")
+        assert "no project 'quay'" in await call_error(client, "search", project="quay")
 
     over_stdio(harbour, look)
 
@@ -172,11 +172,11 @@ def test_the_prompt_that_made_the_agent_ask_is_no_answer(harbour: Home) -> None:
     async def work(client: Client) -> list[str]:
         question = {"query": "Which harbour lamp has a zebra on it?"}
         return [
-            await said(client, "search", **question),
-            await said(client, "search", **question, project="*"),
-            await said(client, "timeline", query="zebra"),
-            await said(client, "timeline", anchor="S1"),
-            await said(client, "search", query="zebra"),
+            await call(client, "search", **question),
+            await call(client, "search", **question, project="*"),
+            await call(client, "timeline", query="zebra"),
+            await call(client, "timeline", anchor="S1"),
+            await call(client, "search", query="zebra"),
         ]
 
     assert not [text for text in over_stdio(harbour, work) if "zebra" in text]
@@ -188,8 +188,8 @@ def test_the_prompt_that_made_the_agent_ask_is_no_answer(harbour: Home) -> None:
 
 def test_of_a_project_that_nothing_is_known_of_it_says_so(harbour: Home) -> None:
     async def look(client: Client) -> None:
-        assert "There are no memories of this project yet" in await said(client, "search")
-        assert "light" in await said(client, "search", project="*")
+        assert "There are no memories of this project yet" in await call(client, "search")
+        assert "light" in await call(client, "search", project="*")
 
     over_stdio(harbour, look, CLAUDE_PROJECT_DIR=str(harbour.path / "new"))
 
@@ -201,17 +201,17 @@ def test_without_a_project_directory_the_working_directory_counts(home: Home) ->
     home.wait_settled()
 
     async def look(client: Client) -> None:
-        assert "harbour light" in await said(client, "search", query="harbour")
+        assert "harbour light" in await call(client, "search", query="harbour")
 
     over_stdio(home, look, CLAUDE_PROJECT_DIR="")
 
 
 def test_the_session_goes_on_when_the_worker_is_killed(harbour: Home) -> None:
     async def look(client: Client) -> None:
-        before = await said(client, "search", query="harbour light")
+        before = await call(client, "search", query="harbour light")
         for _ in range(2):
             harbour.kill_worker()
-            assert await said(client, "search", query="harbour light") == before
+            assert await call(client, "search", query="harbour light") == before
         assert worker_client.stop(harbour.layout)
         assert len((await client.list_tools()).tools) == len(TOOLS)
 
@@ -239,7 +239,7 @@ def test_the_command_is_the_same_server(harbour: Home) -> None:
 
 
 def through_shim(home: Home, *lines: bytes, **environment: str) -> list[dict[str, Any]]:
-    """What is answered to these lines, and that it ends with its input."""
+    """The responses to these lines; the shim must end with its input."""
     done = subprocess.run(
         [home.layout.mcp_launcher],
         input=b"".join(line + b"\n" for line in lines),
@@ -476,7 +476,7 @@ def test_any_body_is_answered(api_: Api, body: bytes) -> None:
     assert answer.status_code < 500
 
 
-# What it costs, and what the page says
+# Tokens and documentation
 
 
 def test_the_list_of_tools_costs_a_session_little() -> None:

@@ -9,6 +9,7 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.prompts import (
     MAX_RECORD_CHARS,
     MAX_REPLY_TOKENS,
+    MAX_TOOL_OUTPUT_CHARS,
     PROMPT_VERSION,
     Request,
     build_request,
@@ -34,7 +35,7 @@ def test_one_request_asks_for_the_observations_and_the_summary_of_a_turn() -> No
 
 
 def test_a_continuation_does_not_tell_again_what_the_model_knows() -> None:
-    of = turn(stopped("Done."), prompt_number=3, told=("The lamp has two relays",))
+    of = turn(stopped("Done."), prompt_number=3, recent_memories=("The lamp has two relays",))
     assert "The lamp has two relays" in prompt_of(of)
     again = prompt_of(of, continues=True)
     assert "The lamp has two relays" not in again
@@ -80,11 +81,19 @@ def test_nothing_that_was_read_can_close_its_fence(attack: str) -> None:
         use(2, "Statement", text=attack),
         stopped(attack),
         prompt=attack,
-        told=(attack,),
+        recent_memories=(attack,),
     )
     text = prompt_of(of)
     fences = re.findall(r"<\s*/?\s*record\b", text, re.IGNORECASE)
     assert fences == ["<record", "</record"] * 3
+
+
+def test_long_output_is_cut_in_the_middle_with_a_note() -> None:
+    output = "a" * 1000 + "b" * 9000 + "c" * 1000
+    text = format_record(told(tool(tool_response={"stdout": output})))
+    assert "aaa" in text and "ccc" in text
+    assert re.search(r"\n\[… \d+ characters cut …]\n", text)
+    assert len(text) < 2 * MAX_TOOL_OUTPUT_CHARS
 
 
 def test_an_edit_is_told_once() -> None:

@@ -90,7 +90,7 @@ def session(*turns: Turn, memories: int = 10) -> list[Distillate]:
     made: list[Distillate] = []
     for number, one in enumerate(turns, start=1):
         previous_statements = tuple(before[-memories:])
-        made.append(distil(replace(one, prompt_number=number, told=previous_statements)))
+        made.append(distil(replace(one, prompt_number=number, recent_memories=previous_statements)))
         before += [*(o.text for o in made[-1].observations), made[-1].summary.text]
     return made
 

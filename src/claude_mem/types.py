@@ -1,4 +1,4 @@
-"""The nouns of the flow, as frozen data: Event -> Turn -> Distillate -> memories."""
+"""The data that passes between layers: Event -> Turn -> Distillate -> stored memories."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ SESSION_STATUSES: tuple[SessionStatus, ...] = ("active", "completed", "failed", 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A key that is the same wherever the project is worked on, and a name for people."""
+    """`key` identifies a project in any checkout or directory; `name` is displayed."""
 
     key: str
     name: str
@@ -41,7 +41,7 @@ class RecordPart:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened in an agent's session, in no client's dialect."""
+    """An event of an agent's session, independent of the client's format."""
 
     kind: str
     session_id: str
@@ -66,7 +66,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A stored event of a turn, as the observer sees it."""
+    """A stored event of a turn, as observers get it."""
 
     id: int
     kind: str
@@ -80,7 +80,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A prompt and everything that followed from it: what an observer distils at once."""
+    """A prompt and the events that followed it: the unit that observers distil."""
 
     id: int
     session_db_id: int
@@ -94,7 +94,7 @@ class Turn:
     prompt: str | None
     started_ms: int
     events: tuple[ToolUse, ...]
-    told: tuple[str, ...] = ()  # what the session's memory says of the turns before
+    recent_memories: tuple[str, ...] = ()  # texts of the memories of the session's previous turns
     draft: "Distillate | None" = None  # its stored memories, for a model to revise
 
 
@@ -162,10 +162,7 @@ class OpenStep:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a turn was about, in words, and what it showed, as values.
-
-    A model may rewrite the words; `commands`, `faults` and `open_steps` come from events alone.
-    """
+    """Models may rewrite the texts; `commands`, `faults` and `open_steps` come from events only."""
 
     request: str | None = None
     investigated: str | None = None
@@ -182,7 +179,7 @@ class Summary:
 
     @property
     def text(self) -> str:
-        """Everything that it says; `next_steps` says the open steps."""
+        """All texts, and the facts as sentences; `next_steps` includes the open steps."""
         fields = (self.request, self.investigated, self.learned, self.completed,
                   self.next_steps, self.notes, *(run.text for run in self.commands),
                   *(fault.text for fault in self.faults))  # fmt: skip
@@ -191,11 +188,11 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Distillate:
-    """What an observer made of a turn, and who it was."""
+    """The memories of a turn, and the observer that wrote them."""
 
     summary: Summary
     observations: tuple[Observation, ...] = ()
-    title: str | None = None  # of the session, where this turn gives it one
+    title: str | None = None  # for the session, if it has none yet
     subtitle: str | None = None
     observer: str = "local"
     model: str | None = None
@@ -204,17 +201,17 @@ class Distillate:
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A turn of a session that is over, read and distilled. Its memories' sources are places in
-    `events`, from 1."""
+    """A turn read from a transcript and distilled. Sources of its memories are positions in
+    `events`, starting at 1."""
 
     prompt_id: str
-    prompt: str | None  # None: it was private, and nothing else is known of it
+    prompt: str | None  # None: it was private, and the turn has no events
     number: int
     started_ms: int
     events: tuple[Event, ...] = ()
     distillate: Distillate | None = None
     record: tuple[RecordPart, ...] = ()
-    keeps_raw: bool = True  # whether its raw events are still young enough to be kept
+    keeps_raw: bool = True  # whether its events are recent enough to store their raw texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +223,7 @@ class PastSession:
     started_ms: int
     ended_ms: int
     turns: tuple[PastTurn, ...] = ()
-    # Of the whole file so far, whatever part of it is kept of the session.
+    # Of all turns in the file so far, also those that are stored elsewhere or not at all.
     title: str | None = None
     subtitle: str | None = None
     user_prompt: str | None = None
@@ -235,7 +232,7 @@ class PastSession:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A claimed message: this turn is to be distilled, until the lease runs out."""
+    """A claimed message: a turn to distil before the lease expires."""
 
     id: int
     turn_id: int

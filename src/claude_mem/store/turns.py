@@ -326,7 +326,7 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         prompt=row["prompt_text"],
         started_ms=row["created_at_epoch"],
         events=tuple(_tool_use(event) for event in events),
-        told=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
+        recent_memories=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
     )
 
 

@@ -173,7 +173,7 @@ class _Session:
             prompt=prompt,
             started_ms=events[0].arrived_ms,
             events=tuple(tool_use(number, event) for number, event in enumerate(events, 1)),
-            told=tuple(self.recent_memories),
+            recent_memories=tuple(self.recent_memories),
         )
 
     def take_part(self) -> PastSession:

@@ -58,13 +58,13 @@ class LocalObserver:
 def distil(turn: Turn) -> Distillate:
     story = story_of(turn)
     said = weigh(story)
-    kept = choose(said, room_for(story), [words_of(text) for text in turn.told])
+    kept = choose(said, room_for(story), [words_of(text) for text in turn.recent_memories])
     final = [one for one in said if one.origin == "final" and one.role not in ("next", "none")]
-    title = _title(story, kept, final, turn.told)
-    summary = _summary(story, kept, final, title, turn.told)
+    title = _title(story, kept, final, turn.recent_memories)
+    summary = _summary(story, kept, final, title, turn.recent_memories)
     return Distillate(
         summary=summary,
-        observations=_observations(story, kept, title, turn.told),
+        observations=_observations(story, kept, title, turn.recent_memories),
         title=title or None,
         subtitle=summary.completed if _says_more(summary.completed or "", title) else None,
         observer=LocalObserver.name,

@@ -180,7 +180,7 @@ def turn_prompt(
 
 
 def first_request(turn: Turn) -> str:
-    previous = _shorten_middle("\n---\n".join(turn.told[-4:]), MAX_PREVIOUS_CHARS)
+    previous = _shorten_middle("\n---\n".join(turn.recent_memories[-4:]), MAX_PREVIOUS_CHARS)
     return _FIRST_REQUEST.format(
         project=escape_fence(turn.project.name),
         number=turn.prompt_number,

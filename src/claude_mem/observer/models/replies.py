@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from claude_mem.text import shorten, without_controls
 from claude_mem.types import OBSERVATION_TYPES, ObservationType, Summary
 
 MAX_OBSERVATIONS, MAX_ITEMS = 12, 40
@@ -40,7 +41,6 @@ _TAG = re.compile(rf"<(/?)[ \t]{{0,4}}({_NAMES})(?![\w-])([^<>]{{0,400}})>", re.
 _TYPE_ATTRIBUTE = re.compile(r"""type\s{0,4}=\s{0,4}["']?(\w{1,40})["']?""", re.IGNORECASE)
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|nbsp|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
 _NAMED_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "nbsp": " "}
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _CDATA = re.compile(r"<!\[CDATA\[|\]\]>")
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+")
 _FENCE_LINE = re.compile(r"^[ \t]*```\w*[ \t]*$", re.MULTILINE)
@@ -264,7 +264,7 @@ class _Unplaced:
     def shorten(self, text: str, max_chars: int) -> str:
         if len(text) > max_chars:
             self.add(text)
-        return _shortened(text, max_chars)
+        return shorten(text, max_chars)
 
     def first_unique(self, texts: Iterable[str], count: int) -> tuple[str, ...]:
         unique = tuple(dict.fromkeys(texts))
@@ -278,7 +278,7 @@ class _Unplaced:
         text = _CDATA.sub("", text)
         text = _FENCE_LINE.sub("", text) if text.count("```") == 1 else text
         text = _ENTITY.sub(_decode_entity, text)
-        return _UNPRINTABLE.sub("", text).strip()
+        return without_controls(text).strip()
 
 
 class _Builder:
@@ -308,10 +308,10 @@ class _Builder:
             return None
         return PartialObservation(
             type=type_,
-            title=_shortened(title, MAX_TITLE_CHARS) or None,
-            subtitle=_shortened(subtitle, MAX_ITEM_CHARS) or None,
+            title=shorten(title, MAX_TITLE_CHARS) or None,
+            subtitle=shorten(subtitle, MAX_ITEM_CHARS) or None,
             narrative=narrative or None,
-            facts=tuple(_shortened(fact, MAX_ITEM_CHARS) for fact in facts[:MAX_ITEMS]),
+            facts=tuple(shorten(fact, MAX_ITEM_CHARS) for fact in facts[:MAX_ITEMS]),
             concepts=self._names(concepts, MAX_CONCEPT_CHARS),
             files_read=self._names(read, MAX_ITEM_CHARS),
             files_modified=self._names(modified, MAX_ITEM_CHARS),
@@ -382,7 +382,3 @@ def _decode_entity(match: re.Match[str]) -> str:
         return _NAMED_ENTITIES[name]
     number = int(name[2:], 16) if name[1] in "xX" else int(name[1:])
     return chr(number) if number < 0x110000 else match.group()
-
-
-def _shortened(text: str, max_chars: int) -> str:
-    return text if len(text) <= max_chars else text[: max_chars - 1].rstrip() + "…"
