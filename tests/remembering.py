@@ -68,9 +68,23 @@ def titles(
     filters: Filters | None = None,
     semantic_index: SemanticIndex | None = None,
 ) -> list[str]:
-    """Titles of the results, best first."""
+    """Titles of the results, best first: each stands for its turn."""
     return [row.title for row in look(story, query, filters, semantic_index=semantic_index).rows]
 
 
 def ids(story: Story, query: str, filters: Filters | None = None) -> list[str]:
     return [str(row.id) for row in look(story, query, filters).rows]
+
+
+def ids_of_turns(story: Story, query: str, filters: Filters | None = None) -> list[set[str]]:
+    """For each result the ids of all memories of its turn."""
+    rows = look(story, query, filters).rows
+    return [{str(memory_id) for memory_id in (row.id, *row.also)} for row in rows]
+
+
+def remember_turns(
+    story: Story, *memories: Observation | str, session: str = "s", project: Project = HARBOR
+) -> None:
+    """Each memory in a turn of its own, one after the other."""
+    for memory in memories:
+        remember(story, memory, session=session, project=project)

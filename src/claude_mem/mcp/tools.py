@@ -226,7 +226,7 @@ TOOLS: dict[str, Tool] = {
                 "dateEnd": _TEXT,
                 "session": _TEXT,
                 "orderBy": {"enum": ["relevance", "date_desc", "date_asc"]},
-                "limit": {**_NUMBER, "description": "default 40"},
+                "limit": {**_NUMBER, "description": "default 8"},
                 "offset": _NUMBER,
             },
         ),

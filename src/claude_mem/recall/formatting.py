@@ -1,6 +1,6 @@
-"""Results as text: few tokens, grouped by day and file, with the ids for the next step."""
+"""Results as text: few tokens, with the ids for the next step."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
 from itertools import starmap
 
@@ -14,7 +14,6 @@ from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 
 MAX_TITLE = 120
-NO_FILE = "General"
 _FIELDS = (
     "subtitle", "narrative", "facts", "request", "investigated", "learned", "completed",
     "next_steps", "commands", "faults", "notes", "prompt_text", "concepts", "files_read",
@@ -27,6 +26,8 @@ _SINGULAR = {
     "summaries": "summary",
     "prompts": "prompt",
 }
+
+NO_STRONG_MATCH = "No strong match. The nearest:"
 
 Show = Callable[[str], str]  # formats a title, for example with marked words
 
@@ -41,11 +42,14 @@ def counts_text(counts: Mapping[str, Json]) -> str:
 
 
 def search_text(result: SearchResult, zone: tzinfo | None, show: Show = str) -> str:
-    """Groups are in the order of their best row."""
+    """Best first; a turn has two lines: what it is, and the passage that matches."""
     if not result.rows:
         lines = ["Nothing found."]
     else:
-        lines = _grouped(result.rows, zone, show)
+        lines = [] if any(row.is_strong for row in result.rows) else [NO_STRONG_MATCH]
+        several_projects = len({row.project for row in result.rows}) > 1
+        for row in result.rows:
+            lines += _result_lines(row, _moment(row, zone), show, several_projects)
     if result.has_more:
         lines.append("\nThere are more results: set offset.")
     if result.waiting:
@@ -70,21 +74,13 @@ def timeline_text(timeline: Timeline | None, zone: tzinfo | None, show: Show = s
     return "\n".join(lines)
 
 
-def _grouped(rows: Sequence[Row], zone: tzinfo | None, show: Show) -> list[str]:
-    """A file's project is named where there are several."""
-    several_projects = len({row.project for row in rows}) > 1
-    days: dict[str, dict[str, list[str]]] = {}
-    for row in rows:
-        moment = _moment(row, zone)
-        files = days.setdefault(f"{moment:%Y-%m-%d}", {})
-        file = f"{row.file or NO_FILE} [{row.project}]" if several_projects else row.file or NO_FILE
-        files.setdefault(file, []).append(_line(row, moment, show))
-    lines: list[str] = []
-    for day, files in days.items():
-        lines.append(("\n" if lines else "") + day)
-        for file, entries in files.items():
-            lines += [_title(file), *entries]
-    return lines
+def _result_lines(row: Row, moment: datetime, show: Show, names_project: bool) -> list[str]:
+    project = f" [{_flat(row.project)}]" if names_project else ""
+    weak = "" if row.is_strong else ", weak"
+    title = show(_title(row.title))
+    head = f"{_label(row.id)} {moment:%Y-%m-%d} {row.type}: {title}{project} (~{row.tokens}t{weak})"
+    snippet = _flat(row.snippet)
+    return [head] if not snippet or snippet in row.title else [head, f"  {show(snippet)}"]
 
 
 def _line(row: Row, moment: datetime, show: Show) -> str:

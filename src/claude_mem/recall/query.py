@@ -10,7 +10,7 @@ from claude_mem.index.text.matches import NO_FILTERS, Filters
 
 Order = Literal["relevance", "date_desc", "date_asc"]
 ORDERS: tuple[Order, ...] = ("relevance", "date_desc", "date_asc")
-DEFAULT_LIMIT = 40
+DEFAULT_LIMIT = 8
 
 
 @dataclass(frozen=True, slots=True)

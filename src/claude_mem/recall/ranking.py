@@ -18,7 +18,7 @@ from claude_mem.index.text import matches, turn_text
 from claude_mem.index.text.documents import document_id, kind_of, memory_id_of
 from claude_mem.index.text.matches import Filters
 from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
-from claude_mem.index.text.words import stem
+from claude_mem.index.text.words import grams, is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.parsed_text import ParsedText
 from claude_mem.recall.times import Span
@@ -46,8 +46,10 @@ class Weights:
     # Deviations above the mean of unrelated texts that a cosine must have for a turn that shares
     # no word with a keyword query.
     min_deviations: float = 4.0
-    min_soft_share: float = 0.12  # of the query's weight, or a cosine of min_cosine_deviations
-    min_cosine_deviations: float = 1.0
+    # A passage is noise unless it holds so much of the query's weight, or is so near.
+    min_coverage: float = 0.15
+    min_deviations_in_sentence: float = 1.0
+    min_score_share: float = 0.25  # of the best score; less only fills the page of a sentence
 
 
 WEIGHTS = Weights()
@@ -117,11 +119,17 @@ def rank(
     rows = [
         row for row in turn_text.passage_rows(connection, ids).values() if row.turn not in excluded
     ]
-    scored = _score(rows, terms, by_words, cosines, weights, semantic_index)
+    near = 2.0
+    if semantic_index is not None and cosines:
+        near = semantic_index.cosine(weights.min_deviations_in_sentence)
     best: dict[int, _Scored] = {}
-    for passage in scored:
-        known = best.get(passage.row.turn)
-        if known is None or passage.score > known.score:
+    for passage in _score(rows, terms, by_words, cosines, weights, semantic_index):
+        evidence = passage.evidence
+        is_noise = evidence.coverage < weights.min_coverage and evidence.cosine < near
+        if is_noise and parsed.is_sentence:
+            continue
+        previous = best.get(passage.row.turn)
+        if previous is None or passage.score > previous.score:
             best[passage.row.turn] = passage
     turns = turn_text.turn_rows(connection, best, condition.sql, condition.values)
     scores = {turn: best[turn].score for turn in turns}
@@ -141,14 +149,19 @@ def rank(
 
     results = [ranked(turn) for turn in turns.values() if turn.id not in excluded]
     results.sort(key=lambda r: (-r.score, -r.turn.created_at_epoch, -r.turn.id))
+    if results and parsed.is_sentence:
+        threshold = results[0].score * weights.min_score_share
+        results = [result for result in results if result.score >= threshold]
     return results
 
 
 def _look_up(connection: sqlite3.Connection, parsed: ParsedText) -> list[Term]:
     texts: dict[str, str] = {}
     for word in parsed.words:
-        if len(word.pieces) == 1:
-            texts.setdefault(stem(word.pieces[0]), word.pieces[0])
+        if len(word.pieces) == 1 and not word.is_time:
+            (piece,) = word.pieces
+            parts = grams(piece)[:-1] or [piece] if is_unspaced(piece) else [piece]
+            texts |= {stem(part): part for part in parts}
     counts = turn_text.term_counts(connection, texts)
     total = turn_text.passage_count(connection)
     return [

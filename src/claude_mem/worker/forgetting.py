@@ -117,9 +117,11 @@ def _matching(
     filters = Filters(project_id=project_id, files=(request.file,) if request.file else ())
     query = Query(request.query, filters, _PAGE)
     ids: list[MemoryId] = []
+    turns = 0
     while True:
-        result = search(store, replace(query, offset=len(ids)), now, weights=_WITHOUT_NEIGHBOURS)
-        ids += [row.id for row in result.rows]
+        result = search(store, replace(query, offset=turns), now, weights=_WITHOUT_NEIGHBOURS)
+        turns += len(result.rows)
+        ids += [memory_id for row in result.rows for memory_id in (row.id, *row.also)]
         if result.waiting:
             raise BadInput("not all memories are indexed yet: try again soon")
         if not result.has_more or (request.query and len(ids) >= MAX_QUERY_MATCHES):

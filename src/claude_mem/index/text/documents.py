@@ -216,7 +216,8 @@ def _turn(row: sqlite3.Row, record: tuple[RecordPart, ...], memories: list[Docum
 def _memory_passages(memory: Document) -> list[Passage]:
     text = memory.text
     body = "\n".join(filter(None, (text.title, text.subtitle, text.body, text.facts)))
-    return [Passage("memory", part) for part in pack(body)]
+    names = "\n".join(filter(None, (text.files, text.concepts)))
+    return [Passage("memory", part) for part in (*pack(body), *pack(names))]
 
 
 def _document(

@@ -225,6 +225,8 @@ def _rowids(project_id: int | None) -> tuple[int, int]:
     return project_id << PROJECT_BITS, (project_id + 1 << PROJECT_BITS) - 1
 
 
+# A turn that waits for the index may be deleted or changed by now.
+_INDEXED = "t.id * 4 + 3 NOT IN (SELECT document FROM unindexed)"
 _TURN_COLUMNS = ", ".join(f"t.{name}" for name in TurnRow._fields)
 
 
@@ -236,7 +238,7 @@ def turn_rows(
 ) -> dict[int, TurnRow]:
     rows = connection.execute(
         f"SELECT {_TURN_COLUMNS} FROM indexed_turns t WHERE t.id IN (SELECT value FROM"
-        f" json_each(?)) AND {condition}",
+        f" json_each(?)) AND {_INDEXED} AND {condition}",
         (json.dumps(list(turn_ids)), *values),
     )
     return {row[0]: TurnRow._make(row) for row in rows}
