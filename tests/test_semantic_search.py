@@ -27,7 +27,7 @@ from claude_mem.worker.embedding import IDLE_MS, MANY, RETRY_MS, Embedding
 from tests.conftest import Home
 from tests.embedders import Concepts, broken, new_index
 from tests.payloads import prompt, stop
-from tests.remembering import distil_as, look, remember, titles
+from tests.remembering import distil_as, look, remember, remember_turns, titles
 from tests.story import Story
 
 REDIRECT, TABLE, GULLS = "redirect after login", "the sqlite table is slow", "gulls were counted"
@@ -46,10 +46,10 @@ def fill(story: Story, index: SemanticIndex) -> None:
 
 
 def models(story: Story) -> list[str | None]:
-    """The model of each document's vector, by document."""
+    """The model of each turn's vectors, by turn."""
     return story.column(
         "SELECT m.id FROM vectors v LEFT JOIN vector_models m ON m.number = v.model"
-        " ORDER BY v.document"
+        " WHERE v.document % 4 = 3 ORDER BY v.document"
     )
 
 
@@ -101,28 +101,29 @@ def test_a_filter_holds_back_what_is_alike(story: Story) -> None:
 def test_few_that_pass_a_filter_are_found_behind_many_that_do_not(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("claude_mem.recall.ranking.CANDIDATES", 4)
+    monkeypatch.setattr("claude_mem.recall.ranking.PASSAGES", 4)
     remember(story, Observation("decision", "password again"), session="first")
-    remember(story, *(Observation("change", REDIRECT) for _ in range(40)), session="second")
+    for _ in range(40):
+        remember(story, Observation("change", REDIRECT), session="second")
     only = Filters(types=("decision",))
     assert titles(story, "signin circle", only, new_index()) == ["password again"]
 
 
 def test_equal_scores_are_ordered_by_age(story: Story) -> None:
-    """Newer first; at the same time, lower id first."""
+    """Newer first; at the same time, higher id first."""
     moment = datetime(2025, 10, 10, tzinfo=UTC)
     for session, at in (("a", moment), ("b", moment), ("c", moment + timedelta(days=1))):
         remember(story, REDIRECT, session=session, at=at)
     result = look(story, "signin circle", semantic_index=new_index())
-    assert [str(row.id) for row in result.rows] == ["3", "1", "2"]
+    assert [str(row.id) for row in result.rows] == ["3", "2", "1"]
     assert len({row.score for row in result.rows}) == 1
 
 
 def test_the_neighbour_of_a_near_memory_is_nearer_than_one_without(story: Story) -> None:
-    remember(story, "password again", session="a")
-    remember(story, "password again", REDIRECT, session="b")
-    result = look(story, "signin circle", semantic_index=new_index())
-    assert [str(row.id) for row in result.rows][-1] == "1"
+    remember(story, "password", session="a")
+    remember_turns(story, REDIRECT, "password", session="b")
+    result = look(story, "the signin went in a circle again", semantic_index=new_index())
+    assert [str(row.id) for row in result.rows] == ["2", "3", "1"]
 
 
 def test_the_order_is_that_of_the_scores_and_stays(library: Story) -> None:
@@ -240,9 +241,10 @@ def test_related_memories_stay_within_the_project_and_pass_the_filters(story: St
     remember(story, REDIRECT, session="a", prompt="login loop")
     remember(story, REDIRECT, session="b", project=Project("dock", "dock"))
     dock = story.store.find_project("dock")
-    assert [str(row.id) for row in nearest(story, "1").rows] == ["P1"]
-    assert [str(row.id) for row in nearest(story, "P1").rows] == ["1"]
-    assert nearest(story, "1", Filters(kinds=("observation",))).rows == ()
+    remember(story, Observation("bugfix", "login loop"), session="c")
+    assert [str(row.id) for row in nearest(story, "1").rows] == ["3"]
+    assert [str(row.id) for row in nearest(story, "P1").rows] == ["1", "3"]
+    assert nearest(story, "1", Filters(types=("decision",))).rows == ()
     in_dock = nearest(story, "1", Filters(project_id=dock)).rows
     assert [str(row.id) for row in in_dock] == ["2"]
 
@@ -284,8 +286,8 @@ def test_every_document_gets_a_vector_and_no_second_one(library: Story) -> None:
     index = new_index(embedder)
     fill(library, index)
     assert models(library) == ["concepts"] * 3
-    assert [embedder.encoded.count(title) for title in (REDIRECT, TABLE, GULLS)] == [1, 1, 1]
-    assert index.progress(library.store) == (3, 3)
+    assert [embedder.encoded.count(title) for title in (REDIRECT, TABLE, GULLS)] == [2, 2, 2]
+    assert index.progress(library.store) == (6, 6)  # an observation and its turn
     assert index.embed_some(library.store) == 0
 
 
@@ -311,7 +313,7 @@ def test_a_deleted_memory_takes_its_vector_with_it(library: Story, filled: bool)
     library.delete_session(library.session_db_id("s0"))
     assert titles(library, "signin circle", semantic_index=index) == []
     assert len(models(library)) == 2
-    assert len(index._load().cache._projects[1].compare(query_vector(index, "login")).best(10)) == 2
+    assert len(index._load().cache._projects[1].compare(query_vector(index, "login")).best(10)) == 4
 
 
 def query_vector(index: SemanticIndex, text: str) -> blocks.QueryVector:
@@ -345,7 +347,7 @@ def test_a_memory_that_changes_while_it_is_read_keeps_no_vector_of_its_old_text(
             return vectors
 
     index = new_index(Slow())
-    assert index.embed_some(library.store, chunk=10) == 3
+    assert index.embed_some(library.store, chunk=10) == 6
     assert models(library) == [None, "concepts", "concepts"]
 
 
@@ -376,10 +378,10 @@ def test_with_another_model_only_its_own_vectors_count(library: Story) -> None:
     old, new = new_index(), new_index(Concepts("other", shift=20), read_ahead=0)
     fill(library, old)
     assert titles(library, "signin circle", semantic_index=new) == []
-    assert new.progress(library.store) == (0, 3)
+    assert new.progress(library.store) == (0, 6)
     assert new.embed_some(library.store, chunk=2) == 2
-    assert new.progress(library.store) == (2, 3)
-    assert old.progress(library.store) == (1, 3)
+    assert new.progress(library.store) == (2, 6)
+    assert old.progress(library.store) == (4, 6)
     fill(library, new)
     assert models(library) == ["other"] * 3
     assert titles(library, "signin circle", semantic_index=new) == [REDIRECT]
@@ -436,7 +438,7 @@ def test_projects_that_nobody_asked_about_lately_make_room(
     for name in ("dock", "pier", "quay"):
         remember(story, REDIRECT, "lamp", session=name, project=Project(name, name))
     projects = [story.store.find_project(name) for name in ("dock", "pier", "quay")]
-    monkeypatch.setattr(cache, "MAX_DOCUMENTS", 4)
+    monkeypatch.setattr(cache, "MAX_DOCUMENTS", 9)
     index = new_index()
     fill(story, index)
     for project in (*projects, projects[1]):
@@ -500,12 +502,12 @@ def run(embedding: Embedding) -> None:
 def test_few_memories_do_not_load_a_model_and_many_do(story: Story) -> None:
     index = new_index()
     embedding = background(story, index)
-    remember(story, *("lamp" for _ in range(MANY - 1)))
+    remember(story, *("lamp" for _ in range(MANY - 2)))  # and their turn
     run(embedding)
     assert not index.is_loaded
     remember(story, "gull")
     run(embedding)
-    assert index.progress(story.store) == (MANY, MANY)
+    assert index.progress(story.store) == (MANY + 1, MANY + 1)
 
 
 def test_a_model_that_is_loaded_reads_every_memory_at_once(library: Story) -> None:

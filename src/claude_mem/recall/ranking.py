@@ -225,7 +225,7 @@ def _cosines(
     if semantic_index is None:
         return {}
     near: list[int] = []
-    if not (parsed.phrases or parsed.excluded) and (parsed.is_sentence or not by_words):
+    if not (parsed.phrases or parsed.excluded):
         least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
         near = _nearest_turns(connection, parsed, filters, condition, limit, least, semantic_index)
     turns = {*near, *(passage >> PASSAGE_BITS for passage in by_words)}

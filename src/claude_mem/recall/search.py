@@ -7,7 +7,8 @@ from datetime import datetime
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index.text import full_text, matches, turn_text
-from claude_mem.index.text.matches import Filters, Match
+from claude_mem.index.text.matches import Match
+from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_text import ParsedText, content_word_forms, parse_text
@@ -39,7 +40,7 @@ class Row:
     project: str
     session_db_id: int
     score: float
-    also: tuple[MemoryId, ...] = ()  # the other memories of its turn
+    also: tuple[MemoryId, ...] = ()  # the other memories of its turn, and its duplicates
     snippet: str = ""  # what matches, of the record or of the memory
     is_strong: bool = True
 
@@ -127,20 +128,41 @@ def _find(
     if query.order != "relevance":
         newest_first = query.order == "date_desc"
         ranked.sort(key=lambda r: (r.turn.created_at_epoch, r.turn.id), reverse=newest_first)
-    page = ranked[query.offset : end]
-    return _turn_rows(connection, page, parsed, query.filters, Judge.of(parsed))
+    page, duplicates_of = _merge_duplicates(connection, ranked)
+    return _turn_rows(connection, page[query.offset : end], parsed, query, duplicates_of)
+
+
+def _merge_duplicates(
+    connection: sqlite3.Connection, ranked: list[RankedTurn]
+) -> tuple[list[RankedTurn], dict[int, list[int]]]:
+    """The best of turns whose first observations say the same, and by its turn the documents of
+    the others."""
+    by_document = {result.turn.shown: result for result in ranked}
+    linked = duplicates.of(connection, by_document)
+    merged: dict[int, list[int]] = {}
+    dropped: set[int] = set()
+    remaining: list[RankedTurn] = []
+    for result in ranked:
+        if result.turn.shown in dropped:
+            continue
+        others = [d for d in linked.get(result.turn.shown, ()) if d in by_document]
+        merged[result.turn.id] = [d for d in others if d not in dropped]
+        dropped.update(others)
+        remaining.append(result)
+    return remaining, merged
 
 
 def _turn_rows(
     connection: sqlite3.Connection,
     ranked: list[RankedTurn],
     parsed: ParsedText,
-    filters: Filters,
-    judge: Judge,
+    query: Query,
+    duplicates_of: dict[int, list[int]],
 ) -> list[Row]:
     """A row for each turn, named after the first of its memories that passes the filters."""
+    judge = Judge.of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
-    memories = matches.memories_of_turns(connection, places, filters)
+    memories = matches.memories_of_turns(connection, places, query.filters)
     names = project_names(connection)
     texts = turn_text.texts(connection, [r.passage for r in ranked if r.passage is not None])
     rows: list[Row] = []
@@ -149,6 +171,7 @@ def _turn_rows(
         if not of_turn:
             continue
         match, *others = of_turn
+        also = [*(other.document for other in others), *duplicates_of[result.turn.id]]
         text = texts.get(result.passage, "") if result.passage is not None else ""
         rows.append(
             Row(
@@ -161,7 +184,7 @@ def _turn_rows(
                 project=names.get(match.project_id, ""),
                 session_db_id=match.session_id,
                 score=result.score,
-                also=tuple(MemoryId.of_document(other.document) for other in others),
+                also=tuple(map(MemoryId.of_document, also)),
                 snippet=snippet(text or match.title, parsed),
                 is_strong=judge.is_strong(result),
             )

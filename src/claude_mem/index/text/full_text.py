@@ -88,11 +88,11 @@ def refresh(connection: sqlite3.Connection) -> int:
     if not is_current(connection):
         _recreate(connection)
     marked = connection.execute(
-        "SELECT document FROM unindexed ORDER BY id DESC LIMIT ?", (CHUNK,)
+        "SELECT document FROM unindexed GROUP BY document ORDER BY max(id) DESC LIMIT ?", (CHUNK,)
     ).fetchall()
     if not marked:
         return 0
-    documents = list(dict.fromkeys(row[0] for row in marked))
+    documents = [row[0] for row in marked]
     ids = json.dumps(documents)
     connection.execute(
         f"DELETE FROM memory_text WHERE rowid IN (SELECT project_id << {DOCUMENT_BITS} | id"

@@ -76,7 +76,11 @@ class VectorCache:
         (row,) = self.encode([text])
         self._refresh(connection)
         query = QueryVector(row)
-        stored = storage.stored(connection, self._state.model, sorted(documents))
+        wanted = sorted(documents)
+        rows_of_model = storage.stored(connection, self._state.model, wanted)
+        stored = [row for row in rows_of_model if row.vector]
+        waiting = set(wanted).difference(row.document for row in stored)
+        stored += self._embed_now(connection, sorted(waiting)[-self._read_ahead :])
         ids, rows = self._as_arrays(stored)
         cosines = query.compare(ids, rows).cosines.tolist() if len(ids) else []
         grouped: dict[int, list[float]] = {}
@@ -190,14 +194,17 @@ class VectorCache:
 
     def _embed_waiting(self, connection: sqlite3.Connection) -> None:
         """The newest first, as many as may be read ahead."""
-        ids = list(self._waiting)[-self._read_ahead :] if self._read_ahead else []
-        documents = load(connection, ids)
-        self._add([
-            storage.Row(document.id, document.project_id, self._state.model, rows.tobytes())
-            for document, rows in zip(documents, self.embed(documents), strict=True)
-        ])  # fmt: skip
+        ids = list(self._waiting)[-self._read_ahead :]
+        self._add(self._embed_now(connection, ids))
         for document in ids:
             self._waiting.pop(document, None)
+
+    def _embed_now(self, connection: sqlite3.Connection, ids: list[int]) -> list[storage.Row]:
+        documents = load(connection, ids) if self._read_ahead else []
+        return [
+            storage.Row(document.id, document.project_id, self._state.model, rows.tobytes())
+            for document, rows in zip(documents, self.embed(documents), strict=True)
+        ]
 
     def _as_arrays(self, rows: list[storage.Row]) -> tuple[Ids, Rows]:
         """A document's id is repeated for each of its passages."""
