@@ -45,7 +45,8 @@ _ALL = {
     f" m.created_at_epoch FROM session_summaries m {_OF_TURN.format('m')}"
     " JOIN projects p ON p.id = m.project_id",
     "events": "SELECT e.event_key, s.content_session_id, t.prompt_id, e.event, e.tool_name,"
-    " e.tool_use_id, e.agent_id, e.cwd, e.tool_input, e.tool_response, e.text, e.detail, e.bytes,"
+    " e.tool_use_id, e.agent_id, e.cwd, e.tool_input, e.tool_response, e.text, e.detail, e.words,"
+    " e.bytes,"
     " e.created_at_epoch FROM tool_events e JOIN sdk_sessions s ON s.id = e.session_id"
     " LEFT JOIN user_prompts t ON t.id = e.turn_id",
     "observations' events": f"SELECT {_TURN}, o.ordinal, e.event_key FROM observation_events l"
@@ -54,6 +55,8 @@ _ALL = {
     "summaries' events": f"SELECT {_TURN}, e.event_key FROM summary_events l"
     f" JOIN session_summaries m ON m.id = l.summary_id {_OF_TURN.format('m')}"
     " JOIN tool_events e ON e.id = l.event_id",
+    "records": f"SELECT {_TURN}, r.parts, r.bytes, r.created_at_epoch FROM turn_records r"
+    f" {_OF_TURN.format('r')}",
     "waiting": "SELECT status FROM pending_messages",
 }
 
@@ -67,6 +70,9 @@ _MEMORY = {
     f" {_OBSERVED} FROM observations o {_OF_TURN.format('o')}",
     "summaries": f"SELECT s.content_session_id, t.prompt_number, m.prompt_number, {_SUMMED}"
     f" FROM session_summaries m {_OF_TURN.format('m')}",
+    # In any order: a replay through hooks happens at another time than the transcript tells.
+    "records": "SELECT s.content_session_id, t.prompt_number, part.value"
+    f" FROM turn_records r, json_each(r.parts) part {_OF_TURN.format('r')}",
     "waiting": "SELECT status FROM pending_messages",
 }
 

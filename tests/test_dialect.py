@@ -284,7 +284,7 @@ def test_no_field_is_longer_than_the_limit_and_a_prompt_four_times_that() -> Non
     ],
 )
 def test_tools_on_the_skip_list_and_our_own_are_passed_over(name: Json, skipped: bool) -> None:
-    assert READER.skips({"tool_name": name}) is skipped
+    assert READER.skips("PostToolUse", {"tool_name": name}) is skipped
 
 
 # Secrets are redacted before values are shortened

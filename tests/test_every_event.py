@@ -4,7 +4,16 @@ import json
 from collections import Counter
 
 from tests.conftest import Home, wait_until
-from tests.payloads import PROMPT_ID, SESSION, one_of_each, prompt, stop, subagent_stop, tool
+from tests.payloads import (
+    PROMPT_ID,
+    SESSION,
+    Payload,
+    one_of_each,
+    prompt,
+    stop,
+    subagent_stop,
+    tool,
+)
 
 
 def test_each_is_stored_once_however_often_it_is_told(home: Home) -> None:
@@ -33,6 +42,46 @@ def test_tools_on_the_skip_list_and_our_own_are_not_recorded(home: Home) -> None
         home.hook(tool(name))
     home.wait_settled()
     assert [row["tool_name"] for row in home.rows("SELECT tool_name FROM tool_events")] == ["Bash"]
+
+
+def test_of_questions_and_tasks_only_the_words_are_recorded(home: Home) -> None:
+    home.start_worker()
+    for payload in (prompt(), *asked_and_planned(), stop()):
+        home.hook(payload)
+    home.wait_settled()
+    rows = home.rows(
+        "SELECT tool_name, tool_input, tool_response FROM tool_events WHERE tool_name IS NOT NULL"
+    )
+    assert rows == [
+        {"tool_name": name, "tool_input": None, "tool_response": None}
+        for name in ("AskUserQuestion", "TodoWrite")
+    ]
+    (record,) = home.rows("SELECT parts FROM turn_records")
+    parts = json.loads(record["parts"])
+    assert ["question", "user", "Which lamp?\nAnswer: The green one"] in parts
+    assert ["task", "agent", "Paint the lamp"] in parts
+
+
+def test_a_tool_that_the_user_names_is_not_recorded_at_all(home: Home) -> None:
+    home.environment["CLAUDE_MEM_SKIP_TOOLS"] = "AskUserQuestion,TodoWrite"
+    home.start_worker()
+    for payload in (prompt(), *asked_and_planned(), stop()):
+        home.hook(payload)
+    home.wait_settled()
+    rows = home.rows("SELECT count(*) AS n FROM tool_events WHERE tool_name IS NOT NULL")
+    assert rows == [{"n": 0}]
+    for file in home.layout.root.rglob("*"):
+        assert not file.is_file() or b"green one" not in file.read_bytes()
+
+
+def asked_and_planned() -> list[Payload]:
+    question = {"question": "Which lamp?", "options": [{"label": "The green one"}]}
+    return [
+        tool("AskUserQuestion", tool_use_id="t1", tool_input={"questions": [question]},
+             tool_response={"answers": {"Which lamp?": "The green one"}}),
+        tool("TodoWrite", tool_use_id="t2", tool_response={"oldTodos": []},
+             tool_input={"todos": [{"content": "Paint the lamp", "status": "pending"}]}),
+    ]  # fmt: skip
 
 
 def test_events_after_the_stop_revise_their_turn(home: Home) -> None:

@@ -132,7 +132,7 @@ def test_a_turn_that_goes_on_after_a_model_revised_it_has_all_its_commands(story
     assert [run.text for run in commands_from(record["commands"])] == [
         "Check: `make lint` (passed)."
     ]
-    assert results(story, "lint") == ["S1"]
+    assert len(results(story, "lint")) == 1  # the turn
 
 
 # Out and in again

@@ -203,7 +203,7 @@ def test_what_the_client_says_in_the_persons_place_is_no_prompt(file: Path, mess
         assert read_prompts(file, chat) == ["Go"]
 
 
-@pytest.mark.parametrize("mark", ["isMeta", "isCompactSummary", "isSidechain"])
+@pytest.mark.parametrize("mark", ["isMeta", "isSidechain"])
 def test_lines_that_are_marked_as_not_the_persons_are_passed_over(file: Path, mark: str) -> None:
     chat = Chat(prompt_ids=False).prompt("Go").agent("Yes.")
     chat.user("This session is being continued from an earlier one.", **{mark: True})
@@ -212,6 +212,16 @@ def test_lines_that_are_marked_as_not_the_persons_are_passed_over(file: Path, ma
     assert read_conversation(file, chat.agent("Done.")) == [
         (PROMPT, "Go"), (STATEMENT, "Yes."), (STATEMENT, "Done."), (STOP, "Done."),
     ]  # fmt: skip
+
+
+def test_a_summary_of_a_compaction_is_no_prompt_but_an_event_of_its_turn(file: Path) -> None:
+    chat = Chat(prompt_ids=False).prompt("Go").agent("Yes.")
+    chat.user("This session is being continued from a previous one.", isCompactSummary=True)
+    events = read_events(file, chat.agent("Done."))
+    (compaction,) = [event for event in events if event.kind == "PostCompact"]
+    summary = compaction.payload["compact_summary"]
+    assert summary == "This session is being continued from a previous one."
+    assert read_prompts(file, chat) == ["Go"]
 
 
 def test_lines_that_are_nobodys_words_are_passed_over_and_not_counted_as_broken(file: Path) -> None:

@@ -49,15 +49,21 @@ class EventReader:
     field_bytes: int = FIELD_BYTES
     skip_tools: frozenset[str] = frozenset()
     unobserved_tools: frozenset[str] = frozenset()  # only their words are recorded
+    keeps_words: bool = True
 
-    def use(self, settings: CaptureSettings) -> None:
+    def use(self, settings: CaptureSettings, *, keeps_words: bool = True) -> None:
         """Read with these settings from now on."""
         self.redactor = Redactor(settings.redact_allow)
         self.skip_tools, self.unobserved_tools = skipped_and_unobserved(settings.skip_tools)
+        self.keeps_words = keeps_words
 
-    def skips(self, payload: Mapping[str, Json]) -> bool:
+    def skips(self, kind: str, payload: Mapping[str, Json]) -> bool:
         name = payload.get("tool_name")
-        return isinstance(name, str) and (name in self.skip_tools or name.startswith(OWN_TOOLS))
+        if not isinstance(name, str):
+            return False
+        if name in self.unobserved_tools:
+            return not (self.keeps_words and words_of(kind, payload))
+        return name in self.skip_tools or name.startswith(OWN_TOOLS)
 
     def read(self, header: EventHeader, payload: Mapping[str, Json]) -> Event:
         try:
@@ -77,7 +83,7 @@ class EventReader:
         if kind == "SessionStart":
             self.projects.forget(project_dir)
         redacted = self._redact(payload)
-        words = words_of(kind, redacted)
+        words = words_of(kind, redacted) if self.keeps_words else ()
         tool_name = _identifier(payload, "tool_name")
         if tool_name in self.unobserved_tools:
             redacted = {}

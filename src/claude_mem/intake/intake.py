@@ -113,7 +113,8 @@ class Intake:
         if parse_version(record.version) > parse_version(self.newest_hook):
             self.newest_hook = record.version
         payload = parse_payload(record.payload)
-        if self._reader.skips(payload):
+        kind = record.header.kind or str(payload.get("hook_event_name") or "")
+        if self._reader.skips(kind, payload):
             counts.skipped += 1
             return None
         return self._reader.read(record.header, payload)

@@ -12,11 +12,20 @@ from claude_mem.types import Json, RecordKind, RecordPart, Speaker
 
 LONGEST_PART = 32_768
 _NOTIFICATION = "<task-notification>"
-_NOTIFICATION_TEXT = re.compile(r"<(summary|result)>(.{0,200000}?)</\1>", re.DOTALL)
+_NOTIFICATION_TAGS = ("summary", "result")
 _SUBAGENT_TOOLS = ("Task", "Agent")
 _COMMIT = re.compile(r"\bgit\b[^|;&\n]{0,200}?\bcommit\b")
 _PULL_REQUEST = re.compile(r"\bgh\s+pr\s+(?:create|edit)\b")
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w{1,40})['\"]?\n(.{0,40000}?)\n[ \t]*\1\b", re.DOTALL)
+_HEREDOC = re.compile(r"<<-?[ \t]{0,9}['\"]?(\w{1,40})['\"]?[^\n]{0,200}\n")
+# What the client writes around a compaction summary when it gives it to the agent.
+_CONTINUED = "This session is being continued from a previous conversation"
+_CONTINUED_SUMMARY = "\nSummary:\n"
+_AFTER_SUMMARY = (
+    "\nIf you need specific details from before compaction",
+    "\nPlease continue the conversation from where we left",
+    "\nContinue the conversation from where it left off",
+    "\nRecent messages are preserved verbatim",
+)
 _QUOTED = r"""(?:"((?:[^"\\]|\\.){1,20000})"|'([^']{1,20000})')"""
 _MESSAGE = re.compile(rf"(?:\s-[a-zA-Z]*m|\s--message)[\s=]+{_QUOTED}")
 _TITLE = re.compile(rf"\s(?:--title|-t)[\s=]+{_QUOTED}")
@@ -26,7 +35,13 @@ Payload = Mapping[str, Json]
 
 
 def words_of(kind: str, payload: Payload) -> tuple[RecordPart, ...]:
-    """The parts of the record that an event of this kind holds."""
+    """The parts of the record that an event of this kind holds.
+
+    What a subagent does is not part of it: transcripts do not tell it. Its report is: it comes
+    with the result of the tool that started it, or as a notification.
+    """
+    if payload.get("agent_id"):
+        return ()
     reader = _TOOL_KINDS.get(kind) or _MESSAGE_KINDS.get(kind)
     return tuple(reader(payload)) if reader is not None else ()
 
@@ -45,9 +60,14 @@ def record_of(prompt: str | None, words: Iterable[Iterable[RecordPart]]) -> tupl
 def _prompt(prompt: str) -> tuple[RecordPart, ...]:
     """The user's words, unless the client put the report of a background task in their place."""
     if prompt.lstrip().startswith(_NOTIFICATION):
-        texts = [text.strip() for _, text in _NOTIFICATION_TEXT.findall(prompt[:LONGEST_PART])]
+        texts = (_between(prompt, f"<{tag}>", f"</{tag}>") for tag in _NOTIFICATION_TAGS)
         return tuple(part for text in texts for part in _part("report", "subagent", text))
     return tuple(_part("prompt", "user", prompt))
+
+
+def _between(text: str, begin: str, end: str) -> str:
+    """Empty where the first is missing; up to the end of the text where the second is."""
+    return text.partition(begin)[2].partition(end)[0]
 
 
 def _part(kind: RecordKind, speaker: Speaker, text: Json) -> Iterator[RecordPart]:
@@ -73,19 +93,28 @@ def _last_message(payload: Payload) -> Iterator[RecordPart]:
     yield from _part("statement", "agent", payload.get("last_assistant_message"))
 
 
-def _subagent_message(payload: Payload) -> Iterator[RecordPart]:
-    yield from _part("report", "subagent", payload.get("last_assistant_message"))
-
-
 def _compaction(payload: Payload) -> Iterator[RecordPart]:
-    yield from _part("compaction", "agent", payload.get("compact_summary"))
+    summary = payload.get("compact_summary")
+    if isinstance(summary, str):
+        yield from _part("compaction", "agent", _bare_summary(summary))
+
+
+def _bare_summary(text: str) -> str:
+    """The same from a hook, which gets the model's reply, and from a transcript."""
+    if summary := _between(text, "<summary>", "</summary>"):
+        return summary
+    if not text.startswith(_CONTINUED):
+        return text
+    _, heading, summary = text.partition(_CONTINUED_SUMMARY)
+    summary = summary if heading else text.partition("\n")[2]
+    ends = [end for end in map(summary.rfind, _AFTER_SUMMARY) if end >= 0]
+    return summary[: min(ends, default=len(summary))]
 
 
 _MESSAGE_KINDS: dict[str, Callable[[Payload], Iterator[RecordPart]]] = {
     "Statement": _statement,
     "Stop": _last_message,
     "StopFailure": _last_message,
-    "SubagentStop": _subagent_message,
     "PostCompact": _compaction,
 }
 
@@ -94,8 +123,8 @@ _MESSAGE_KINDS: dict[str, Callable[[Payload], Iterator[RecordPart]]] = {
 
 
 def _tool(payload: Payload) -> Iterator[RecordPart]:
-    reader = _TOOLS.get(str(payload.get("tool_name")))
-    tool_input = payload.get("tool_input")
+    name, tool_input = payload.get("tool_name"), payload.get("tool_input")
+    reader = _TOOLS.get(name) if isinstance(name, str) else None
     if reader is not None and isinstance(tool_input, dict):
         yield from reader(tool_input, payload.get("tool_response"))
 
@@ -103,7 +132,7 @@ def _tool(payload: Payload) -> Iterator[RecordPart]:
 def _failed_tool(payload: Payload) -> Iterator[RecordPart]:
     """Only what was meant: a commit that failed was not made."""
     tool_input = payload.get("tool_input")
-    if isinstance(tool_input, dict):
+    if isinstance(tool_input, dict) and payload.get("tool_name") in ("Bash", *_SUBAGENT_TOOLS):
         yield from _part("description", "agent", tool_input.get("description"))
 
 
@@ -145,8 +174,19 @@ def _command(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
 
 
 def _message(command: str, option: re.Pattern[str]) -> str:
-    heredoc = _HEREDOC.search(command)
-    return heredoc[2] if heredoc else _quoted(command, option)
+    return _heredoc(command) or _quoted(command, option)
+
+
+def _heredoc(command: str) -> str:
+    """The text of the first here-document."""
+    begin = _HEREDOC.search(command)
+    if begin is None:
+        return ""
+    lines = command[begin.end() :].split("\n")
+    last = next(
+        (n for n, line in enumerate(lines) if line.strip(" \t)\"'") == begin[1]), len(lines)
+    )
+    return "\n".join(lines[:last])
 
 
 def _quoted(command: str, option: re.Pattern[str]) -> str:

@@ -55,7 +55,7 @@ async def _accept(
     payload = _payload(action, body)
     if not is_within(payload.get("transcript_path"), worker.transcripts):
         payload.pop("transcript_path", None)  # the worker would read any file that it names
-    if worker.reader.skips(payload):
+    if worker.reader.skips(_ACTIONS[action][0], payload):
         return JSONResponse({"status": "skipped", "reason": "this tool is on the skip list"})
     payload["prompt_id"] = await _prompt_id(worker, body)
     directory = text_of(body, "project_dir", "projectDir", "cwd") or ""

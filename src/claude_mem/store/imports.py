@@ -34,7 +34,7 @@ class ImportCounts:
     existing: int = 0  # turns that were stored before
     private: int = 0
     forgotten: int = 0
-    records: int = 0  # of existing turns that had none
+    records: int = 0  # of existing turns that had none, or an incomplete one
 
 
 def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
@@ -77,6 +77,7 @@ def preview_import(connection: sqlite3.Connection, past: PastSession) -> ImportC
             else _find_copy(connection, past.session_id, turn.prompt_id) is not None
         ):
             counts.existing += 1
+            counts.records += existing is not None and _lacks_record(connection, existing, turn)
         else:
             counts.turns += 1
             counts.summaries += 1
@@ -170,10 +171,7 @@ def _import_turn(
         return
     if existing is not None and not _has_more(connection, existing, turn):
         counts.existing += 1
-        if not records.has_record(connection, existing["id"]):
-            counts.records += records.save_record(
-                connection, existing["id"], turn.record, existing["created_at_epoch"]
-            )
+        counts.records += _fill_in_record(connection, existing, turn)
         return
     row = existing if existing is not None else _create_turn(connection, session, turn)
     event_ids = _replace_events(connection, row, turn)
@@ -189,6 +187,21 @@ def _import_turn(
         counts.turns += 1
         counts.summaries += 1
         counts.observations += len(distillate.observations)
+
+
+def _fill_in_record(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:
+    """Where a turn has no record, or less than the transcript: earlier versions kept none, and of
+    a turn in which the upgrade took place only its end."""
+    if not _lacks_record(connection, existing, turn):
+        return False
+    return records.save_record(
+        connection, existing["id"], turn.record, existing["created_at_epoch"]
+    )
+
+
+def _lacks_record(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:
+    size = records.record_size(connection, existing["id"])
+    return records.size_of(turn.record) > size if turn.record else False
 
 
 def _find_turn(
@@ -294,7 +307,7 @@ def _replace_events(connection: sqlite3.Connection, row: sqlite3.Row, turn: Past
 
 def _without_raw(event: Event, *, keeps_text: bool) -> Event:
     if keeps_text:
-        return replace(event, detail={}, words=())
+        return replace(event, detail={})
     return replace(event, tool_input=None, tool_response=None, text=None, detail={}, words=())
 
 

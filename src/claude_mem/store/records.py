@@ -6,9 +6,11 @@ One row per turn. It is stored with the turn's memories and stays when the raw e
 import json
 import sqlite3
 from collections.abc import Iterable
-from typing import cast
+from typing import cast, get_args
 
-from claude_mem.types import RecordKind, RecordPart, Speaker
+from claude_mem.types import Json, RecordKind, RecordPart, Speaker
+
+_KINDS, _SPEAKERS = get_args(RecordKind), get_args(Speaker)
 
 
 def save_record(
@@ -23,14 +25,17 @@ def save_record(
         "INSERT INTO turn_records (turn_id, parts, bytes, created_at_epoch) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (turn_id) DO UPDATE SET parts = excluded.parts, bytes = excluded.bytes"
         " WHERE parts <> excluded.parts",
-        (turn_id, text, len(text.encode()), ms),
+        (turn_id, text, _bytes(text), ms),
     )
     return True
 
 
-def has_record(connection: sqlite3.Connection, turn_id: int) -> bool:
-    row = connection.execute("SELECT 1 FROM turn_records WHERE turn_id = ?", (turn_id,)).fetchone()
-    return row is not None
+def record_size(connection: sqlite3.Connection, turn_id: int) -> int:
+    """In bytes; 0 where the turn has no record."""
+    row = connection.execute(
+        "SELECT bytes FROM turn_records WHERE turn_id = ?", (turn_id,)
+    ).fetchone()
+    return int(row[0]) if row is not None else 0
 
 
 def load_records(
@@ -47,10 +52,30 @@ def dump_parts(parts: Iterable[RecordPart]) -> str:
     return json.dumps([[p.kind, p.speaker, p.text] for p in parts], ensure_ascii=False)
 
 
+def size_of(parts: Iterable[RecordPart]) -> int:
+    return _bytes(dump_parts(parts))
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
+
+
 def parse_parts(text: str) -> tuple[RecordPart, ...]:
     return tuple(
         RecordPart(cast(RecordKind, kind), cast(Speaker, speaker), words)
         for kind, speaker, words in json.loads(text)
+    )
+
+
+def is_record(value: Json) -> bool:
+    """Whether this is what `parse_parts` can read."""
+    return isinstance(value, list) and all(
+        isinstance(part, list)
+        and len(part) == 3
+        and part[0] in _KINDS
+        and part[1] in _SPEAKERS
+        and isinstance(part[2], str)
+        for part in value
     )
 
 

@@ -91,7 +91,7 @@ class PastSessionReader:
         session.now = max(session.now, event.at_ms or 0)
         keeps_raw = session.now >= self.keep_raw_since
         payload = event.payload if keeps_raw else _observed_fields(event.payload)
-        if self.reader.skips(payload):
+        if self.reader.skips(event.kind, payload):
             return
         try:
             header = EventHeader(event.kind, session.now, session.directory)

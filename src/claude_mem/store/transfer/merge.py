@@ -279,6 +279,14 @@ def _adapt_observation(connection: sqlite3.Connection, values: Values) -> Values
     return adapted
 
 
+def _adapt_record(connection: sqlite3.Connection, values: Values) -> Values:
+    return {
+        **values,
+        "turn_id": _turn(connection, values)["id"],
+        "bytes": len(str(values.get("parts")).encode()),
+    }
+
+
 def _adapt_summary_link(connection: sqlite3.Connection, values: Values) -> Values:
     summary_id = _ours(connection, values, "summary_id", "session_summaries")
     return {"summary_id": summary_id, "event_id": _event(connection, values)}
@@ -304,6 +312,7 @@ _ADAPT: dict[str, Callable[[sqlite3.Connection, Values], Values]] = {
     "tool_events": _adapt_event,
     "session_summaries": _adapt_summary,
     "observations": _adapt_observation,
+    "turn_records": _adapt_record,
     "summary_events": _adapt_summary_link,
     "observation_events": _adapt_observation_link,
     "pending_messages": _adapt_message,

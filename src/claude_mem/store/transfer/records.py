@@ -15,6 +15,7 @@ from claude_mem.hook.scanner import strip_private
 from claude_mem.privacy import Redactor
 from claude_mem.store import summary_facts
 from claude_mem.store.earlier_notes import COLUMNS, facts_of_notes
+from claude_mem.store.records import is_record
 from claude_mem.store.transfer.tables import Column, Schema
 from claude_mem.text import shorten
 from claude_mem.types import Json
@@ -30,7 +31,8 @@ _IDENTITY = frozenset((
     "lease",
 ))  # fmt: skip
 _LISTS = frozenset(("facts", "concepts", "files_read", "files_modified", "files_edited"))
-_JSON = _LISTS | summary_facts.READERS.keys() | {"tool_input", "tool_response", "detail"}
+_RECORD = frozenset(("parts", "words"))
+_JSON = _LISTS | _RECORD | summary_facts.READERS.keys() | {"tool_input", "tool_response", "detail"}
 _FENCE = "<claude-mem-context>\n", "\n</claude-mem-context>"
 
 
@@ -119,6 +121,8 @@ def _inner_json(name: str, text: str) -> Json:
         raise BadInput(f"has a {name} that is not JSON", name) from None
     is_texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
     if (name in _LISTS and not is_texts) or (name == "detail" and not isinstance(value, dict)):
+        raise BadInput(f"has an invalid {name}", name)
+    if name in _RECORD and not is_record(value):
         raise BadInput(f"has an invalid {name}", name)
     if name in summary_facts.READERS:
         try:
