@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from claude_mem.index.text import matches, turn_text
-from claude_mem.index.text.documents import document_id, kind_of, memory_id_of
+from claude_mem.index.text.documents import kind_of, memory_id_of
 from claude_mem.index.text.matches import Filters
 from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import grams, is_unspaced, stem
@@ -139,20 +139,25 @@ def rank(
         turns |= turn_text.turn_rows(connection, new, condition.sql, condition.values)
     boost = _booster(parsed, weights)
 
-    def ranked(turn: TurnRow) -> RankedTurn:
+    def score(turn: TurnRow) -> float:
         passage = best.get(turn.id)
-        score = scores.get(turn.id, 0.0) + (shared.get(turn.id, 0.0) if parsed.is_sentence else 0.0)
-        score *= boost(turn, passage.row if passage else None)
-        if passage is None:
-            return RankedTurn(turn, score)
-        return RankedTurn(turn, score, passage.row.id, passage.evidence)
+        own = scores.get(turn.id, 0.0)
+        if parsed.is_sentence:
+            own += shared.get(turn.id, 0.0)
+        return own * boost(turn, passage.row if passage else None)
 
-    results = [ranked(turn) for turn in turns.values() if turn.id not in excluded]
-    results.sort(key=lambda r: (-r.score, -r.turn.created_at_epoch, -r.turn.id))
-    if results and parsed.is_sentence:
-        threshold = results[0].score * weights.min_score_share
-        results = [result for result in results if result.score >= threshold]
-    return results
+    order = [(score(turn), turn) for turn in turns.values() if turn.id not in excluded]
+    order.sort(key=lambda pair: (-pair[0], -pair[1].created_at_epoch, -pair[1].id))
+    if order and parsed.is_sentence:
+        threshold = order[0][0] * weights.min_score_share
+        order = [pair for pair in order if pair[0] >= threshold]
+    return [_ranked(turn, value, best.get(turn.id)) for value, turn in order]
+
+
+def _ranked(turn: TurnRow, score: float, passage: _Scored | None) -> RankedTurn:
+    if passage is None:
+        return RankedTurn(turn, score)
+    return RankedTurn(turn, score, passage.row.id, passage.evidence)
 
 
 def _look_up(connection: sqlite3.Connection, parsed: ParsedText) -> list[Term]:
@@ -229,17 +234,9 @@ def _cosines(
         least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
         near = _nearest_turns(connection, parsed, filters, condition, limit, least, semantic_index)
     turns = {*near, *(passage >> PASSAGE_BITS for passage in by_words)}
-    documents = [document_id("turn", turn) for turn in turns]
-    cosines = {
-        memory_id_of(document) << PASSAGE_BITS | number: cosine
-        for document, values in semantic_index.passage_cosines(
-            connection, parsed.text, documents
-        ).items()
-        for number, cosine in enumerate(values)
-    }
-    nearest = sorted(cosines, key=lambda passage: (-cosines[passage], passage))
-    selected = set(nearest[:limit]) if near else set()
-    return {p: cosine for p, cosine in cosines.items() if p in selected or p in by_words}
+    return semantic_index.passage_cosines(
+        connection, parsed.text, turns, by_words, limit if near else 0
+    )
 
 
 def _nearest_turns(

@@ -12,7 +12,8 @@ import numpy as np
 
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text import full_text
-from claude_mem.index.text.documents import Document, load
+from claude_mem.index.text.documents import TURN, Document, document_id, load
+from claude_mem.index.text.turn_text import PASSAGE_BITS
 from claude_mem.index.vectors import storage
 from claude_mem.index.vectors.blocks import (
     NO_SIMILARITIES,
@@ -70,23 +71,33 @@ class VectorCache:
         return merge([NO_SIMILARITIES, query.compare(*self._as_arrays(rows))])
 
     def passage_cosines(
-        self, connection: sqlite3.Connection, text: str, documents: Iterable[int]
-    ) -> dict[int, list[float]]:
-        """For each of these documents that has vectors, the cosines of its passages."""
+        self,
+        connection: sqlite3.Connection,
+        text: str,
+        turns: Iterable[int],
+        include: Iterable[int],
+        limit: int,
+    ) -> dict[int, float]:
+        """By id the nearest passages of these turns, and those of `include` that have a vector."""
         (row,) = self.encode([text])
         self._refresh(connection)
-        query = QueryVector(row)
-        wanted = sorted(documents)
-        rows_of_model = storage.stored(connection, self._state.model, wanted)
-        stored = [row for row in rows_of_model if row.vector]
-        waiting = set(wanted).difference(row.document for row in stored)
+        documents = sorted(document_id(TURN, turn) for turn in turns)
+        stored = storage.stored(connection, self._state.model, documents)
+        stored = [row for row in stored if row.vector]
+        waiting = set(documents).difference(row.document for row in stored)
         stored += self._embed_now(connection, sorted(waiting)[-self._read_ahead :])
         ids, rows = self._as_arrays(stored)
-        cosines = query.compare(ids, rows).cosines.tolist() if len(ids) else []
-        grouped: dict[int, list[float]] = {}
-        for document, cosine in zip(ids.tolist(), cosines, strict=True):
-            grouped.setdefault(document, []).append(cosine)
-        return grouped
+        if not len(ids):
+            return {}
+        cosines = QueryVector(row).compare(ids, rows).cosines
+        starts = np.flatnonzero(np.diff(ids, prepend=-1))
+        numbers = np.arange(len(ids)) - np.repeat(starts, np.diff([*starts, len(ids)]))
+        passages = (ids // 4 << PASSAGE_BITS) | numbers
+        selected = np.isin(passages, np.fromiter(include, np.int64))
+        if limit:
+            order = np.argsort(-cosines, kind="stable")[:limit]
+            selected[order] = True
+        return dict(zip(passages[selected].tolist(), cosines[selected].tolist(), strict=True))
 
     def similar_pairs(
         self,

@@ -97,18 +97,23 @@ class SemanticIndex:
             return self._load().cache.similarities(connection, text, project_id, include)
 
     def passage_cosines(
-        self, connection: sqlite3.Connection, text: str, documents: Iterable[int]
-    ) -> dict[int, list[float]]:
+        self,
+        connection: sqlite3.Connection,
+        text: str,
+        turns: Iterable[int],
+        include: Iterable[int],
+        limit: int,
+    ) -> dict[int, float]:
         with self._lock:
-            return self._load().cache.passage_cosines(connection, text, documents)
+            cache = self._load().cache
+            return cache.passage_cosines(connection, text, turns, include, limit)
 
     def soft_words(
         self, words: Sequence[str], passages: Sequence[bytes | None]
     ) -> list[list[float]]:
         """For each passage, given by its pieces, how near its words are to each of these."""
-        similarities: list[list[float]] = (
-            self._load().soft_words.similarities(words, passages).tolist()
-        )
+        soft_words = self._load().soft_words
+        similarities: list[list[float]] = soft_words.similarities(words, passages).tolist()
         return similarities
 
     def cosine(self, deviations: float) -> float:
