@@ -31,7 +31,7 @@ class Weights:
 
     bm25: float = 0.25
     cosine: float = 1.0
-    soft_words: float = 0.7
+    soft_words: float = 1.0
     repetition_factor: float = 0.8  # of plans and compaction summaries: they repeat what was said
     # Shares of its score that a turn gives to the next and second next, and to the previous and
     # second previous turn of its session; in full only between turns of no words.
@@ -39,7 +39,7 @@ class Weights:
     previous_shares: tuple[float, ...] = (0.1, 0.1)
     half_share_words: int = 90  # a turn of so many words gives and gets half
     length_exponent: float = 0.1  # score * words ** this
-    title_boost: float = 0.75  # when the query holds all words of the title
+    title_boost: float = 0.5  # when the query holds all words of the title
     time_boost: float = 1.0  # within the time that the query names
     week_after_boost: float = 0.5  # within a week after it: events are reported later
     dated_boost: float = 0.25  # the query asks when, and the passage names a time
