@@ -26,7 +26,10 @@ from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.rows import CommittedRows
 from tests.story import Story
 
-pytest_plugins = ["tests.network_run"]  # no process of a test run may use the network
+pytest_plugins = [
+    "tests.network_run",  # no process of a test run may use the network
+    "tests.observer_fixtures",
+]
 
 settings.register_profile(
     "here", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -131,8 +131,8 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
         def _json(self, value: Any, status: int = 200, reply: Reply | None = None) -> None:
             data = json.dumps(value).encode()
             self.send_response(status)
-            for name, said in reply.headers if reply else ():
-                self.send_header(name, said)
+            for name, value in reply.headers if reply else ():
+                self.send_header(name, value)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
@@ -160,8 +160,8 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
 def _message(body: Body, reply: Reply) -> Body:
     content: list[Body] = [{"type": "text", "text": reply.text}] if reply.text else []
     content += [
-        {"type": "tool_use", "id": f"toolu_{next(_numbers):020d}", "name": name, "input": given}
-        for name, given in reply.tools
+        {"type": "tool_use", "id": f"toolu_{next(_numbers):020d}", "name": name, "input": arguments}
+        for name, arguments in reply.tools
     ]
     return {
         "id": f"msg_{next(_numbers):020d}",

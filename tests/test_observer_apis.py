@@ -86,7 +86,7 @@ def test_a_server_on_this_machine_needs_no_key(api: FakeApi) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "kind"),
+    ("status", "text", "kind"),
     [
         (401, "bad key", NotAllowed),
         (403, "no", NotAllowed),
@@ -108,16 +108,16 @@ def test_a_server_on_this_machine_needs_no_key(api: FakeApi) -> None:
     ],
 )
 def test_failures_are_told_apart_by_status_and_words(
-    status: int, said: str, kind: type[ObserverError]
+    status: int, text: str, kind: type[ObserverError]
 ) -> None:
-    for body in (said, f'{{"error": {{"message": "{said}"}}}}', f'{{"error": "{said}"}}'):
-        found = failure_for_status(status, body, {})
-        assert type(found) is kind, body
-        assert str(status) in str(found)
+    for body in (text, f'{{"error": {{"message": "{text}"}}}}', f'{{"error": "{text}"}}'):
+        failure = failure_for_status(status, body, {})
+        assert type(failure) is kind, body
+        assert str(status) in str(failure)
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("text", "kind"),
     [
         ("Invalid API key · Please run /login", NotAllowed),
         ("Claude AI usage limit reached|1760000000", QuotaSpent),
@@ -126,15 +126,15 @@ def test_failures_are_told_apart_by_status_and_words(
     ],
 )
 def test_a_client_without_a_status_is_understood_by_its_words(
-    said: str, kind: type[ObserverError]
+    text: str, kind: type[ObserverError]
 ) -> None:
-    assert type(failure_for_message(said)) is kind
+    assert type(failure_for_message(text)) is kind
 
 
 def test_a_client_says_when_its_limit_is_over() -> None:
     soon = int(time.time()) + 7200
-    found = failure_for_message(f"Claude AI usage limit reached|{soon}")
-    assert found.retry_after is not None and 0 < found.retry_after <= 7200
+    failure = failure_for_message(f"Claude AI usage limit reached|{soon}")
+    assert failure.retry_after is not None and 0 < failure.retry_after <= 7200
     assert failure_for_message("Claude AI usage limit reached|1760000000").retry_after == 0
     assert failure_for_message("Claude AI usage limit reached").retry_after is None
 
