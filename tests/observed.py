@@ -166,14 +166,14 @@ class Observed(CommittedRows):
             conversations = Conversations(story.store, claude_files(self.directory))
             refiner = Refiner(story.layout, story.store, lambda: story.now, story.announcer,
                               conversations, story.reader)  # fmt: skip
-            with story.feed.subscribe() as listener:
+            with story.announcer.feed.subscribe() as queue:
                 try:
                     await refiner.use(self.model(), self.policy)
                     return await work(refiner)
                 finally:
                     await refiner.close()
                     await asyncio.sleep(0)  # the feed tells in the next round of the loop
-                    self.announced += [listener.get_nowait() for _ in range(listener.qsize())]
+                    self.announced += [queue.get_nowait() for _ in range(queue.qsize())]
 
         return asyncio.run(run())
 
