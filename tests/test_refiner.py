@@ -8,8 +8,9 @@ import pytest
 from claude_mem.config import CaptureSettings
 from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.store.queue import LEASE_MS
-from claude_mem.types import Distillate, Summary
+from claude_mem.types import Distillate, Observation, Summary, Turn
 from claude_mem.worker import refinement as refinement_module
+from claude_mem.worker.jobs import JobRunner
 from claude_mem.worker.refiner import Refiner
 from tests.fake_api import Reply
 from tests.observed import (
@@ -37,6 +38,55 @@ def test_a_draft_is_there_at_once_and_the_model_revises_it_in_place(observed: Ob
     assert observed.rows("SELECT * FROM refinements") == []
     assert observed.asked() == 1
     assert [(news["type"], news["prompt_number"]) for news in observed.announced] == [("memory", 1)]
+
+
+class Marked:
+    """A drafter whose drafts nobody else would make."""
+
+    name = "marked"
+
+    async def distil(self, turn: Turn) -> Distillate:
+        summary = Summary(learned="Herons sleep on the boom.", notes="Mind the herons.")
+        return Distillate(summary, (Observation("discovery", title="Herons"),), observer=self.name)
+
+
+def test_the_model_is_sent_the_stored_draft_and_revises_that(simple: Observed) -> None:
+    story = simple.story
+    story.tell(*TURN)
+    jobs = JobRunner(story.layout, story.store, Marked(), story.announcer)
+    jobs.queues_refinements = True
+    asyncio.run(jobs.run_due())
+    simple.api.say(says("<summary><notes>Mind the gulls.</notes></summary>"))
+    simple.refine()
+    draft = last_message(simple.api.requests[-1]).partition("The draft:")[2]
+    assert "Herons sleep on the boom." in draft and "<title>Herons</title>" in draft
+    _, revised = simple.memory()
+    assert revised.observer == "anthropic"
+    assert (revised.summary.learned, revised.summary.notes) == (
+        "Herons sleep on the boom.",
+        "Mind the gulls.",
+    )
+    assert [observation.title for observation in revised.observations] == ["Herons"]
+
+
+def test_a_draft_that_is_claimed_while_the_model_is_closed_waits_for_the_next(
+    simple: Observed,
+) -> None:
+    simple.api.otherwise = by_topic
+    simple.tell(*TURN)
+
+    async def close(refiner: Refiner) -> None:
+        starting = asyncio.create_task(refiner.start_due())
+        await asyncio.sleep(0)  # it waits for the store now
+        await refiner.close()
+        assert await starting == 0
+
+    simple.with_refiner(close)
+    assert simple.asked() == 0
+    (row,) = simple.rows("SELECT status, attempts, lease FROM refinements")
+    assert row == {"status": "pending", "attempts": 0, "lease": None}
+    simple.refine()
+    assert simple.observers() == ["anthropic"]
 
 
 def test_a_memory_says_who_made_it_with_which_model_and_prompts(observed: Observed) -> None:
