@@ -125,6 +125,25 @@ def test_transcripts_of_the_observer_are_deleted_with_the_session(
 
 
 @needs_client
+def test_the_client_of_a_finished_session_is_closed(story: Story, api: FakeApi) -> None:
+    observed = Observed(story, api, "claude")
+    api.otherwise = by_topic
+    observed.tell(*TURN)
+
+    async def finish(refiner: Refiner) -> None:
+        await refiner.run_due()
+        await refiner.clean_up()
+        assert len(client_pids(observed.directory)) == 1  # its session may continue
+        await asyncio.to_thread(observed.tell, session_end())
+        await refiner.run_due()
+        await refiner.clean_up()
+        assert client_pids(observed.directory) == []
+        assert transcripts_of(observed) == []
+
+    observed.with_refiner(finish)
+
+
+@needs_client
 def test_a_conversation_that_grew_long_is_ended_and_the_next_is_told_what_is_remembered(
     story: Story, api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
