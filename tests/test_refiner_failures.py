@@ -32,7 +32,7 @@ class Fault:
     name: str
     replies: tuple[Reply, ...]
     ends_as: str  # "model" or "draft"
-    client_mends: bool = False  # Claude Code asks a second time by itself
+    client_retries: bool = False  # Claude Code sends a second request by itself
 
 
 FAULTS = [
@@ -46,12 +46,12 @@ FAULTS = [
     Fault("529", (says("overloaded", status=529),), "model"),
     Fault("a cut stream", (says(answer("Cut off"), cut=True),), "model"),
     Fault("not XML", (says("I have nothing to say in the form you want."),), "draft"),
-    Fault("empty", (says(""),), "draft", client_mends=True),
+    Fault("empty", (says(""),), "draft", client_retries=True),
     Fault("context overflow", (says("prompt is too long: 250000 tokens", status=400),), "model"),
     Fault("context overflow twice", tuple(says("prompt is too long", status=400)
                                           for _ in range(2)), "draft"),
     Fault("a bad request", (says("tools.0: no such field", status=400),), "draft",
-          client_mends=True),
+          client_retries=True),
 ]  # fmt: skip
 
 
@@ -66,8 +66,8 @@ def test_whatever_the_api_answers_each_turn_ends_with_one_result(
     observed.refine()
     assert len(observed.observers()) == 1
     observed.refine_all()
-    mended = fault.client_mends and observed.kind == "claude"
-    if fault.ends_as == "model" or mended:
+    is_retried = fault.client_retries and observed.kind == "claude"
+    if fault.ends_as == "model" or is_retried:
         assert observed.observers() == [observed.kind]
         assert observed.titles() == ["About topic-one"]
         assert observed.kept() == []

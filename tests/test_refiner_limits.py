@@ -93,7 +93,7 @@ def test_a_refused_key_stops_all_requests_and_is_told_once(simple: Observed) -> 
     assert "claude-mem observer" in simple.story.trouble()
 
 
-def test_drafts_wait_for_a_mended_login_where_the_setting_says_so(simple: Observed) -> None:
+def test_drafts_wait_for_a_valid_login_where_the_setting_says_so(simple: Observed) -> None:
     simple.policy = policy(upgrade_drafts=True, max_concurrent=1)
     simple.api.otherwise = by_topic
     simple.api.say(says("invalid x-api-key", status=401))
@@ -208,7 +208,7 @@ def test_an_answer_that_never_ends_is_stored_as_far_as_it_goes(observed: Observe
 
 @needs_client
 def test_a_client_is_told_to_answer_briefly_and_not_to_think(story: Story, api: FakeApi) -> None:
-    """Of an answer that may be 32,000 tokens long, most would be thought, at the person's cost."""
+    """Most of a reply of up to 32,000 tokens would be thinking, at the user's cost."""
     observed = Observed(story, api, "claude")
     api.otherwise = by_topic
     observed.tell(*TURN)
