@@ -160,6 +160,20 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 @pytest.fixture
+def installed(home: Home) -> Home:
+    """A home into which `claude-mem install --scope user` has installed."""
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    # The machine that runs the tests may have a claude-mem of its own.
+    home.environment["PATH"] = os.pathsep.join(
+        directory
+        for directory in os.environ["PATH"].split(os.pathsep)
+        if not (Path(directory) / "claude-mem").exists()
+    )
+    assert home.command("install", "--scope", "user", "--yes").returncode == 0
+    return home
+
+
+@pytest.fixture
 def api() -> Iterator[FakeApi]:
     with running_api() as api:
         yield api
