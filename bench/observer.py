@@ -1,21 +1,21 @@
-"""What a model would be asked for on real sessions, against one request per tool use.
+"""Requests and tokens of the observer on real sessions, compared with one request per tool use.
 
     python bench/observer.py --sessions DIR --questions FILE
 
-DIR holds transcripts as the client writes them; FILE a JSON object per line with `session_id`,
-`question` and `answer_terms`. The sessions of the questions are read into turns, each becomes the
-one request that the observer would make, and beside it stand the requests that an observer makes
-which asks at every tool use, with the same prompts and the same cuts. No model is asked.
-A client that keeps a conversation sends all of it again with each request: that is told too, for
-both, begun afresh after as many tokens.
+DIR contains transcripts of the client; FILE a JSON object per line with `session_id`, `question`
+and `answer_terms`. The sessions of the questions are read into turns, and each turn becomes the
+request that the observer would send. The baseline is an observer that sends a request per tool
+use, with the same prompts and limits. No model is contacted.
+A client that keeps a conversation sends it again with each request; that is counted as well, with
+a new conversation after the same number of tokens for both.
 """
 
 import argparse
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # when it runs as a script
 
 from bench.transcripts import Question, read_questions
 from claude_mem.intake.dialects import EventReader
@@ -54,94 +54,108 @@ class Cost:
 
 
 class Conversation:
-    """The input of requests that are sent with all that was said before them."""
+    """Requests that send the conversation so far again."""
 
     def __init__(self, cost: Cost, system: str) -> None:
-        self._cost, self._system, self._said = cost, estimate_tokens(system), 0
+        self._cost, self._system, self._previous = cost, estimate_tokens(system), 0
 
-    def say(self, text: str, answer: int) -> None:
-        sent = self._system + self._said + estimate_tokens(text)
+    def add(self, text: str, reply_tokens: int) -> None:
+        sent = self._system + self._previous + estimate_tokens(text)
         self._cost.add(sent)
-        self._said = 0 if sent > MAX_CONVERSATION_TOKENS else sent - self._system + answer
+        is_over = sent > MAX_CONVERSATION_TOKENS
+        self._previous = 0 if is_over else sent - self._system + reply_tokens
+
+
+@dataclass(slots=True)
+class Costs:
+    """Of an observer, with separate requests and in a conversation."""
+
+    separate: Cost = field(default_factory=Cost)
+    conversation: Cost = field(default_factory=Cost)
 
 
 def main() -> int:
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--sessions", type=Path, required=True)
-    asked.add_argument("--questions", type=Path, required=True)
-    asked.add_argument("--verbosity", default="normal")
-    given = asked.parse_args()
-    questions = read_questions(given.questions)
-    wanted = {question.session_id for question in questions}
-    files = [path for path in find_transcripts([given.sessions]) if path.stem in wanted]
-    system = system_prompt(given.verbosity)
-    by_turn, by_tool, talk_by_turn, talk_by_tool = Cost(), Cost(), Cost(), Cost()
-    bodies: dict[str, list[str]] = {}
-    for path in files:
-        turns, tools_told = Conversation(talk_by_turn, system), Conversation(talk_by_tool, system)
-        for number, turn in enumerate(turns_of(path)):
-            tools = [event for event in turn.events if event.tool_name]
-            draft = distil(turn)
-            body = turn_prompt(turn, draft, continues=False)
-            bodies.setdefault(path.stem, []).append(body)
-            by_turn.add(Request(system, body).input_tokens)
-            # An answer is about as long as the draft; of a tool use, as its share of that.
-            answer = estimate_tokens(format_draft(draft))
-            turns.say(turn_prompt(turn, draft, continues=number > 0), answer)
-            for place, event in enumerate(tools):
-                by_tool.add(
-                    Request(system, f"{first_request(turn)}\n{format_tool_use(event)}").input_tokens
-                )
-                first = number == place == 0
-                opening = first_request(turn) if first else continuation(turn)
-                tools_told.say(f"{opening}\n{format_tool_use(event)}", answer // len(tools))
-    held = [question for question in questions if _holds(bodies, question)]
-    whole = [question for question in questions if _holds(bodies, question, in_one=True)]
-    _report(len(files), by_turn, by_tool, talk_by_turn, talk_by_tool)
-    print(f"answer terms in the bodies of their session: {len(held)} of {len(questions)} questions "
-          f"({len(whole)} in one body; target at least {ANSWERABLE})")  # fmt: skip
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sessions", type=Path, required=True)
+    parser.add_argument("--questions", type=Path, required=True)
+    parser.add_argument("--verbosity", default="normal")
+    options = parser.parse_args()
+    questions = read_questions(options.questions)
+    session_ids = {question.session_id for question in questions}
+    files = [path for path in find_transcripts([options.sessions]) if path.stem in session_ids]
+    system = system_prompt(options.verbosity)
+    by_turn, by_tool = Costs(), Costs()
+    prompts = {path.stem: _count(path, system, by_turn, by_tool) for path in files}
+    answerable = [question for question in questions if _has_terms(prompts, question)]
+    in_one = [question for question in questions if _has_terms(prompts, question, in_one=True)]
+    _report(len(files), by_turn, by_tool)
+    print(f"answer terms in the prompts of their session: {len(answerable)} of {len(questions)} "
+          f"questions ({len(in_one)} in one prompt; target at least {ANSWERABLE})")  # fmt: skip
     good = (
-        by_turn.requests * FEWER_REQUESTS <= by_tool.requests
-        and by_turn.tokens * FEWER_TOKENS <= by_tool.tokens
-        and len(held) >= min(ANSWERABLE, len(questions))
+        by_turn.separate.requests * FEWER_REQUESTS <= by_tool.separate.requests
+        and by_turn.separate.tokens * FEWER_TOKENS <= by_tool.separate.tokens
+        and len(answerable) >= min(ANSWERABLE, len(questions))
     )
     return 0 if good else 1
 
 
-def _report(sessions: int, by_turn: Cost, by_tool: Cost, turns: Cost, tools: Cost) -> None:
-    print(f"{sessions} sessions, {by_turn.requests} turns, {by_tool.requests} tool uses")
-    print(f"one request per turn: {by_turn.requests} requests, {by_turn.tokens} input tokens; "
-          f"in a conversation {turns.tokens}")  # fmt: skip
-    print(f"one request per tool use: {by_tool.requests} requests, {by_tool.tokens} input tokens; "
-          f"in a conversation {tools.tokens}")  # fmt: skip
-    requests = by_turn.requests / max(1, by_tool.requests)
-    tokens = by_turn.tokens / max(1, by_tool.tokens)
-    print(f"requests {requests:.3f} (target at most {1 / FEWER_REQUESTS:.3f}), "
-          f"input tokens {tokens:.3f} (target at most {1 / FEWER_TOKENS:.3f}), "
-          f"in a conversation {turns.tokens / max(1, tools.tokens):.3f}")  # fmt: skip
+def _count(path: Path, system: str, by_turn: Costs, by_tool: Costs) -> list[str]:
+    """Adds the cost of a session; returns its prompts."""
+    turn_conversation = Conversation(by_turn.conversation, system)
+    tool_conversation = Conversation(by_tool.conversation, system)
+    prompts: list[str] = []
+    for number, turn in enumerate(turns_of(path)):
+        tools = [event for event in turn.events if event.tool_name]
+        draft = distil(turn)
+        prompts.append(turn_prompt(turn, draft))
+        by_turn.separate.add(Request(system, prompts[-1]).input_tokens)
+        # A reply is about as long as the draft; for a tool use, as its share of the draft.
+        reply_tokens = estimate_tokens(format_draft(draft))
+        turn_conversation.add(turn_prompt(turn, draft, continues=number > 0), reply_tokens)
+        for index, event in enumerate(tools):
+            text = format_tool_use(event)
+            by_tool.separate.add(Request(system, f"{first_request(turn)}\n{text}").input_tokens)
+            opening = first_request(turn) if number == index == 0 else continuation(turn)
+            tool_conversation.add(f"{opening}\n{text}", reply_tokens // len(tools))
+    return prompts
+
+
+def _report(sessions: int, by_turn: Costs, by_tool: Costs) -> None:
+    turns, tools = by_turn.separate, by_tool.separate
+    print(f"{sessions} sessions, {turns.requests} turns, {tools.requests} tool uses")
+    for name, costs in (("turn", by_turn), ("tool use", by_tool)):
+        print(f"one request per {name}: {costs.separate.requests} requests, "
+              f"{costs.separate.tokens} input tokens; "
+              f"in a conversation {costs.conversation.tokens}")  # fmt: skip
+    conversation = by_turn.conversation.tokens / max(1, by_tool.conversation.tokens)
+    print(f"requests {turns.requests / max(1, tools.requests):.3f} "
+          f"(target at most {1 / FEWER_REQUESTS:.3f}), "
+          f"input tokens {turns.tokens / max(1, tools.tokens):.3f} "
+          f"(target at most {1 / FEWER_TOKENS:.3f}), in a conversation {conversation:.3f}"
+          )  # fmt: skip
 
 
 def turns_of(path: Path) -> list[Turn]:
     reader = PastSessionReader(
         path, EventReader(Redactor(), Projects(home=None), skip_tools=SKIPPED), 0
     )
-    found: list[Turn] = []
-    told: list[str] = []
+    turns: list[Turn] = []
+    memories: list[str] = []
     for session in reader.sessions():
         for past in session.turns:
             if past.prompt is None or past.distillate is None:
                 continue
-            found.append(_turn(session.session_id, session.project, session.project_dir, past,
-                               tuple(told[-10:])))  # fmt: skip
-            told += [
-                *(one.text for one in past.distillate.observations),
+            turns.append(_turn(session.session_id, session.project, session.project_dir, past,
+                               tuple(memories[-10:])))  # fmt: skip
+            memories += [
+                *(observation.text for observation in past.distillate.observations),
                 past.distillate.summary.text,
             ]
-    return found
+    return turns
 
 
 def _turn(
-    session_id: str, project: Project, directory: str, past: PastTurn, told: tuple[str, ...]
+    session_id: str, project: Project, directory: str, past: PastTurn, previous: tuple[str, ...]
 ) -> Turn:
     events = tuple(tool_use(place, event) for place, event in enumerate(past.events, 1))
     return Turn(
@@ -157,12 +171,12 @@ def _turn(
         prompt=past.prompt,
         started_ms=past.events[0].arrived_ms,
         events=events,
-        recent_memories=told,
+        recent_memories=previous,
     )
 
 
-def _holds(bodies: dict[str, list[str]], question: Question, *, in_one: bool = False) -> bool:
-    of_session = bodies.get(question.session_id, [])
+def _has_terms(prompts: dict[str, list[str]], question: Question, *, in_one: bool = False) -> bool:
+    of_session = prompts.get(question.session_id, [])
     texts = of_session if in_one else ["\n".join(of_session)]
     return any(all(term in text for term in question.terms) for text in texts)
 

@@ -26,7 +26,10 @@ from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.rows import CommittedRows
 from tests.story import Story
 
-pytest_plugins = ["tests.network_run"]  # no process of a test run may use the network
+pytest_plugins = [
+    "tests.network_run",  # no process of a test run may use the network
+    "tests.observer_fixtures",
+]
 
 settings.register_profile(
     "here", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -154,6 +157,20 @@ def home(tmp_path: Path) -> Iterator[Home]:
     write_launcher(home.layout)
     yield home
     home.end_worker()
+
+
+@pytest.fixture
+def installed(home: Home) -> Home:
+    """A home into which `claude-mem install --scope user` has installed."""
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    # The machine that runs the tests may have a claude-mem of its own.
+    home.environment["PATH"] = os.pathsep.join(
+        directory
+        for directory in os.environ["PATH"].split(os.pathsep)
+        if not (Path(directory) / "claude-mem").exists()
+    )
+    assert home.command("install", "--scope", "user", "--yes").returncode == 0
+    return home
 
 
 @pytest.fixture

@@ -1,11 +1,13 @@
-"""A Messages API on loopback that says what a test wrote down, streamed as the real one does.
+"""Servers on loopback: a Messages API with scripted replies, and one that sends raw bytes.
 
-Replies are taken in order by the conversation's own requests; those that do not offer a named tool
-(titles, summaries, probes) get a plain "OK" and use none up.
+The API streams as the real one does. Scripted replies are used in order by the requests of the
+conversation; requests without tools (titles, summaries, probes) get a plain "OK" instead.
 """
 
 import itertools
 import json
+import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,10 +25,10 @@ class Reply:
     tools: tuple[tuple[str, dict[str, Any]], ...] = ()
     status: int = 200
     when: Callable[[Body], bool] | None = None
-    hold: threading.Event | None = None  # answers only once this is set
+    hold: threading.Event | None = None  # replies only after this is set
     headers: tuple[tuple[str, str], ...] = ()
-    is_full: bool = False  # the answer is as long as it may be
-    cut: bool = False  # the connection ends in the middle of the answer
+    is_full: bool = False  # truncated at the maximum length
+    cut: bool = False  # the connection ends in the middle of the reply
 
     def fits(self, body: Body) -> bool:
         if self.when is not None:
@@ -92,6 +94,41 @@ def running_api() -> Iterator[FakeApi]:
         thread.join()
 
 
+@dataclass(slots=True)
+class RawServer:
+    port: int
+    received: bytearray = field(default_factory=bytearray)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+@contextmanager
+def raw_server(response: bytes, tls: ssl.SSLContext | None = None) -> Iterator[RawServer]:
+    """Sends these bytes to the first client and closes the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(30)
+        server = RawServer(listener.getsockname()[1])
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                secure = tls.wrap_socket(connection, server_side=True) if tls else connection
+                server.received.extend(secure.recv(65536))
+                secure.sendall(response)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield server
+        thread.join()
+
+
+def json_response(value: Any, status: str = "200 OK") -> bytes:
+    data = json.dumps(value).encode()
+    return f"HTTP/1.1 {status}\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
+
+
 def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -100,7 +137,7 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
             pass
 
         def handle(self) -> None:
-            with suppress(ConnectionError):  # the client was killed: the test wanted that
+            with suppress(ConnectionError):  # a test killed the client
                 super().handle()
 
         def do_GET(self) -> None:
@@ -131,8 +168,8 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
         def _json(self, value: Any, status: int = 200, reply: Reply | None = None) -> None:
             data = json.dumps(value).encode()
             self.send_response(status)
-            for name, said in reply.headers if reply else ():
-                self.send_header(name, said)
+            for name, value in reply.headers if reply else ():
+                self.send_header(name, value)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(data)))
             self.end_headers()
@@ -160,8 +197,8 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
 def _message(body: Body, reply: Reply) -> Body:
     content: list[Body] = [{"type": "text", "text": reply.text}] if reply.text else []
     content += [
-        {"type": "tool_use", "id": f"toolu_{next(_numbers):020d}", "name": name, "input": given}
-        for name, given in reply.tools
+        {"type": "tool_use", "id": f"toolu_{next(_numbers):020d}", "name": name, "input": arguments}
+        for name, arguments in reply.tools
     ]
     return {
         "id": f"msg_{next(_numbers):020d}",

@@ -1,6 +1,6 @@
-"""Answers as models really get them wrong: each with the words that must survive in the memory.
+"""Malformed replies as real models write them, each with the text that the memory must contain.
 
-An empty tuple of words means that nothing can be read in it, and that the draft must stand.
+An empty tuple means that the reply contains no memory, and that the draft must remain.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ class Malformed:
     name: str
     text: str
     survives: tuple[str, ...] = ()
-    says_more: bool = False  # than memories hold: the answer stays beside them
+    says_more: bool = False  # than memories hold: the full reply is stored too
 
     @property
     def is_usable(self) -> bool:

@@ -29,7 +29,7 @@ from claude_mem.worker.refinement import Policy
 from claude_mem.worker.refiner import Refiner
 from tests.conftest import Home
 from tests.fake_api import Body, FakeApi, Reply, mentions
-from tests.payloads import Payload
+from tests.payloads import Payload, edit, prompt, stop, tool
 from tests.real_client import bundled_client
 from tests.rows import CommittedRows
 from tests.story import DAY, Story
@@ -55,8 +55,8 @@ def says(text: str, **options: Any) -> Reply:
 
 def by_topic(body: Body) -> Reply:
     """Names what the turn in the last message is about."""
-    said = last_message(body).rpartition("The turn:")[2]
-    return Reply(answer(f"About {(TOPIC.findall(said) or ['nothing'])[0]}"))
+    text = last_message(body).rpartition("The turn:")[2]
+    return Reply(answer(f"About {(TOPIC.findall(text) or ['nothing'])[0]}"))
 
 
 def last_message(body: Body) -> str:
@@ -101,6 +101,19 @@ def claude_files(directory: Path) -> ClaudeFiles:
 def policy(**changes: Any) -> Policy:
     values: dict[str, Any] = {"caps": Caps(1000, 10_000_000), "backoff": lambda failures: 1000}
     return Policy(**{**values, **changes})
+
+
+TURN = [prompt(), tool(), edit(), stop("The light blinks twice now, since topic-one.")]
+LATER_EVENTS = [
+    edit("/srv/late.py"),
+    stop("The cause was a relay in late.py that stuck when it was cold."),
+]
+
+
+async def until(happened: Callable[[], object]) -> None:
+    async with asyncio.timeout(30):
+        while not happened():
+            await asyncio.sleep(0.005)
 
 
 class Observed(CommittedRows):
@@ -153,14 +166,14 @@ class Observed(CommittedRows):
             conversations = Conversations(story.store, claude_files(self.directory))
             refiner = Refiner(story.layout, story.store, lambda: story.now, story.announcer,
                               conversations, story.reader)  # fmt: skip
-            with story.feed.subscribe() as listener:
+            with story.announcer.feed.subscribe() as queue:
                 try:
                     await refiner.use(self.model(), self.policy)
                     return await work(refiner)
                 finally:
                     await refiner.close()
                     await asyncio.sleep(0)  # the feed tells in the next round of the loop
-                    self.announced += [listener.get_nowait() for _ in range(listener.qsize())]
+                    self.announced += [queue.get_nowait() for _ in range(queue.qsize())]
 
         return asyncio.run(run())
 
@@ -174,31 +187,38 @@ class Observed(CommittedRows):
         return self.rows("SELECT * FROM refinements WHERE status = 'kept'")
 
     def titles(self) -> list[str]:
-        found = self.rows("SELECT title FROM observations ORDER BY turn_id, ordinal")
-        return [str(row["title"]) for row in found]
+        rows = self.rows("SELECT title FROM observations ORDER BY turn_id, ordinal")
+        return [str(row["title"]) for row in rows]
 
     def observers(self) -> list[str]:
-        found = self.rows("SELECT observer FROM session_summaries ORDER BY turn_id")
-        return [str(row["observer"]) for row in found]
+        rows = self.rows("SELECT observer FROM session_summaries ORDER BY turn_id")
+        return [str(row["observer"]) for row in rows]
 
     def asked(self) -> int:
         return len([body for body in self.api.requests if for_observer(body)])
 
 
+def draft_sessions(observed: Observed, *names: str) -> None:
+    """A session of each name, with one drafted turn about the topic of that name."""
+    for name in names:
+        observed.tell(prompt(f"Work on topic-{name}", session_id=name),
+                      stop(f"topic-{name} is done.", session_id=name))  # fmt: skip
+
+
 def stored_memory(story: Story, turn_id: int = 1) -> tuple[Turn, Distillate]:
     """A turn and its memories as the store has them."""
     turn = story.store.read(lambda connection: turns.load_turn(connection, turn_id))
-    made = story.store.read(lambda connection: memories.load_distillate(connection, turn_id))
-    assert turn is not None and made is not None
-    return turn, made
+    distillate = story.store.read(lambda connection: memories.load_distillate(connection, turn_id))
+    assert turn is not None and distillate is not None
+    return turn, distillate
 
 
 def client_pids(directory: Path) -> list[int]:
-    found = []
+    pids = []
     for path in directory.rglob("client-*.pid"):
         with contextlib.suppress(OSError, ValueError):
-            found.append(int(path.read_bytes()))
-    return found
+            pids.append(int(path.read_bytes()))
+    return pids
 
 
 def is_alive(pid: int) -> bool:
@@ -210,8 +230,8 @@ def is_alive(pid: int) -> bool:
 
 
 def children() -> list[str]:
-    """What this process still has running: of a test that ends, nothing of ours."""
-    found = []
+    """Commands of the clients that this process still runs."""
+    commands = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
@@ -221,8 +241,8 @@ def children() -> list[str]:
         except (OSError, ValueError):
             continue
         if parent == os.getpid() and "claude" in command and is_alive(int(entry.name)):
-            found.append(command)
-    return found
+            commands.append(command)
+    return commands
 
 
 def use(home: Home, api: FakeApi, kind: str) -> None:

@@ -20,7 +20,6 @@ from claude_mem.store.pages import Record
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.feed import Feed
 from claude_mem.worker.jobs import JobRunner
 from tests.payloads import PROJECT_DIR, SESSION, Payload
 from tests.rows import CommittedRows
@@ -36,8 +35,7 @@ class Story(CommittedRows):
         self.layout.create()
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
         full_text.keep_current(self.store)
-        self.feed = Feed()
-        self.announcer = Announcer(self.feed, asyncio.Event())
+        self.announcer = Announcer(self.layout, self.store)
         self.reader = EventReader(Redactor(), Projects(home=None))
 
     @property

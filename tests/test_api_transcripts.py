@@ -19,7 +19,7 @@ def test_a_path_that_comes_over_http_is_kept_only_where_the_client_keeps_transcr
     (projects / "x/link.jsonl").symlink_to(outside)
     prompt_id = f"prompt-{SESSION}-0001"
     with open_api(tmp_path / "data") as api:
-        api.worker.transcripts = projects
+        api.worker.transcripts_dir = projects
         for number, (path, is_kept) in enumerate(
             [(inside, True), (outside, False), (projects / "x/link.jsonl", False), (7, False)]
         ):

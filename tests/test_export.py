@@ -127,7 +127,7 @@ def test_the_command_writes_a_file_for_its_owner_alone_beside_a_worker(
     target = tmp_path / "memory.jsonl"
     done = remembering.command("export", str(target))
     assert done.returncode == 0, done.stderr
-    assert "records written" in done.stdout
+    assert "records to" in done.stdout
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert is_export(target) and rows_of(target.read_bytes(), "observations")
     printed = remembering.command("export")
@@ -150,7 +150,7 @@ def test_the_command_replaces_a_file_only_when_told_to(remembering: Home, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["here/memory.jsonl"], "no directory"),
+        (["here/memory.jsonl"], "does not exist"),
         (["."], "is a directory"),
         (["-", "--project", "nobody"], "no project"),
     ],
@@ -167,5 +167,5 @@ def test_without_memory_there_is_nothing_to_export_and_nothing_is_created(
     home: Home, tmp_path: Path
 ) -> None:
     done = home.command("export", str(tmp_path / "memory.jsonl"))
-    assert done.returncode == 1 and "Nothing is remembered yet" in done.stderr
+    assert done.returncode == 1 and "No memories yet" in done.stderr
     assert not home.layout.database.exists() and not (tmp_path / "memory.jsonl").exists()

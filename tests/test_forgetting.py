@@ -507,16 +507,16 @@ def test_any_body_is_answered_or_clearly_refused(
 def test_the_command_remembers_shows_forgets_and_brings_back(home: Home) -> None:
     done = home.command("remember", "The lamp oil is in the cellar", "--concept", "gotcha")
     assert done.returncode == 0, done.stderr
-    assert "Remembered as #1" in done.stdout
-    assert "already, as #1" in home.command("remember", "The lamp oil is in the cellar",
+    assert "Saved as #1" in done.stdout
+    assert "Already saved as #1" in home.command("remember", "The lamp oil is in the cellar",
                                             "--concept", "gotcha").stdout  # fmt: skip
     preview = home.command("forget", "1")
-    assert "#1 The lamp oil" in preview.stdout and "Nothing is forgotten yet" in preview.stdout
+    assert "#1 The lamp oil" in preview.stdout and "Nothing was forgotten yet" in preview.stdout
     command = preview.stdout.rsplit("claude-mem ", 1)[1].split()
     assert "Forgotten: 1 observation." in home.command(*command).stdout
     assert "Nothing found" in home.command("search", "cellar").stdout
     assert "1 observation\n" in home.command("forget", "--list").stdout
-    assert "Remembered again" in home.command("forget", "--undo").stdout
+    assert "Restored: 1 observation" in home.command("forget", "--undo").stdout
     assert "cellar" in home.command("search", "cellar").stdout
     assert home.command("forget", "--query", "cellar", "--yes").returncode == 0
     assert "Nothing found" in home.command("search", "cellar").stdout

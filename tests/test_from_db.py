@@ -91,7 +91,7 @@ def test_a_session_that_hooks_brought_is_already_known(
     report = imported(story, legacy)
     assert report.sessions == {"skipped": 1}
     assert everything(story) == before
-    assert "1 already known" in "\n".join(report_of_database(report))
+    assert "1 already stored" in "\n".join(report_of_database(report))
 
 
 def test_a_session_taken_over_can_be_gone_on_with(story: Story, legacy: LegacyDatabase) -> None:
@@ -262,7 +262,7 @@ def test_rows_that_make_no_sense_are_told_and_the_rest_kept(
         "session_summaries 1": "is empty",
     }
     assert story.column("SELECT title FROM observations") == ["\ufffd bytes"]
-    assert "4 could not be used:" in report_of_database(report)
+    assert "4 records were rejected:" in report_of_database(report)
 
 
 def test_one_id_of_two_clients_stays_two_sessions(story: Story, legacy: LegacyDatabase) -> None:

@@ -271,9 +271,9 @@ def test_what_was_deleted_under_a_session_never_blocks_it(
         shutil.rmtree(site / "claude_mem" / "hook" / "__pycache__", ignore_errors=True)
     first, second = home.hook(prompt()), home.hook(tool())
     assert (first.returncode, second.returncode) == (0, 0)
-    assert "cannot be run any more" in json.loads(first.stdout)["systemMessage"]
+    assert "can no longer be run" in json.loads(first.stdout)["systemMessage"]
     assert second.stdout == b""
-    assert "ended with" in home.layout.hook_log.read_text()
+    assert "exited with" in home.layout.hook_log.read_text()
 
 
 def test_a_deleted_data_directory_is_made_again(home: Home) -> None:

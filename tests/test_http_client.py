@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import pytest
 from claude_mem import http_client
 from claude_mem.errors import InvalidCertificate, RequestFailed
 from claude_mem.http_client import Response, post_json, post_json_blocking, url_problem
-from tests.fake_api import FakeApi
+from tests.fake_api import FakeApi, json_response, raw_server
 
 
 @pytest.mark.parametrize(
@@ -53,28 +53,6 @@ def post(url: str, seconds: float = 30, secret: str = "") -> Response:
     return post_json_blocking(url, {"x-api-key": "sk-secret"}, {"question": 1}, seconds, secret)
 
 
-@contextmanager
-def raw_server(
-    response: bytes, tls: ssl.SSLContext | None = None
-) -> Iterator[tuple[int, bytearray]]:
-    """Sends these bytes to the first client and closes; the port, and what the client sent."""
-    received = bytearray()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(30)
-
-        def serve() -> None:
-            connection, _ = server.accept()
-            with connection, suppress(OSError):
-                secure = tls.wrap_socket(connection, server_side=True) if tls else connection
-                received.extend(secure.recv(65536))
-                secure.sendall(response)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield server.getsockname()[1], received
-        thread.join()
-
-
 OK = b"HTTP/1.1 200 OK\r\n"
 NO_RESPONSE = {
     "nothing": b"",
@@ -89,10 +67,10 @@ NO_RESPONSE = {
 @pytest.mark.parametrize("name", NO_RESPONSE)
 def test_an_incomplete_response_is_a_failure(name: str) -> None:
     with (
-        raw_server(NO_RESPONSE[name]) as (port, _),
+        raw_server(NO_RESPONSE[name]) as server,
         pytest.raises(RequestFailed, match="connection failed"),
     ):
-        post(f"http://127.0.0.1:{port}")
+        post(server.url)
 
 
 NO_OBJECT = {
@@ -105,8 +83,8 @@ NO_OBJECT = {
 
 @pytest.mark.parametrize("name", NO_OBJECT)
 def test_a_response_without_a_json_object_says_so(name: str) -> None:
-    with raw_server(NO_OBJECT[name]) as (port, _):
-        response = post(f"http://127.0.0.1:{port}")
+    with raw_server(NO_OBJECT[name]) as server:
+        response = post(server.url)
     with pytest.raises(RequestFailed, match="JSON"):
         response.json_object()
 
@@ -116,10 +94,10 @@ def test_a_response_beyond_the_limit_is_not_read_to_its_end(
 ) -> None:
     monkeypatch.setattr(http_client, "MAX_RESPONSE_BYTES", 1000)
     fits = OK + b"\r\n" + b"x" * 1000
-    with raw_server(fits) as (port, _):
-        assert len(post(f"http://127.0.0.1:{port}").text) == 1000
-    with raw_server(fits + b"x") as (port, _), pytest.raises(RequestFailed):
-        post(f"http://127.0.0.1:{port}")
+    with raw_server(fits) as server:
+        assert len(post(server.url).text) == 1000
+    with raw_server(fits + b"x") as server, pytest.raises(RequestFailed):
+        post(server.url)
 
 
 def test_a_port_without_a_server_is_a_failure() -> None:
@@ -131,34 +109,33 @@ def test_a_port_without_a_server_is_a_failure() -> None:
 
 def test_no_redirect_is_followed(api: FakeApi) -> None:
     there = f"HTTP/1.1 307 Go\r\nlocation: {api.url}/v1/messages\r\ncontent-length: 0\r\n\r\n"
-    with raw_server(there.encode()) as (port, _):
-        assert post(f"http://127.0.0.1:{port}").status == 307
+    with raw_server(there.encode()) as server:
+        assert post(server.url).status == 307
     assert api.requests == []
 
 
 def test_a_key_that_a_server_repeats_is_removed() -> None:
-    body = b'{"error": "Incorrect API key provided: sk-secret."}'
-    head = b"HTTP/1.1 401 No\r\ncontent-length: %d\r\n\r\n" % len(body)
-    with raw_server(head + body) as (port, _):
-        response = post(f"http://127.0.0.1:{port}", secret="sk-secret")
+    refusal = {"error": "Incorrect API key provided: sk-secret."}
+    with raw_server(json_response(refusal, "401 Unauthorized")) as server:
+        response = post(server.url, secret="sk-secret")
     assert response.text == '{"error": "Incorrect API key provided: (key)."}'
 
 
 def test_a_short_key_is_no_secret() -> None:
-    with raw_server(OK + b"content-length: 6\r\n\r\nmaxima") as (port, _):
-        assert post(f"http://127.0.0.1:{port}", secret="x").text == "maxima"
+    with raw_server(OK + b"content-length: 6\r\n\r\nmaxima") as server:
+        assert post(server.url, secret="x").text == "maxima"
 
 
 def test_a_remote_host_is_reached_through_the_proxy_of_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with raw_server(b"HTTP/1.1 403 No\r\n\r\n") as (port, received):
-        monkeypatch.setenv("https_proxy", f"127.0.0.1:{port}")
+    with raw_server(b"HTTP/1.1 403 No\r\n\r\n") as server:
+        monkeypatch.setenv("https_proxy", f"127.0.0.1:{server.port}")
         monkeypatch.setenv("no_proxy", "")
         with pytest.raises(RequestFailed):
             post("https://models.invalid/v1")
-    assert received.startswith(b"CONNECT models.invalid:443 ")
-    assert b"sk-secret" not in received
+    assert server.received.startswith(b"CONNECT models.invalid:443 ")
+    assert b"sk-secret" not in server.received
 
 
 def test_this_machine_is_never_reached_through_a_proxy(
@@ -184,11 +161,11 @@ def test_a_certificate_that_nobody_signed_is_refused_before_anything_is_sent(
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificate, key)
     with (
-        raw_server(OK + b"content-length: 2\r\n\r\n{}", tls) as (port, received),
+        raw_server(OK + b"content-length: 2\r\n\r\n{}", tls) as server,
         pytest.raises(InvalidCertificate, match=r"self.signed"),
     ):
-        post(f"https://127.0.0.1:{port}")
-    assert received == b""
+        post(f"https://127.0.0.1:{server.port}")
+    assert server.received == b""
 
 
 @contextmanager

@@ -184,7 +184,7 @@ def test_nothing_private_and_no_secret_reaches_the_disk(home: Home) -> None:
     chat.save_in(home.path)
     done = home.command("import")
     assert done.returncode == 0, done.stderr
-    assert "1 turn private" in done.stdout
+    assert "1 turn skipped: private" in done.stdout
     written = b"".join(home.files().values()) + done.stdout.encode()
     assert b"pier 7" in written
     for secret in (KEY, HIDDEN, "cake"):

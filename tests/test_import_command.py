@@ -94,7 +94,7 @@ def test_a_relative_path_is_kept_as_the_place_that_it_names(
 def test_where_there_are_no_transcripts_it_says_where_it_looked(home: Home) -> None:
     done = home.command("import")
     assert done.returncode == 0
-    assert done.stdout == f"There are no transcripts in {home.path}/{PROJECTS}.\n"
+    assert done.stdout == f"No transcripts in {home.path}/{PROJECTS}.\n"
     assert not home.layout.database.exists()
     assert run_import(home)["files"] == 0
 
@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_read_is_reported_and_stops_nothing(home: Home) ->
 def test_what_cannot_be_read_in_a_file_is_counted(home: Home) -> None:
     harbour().raw(b'{"type":"user","cut').raw(b"[1]").save_in(home.path)
     done = home.command("import")
-    assert "2 lines could not be read" in done.stdout
+    assert "2 lines skipped: not readable" in done.stdout
     assert len(home.rows("SELECT * FROM user_prompts")) == 3
 
 
@@ -205,7 +205,7 @@ def test_only_one_project_by_its_name_key_or_any_directory_of_it(
         assert [entry["key"] for entry in report["projects"]] == [str(repository)], project
     done = home.command("import", "--project", "submarines")
     assert done.returncode == 0
-    assert "No session in these files is of the project submarines." in done.stdout
+    assert "These files contain no session of the project submarines." in done.stdout
     assert run_import(home, "--project", "harbor")["sessions"] == 1
     assert run_import(home)["sessions"] == 2  # a choice is no mark on the file
 
@@ -223,7 +223,7 @@ def test_only_turns_since_a_day(home: Home) -> None:
     assert len(home.rows("SELECT * FROM sdk_sessions")) == 1
     done = home.command("import", "--since", "last week")
     assert done.returncode != 0
-    assert "write it as 2026-01-31" in done.stderr
+    assert "--since must be a day such as 2026-01-31" in done.stderr
 
 
 def test_the_report_tells_of_each_project_and_what_the_next_session_is_given(home: Home) -> None:
@@ -232,12 +232,12 @@ def test_the_report_tells_of_each_project_and_what_the_next_session_is_given(hom
     done = home.command("import")
     assert "Imported 6 turns of 2 sessions from 2 files" in done.stdout
     assert "lighthouse" in done.stdout
-    assert "tokens were said in these sessions" in done.stdout
-    assert "What the next session in lighthouse is given" in done.stdout
+    assert "tokens of text" in done.stdout
+    assert "Context of the next session in lighthouse" in done.stdout
     assert "<claude-mem-context>" in done.stdout
     again = home.command("import")
     assert "2 files unchanged since the last import" in again.stdout
-    assert "6 turns known already" in home.command("import", "--again").stdout
+    assert "6 turns already recorded" in home.command("import", "--again").stdout
 
 
 def test_on_a_terminal_it_shows_how_far_it_is(home: Home) -> None:

@@ -21,7 +21,6 @@ from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.observer import LocalObserver
 from claude_mem.store import Store
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.feed import Feed
 from claude_mem.worker.jobs import JobRunner
 from tests.conftest import Home
 from tests.contents import Contents, memory_in
@@ -89,7 +88,7 @@ class Live:
             self.target.layout,
             self.store,
             LocalObserver(),
-            Announcer(Feed(), asyncio.Event()),
+            Announcer(self.target.layout, self.store),
             statements=Statements(self.store, self.reader),
         )
         asyncio.run(runner.run_due())

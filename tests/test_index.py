@@ -207,12 +207,12 @@ def test_reindex_repairs_the_index_while_the_worker_runs(home: Home) -> None:
     with closing(sqlite3.connect(home.layout.database, timeout=10)) as connection, connection:
         connection.execute("DELETE FROM documents")
     done = home.command("reindex")
-    assert done.stdout == "indexed 2 memories\n"
+    assert done.stdout == "Indexed 2 memories.\n"
     assert len(home.rows("SELECT 1 FROM documents")) == 2
 
 
 def test_reindex_without_a_memory_says_so_and_creates_nothing(home: Home) -> None:
     done = home.command("reindex")
     assert done.returncode == 1
-    assert "Nothing is remembered yet" in done.stderr
+    assert "No memories yet" in done.stderr
     assert not home.layout.database.exists()

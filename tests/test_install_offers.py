@@ -1,4 +1,4 @@
-"""What install offers beside attaching: the memory of past sessions, and who distils."""
+"""What install asks: which observer to use, and whether to import past sessions."""
 
 import json
 import sys
@@ -54,30 +54,30 @@ def answer(terminal: Terminal, question: str, keys: str) -> None:
 
 
 @pytest.mark.parametrize(("keys", "sessions"), [("\n", 1), ("y\n", 1), ("n\n", 0)])
-def test_a_person_is_asked_whether_to_remember_the_past(
+def test_a_user_is_asked_whether_to_import_past_sessions(
     used: Home, terminal: Terminal, keys: str, sessions: int
 ) -> None:
     answer(terminal, "settings.json?", "\n")
-    answer(terminal, "Who shall distil", "\n")
-    answer(terminal, "1 past session of Claude Code", keys)
+    answer(terminal, "Which observer should summarise sessions?", "\n")
+    answer(terminal, "Import 1 past session of Claude Code", keys)
     wait_until(lambda: terminal.process.poll() is not None)
     assert terminal.process.returncode == 0
     assert remembered(used) == sessions
 
 
-def test_a_script_is_not_asked_and_told_how(used: Home) -> None:
+def test_a_script_is_not_asked_and_gets_the_command(used: Home) -> None:
     done = used.command("install", "--scope", "user", "--yes")
-    assert "1 past session can be remembered: claude-mem import" in done.stdout
+    assert "To import 1 past session: claude-mem import" in done.stdout
     assert remembered(used) == 0
 
 
-def test_a_script_can_ask_for_the_past(used: Home) -> None:
+def test_a_script_can_import_past_sessions(used: Home) -> None:
     done = used.command("install", "--scope", "user", "--yes", "--import")
     assert "Imported 1 turn of 1 session" in done.stdout
     assert remembered(used) == 1
 
 
-def test_where_there_is_no_past_nothing_is_said_of_it(home: Home) -> None:
+def test_without_past_sessions_they_are_not_mentioned(home: Home) -> None:
     home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
     done = home.command("install", "--scope", "user", "--yes")
     assert done.returncode == 0 and "past session" not in done.stdout
@@ -89,12 +89,12 @@ def test_a_dry_run_imports_nothing(used: Home) -> None:
     assert not Path(used.layout.database).exists()
 
 
-def test_an_observer_that_there_is_not_is_refused(used: Home) -> None:
+def test_an_unknown_observer_is_refused(used: Home) -> None:
     done = used.command("install", "--scope", "user", "--yes", "--observer", "oracle")
     assert done.returncode == 2 and "oracle" in done.stderr
 
 
-def test_the_observer_that_is_chosen_is_kept_in_the_settings(used: Home) -> None:
+def test_the_chosen_observer_is_stored_in_the_settings(used: Home) -> None:
     done = used.command("install", "--scope", "user", "--yes", "--observer", "local")
     assert done.returncode == 0
     shown = used.command("settings", "OBSERVER")

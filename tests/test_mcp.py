@@ -134,7 +134,7 @@ async def save_and_forget(client: Client) -> None:
 def test_the_official_client_runs_all_tools_over_stdio(harbour: Home) -> None:
     over_stdio(harbour, three_steps)
     over_stdio(harbour, save_and_forget)
-    assert "Remembered again" in harbour.command("forget", "--undo").stdout
+    assert "Restored: " in harbour.command("forget", "--undo").stdout
     (row,) = harbour.rows("SELECT observer FROM observations WHERE id = 2")
     assert row["observer"] == "agent"
 

@@ -2,10 +2,7 @@
 
 import asyncio
 import socket
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from email.utils import formatdate
 from typing import Any
 
@@ -27,7 +24,7 @@ from claude_mem.observer.models.failures import (
 )
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import Request
-from tests.fake_api import FakeApi
+from tests.fake_api import FakeApi, json_response, raw_server
 from tests.fake_api import Reply as Says
 
 REQUEST = Request("the system", "the turn")
@@ -86,7 +83,7 @@ def test_a_server_on_this_machine_needs_no_key(api: FakeApi) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "said", "kind"),
+    ("status", "text", "kind"),
     [
         (401, "bad key", NotAllowed),
         (403, "no", NotAllowed),
@@ -108,16 +105,16 @@ def test_a_server_on_this_machine_needs_no_key(api: FakeApi) -> None:
     ],
 )
 def test_failures_are_told_apart_by_status_and_words(
-    status: int, said: str, kind: type[ObserverError]
+    status: int, text: str, kind: type[ObserverError]
 ) -> None:
-    for body in (said, f'{{"error": {{"message": "{said}"}}}}', f'{{"error": "{said}"}}'):
-        found = failure_for_status(status, body, {})
-        assert type(found) is kind, body
-        assert str(status) in str(found)
+    for body in (text, f'{{"error": {{"message": "{text}"}}}}', f'{{"error": "{text}"}}'):
+        failure = failure_for_status(status, body, {})
+        assert type(failure) is kind, body
+        assert str(status) in str(failure)
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("text", "kind"),
     [
         ("Invalid API key · Please run /login", NotAllowed),
         ("Claude AI usage limit reached|1760000000", QuotaSpent),
@@ -126,15 +123,15 @@ def test_failures_are_told_apart_by_status_and_words(
     ],
 )
 def test_a_client_without_a_status_is_understood_by_its_words(
-    said: str, kind: type[ObserverError]
+    text: str, kind: type[ObserverError]
 ) -> None:
-    assert type(failure_for_message(said)) is kind
+    assert type(failure_for_message(text)) is kind
 
 
 def test_a_client_says_when_its_limit_is_over() -> None:
     soon = int(time.time()) + 7200
-    found = failure_for_message(f"Claude AI usage limit reached|{soon}")
-    assert found.retry_after is not None and 0 < found.retry_after <= 7200
+    failure = failure_for_message(f"Claude AI usage limit reached|{soon}")
+    assert failure.retry_after is not None and 0 < failure.retry_after <= 7200
     assert failure_for_message("Claude AI usage limit reached|1760000000").retry_after == 0
     assert failure_for_message("Claude AI usage limit reached").retry_after is None
 
@@ -155,24 +152,6 @@ def test_who_must_wait_for_hours_has_spent_a_quota() -> None:
     assert type(failure_for_status(429, "slow", {"retry-after": "60"})) is RateLimited
 
 
-@contextmanager
-def raw_server(answer: bytes) -> Iterator[str]:
-    """Says these bytes to whoever connects, and closes."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(30)
-
-        def serve() -> None:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(answer)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}"
-        thread.join()
-
-
 UNUSABLE = {
     "no response": b"",
     "cut off": b'HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"a":',
@@ -183,14 +162,14 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("name", UNUSABLE)
 def test_an_unusable_response_is_tried_again(name: str) -> None:
-    with raw_server(UNUSABLE[name]) as url, pytest.raises(Transient):
-        ask(anthropic(url))
+    with raw_server(UNUSABLE[name]) as server, pytest.raises(Transient):
+        ask(anthropic(server.url))
 
 
 def test_a_redirect_is_refused(api: FakeApi) -> None:
     there = f"HTTP/1.1 307 Go\r\nlocation: {api.url}/v1/messages\r\ncontent-length: 0\r\n\r\n"
-    with raw_server(there.encode()) as url, pytest.raises(Refused):
-        ask(anthropic(url))
+    with raw_server(there.encode()) as server, pytest.raises(Refused):
+        ask(anthropic(server.url))
     assert api.requests == []
 
 
@@ -203,10 +182,12 @@ def test_an_address_that_does_not_answer_in_time_is_tried_again() -> None:
 
 
 def test_a_key_that_a_server_repeats_is_taken_out() -> None:
-    body = b'{"error":{"message":"Incorrect API key provided: sk-secret."}}'
-    head = b"HTTP/1.1 401 No\r\ncontent-length: %d\r\n\r\n" % len(body)
-    with raw_server(head + body) as url, pytest.raises(NotAllowed) as caught:
-        ask(openai(url))
+    refusal = {"error": {"message": "Incorrect API key provided: sk-secret."}}
+    with (
+        raw_server(json_response(refusal, "401 Unauthorized")) as server,
+        pytest.raises(NotAllowed) as caught,
+    ):
+        ask(openai(server.url))
     assert "sk-secret" not in str(caught.value)
     assert "Incorrect API key provided" in str(caught.value)
 
@@ -222,12 +203,8 @@ ANSWERS: list[Any] = [
 
 @pytest.mark.parametrize("value", ANSWERS)
 def test_an_answer_without_a_choice_is_tried_again(value: Any) -> None:
-    import json
-
-    data = json.dumps(value).encode()
-    head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(data)
-    with raw_server(head + data) as url, pytest.raises(Transient):
-        ask(openai(url))
+    with raw_server(json_response(value)) as server, pytest.raises(Transient):
+        ask(openai(server.url))
 
 
 @pytest.mark.parametrize(
@@ -240,19 +217,17 @@ def test_an_answer_without_a_choice_is_tried_again(value: Any) -> None:
     ],
 )
 def test_the_words_of_a_choice_are_taken_in_any_form(content: Any, text: str) -> None:
-    import json
-
     value = {"choices": [{"message": {"content": content}}], "usage": {"prompt_tokens": "many"}}
-    data = json.dumps(value).encode()
-    head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(data)
-    with raw_server(head + data) as url:
-        reply = ask(openai(url))
+    with raw_server(json_response(value)) as server:
+        reply = ask(openai(server.url))
     assert (reply.text, reply.tokens) == (text, None)
 
 
 def test_the_words_of_a_refusal_are_kept_with_it() -> None:
-    body = b'{"stop_reason": "refusal", "content": [{"type": "text", "text": "I would not."}]}'
-    head = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body)
-    with raw_server(head + body) as url, pytest.raises(UnusableReply) as caught:
-        ask(anthropic(url))
+    content = [{"type": "text", "text": "I would not."}]
+    with (
+        raw_server(json_response({"stop_reason": "refusal", "content": content})) as server,
+        pytest.raises(UnusableReply) as caught,
+    ):
+        ask(anthropic(server.url))
     assert caught.value.reply == "I would not."

@@ -82,10 +82,10 @@ TURNS: dict[str, list[Payload]] = {
 
 @pytest.mark.parametrize("name", TURNS)
 def test_every_turn_gets_a_summary_and_says_who_made_it(observer: Observing, name: str) -> None:
-    of, made = observer.distil(*TURNS[name])
-    check(made, of)
-    assert made.observer == observer.name
-    assert (made.model is None) is (observer.name == "local")
+    of, distillate = observer.distil(*TURNS[name])
+    check(distillate, of)
+    assert distillate.observer == observer.name
+    assert (distillate.model is None) is (observer.name == "local")
 
 
 HOSTILE: list[Json] = [
@@ -125,13 +125,13 @@ def test_hostile_inputs_and_responses_are_distilled_without_failing(
     observer: Observing, tool_name: str | None
 ) -> None:
     payloads = [
-        tool(tool_name=tool_name, tool_input=given, tool_response=answered)
-        for given in HOSTILE
-        for answered in HOSTILE
+        tool(tool_name=tool_name, tool_input=tool_input, tool_response=tool_response)
+        for tool_input in HOSTILE
+        for tool_response in HOSTILE
     ]
-    of, made = observer.distil(*payloads)
+    of, distillate = observer.distil(*payloads)
     assert len(of.events) >= len(payloads)
-    check(made, of)
+    check(distillate, of)
 
 
 @pytest.mark.parametrize("tool_name", TOOLS)
@@ -173,36 +173,30 @@ turns = st.builds(
 @given(of=turns)
 def test_whatever_happened_in_a_turn_it_is_distilled_the_same_each_time(of: Turn) -> None:
     before = repr(of)
-    made = local_distil(of)
-    check(made, of)
-    assert local_distil(of) == made
+    distillate = local_distil(of)
+    check(distillate, of)
+    assert local_distil(of) == distillate
     assert repr(of) == before
 
 
 @given(of=turns)
 def test_whatever_happened_in_a_turn_a_model_can_be_told_of_it(of: Turn) -> None:
-    made = local_distil(of)
-    text = turn_prompt(of, made, continues=False)
+    distillate = local_distil(of)
+    text = turn_prompt(of, distillate, continues=False)
     text.encode("utf-8", "surrogatepass")
     assert text.count("</record>") == 2
 
 
 def test_a_huge_turn_is_distilled_to_something_small(observer: Observing) -> None:
     long = "x" * 200_000
-    of, made = observer.distil(
+    of, distillate = observer.distil(
         prompt(long), edit(new=long, old=long), write(content=f"{long}\n" * 3), stop(long)
     )
-    check(made, of)
-    assert sum(len(text or "") for text in texts(made)) < 20_000
+    check(distillate, of)
+    assert sum(len(text or "") for text in texts(distillate)) < 20_000
 
 
 # Every model
-
-
-@pytest.fixture(params=where_there_is_a_client(KINDS))
-def observed(request: pytest.FixtureRequest, story: Story, api: FakeApi) -> Iterator[Observed]:
-    yield Observed(story, api, str(request.param))
-    assert children() == []
 
 
 RICH_TURN = [
@@ -227,49 +221,49 @@ def revised(observed: Observed, reply: str) -> tuple[Distillate, Distillate]:
     assert summary.next_steps and summary.notes and summary.files_edited
     observed.api.say(says(reply))
     observed.refine()
-    _, made = observed.memory()
-    assert made.observer == observed.kind
-    return draft, made
+    _, distillate = observed.memory()
+    assert distillate.observer == observed.kind
+    return draft, distillate
 
 
 def test_a_summary_is_merged_field_by_field(observed: Observed) -> None:
-    draft, made = revised(observed, "<summary><request>r</request></summary>")
-    assert made.summary == replace(draft.summary, request="r")
-    assert made.observations == draft.observations
+    draft, distillate = revised(observed, "<summary><request>r</request></summary>")
+    assert distillate.summary == replace(draft.summary, request="r")
+    assert distillate.observations == draft.observations
 
 
 def test_each_field_that_a_summary_has_replaces_that_of_the_draft(observed: Observed) -> None:
-    draft, made = revised(
+    draft, distillate = revised(
         observed,
         "<summary><learned>l</learned><notes></notes><next_steps>n</next_steps><files_edited>"
         "<file>a.py</file></files_edited></summary>",
     )
-    assert made.summary == replace(
+    assert distillate.summary == replace(
         draft.summary, learned="l", next_steps="n", files_edited=("a.py",)
     )
 
 
 def test_an_observation_is_merged_field_by_field(observed: Observed) -> None:
-    draft, made = revised(
+    draft, distillate = revised(
         observed,
         "<observation><subtitle>s</subtitle><facts><fact>f</fact></facts></observation>",
     )
-    (before,), (after,) = draft.observations, made.observations
+    (before,), (after,) = draft.observations, distillate.observations
     assert before.title and before.narrative and before.concepts and before.files_modified
     assert replace(after, sources=()) == replace(before, subtitle="s", facts=("f",), sources=())
     assert set(after.sources) >= set(before.sources)
-    assert made.summary == draft.summary
+    assert distillate.summary == draft.summary
 
 
 def test_each_field_that_an_observation_has_replaces_that_of_the_draft(observed: Observed) -> None:
-    _, made = revised(
+    _, distillate = revised(
         observed,
         "<observation><type>bugfix</type><title>t</title><subtitle>s</subtitle><narrative>n"
         "</narrative><facts><fact>f</fact></facts><concepts><concept>gotcha</concept></concepts>"
         "<files_read><file>r.py</file></files_read><files_modified><file>m.py</file>"
         "</files_modified></observation>",
     )
-    (after,) = made.observations
+    (after,) = distillate.observations
     assert replace(after, sources=()) == Observation(
         type="bugfix", title="t", subtitle="s", narrative="n", facts=("f",), concepts=("gotcha",),
         files_read=("r.py",), files_modified=("m.py",),
@@ -288,37 +282,37 @@ def test_every_malformed_answer_is_stored_as_far_as_it_goes_or_kept_with_the_job
     drafted = stored(observed)
     observed.refine()
     assert not observed.waiting()
-    found = stored(observed)
-    kept = {row["turn_id"]: row for row in observed.kept()}
-    assert len(found) == len(observed.rows("SELECT 1 FROM session_summaries")) == len(MALFORMED)
+    memories = stored(observed)
+    replies = {row["turn_id"]: row for row in observed.kept()}
+    assert len(memories) == len(observed.rows("SELECT 1 FROM session_summaries")) == len(MALFORMED)
     for turn_id, case in enumerate(MALFORMED, 1):
-        answer = kept.pop(turn_id, None)
+        answer = replies.pop(turn_id, None)
         if case.is_usable:
-            assert not [said for said in case.survives if said not in found[turn_id]], case.name
-            assert f"'observer': '{observed.kind}'" in found[turn_id], case.name
+            assert not [text for text in case.survives if text not in memories[turn_id]], case.name
+            assert f"'observer': '{observed.kind}'" in memories[turn_id], case.name
             assert (answer is not None) is case.says_more, case.name
         else:
-            assert found[turn_id] == drafted[turn_id], case.name
+            assert memories[turn_id] == drafted[turn_id], case.name
             assert answer is not None and answer["last_error"], case.name
         if answer is not None:
             assert (answer["reply"] or "").strip() == storable(case.text).strip(), case.name
-    assert kept == {}
+    assert replies == {}
 
 
 def malformed(body: Body) -> Reply:
     """What the turn of the last message is to be answered with, however often it is asked for."""
-    said = str(body["messages"]).rpartition("The turn:")[2]
-    number = int(re.findall(r"topic-n(\d+)", said)[0])
+    text = str(body["messages"]).rpartition("The turn:")[2]
+    number = int(re.findall(r"topic-n(\d+)", text)[0])
     return Reply(MALFORMED[number].text)
 
 
 def stored(observed: Observed) -> dict[int, str]:
     """All texts of each turn."""
-    found: dict[int, str] = {}
+    memories: dict[int, str] = {}
     for table in ("observations", "session_summaries"):
         for row in observed.rows(f"SELECT * FROM {table} ORDER BY turn_id, id"):
-            found[row["turn_id"]] = found.get(row["turn_id"], "") + str(row)
-    return found
+            memories[row["turn_id"]] = memories.get(row["turn_id"], "") + str(row)
+    return memories
 
 
 def storable(text: str) -> str:
@@ -329,29 +323,29 @@ def storable(text: str) -> str:
 
 
 def local(of: Turn) -> Distillate:
-    made = asyncio.run(LocalObserver().distil(of))
-    check(made, of)
-    return made
+    result = asyncio.run(LocalObserver().distil(of))
+    check(result, of)
+    return result
 
 
 def test_a_summary_is_what_was_asked_and_what_was_said_last() -> None:
-    made = local(turn(stopped("First thoughts.", 1), stopped("It blinks twice. Done.", 2)))
-    assert made.summary.request == "Make the harbour light blink twice"
-    assert made.summary.completed == "It blinks twice."
-    assert made.summary.sources == (2,)
-    assert made.title == "Make the harbour light blink twice"
+    result = local(turn(stopped("First thoughts.", 1), stopped("It blinks twice. Done.", 2)))
+    assert result.summary.request == "Make the harbour light blink twice"
+    assert result.summary.completed == "It blinks twice."
+    assert result.summary.sources == (2,)
+    assert result.title == "Make the harbour light blink twice"
 
 
 def test_a_stop_without_words_takes_none_away() -> None:
-    made = local(turn(stopped("It blinks twice.", 1), stopped(None, 2), stopped("", 3)))
-    assert made.summary.completed == "It blinks twice."
-    assert made.summary.sources == (1,)
+    result = local(turn(stopped("It blinks twice.", 1), stopped(None, 2), stopped("", 3)))
+    assert result.summary.completed == "It blinks twice."
+    assert result.summary.sources == (1,)
 
 
 def test_an_error_that_ended_the_turn_is_a_note() -> None:
-    made = local(turn(use(1, "StopFailure", text="API Error: 400 bad")))
-    assert made.summary.notes == "Ended by an error: API Error: 400 bad"
-    assert made.summary.completed is None
+    result = local(turn(use(1, "StopFailure", text="API Error: 400 bad")))
+    assert result.summary.notes == "Ended by an error: API Error: 400 bad"
+    assert result.summary.completed is None
 
 
 def test_where_nobody_says_what_was_changed_the_change_itself_is_told() -> None:
@@ -360,10 +354,10 @@ def test_where_nobody_says_what_was_changed_the_change_itself_is_told() -> None:
         edit(f"{PROJECT_DIR}/b.py", old="x" * 500, new="y"),
         edit(f"{PROJECT_DIR}/a.py", old="two", new="due"),
     )
-    (made,) = local(of).observations
-    assert made.files_modified == ("a.py", "b.py")
-    assert made.facts == ("a.py: `one` became `uno`", "a.py: `two` became `due`")
-    assert made.sources == (100, 102, 101)
+    (result,) = local(of).observations
+    assert result.files_modified == ("a.py", "b.py")
+    assert result.facts == ("a.py: `one` became `uno`", "a.py: `two` became `due`")
+    assert result.sources == (100, 102, 101)
 
 
 def test_files_give_a_title_where_words_give_none() -> None:
@@ -392,20 +386,20 @@ def test_an_edit_that_failed_is_no_change() -> None:
     ],
 )
 def test_paths_are_shown_relative_to_the_project(path: str, project_dir: str, shown: str) -> None:
-    made = local(told(edit(path), project_dir=project_dir))
-    assert made.observations[0].files_modified == (shown,)
-    assert made.summary.files_edited == (shown,)
+    result = local(told(edit(path), project_dir=project_dir))
+    assert result.observations[0].files_modified == (shown,)
+    assert result.summary.files_edited == (shown,)
 
 
 def test_files_that_were_read_are_named_where_none_was_edited() -> None:
     a, b = f"{PROJECT_DIR}/a.py", f"{PROJECT_DIR}/b.py"
-    made = local(told(read(a), read(b), read(b), edit(a)))
-    assert made.summary.files_edited == ("a.py",)
+    result = local(told(read(a), read(b), read(b), edit(a)))
+    assert result.summary.files_edited == ("a.py",)
     assert local(told(read(a), read(b), read(b))).summary.files_read == ("a.py", "b.py")
 
 
 def test_long_texts_end_at_a_word() -> None:
-    made = local(turn(stopped("word " * 1000), prompt="ask " * 1000))
-    assert made.summary.completed is not None and made.summary.request is not None
-    assert made.summary.completed.endswith("word…") and len(made.summary.completed) <= 160
-    assert made.summary.request.endswith("ask…") and len(made.summary.request) <= 300
+    result = local(turn(stopped("word " * 1000), prompt="ask " * 1000))
+    assert result.summary.completed is not None and result.summary.request is not None
+    assert result.summary.completed.endswith("word…") and len(result.summary.completed) <= 160
+    assert result.summary.request.endswith("ask…") and len(result.summary.request) <= 300

@@ -1,23 +1,9 @@
-"""No text from outside makes a regular expression slow: twice the text, about twice the time.
-
-Time is the thread's own CPU time, and only ever compared with that of the same pattern over a
-shorter text. What a shorter text takes next to no time for is not looked at further: a pattern
-that looked at every place for each place would have shown there.
-"""
-
-import signal
-import time
-from collections.abc import Iterator
-from types import FrameType
+"""No text from outside makes a regular expression slow: twice the text, about twice the time."""
 
 import pytest
 
+from tests.growth import too_fast_growth
 from tests.pattern_attacks import Attack, Use, attacks, inline_patterns, uses
-
-SIZE = 4_000
-NO_TIME = 0.002  # seconds; the square of SIZE takes ten times that
-PER_DOUBLING = 3.0  # 2 is linear, 4 is quadratic
-HANGS = 20.0  # seconds of CPU time, for what is not even quadratic
 
 # What meets no text from outside.
 OWN_TEXTS = {
@@ -27,47 +13,9 @@ OWN_TEXTS = {
 USES = [use for use in uses() if not any(f"{name}, line" in use.name for name in OWN_TEXTS)]
 
 
-class Hanging(Exception):
-    pass
-
-
-@pytest.fixture(autouse=True)
-def _interrupts_what_hangs() -> Iterator[None]:
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise Hanging
-
-    previous = signal.signal(signal.SIGPROF, interrupt)
-    yield
-    signal.setitimer(signal.ITIMER_PROF, 0)
-    signal.signal(signal.SIGPROF, previous)
-
-
-def seconds(use: Use, attack: Attack, size: int, times: int = 1) -> float:
-    """The least of several: what else the machine does only ever adds to it."""
-    text = attack.text(size)
-    least = HANGS
-    for _ in range(times):
-        signal.setitimer(signal.ITIMER_PROF, HANGS)
-        begun = time.thread_time()
-        try:
-            use.run(text)
-        except Hanging:
-            return HANGS
-        least = min(least, time.thread_time() - begun)
-    signal.setitimer(signal.ITIMER_PROF, 0)
-    return least
-
-
 def grows_too_fast(use: Use, attack: Attack) -> str | None:
-    once = seconds(use, attack, SIZE)
-    if once < NO_TIME:
-        return None
-    if once >= HANGS:
-        return f"{use.name} hangs at {SIZE} characters: {attack}"
-    short, long = (seconds(use, attack, size, times=3) for size in (SIZE, 4 * SIZE))
-    if long < PER_DOUBLING**2 * short:
-        return None
-    return f"{use.name} takes {long / short:.1f} times as long for four times the text: {attack}"
+    complaint = too_fast_growth(use.run, attack.text)
+    return f"{use.name} {complaint}: {attack}" if complaint else None
 
 
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.name)

@@ -12,6 +12,7 @@ from claude_mem.hook.scanner import NAMES
 from claude_mem.server import client
 from tests.conftest import Home
 from tests.payloads import edit, failure, post_compact, prompt, session_start, stop, tool, write
+from tests.transcripts import Chat, recently
 
 SECRET = "hush7hush"
 TAGS = [name.decode() for name in NAMES]
@@ -100,6 +101,46 @@ def test_no_private_byte_reaches_any_file(shared_home: Home, sent: tuple[str, by
     assert_nothing_private(shared_home, "after the hook")
     shared_home.wait_settled()
     assert_nothing_private(shared_home, "after the worker")
+
+
+OVER_STRINGS: list[Any] = [
+    ["a <private>x", SECRET, f"{SECRET}</private> after7after"],
+    [{"type": "text", "text": "<private>"},
+     {"type": "text", "text": f"{SECRET}</private>after7after"}],
+    {"structuredPatch": [{"lines": ["+<private>", f"+{SECRET}", "+</private>after7after"]}]},
+    {"stdout": ["after7after", "<private\u00a0>"], "stderr": SECRET, "more": [{SECRET: SECRET}]},
+    {"deep": [[["< private>"]], {"deeper": [SECRET]}], "last": "</private>after7after"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", OVER_STRINGS)
+@pytest.mark.parametrize("way", ["hook", "http", "import"])
+def test_a_tag_reaches_through_the_strings_after_it(home: Home, way: str, value: Any) -> None:
+    home.start_worker()
+    if way == "hook":
+        home.hook(tool(tool_response=value))
+    elif way == "http":
+        body = {"contentSessionId": "s", "tool_name": "Read", "tool_response": value, "cwd": "/x"}
+        client.ask_worker(home.layout, "/api/sessions/observations", body)
+    else:
+        chat = Chat(start=recently()).prompt("Look").tool("Read", {"file_path": "x"}, value)
+        chat.agent("Done").save_in(home.path)
+        done = home.command("import")
+        assert done.returncode == 0, done.stderr
+    home.wait_settled()
+    assert_nothing_private(home, f"after the {way}")
+    assert any("after7after" in str(row) for row in home.rows("SELECT * FROM tool_events"))
+
+
+def test_text_blocks_of_a_prompt_hide_what_a_tag_of_an_earlier_one_opened(home: Home) -> None:
+    blocks = [
+        {"type": "text", "text": f"{text}"} for text in ("See <private>", SECRET, "</private>it")
+    ]
+    Chat(start=recently()).prompt(blocks).agent("Seen").save_in(home.path)
+    assert home.command("import").returncode == 0
+    assert_nothing_private(home, "after the import")
+    (row,) = home.rows("SELECT prompt_text FROM user_prompts")
+    assert row["prompt_text"].split() == ["See", "it"]
 
 
 def test_a_prompt_that_is_private_as_a_whole_takes_its_turn_with_it(home: Home) -> None:

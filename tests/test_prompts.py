@@ -49,15 +49,15 @@ def test_the_draft_goes_along_in_the_form_of_the_answer() -> None:
     assert draft.observations
     text = prompt_of(of)
     parsed = parse_reply(text[text.index("The draft:") :])
-    assert [one.title for one in parsed.observations] == [one.title for one in draft.observations]
+    assert [o.title for o in parsed.observations] == [o.title for o in draft.observations]
     assert parsed.summary is not None
     assert parsed.summary.request == draft.summary.request
 
 
-@pytest.mark.parametrize(("one", "other"), [("minimal", "normal"), ("normal", "verbose")])
-def test_verbosity_changes_how_much_is_asked_for(one: str, other: str) -> None:
-    assert system_prompt(one) != system_prompt(other)
-    assert "{" not in system_prompt(one)
+@pytest.mark.parametrize(("first", "second"), [("minimal", "normal"), ("normal", "verbose")])
+def test_verbosity_changes_how_much_is_asked_for(first: str, second: str) -> None:
+    assert system_prompt(first) != system_prompt(second)
+    assert "{" not in system_prompt(first)
 
 
 def test_every_prompt_says_that_the_record_is_data() -> None:

@@ -336,10 +336,10 @@ def test_one_way_of_installing_takes_the_place_of_the_other(client: Client) -> N
 
         foreseen = client.claude_mem("install", "--dry-run").stdout
         assert "mcp remove --scope user claude-mem" in foreseen
-        assert "take our hooks out of" in foreseen and set(servers(client)) > {"other"}
+        assert "Would remove our hooks from" in foreseen and set(servers(client)) > {"other"}
 
         done = client.claude_mem("install", "--yes")
-        assert "Removed the MCP server." in done.stdout and "Took our hooks" in done.stdout
+        assert "Removed the MCP server." in done.stdout and "Removed our hooks" in done.stdout
         assert set(servers(client)) == {"other"} and not hooks_in(client)
         assert tools_offered(client) == [f"{TOOL}get_observations"]
         assert doctor(client).returncode == 0

@@ -3,10 +3,12 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.hook.scanner import MAX_TAGS, NAMES, strip_private
+from claude_mem.hook.scanner import MAX_SECTIONS, NAMES, strip_private
+from tests.growth import too_fast_growth
+from tests.plain_scanner import Pairs, strip_value
 
 SECRET = "zq9-the-secret-zq9"
 TAGS = [name.decode() for name in NAMES]
@@ -38,7 +40,14 @@ def test_a_tag_and_what_it_encloses_go(tag: str) -> None:
         ("one<private>x</private>two<private>y</private>three", "onetwothree"),
         ("a < b and <b>bold</b> privateer", "a < b and <b>bold</b> privateer"),
         ("<privates>stay</privates>", "<privates>stay</privates>"),
-        ("< private>not a tag", "< private>not a tag"),
+        ("a< private>x</private>b", "ab"),
+        ("a<\n private >x< / private >b", "ab"),
+        ("a<private\u00a0>x</private\u00a0>b", "ab"),
+        ("a<\u00a0private\u2003class='y'>x</\u3000private>b", "ab"),
+        ("a<\ufeffprivate>x<\u200b/private>b", "ab"),
+        ("a < private and so on", "a < private and so on"),
+        ("a < private b > c", "a "),
+        ("a <privateer> b", "a <privateer> b"),
         ("<system_instruction>x</system_instruction>", ""),
         ("\u00e9<private>\u4e2d\u6587</private>\U0001f600", "\u00e9\U0001f600"),
     ],
@@ -66,9 +75,9 @@ def test_tags_written_with_escapes(raw: bytes) -> None:
     assert json.loads(strip_private(raw)) == "ab"
 
 
-def test_a_tag_ends_with_the_string_that_it_stands_in() -> None:
-    payload = {"one": f"<private>{SECRET}", "two": "stays", "three": ["<private>x", "stays too"]}
-    assert stripped(payload) == {"one": "", "two": "stays", "three": ["", "stays too"]}
+def test_a_tag_ends_with_the_member_that_it_stands_in() -> None:
+    payload = {"one": f"<private>{SECRET}", "two": "stays", "three": ["<private>x", SECRET], "4": 5}
+    assert stripped(payload) == {"one": "", "two": "stays", "three": ["", ""], "4": 5}
 
 
 def test_an_escaped_quote_does_not_end_the_string() -> None:
@@ -79,11 +88,88 @@ def test_backslashes_before_a_quote_are_counted() -> None:
     assert stripped({"a": "<private>x\\", "b": "c\\\\"}) == {"a": "", "b": "c\\\\"}
 
 
-def test_a_hundred_tags_are_followed_and_no_more() -> None:
-    pair = "<private>x</private>k"
-    pairs = MAX_TAGS // 2
-    assert stripped(pair * pairs) == "k" * pairs
-    assert stripped({"a": pair * (pairs + 1) + SECRET, "b": "c"}) == {"a": "k" * pairs, "b": "c"}
+def test_a_hundred_sections_of_a_string_are_followed_and_no_more() -> None:
+    section = "<private>x<private>y</private></private>k"
+    assert stripped(section * MAX_SECTIONS + "end") == "k" * MAX_SECTIONS + "end"
+    over = {"a": section * (MAX_SECTIONS + 1) + SECRET, "b": "c"}
+    assert stripped(over) == {"a": "k" * MAX_SECTIONS, "b": "c"}
+    each_once = ["<private>x</private>k"] * (MAX_SECTIONS + 50)
+    assert stripped({"a": each_once}) == {"a": ["k"] * (MAX_SECTIONS + 50)}
+
+
+# Sections over several strings
+
+
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [
+        (["a<private>x", SECRET, "y</private>b", "c"], ["a", "", "b", "c"]),
+        (["a<private>x", SECRET], ["a", ""]),
+        (["a<private>", ["b", [SECRET]], {"text": SECRET}], ["a", ["", [""]], {"text": ""}]),
+        (["a<private>", 12, -3.5e7, True, None, "</private>", 8],
+         ["a", 0, 0, True, None, "", 8]),
+        ({"stdout": "a<private>", "stderr": SECRET}, {"stdout": "a", "stderr": ""}),
+        ({"a": "<private>", SECRET: 1}, {"a": "", "": 0}),
+        ({f"a<private>{SECRET}": SECRET, "b": "</private>c"}, {"a": "", "": "c"}),
+        ([{"type": "text", "text": "a<private>"},
+          {"type": "text", "text": f"{SECRET}</private>b"}],
+         [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]),
+        ([{"lines": ["-a", "+<private>", f"+{SECRET}"]}, {"oldStart": 7, "lines": ["</private>b"]}],
+         [{"lines": ["-a", "+", ""]}, {"oldStart": 0, "lines": ["b"]}]),
+        (["a<private>", "x<private>", "</private>" + SECRET, "</private>b"], ["a", "", "", "b"]),
+        (["a<private>", "</private>b<private>", SECRET, "</private>c"], ["a", "b", "", "c"]),
+        (["a<private>x<system-reminder>", "</private>" + SECRET, "</system-reminder>b"],
+         ["a", "", "b"]),
+        (["a<private", "  why='x'>", SECRET, "</private>b"], ["a", "", "", "b"]),
+        (["a<private why='x'", ">", SECRET, "</private>b"], ["a", "", "", "b"]),
+        (["a</private>b", "c"], ["ab", "c"]),
+        (["a", "b"], ["a", "b"]),
+    ],
+)  # fmt: skip
+def test_an_open_tag_reaches_through_the_strings_after_it(value: object, left: object) -> None:
+    assert stripped({"v": value, "after": "stays"}) == {"v": left, "after": "stays"}
+    assert stripped([value, "x"] if left == value else [value]) == (
+        [left, "x"] if left == value else [left]
+    )
+
+
+def test_an_escaped_tag_reaches_through_the_strings_after_it() -> None:
+    raw = rb'{"a": ["x\u003cprivate\u003e", "SECRET", "y\u003c\/private>z"], "b": "c"}'
+    assert json.loads(strip_private(raw)) == {"a": ["x", "", "z"], "b": "c"}
+
+
+def test_two_documents_on_a_line_are_told_apart() -> None:
+    assert strip_private(b'{"a":["<private>x","y"]}{"b":["z"]}') == b'{"a":["",""]}{"b":["z"]}'
+
+
+_pieces = st.sampled_from([
+    "a", "b ", "<private>", "</private>", "<PRIVATE >", "</ private>", "< private>",
+    "<private", "</private", "<private ", "< private ",
+    "<system-reminder>", "</system-reminder>", "<private x='>", "<privates>", "<", ">", "\u00a0",
+    "<private\u00a0>", "text", "\n", '"', "é",
+])  # fmt: skip
+_tagged = st.lists(_pieces, max_size=6).map("".join)
+_documents = st.recursive(
+    st.one_of(_tagged, st.integers(-99, 99), st.none(), st.booleans()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.lists(st.tuples(_tagged, inner), max_size=4).map(Pairs),
+    ),
+    max_leaves=14,
+)
+
+
+@settings(max_examples=1000)
+@given(_documents, st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", " : ")]))
+def test_the_scanner_does_what_a_plain_program_does(
+    value: object, ascii_only: bool, separators: tuple[str, str]
+) -> None:
+    text = Pairs.dumps(value, ascii_only, separators)
+    clean = strip_private(text.encode())
+    assert json.loads(clean, object_pairs_hook=Pairs) == strip_value(value)
+
+
+# Bytes that are not JSON
 
 
 @pytest.mark.parametrize(
@@ -163,3 +249,24 @@ def test_any_character_of_a_tag_may_be_an_escape(tag: str, chosen: list[bool], a
 @given(st.binary(max_size=300))
 def test_any_bytes_at_all_are_taken(data: bytes) -> None:
     assert len(strip_private(data)) <= len(data)
+
+
+@pytest.mark.parametrize("before", ['{"a": ["', '["', '{"a": "', "no JSON "])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<", "< ", "<private>", "<private ", "< private ", "</private>", "<private></private>",
+        '<private>", "', '<private>", "</private>', '<private", "', "<\\n", "\\\\", "\\u003c",
+        '<private>"], ["', '<private>"], 12, ["', "<\u00a0", "< private x=", '"<private>": ["x',
+    ],
+)  # fmt: skip
+def test_the_scanner_takes_time_in_proportion(before: str, piece: str) -> None:
+    def text(size: int) -> str:
+        return before + piece * (4 * size // len(piece))
+
+    for after in ("", '"', '"]', '"]}', '"}'):
+        complaint = too_fast_growth(
+            lambda data: strip_private(data.encode()),
+            lambda size, end=after: text(size) + end,  # type: ignore[misc]
+        )
+        assert complaint is None

@@ -524,6 +524,21 @@ def test_a_changed_model_reads_everything_in_the_background(story: Story) -> Non
     assert set(models(story)) == {"other"}
 
 
+def test_a_model_that_is_replaced_while_it_embeds_stops_for_the_new_one(story: Story) -> None:
+    remember(story, *("lamp" for _ in range(MANY)))
+    previous, current = new_index(), new_index(Concepts("other"))
+    embedding = background(story, previous)
+
+    async def replace() -> None:
+        embedding.start_if_due()
+        await embedding.use(current)
+
+    asyncio.run(replace())
+    assert previous.progress(story.store) == (0, MANY)
+    run(embedding)
+    assert set(models(story)) == {"other"}
+
+
 def test_a_model_that_fails_is_told_once_and_tried_again_later(story: Story) -> None:
     remember(story, *("lamp" for _ in range(MANY)))
     tries = 0

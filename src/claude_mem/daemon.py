@@ -103,7 +103,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
     if restored:
         log.error(restored)
         trouble.report(os.fsencode(layout.root), restored)
-    worker = Worker(settings, store, environ=environ, transcripts=transcripts_dir(environ))
+    worker = Worker(settings, store, environ=environ, transcripts_dir=transcripts_dir(environ))
     stopping = _stop_signals()
     try:
         async with _listening(settings, worker) as state, _wake_fifo(layout, worker):

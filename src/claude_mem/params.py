@@ -33,7 +33,7 @@ FORGET = ("ids", "session", "file", "query", "project", "confirm")
 MAX_LIMIT, MAX_OFFSET, MAX_DEPTH, MAX_IDS = 200, 10_000, 200, 500
 MAX_LIST = 100
 
-_KINDS = {
+KINDS = {
     "observations": "observation", "observation": "observation",
     "summaries": "summary", "summary": "summary", "sessions": "summary", "session": "summary",
     "prompts": "prompt", "prompt": "prompt",
@@ -198,12 +198,12 @@ def _memory_id(value: Json, name: str) -> MemoryId:
 
 def _kinds_and_types(params: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """`type` takes kinds of memories and types of observations; `obs_type` only the latter."""
-    both = _choices(params, "type", (*OBSERVATION_TYPES, *_KINDS))
+    both = _choices(params, "type", (*OBSERVATION_TYPES, *KINDS))
     types = _choices(params, "obs_type", OBSERVATION_TYPES)
-    kinds = dict.fromkeys(_KINDS[name] for name in both if name in _KINDS)
+    kinds = dict.fromkeys(KINDS[name] for name in both if name in KINDS)
     if types:  # of the observations, only these
         kinds.pop("observation", None)
-    return tuple(kinds), (*(name for name in both if name not in _KINDS), *types)
+    return tuple(kinds), (*(name for name in both if name not in KINDS), *types)
 
 
 def _choices(params: Params, name: str, allowed: Iterable[str]) -> tuple[str, ...]:
@@ -222,19 +222,29 @@ def _order(params: Params) -> Order:
 
 
 def _timestamp(params: Params, name: str, now: datetime, *, ends_day: bool = False) -> int | None:
-    """Of a day, a moment in ISO 8601, or Unix milliseconds. `ends_day`: a day is included."""
     value = text(params, name)
     if not value:
         return None
+    try:
+        return parse_timestamp(value, now, ends_day=ends_day)
+    except ValueError:
+        raise BadInput(f"{name} must be a date like 2026-03-09: {value[:40]!r}", name) from None
+
+
+def parse_timestamp(value: str, now: datetime, *, ends_day: bool = False) -> int:
+    """Of a day, a moment in ISO 8601, or Unix milliseconds. `ends_day`: a day is included.
+
+    Raises ValueError.
+    """
     digits = value.removeprefix("-")
     if digits.isascii() and digits.isdecimal() and 9 <= len(digits) < 17:
         return int(value)
+    moment = datetime.fromisoformat(value)
     try:
-        moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=now.tzinfo)
         if ends_day and len(value) <= len("2026-03-09"):
             moment += timedelta(days=1)
         return int(moment.timestamp() * 1000)
-    except (ValueError, OverflowError):
-        raise BadInput(f"{name} must be a date like 2026-03-09: {value[:40]!r}", name) from None
+    except OverflowError as error:
+        raise ValueError(str(error)) from None

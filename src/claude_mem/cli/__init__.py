@@ -1,4 +1,4 @@
-"""The command `claude-mem`: what people and old hooks type. What it does is done elsewhere."""
+"""The command `claude-mem`: parses arguments, calls the other packages and prints results."""
 
 import os
 import sqlite3
@@ -25,48 +25,48 @@ from claude_mem.cli import (
 from claude_mem.config import load_settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError
 
-_HELP = """A memory for coding agents that outlives the session.
+_HELP = """Persistent memory for coding agents.
 
-It watches through the agent's hooks and needs no commands to work. Begin with `claude-mem install`;
-the others show what it does. Each has --help.
+claude-mem records sessions through the agent's hooks and gives each new session a summary of the
+earlier ones. Start with `claude-mem install`. Every command has --help.
 """
 _SECTIONS = {
     "Set up": {
         "install": "attach to Claude Code",
-        "import": "remember the sessions of the past, too",
-        "observer": "who distils the sessions, and what that costs",
-        "settings": "all settings; NAME VALUE changes one",
-        "demo": "see it work, in a temporary home",
-        "uninstall": "detach from Claude Code; the memory stays",
+        "import": "import past sessions, an export or another database",
+        "observer": "show or change the observer that summarises sessions",
+        "settings": "show or change settings",
+        "demo": "run a sample session in a temporary directory",
+        "uninstall": "detach from Claude Code; the memories stay",
     },
-    "Look": {
-        "status": "is it running, is anything stuck",
-        "doctor": "what is wrong, and what mends it",
-        "context": "what the next session here will be given",
-        "sessions": "what was worked on",
-        "search": "find a memory by what it says",
-        "timeline": "what happened around one: 12, S3 or P4",
-        "show": "memories in full: an observation 12, a summary S3, a prompt P4",
-        "related": "what means something like a memory",
-        "stats": "how much is remembered, by project",
+    "Inspect": {
+        "status": "show the state of the worker and the queue",
+        "doctor": "check the installation and show how to fix problems",
+        "context": "show the context of the next session in this directory",
+        "sessions": "list sessions, latest first",
+        "search": "search memories",
+        "timeline": "show the memories before and after a memory",
+        "show": "show memories by id: 12, S3, P4, or a session",
+        "related": "list memories with a similar meaning",
+        "stats": "count memories by project",
     },
-    "Change what is remembered": {
-        "remember": "remember something by hand",
-        "forget": "forget memories; --undo brings them back",
-        "export": "everything that is remembered, as a file",
-        "retry": "try again what could not be distilled",
-        "reindex": "make the search index anew",
+    "Edit": {
+        "remember": "add a memory",
+        "forget": "delete memories; --undo restores them",
+        "export": "write all memories to a file",
+        "retry": "retry turns that could not be summarised",
+        "reindex": "rebuild the search index",
     },
-    "Behind it": {
-        "worker": "the background process: start, stop, status, logs",
-        "mcp": "the MCP server that an agent starts",
+    "Run": {
+        "worker": "manage the background process",
+        "mcp": "run the MCP server (started by agents)",
     },
 }
 
 
 class _Commands(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """By what they are for; the old names of hooks are for programs alone."""
+        """In sections; the commands that hooks call are hidden."""
         for title, rows in _SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl(list(rows.items()), col_max=12)
@@ -76,7 +76,7 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="claude-mem")
 @click.pass_context
 def commands(context: click.Context) -> None:
-    if context.invoked_subcommand in install.NEVER_REFUSED:
+    if context.invoked_subcommand in install.TOLERANT:
         context.obj, _ = load_usable_settings(os.environ)
     elif context.invoked_subcommand not in hooks.NAMES:
         context.obj = load_settings(os.environ)
@@ -102,21 +102,21 @@ for group in (
 
 
 def main() -> None:
-    """Bad input ends with one clear line and exit code 1; a closed pipe is no error."""
+    """Errors are printed as one line with exit code 1; a closed pipe is not an error."""
     try:
         commands()
     except ClaudeMemError as error:
         click.echo(f"claude-mem: {error}", err=True)
         sys.exit(1)
     except sqlite3.DatabaseError as error:
-        click.echo(f"claude-mem: the database: {error}. See claude-mem doctor.", err=True)
+        click.echo(f"claude-mem: database error: {error}. Run claude-mem doctor.", err=True)
         sys.exit(1)
     except UnicodeEncodeError as error:
-        if error.encoding == "utf-8":  # bytes of the command line that are no text
-            click.echo("claude-mem: what was typed is not UTF-8", err=True)
+        if error.encoding == "utf-8":  # arguments that are not valid text
+            click.echo("claude-mem: the arguments are not valid UTF-8", err=True)
         else:
             click.echo(
-                f"claude-mem: this terminal's encoding ({error.encoding}) cannot show it: "
+                f"claude-mem: the terminal encoding {error.encoding} cannot display the output: "
                 "set PYTHONUTF8=1",
                 err=True,
             )

@@ -1,4 +1,4 @@
-"""claude-mem demo: a session through the real launcher and hooks, into a home that then goes."""
+"""claude-mem demo: a recorded session through the real launcher and hooks, in a temporary home."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from claude_mem.cli.output import heading
+from claude_mem.cli.output import print_heading
 from claude_mem.cli.replay import payloads, session_and_directory
 from claude_mem.config import Layout
 from claude_mem.errors import ClaudeMemError
@@ -18,40 +18,42 @@ from claude_mem.server import client
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 
-OWN_SESSION = Path(__file__).with_name("demo_session.jsonl")
+SAMPLE_SESSION = Path(__file__).with_name("demo_session.jsonl")
 
 
 @click.command()
 @click.option(
     "--transcript",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A Claude Code transcript to play instead of the session that comes along.",
+    help="Replay this Claude Code transcript instead of the sample session.",
 )
 @click.pass_obj
 def demo(_: object, transcript: Path | None) -> None:
-    """See it work: a recorded session goes through the real hooks, and the memory that the next
-    session would be given is printed. Everything happens in a temporary home."""
-    source = transcript or OWN_SESSION
+    """Replay a recorded session through the real hooks and print the context of the next session.
+
+    Everything happens in a temporary directory.
+    """
+    source = transcript or SAMPLE_SESSION
     _, project_dir = session_and_directory(source)
     with tempfile.TemporaryDirectory(prefix="claude-mem-demo-") as home:
         layout = Layout(Path(home) / ".claude-mem")
         layout.create()
         launcher = write_launcher(layout)
         try:
-            _play(launcher, layout, source, project_dir, home)
+            _replay(launcher, layout, source, project_dir, home)
         finally:
             client.stop(layout)
 
 
-def _play(launcher: Path, layout: Layout, source: Path, project_dir: str, home: str) -> None:
+def _replay(launcher: Path, layout: Layout, source: Path, project_dir: str, home: str) -> None:
     hook = _Hook(launcher, layout, project_dir, home)
     client.start(layout, hook.environment)
-    heading(f"1. A session in {project_dir}, through the hooks as Claude Code runs them")
+    print_heading(f"1. A session in {project_dir}, replayed through the hooks")
     for event, payload in payloads(source):
         hook.run(event, payload)
-        click.echo(f"   {event:<19} {_gist(payload)}")
+        click.echo(f"   {event:<19} {_describe(payload)}")
     click.echo(f"   {hook.count} hooks, {hook.seconds / hook.count * 1000:.0f} ms each\n")
-    heading("2. What the next session in that directory is given")
+    print_heading("2. The context of the next session in that directory")
     start: dict[str, Json] = {
         "session_id": "the-next-session",
         "cwd": project_dir,
@@ -59,14 +61,14 @@ def _play(launcher: Path, layout: Layout, source: Path, project_dir: str, home: 
         "source": "startup",
     }
     answer = json.loads(hook.run("SessionStart", start))
-    given = answer.get("hookSpecificOutput", {}).get("additionalContext")
-    if not given:
-        raise ClaudeMemError("the next session was given nothing; the session had no turn in it")
-    click.echo(given)
+    context = answer.get("hookSpecificOutput", {}).get("additionalContext")
+    if not context:
+        raise ClaudeMemError("the next session got no context: the transcript has no turns")
+    click.echo(context)
 
 
 class _Hook:
-    """Runs the launcher with a payload on stdin, as the agent does."""
+    """Runs the launcher with a payload on stdin, as Claude Code does."""
 
     def __init__(self, launcher: Path, layout: Layout, project_dir: str, home: str) -> None:
         self._launcher = launcher
@@ -80,7 +82,7 @@ class _Hook:
         self.count, self.seconds = 0, 0.0
 
     def run(self, event: str, payload: dict[str, Json]) -> bytes:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         done = subprocess.run(
             [self._launcher, "claude", event],
             input=json.dumps(payload).encode(),
@@ -89,14 +91,14 @@ class _Hook:
             check=True,
         )
         self.count += 1
-        self.seconds += time.perf_counter() - begun
+        self.seconds += time.perf_counter() - started
         return done.stdout
 
 
-def _gist(payload: dict[str, Json]) -> str:
-    given = payload.get("tool_input")
-    what = given.get("file_path") or given.get("command") if isinstance(given, dict) else None
-    text = payload.get("prompt") or what or payload.get("last_assistant_message") or ""
+def _describe(payload: dict[str, Json]) -> str:
+    tool = payload.get("tool_input")
+    target = tool.get("file_path") or tool.get("command") if isinstance(tool, dict) else None
+    text = payload.get("prompt") or target or payload.get("last_assistant_message") or ""
     return shorten(one_line(f"{payload.get('tool_name') or ''} {text}"), 90)
 
 

@@ -1,4 +1,4 @@
-"""claude-mem export: everything that is remembered, as a file."""
+"""claude-mem export: all memories as a file."""
 
 import os
 import sys
@@ -10,49 +10,49 @@ from typing import BinaryIO
 
 import click
 
-from claude_mem.cli.output import counted
-from claude_mem.cli.status import NOTHING_YET, reading
+from claude_mem.cli.output import pluralize
+from claude_mem.cli.status import NO_MEMORIES, open_reader
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 
 
 @click.command()
 @click.argument("file", default="-", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--project", help="Only this project, by name or key.")
+@click.option("--project", help="Only this project (name or key).")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.pass_obj
 def export(settings: Settings, file: Path, project: str | None, force: bool) -> None:
-    """Write everything that is remembered to FILE, or to standard output.
+    """Write all memories to FILE (default: standard output).
 
     \b
-    One JSON object a line; the same memory gives the same bytes. FILE is readable by you alone.
-    claude-mem import FILE brings it back, here or on another machine.
+    One JSON object per line; the same memories give the same bytes. Only you can read FILE.
+    claude-mem import FILE restores it, here or on another machine.
     """
     to_file = str(file) != "-"
     if to_file:
         _check_target(file, force)
-    with reading(settings) as store:
+    with open_reader(settings) as store:
         if store is None:
-            raise NotFound(NOTHING_YET)
+            raise NotFound(NO_MEMORIES)
         project_id = store.find_project(project) if project else None
-        with _written_whole(file, force) if to_file else _standard_output() as out:
+        with _write_atomically(file, force) if to_file else _standard_output() as out:
             count = store.export(out.write, project_id)
     if to_file:
-        click.echo(f"{counted(count, 'record')} written to {file}")
+        click.echo(f"Wrote {pluralize(count, 'record')} to {file}.")
 
 
 def _check_target(file: Path, force: bool) -> None:
     if file.is_dir():
-        raise BadInput(f"{file} is a directory: name a file in it")
+        raise BadInput(f"{file} is a directory")
     if file.exists() and not force:
-        raise BadInput(f"{file} exists: --force replaces it")
+        raise BadInput(f"{file} exists; use --force to replace it")
     if not file.absolute().parent.is_dir():
-        raise BadInput(f"there is no directory {file.parent}")
+        raise BadInput(f"directory {file.parent} does not exist")
 
 
 @contextmanager
-def _written_whole(file: Path, force: bool) -> Iterator[BinaryIO]:
-    """A file that appears when it is complete and on disk, for its owner alone."""
+def _write_atomically(file: Path, force: bool) -> Iterator[BinaryIO]:
+    """The file appears only when it is complete and on disk; only its owner can read it."""
     try:
         descriptor, name = tempfile.mkstemp(dir=file.absolute().parent, prefix=f".{file.name}.")
     except OSError as error:
@@ -63,7 +63,7 @@ def _written_whole(file: Path, force: bool) -> Iterator[BinaryIO]:
             yield out
             out.flush()
             os.fsync(out.fileno())
-        _check_target(file, force)  # it may have come into being meanwhile
+        _check_target(file, force)  # it may have been created meanwhile
         temporary.replace(file)
     except OSError as error:
         raise BadInput(f"{file} cannot be written: {error.strerror}") from None

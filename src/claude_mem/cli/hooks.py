@@ -1,4 +1,4 @@
-"""The old names of the hooks: `claude-mem new < payload.json` does what the launcher does."""
+"""The former hook commands: `claude-mem new < payload.json` does what the launcher does."""
 
 import os
 import sys
@@ -21,10 +21,10 @@ NAMES = (*_EVENTS, "context")
 def _command(name: str, event: str, text: str) -> click.Command:
     def run() -> None:
         if sys.stdin.isatty():
-            raise click.UsageError(f"a hook payload is expected on stdin ({event})")
+            raise click.UsageError(f"expected a {event} hook payload on stdin")
         run_hook(event)
 
-    help_text = f"{text} Hook payload as JSON on stdin ({event})."
+    help_text = f"{text} Expects the {event} hook payload as JSON on stdin."
     return click.Command(name, callback=run, help=help_text, short_help=text, hidden=True)
 
 
@@ -35,13 +35,13 @@ def run_hook(event: str) -> None:
     run(["claude", event])
 
 
-@click.command(short_help="What the next session here will be given.")
-@click.option("--project", help="Name or key of another project than the one of this directory.")
+@click.command(short_help="Show the context of the next session in this directory.")
+@click.option("--project", help="Project name or key (default: that of this directory).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def context(project: str | None, as_json: bool) -> None:
-    """What the next session in this directory will be given.
+    """Show the context that the next session in this directory gets.
 
-    With a hook payload on stdin (SessionStart) it answers as the hook does.
+    With a SessionStart hook payload on stdin, it prints the answer of the hook.
     """
     if project is None and not as_json and _has_payload():
         payload = sys.stdin.buffer.read()
@@ -54,16 +54,16 @@ def context(project: str | None, as_json: bool) -> None:
 
 
 def _run_hook_on(payload: bytes) -> None:
-    """The hook reads its descriptor 0: what was read is laid ready there again."""
-    with tempfile.TemporaryFile() as again:
-        again.write(strip_private(payload))
-        again.seek(0)
-        os.dup2(again.fileno(), 0)
+    """The hook reads file descriptor 0, so the payload is put back there."""
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(strip_private(payload))
+        stdin.seek(0)
+        os.dup2(stdin.fileno(), 0)
         run_hook("SessionStart")
 
 
 def _has_payload() -> bool:
-    """Something is piped in; a terminal, /dev/null or a closed stdin is not a payload."""
+    """Whether stdin is a pipe, file or socket; not a terminal, /dev/null or closed."""
     import stat
 
     try:

@@ -1,4 +1,4 @@
-"""claude-mem import: sessions of the past become memory."""
+"""claude-mem import: past sessions, exports and other databases become memories."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from claude_mem.cli.output import as_json_option, counted, heading, print_json, print_table
+from claude_mem.cli.output import json_option, pluralize, print_heading, print_json, print_table
 from claude_mem.cli.restore import (
     import_database,
     is_export,
@@ -43,16 +43,16 @@ TROUBLES_SHOWN = 5
 
 @click.command("import")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--project", default="", help="Only this project: its name, key or directory.")
-@click.option("--since", default="", help="Only turns since this day, as 2026-01-31.")
+@click.option("--project", default="", help="Only this project (name, key or directory).")
+@click.option("--since", default="", help="Only turns since this day, such as 2026-01-31.")
 @click.option(
     "--from-db",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Take over the database of the TypeScript claude-mem; it is only read.",
+    help="Import the database of the TypeScript claude-mem; it is not changed.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be imported, and keep nothing.")
-@click.option("--again", is_flag=True, help="Read files again that were read before.")
-@as_json_option
+@click.option("--dry-run", is_flag=True, help="Show what would be imported without importing it.")
+@click.option("--again", is_flag=True, help="Read unchanged files again.")
+@json_option
 @click.pass_obj
 def import_past(
     settings: Settings,
@@ -64,52 +64,51 @@ def import_past(
     again: bool,
     as_json: bool,
 ) -> None:
-    """Remember past sessions of Claude Code.
+    """Import past sessions of Claude Code.
 
-    Without PATHS, all transcripts that Claude Code keeps on this machine; a path may be a
-    transcript, a directory of them, or a file that claude-mem export wrote. No model is asked and
-    nothing leaves the machine. Run it as often as you like: what is known already stays as it is.
+    PATHS are transcripts, directories of transcripts, or files written by claude-mem export;
+    default: all transcripts that Claude Code keeps on this machine. No model is used and nothing
+    is sent anywhere. It is safe to run it again: sessions that were already recorded do not change.
     """
     if dry_run and from_db is not None:
-        raise BadInput("--dry-run works for transcripts only, not with --from-db")
+        raise BadInput("--dry-run cannot be combined with --from-db")
     if from_db is not None:
-        say(report_of_database(import_database(settings, from_db)))
+        _print_lines(report_of_database(import_database(settings, from_db)))
         return
     exports = [path for path in paths if path.is_file() and is_export(path)]
     if dry_run and exports:
-        raise BadInput(f"--dry-run works for transcripts only, and {exports[0]} is an export")
+        raise BadInput(f"--dry-run supports only transcripts, but {exports[0]} is an export")
     for path in exports:
-        say(report_of_file(restore_file(settings, path)))
+        _print_lines(report_of_file(restore_file(settings, path)))
     if exports and len(exports) == len(paths):
         return
-    rest = [path for path in paths if path not in exports]
-    places = rest or [transcripts_home()]
-    files = find_transcripts(places)
-    wishes = import_options(settings, project, day_ms(since))
+    transcripts = [path for path in paths if path not in exports] or [transcripts_home()]
+    files = find_transcripts(transcripts)
+    options = import_options(settings, project, day_ms(since))
     if not files and not as_json:
-        click.echo(f"There are no transcripts in {', '.join(map(str, places))}.")
+        click.echo(f"No transcripts in {', '.join(map(str, transcripts))}.")
         return
-    opened = _open_to_look(settings) if dry_run else open_store_for_import(settings)
+    opened = _open_reader(settings) if dry_run else open_store_for_import(settings)
     with opened as store, _progress(files, as_json) as progress:
         report = import_transcripts(
-            store, files, wishes, again=again, processes=processes(), progress=progress
+            store, files, options, again=again, processes=processes(), progress=progress
         )
-        look = refresh_contexts(settings, store, report) if isinstance(store, Store) else ""
+        context = refresh_contexts(settings, store, report) if isinstance(store, Store) else ""
     if as_json:
-        print_json(as_data(report))
+        print_json(report_json(report))
         return
-    print_report(report, look, dry_run)
+    print_report(report, context, dry_run)
     if project and not report.projects:
-        click.echo(f"No session in these files is of the project {project}.")
+        click.echo(f"These files contain no session of the project {project}.")
 
 
-def _open_to_look(settings: Settings) -> AbstractContextManager[StoreReader | None]:
+def _open_reader(settings: Settings) -> AbstractContextManager[StoreReader | None]:
     database = settings.layout.database
     return StoreReader.open_existing(database) if database.exists() else nullcontext()
 
 
 def import_and_report(settings: Settings, files: list[Path]) -> None:
-    """All of it, for whoever is just installing."""
+    """Import everything, as part of `claude-mem install`."""
     with open_store_for_import(settings) as store, _progress(files, as_json=False) as progress:
         report = import_transcripts(
             store, files, import_options(settings), processes=processes(), progress=progress
@@ -118,7 +117,7 @@ def import_and_report(settings: Settings, files: list[Path]) -> None:
     print_report(report, "", dry_run=False)
 
 
-def say(lines: list[str]) -> None:
+def _print_lines(lines: list[str]) -> None:
     for line in lines:
         click.echo(line)
 
@@ -144,7 +143,7 @@ def import_options(settings: Settings, project: str = "", since_ms: int = 0) -> 
 
 
 def _project_of(name: str) -> str:
-    """A directory stands for the project that it belongs to."""
+    """The key of a directory's project; any other name as it is."""
     if not name or not Path(name).is_dir():
         return name
     home = os.environ.get("HOME")
@@ -157,13 +156,13 @@ def day_ms(day: str) -> int:
     try:
         moment = datetime.fromisoformat(day)
     except ValueError:
-        raise BadInput(f"--since {day!r} is not a day: write it as 2026-01-31") from None
+        raise BadInput(f"--since must be a day such as 2026-01-31, not {day!r}") from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 @contextmanager
 def _progress(files: list[Path], as_json: bool) -> Iterator[Progress]:
-    """A bar with rate and time left, on a terminal."""
+    """A progress bar if stderr is a terminal."""
     if as_json or not os.isatty(2):
         with nullcontext():
             yield lambda path, size: None
@@ -182,18 +181,18 @@ def _progress(files: list[Path], as_json: bool) -> Iterator[Progress]:
                TransferSpeedColumn(), TimeRemainingColumn())  # fmt: skip
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         total = sum(path.stat().st_size for path in files if path.exists())
-        task = bar.add_task(counted(len(files), "transcript"), total=total)
+        task = bar.add_task(pluralize(len(files), "transcript"), total=total)
         yield lambda path, size: bar.advance(task, size)
 
 
 def refresh_contexts(settings: Settings, store: Store, report: Report) -> str:
-    """Renders what cold sessions are given, and returns the most active project's.
+    """Render the stored contexts of all projects; returns that of the most active imported one.
 
-    Of all projects: an import that was killed may have left any of them as it was before.
+    All projects, because an import that was killed may have left any of them out of date.
     """
     budget = settings.context.tokens
-    for known in store.projects():
-        project_id = store.project_by_key(str(known["key"]))
+    for project in store.projects():
+        project_id = store.project_by_key(str(project["key"]))
         if project_id is not None:
             render_contexts(settings.layout, store, project_id, budget)
     wake(os.fsencode(settings.layout.root))
@@ -207,49 +206,49 @@ def most_active(report: Report) -> Project | None:
     return max(active)[2] if active else None
 
 
-def print_report(report: Report, look: str, dry_run: bool) -> None:
+def print_report(report: Report, context: str, dry_run: bool) -> None:
     verb = "Would import" if dry_run else "Imported"
-    told = report.all
+    total = report.all
     click.echo(
-        f"{verb} {counted(told.turns, 'turn')} of {counted(len(told.sessions), 'session')} from "
-        f"{counted(report.files, 'file')} ({report.bytes / 1e6:.1f} MB)."
+        f"{verb} {pluralize(total.turns, 'turn')} of {pluralize(len(total.sessions), 'session')} "
+        f"from {pluralize(report.files, 'file')} ({report.bytes / 1e6:.1f} MB)."
     )
-    said = [
+    skipped = [
         (report.unchanged, "file", "unchanged since the last import"),
-        (told.known, "turn", "known already"),
-        (told.private, "turn", "private, and left out"),
-        (told.forgotten, "turn", "forgotten before, and left out"),
-        (report.unreadable, "line", "could not be read, and passed over"),
+        (total.known, "turn", "already recorded"),
+        (total.private, "turn", "skipped: private"),
+        (total.forgotten, "turn", "skipped: forgotten"),
+        (report.unreadable, "line", "skipped: not readable"),
     ]
-    for count, noun, what in said:
+    for count, noun, reason in skipped:
         if count:
-            click.echo(f"  {counted(count, noun)} {what}")
+            click.echo(f"  {pluralize(count, noun)} {reason}")
     for path, reason in report.troubles[:TROUBLES_SHOWN]:
         click.echo(f"  {path}: {reason}")
     if len(report.troubles) > TROUBLES_SHOWN:
         click.echo(f"  and {len(report.troubles) - TROUBLES_SHOWN} more files")
-    if not told.turns:
+    if not total.turns:
         return
     click.echo()
     _print_projects(report)
-    if look:
+    if context:
         project = most_active(report)
         click.echo()
-        heading(f"What the next session in {project.name if project else ''} is given")
-        click.echo(look)
+        print_heading(f"Context of the next session in {project.name if project else ''}")
+        click.echo(context)
 
 
 def _print_projects(report: Report) -> None:
     projects = [(project, tally) for project, tally in report.projects.items() if tally.turns]
-    projects.sort(key=lambda one: (-one[1].turns, one[0].key))
+    projects.sort(key=lambda pair: (-pair[1].turns, pair[0].key))
     rows = [_row(project.name, tally) for project, tally in projects]
     print_table(
-        ("project", "sessions", "turns", "observations", "summaries", "tokens of memory"), rows
+        ("project", "sessions", "turns", "observations", "summaries", "memory tokens"), rows
     )
-    text = report.text_chars // 4
-    share = 100 * report.all.memory_tokens / text if text else 0.0
+    text_tokens = report.text_chars // 4
+    share = 100 * report.all.memory_tokens / text_tokens if text_tokens else 0.0
     click.echo(
-        f"{text:,} tokens were said in these sessions; the memory of them has "
+        f"These sessions have {text_tokens:,} tokens of text; their memories have "
         f"{report.all.memory_tokens:,} ({share:.0f}%)."
     )
 
@@ -259,7 +258,7 @@ def _row(name: str, tally: Tally) -> tuple[object, ...]:
             tally.memory_tokens)  # fmt: skip
 
 
-def as_data(report: Report) -> dict[str, Json]:
+def report_json(report: Report) -> dict[str, Json]:
     return {
         "files": report.files,
         "unchanged": report.unchanged,
@@ -267,15 +266,15 @@ def as_data(report: Report) -> dict[str, Json]:
         "unreadable_lines": report.unreadable,
         "troubles": [{"file": str(path), "reason": reason} for path, reason in report.troubles],
         "text_tokens": report.text_chars // 4,
-        **_tally_data(report.all),
+        **_tally_json(report.all),
         "projects": [
-            {"project": project.name, "key": project.key, **_tally_data(tally)}
+            {"project": project.name, "key": project.key, **_tally_json(tally)}
             for project, tally in report.projects.items()
         ],
     }
 
 
-def _tally_data(tally: Tally) -> dict[str, Json]:
+def _tally_json(tally: Tally) -> dict[str, Json]:
     return {
         "sessions": len(tally.sessions),
         "turns": tally.turns,

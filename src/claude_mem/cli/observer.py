@@ -1,15 +1,14 @@
-"""claude-mem observer: who distils the sessions, why, and what that cost today."""
+"""claude-mem observer: which observer summarises sessions, why, and what it used today."""
 
 import os
-import re
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 
 import click
 
-from claude_mem.cli.output import as_json_option, counted, heading, print_json, print_pairs
-from claude_mem.cli.status import reading
+from claude_mem.cli.output import json_option, pluralize, print_heading, print_json, print_pairs
+from claude_mem.cli.status import open_reader
 from claude_mem.config import OBSERVER, Settings, change_setting, load_settings
 from claude_mem.errors import ClaudeMemError, NotRunning
 from claude_mem.observer.models.provider import (
@@ -20,108 +19,106 @@ from claude_mem.observer.models.provider import (
 )
 from claude_mem.server import client
 from claude_mem.store.clock import now_ms
+from claude_mem.text import without_controls
 from claude_mem.types import Json
 from claude_mem.worker.observer_status import describe, format_spending, has_spent
-
-# A model's words are a stranger's: nothing in them moves the cursor.
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @click.command()
 @click.argument("name", required=False, type=click.Choice(OBSERVER.choices))
-@click.option("--yes", is_flag=True, help="Agree, without being asked, to what NAME sends where.")
-@click.option("--answers", is_flag=True, help="Show the answers that were kept as they came.")
-@as_json_option
+@click.option("--yes", is_flag=True, help="Agree to what NAME sends, without a prompt.")
+@click.option("--answers", is_flag=True, help="Show stored replies that could not be fully parsed.")
+@json_option
 @click.pass_obj
 def observer(settings: Settings, name: str | None, yes: bool, answers: bool, as_json: bool) -> None:
-    """Which observer is used and why, and what it spent today; NAME switches to another at once.
+    """Show the observer, or switch to NAME.
 
-    local asks no model. claude uses Claude Code with your own login, anthropic and openai an API
-    (the latter any that speaks OpenAI's language: API_URL, MODEL and API_KEY are settings).
-    Answers that could not be read, or that say more than memories hold, are kept for a while.
+    local uses no model. claude uses Claude Code with your login. anthropic and openai use an HTTP
+    API; openai works with any OpenAI-compatible server (settings API_URL, MODEL and API_KEY).
     """
     if name is not None:
         settings = switch(settings, name, yes)
     if answers:
         _print_answers(settings, as_json)
         return
-    with reading(settings) as store:
-        found = describe(settings, os.environ, store, now_ms())
+    with open_reader(settings) as store:
+        state = describe(settings, os.environ, store, now_ms())
     if as_json:
-        print_json(found)
+        print_json(state)
     else:
-        _print(found)
+        _print(state)
 
 
 def switch(settings: Settings, name: str, yes: bool) -> Settings:
-    """To this observer, for which the person is asked once; a running worker follows."""
+    """Change the setting, after asking for consent once; a running worker applies it."""
     if settings.source_of(OBSERVER) == "environment" and settings.observer.kind != name:
         raise ClaudeMemError(
             f"the environment sets {OBSERVER.name}={settings.observer.kind}, which overrides "
-            "settings.json: remove it there first"
+            "settings.json: unset it first"
         )
-    wanted = load_settings({**os.environ, OBSERVER.name: name})
-    if missing := missing_requirement(wanted, os.environ):
+    changed = load_settings({**os.environ, OBSERVER.name: name})
+    if missing := missing_requirement(changed, os.environ):
         raise ClaudeMemError(f"{name} cannot be used: {missing}")
-    ask_once(wanted, name, yes)
+    ask_consent(changed, name, yes)
     change_setting(settings.layout.settings, OBSERVER, name)
     with suppress(NotRunning):
         client.ask_worker(settings.layout, "/api/observer", {})
     return load_settings(os.environ)
 
 
-def ask_once(wanted: Settings, name: str, yes: bool) -> None:
-    address = address_of(wanted)
-    if name == "local" or has_consent(wanted.layout, name, address):
+def ask_consent(settings: Settings, name: str, yes: bool) -> None:
+    """Ask once for each observer and address; --yes agrees."""
+    address = address_of(settings)
+    if name == "local" or has_consent(settings.layout, name, address):
         return
-    caps = (f"at most {wanted.observer.daily_requests} requests and "
-            f"{wanted.observer.daily_tokens} tokens a day")  # fmt: skip
-    what = (f"{name} sends what happens in your sessions, without secrets and private parts, to "
-            f"{address}, and spends your quota or money there: {caps}.")  # fmt: skip
+    limits = (f"at most {settings.observer.daily_requests} requests and "
+              f"{settings.observer.daily_tokens} tokens a day")  # fmt: skip
+    terms = (f"{name} sends the content of your sessions, without secrets and private text, to "
+             f"{address} and uses your quota or credit there: {limits}.")  # fmt: skip
     if not yes:
         if not sys.stdin.isatty():
-            raise ClaudeMemError(f"{what} To agree: claude-mem observer {name} --yes")
-        click.echo(what)
+            raise ClaudeMemError(f"{terms} To agree: claude-mem observer {name} --yes")
+        click.echo(terms)
         click.confirm("Use it?", default=False, abort=True)
-    record_consent(wanted.layout, name, address)
+    record_consent(settings.layout, name, address)
 
 
-def _print(found: dict[str, Json]) -> None:
-    pairs: list[tuple[str, object]] = [("observer", f"{found['used']} ({found['why']})")]
-    if "model" in found:
-        pairs += [("model", found["model"] or "none"), ("sends to", found["address"]),
-                  ("key", found["key"])]  # fmt: skip
-    if has_spent(found):
-        pairs.append(("spent", format_spending(found)))
-    if "model" in found:
-        breaker = found["breaker"]
+def _print(state: dict[str, Json]) -> None:
+    pairs: list[tuple[str, object]] = [("observer", f"{state['used']} ({state['why']})")]
+    if "model" in state:
+        pairs += [("model", state["model"] or "none"), ("address", state["address"]),
+                  ("key", state["key"])]  # fmt: skip
+    if has_spent(state):
+        pairs.append(("used", format_spending(state)))
+    if "model" in state:
+        breaker = state["breaker"]
         assert isinstance(breaker, dict)
-        pairs.append(("breaker", breaker_in_words(breaker)))
-    drafts = found["drafts"]
+        pairs.append(("breaker", format_breaker(breaker)))
+    drafts = state["drafts"]
     assert isinstance(drafts, dict)
     if waiting := int(str(drafts.get("pending", 0))) + int(str(drafts.get("processing", 0))):
-        pairs.append(("waiting", counted(waiting, "draft")))
-    if kept := drafts.get("kept"):
-        reason = f"; the last: {found['last_reason']}" if "last_reason" in found else ""
-        pairs.append(("left", f"{counted(kept, 'draft')} stand as they are{reason}"))
+        pairs.append(("waiting", pluralize(waiting, "draft")))
+    if unrefined := drafts.get("kept"):
+        reason = f"; last reason: {state['last_reason']}" if "last_reason" in state else ""
+        pairs.append(("unrefined", f"{pluralize(unrefined, 'draft')}{reason}"))
     print_pairs(pairs)
 
 
 def _print_answers(settings: Settings, as_json: bool) -> None:
-    with reading(settings) as store:
-        kept = store.kept_replies() if store else []
+    with open_reader(settings) as store:
+        replies = store.kept_replies() if store else []
     if as_json:
-        print_json(list(kept))
+        print_json(list(replies))
         return
-    if not kept:
-        click.echo("no answer is kept")
-    for one in kept:
-        why = one["reason"] or "it says more than the memories hold"
-        heading(f"session {one['session']}, turn {one['turn']}: {why}")
-        click.echo(_UNPRINTABLE.sub("", str(one["reply"])).strip() + "\n")
+    if not replies:
+        click.echo("no replies are stored")
+    for row in replies:
+        reason = row["reason"] or "contains more than was stored as memories"
+        print_heading(f"session {row['session']}, turn {row['turn']}: {reason}")
+        click.echo(without_controls(str(row["reply"])).strip() + "\n")
 
 
-def breaker_in_words(breaker: dict[str, Json]) -> str:
+def format_breaker(breaker: dict[str, Json]) -> str:
     if breaker["state"] == "closed":
         return "closed"
     until = datetime.fromtimestamp(int(str(breaker["until_epoch"])) / 1000, UTC)

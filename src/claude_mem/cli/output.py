@@ -1,4 +1,4 @@
-"""How data is shown: a table on a terminal, tab-separated lines in a pipe, JSON when asked."""
+"""Printing data: tables on a terminal, tab-separated lines in a pipe, JSON with --json."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ import click
 from claude_mem.text import without_controls
 from claude_mem.types import Json
 
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def print_json(value: Json) -> None:
@@ -34,12 +34,12 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     Console().print(table)
 
 
-def in_words(counts: Mapping[str, Json]) -> str:
+def format_counts(counts: Mapping[str, Json]) -> str:
     """{"pending": 2, "dead": 0} as "2 pending"."""
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "empty"
 
 
-def counted(count: Json, noun: str) -> str:
+def pluralize(count: Json, noun: str) -> str:
     plural = noun if count == 1 else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{count} {plural}"
 
@@ -50,5 +50,5 @@ def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
         click.echo(f"{name.ljust(width)}  {value}")
 
 
-def heading(text: str) -> None:
+def print_heading(text: str) -> None:
     click.echo(click.style(text, bold=True) if sys.stdout.isatty() else text)

@@ -1,4 +1,4 @@
-"""A transcript as the hook payloads that its session would have sent, in order."""
+"""The hook payloads of a transcript, in the order in which the session sent them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,17 +9,17 @@ from claude_mem.store.turns import STATEMENT
 
 
 def payloads(transcript: Path) -> Iterator[tuple[str, Payload]]:
-    """Pairs of event name and payload; what hooks are never told is left to the worker to read."""
-    found = False
+    """Pairs of event name and payload. Statements have no hook; the worker reads them itself."""
+    is_empty = True
     try:
         for event in Transcript(transcript).events():
-            found = True
+            is_empty = False
             if event.kind != STATEMENT:
                 yield event.kind, event.payload
     except OSError as error:
         raise BadInput(f"{transcript} cannot be read: {error.strerror}") from None
-    if not found:
-        raise BadInput(f"{transcript} holds no session: is it a Claude Code transcript?")
+    if is_empty:
+        raise BadInput(f"{transcript} contains no session: is it a Claude Code transcript?")
 
 
 def session_and_directory(transcript: Path) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Memory brought back from a file, or taken over from the TypeScript claude-mem's database."""
+"""Importing an export, or the database of the TypeScript claude-mem."""
 
 import os
 from collections.abc import Iterable
@@ -17,18 +17,18 @@ __all__ = ["import_database", "is_export", "report_of_database", "report_of_file
 
 
 def restore_file(settings: Settings, path: Path) -> RestoreReport:
-    """Merges an export into the memory; running it again changes nothing."""
+    """Merge an export into the database; running it again changes nothing."""
     with open_store_for_import(settings) as store:
-        restored = restore(store, path, _redactor(settings))
-        _make_it_count(settings, store, restored.projects)
-    return restored
+        report = restore(store, path, _redactor(settings))
+        _refresh(settings, store, report.projects)
+    return report
 
 
 def import_database(settings: Settings, path: Path) -> DatabaseReport:
-    """Imports the memories of that database; nothing is written to it or next to it."""
+    """Import the other database; nothing is written to it or next to it."""
     with open_store_for_import(settings) as store:
         report = import_typescript(store, path, _redactor(settings))
-        _make_it_count(settings, store, report.projects)
+        _refresh(settings, store, report.projects)
     return report
 
 
@@ -36,36 +36,34 @@ def _redactor(settings: Settings) -> Redactor:
     return Redactor(settings.capture.redact_allow)
 
 
-def _make_it_count(settings: Settings, store: Store, projects: list[int]) -> None:
-    """The next session is given it even without a worker; a worker looks at the queue now."""
+def _refresh(settings: Settings, store: Store, projects: list[int]) -> None:
+    """Render the stored contexts, and let a running worker process the queue."""
     budget = settings.context.tokens
     for project_id in projects:
         render_contexts(settings.layout, store, project_id, budget)
     wake(os.fsencode(settings.layout.root))
 
 
-def report_of_file(restored: RestoreReport) -> list[str]:
-    """Lines for the person."""
+def report_of_file(report: RestoreReport) -> list[str]:
     lines = [
-        f"{restored.added.total()} records restored, {restored.existing.total()} already known",
-        *_refusals(restored.refused, restored.reasons),
+        f"{report.added.total()} records restored, {report.existing.total()} already stored",
+        *_refusals(report.refused, report.reasons),
     ]
-    if restored.private:
-        lines.append(f"{restored.private} left out: they belong to private prompts")
-    if restored.forgotten:
-        lines.append(f"{restored.forgotten} left out: they were forgotten here")
-    if not restored.is_complete:
-        lines.append("the file ends before its last line: what came before it is restored")
+    if report.private:
+        lines.append(f"{report.private} skipped: they belong to private prompts")
+    if report.forgotten:
+        lines.append(f"{report.forgotten} skipped: they were forgotten here")
+    if not report.is_complete:
+        lines.append("the file is cut off: the complete records before that were restored")
     return lines
 
 
 def report_of_database(report: DatabaseReport) -> list[str]:
-    """Lines for the person."""
     sessions, added = report.sessions, report.added
     existing = sessions["skipped"] + sessions["unchanged"]
     return [
         f"{sessions['added']} sessions imported, {sessions['updated']} updated, "
-        f"{existing} already known",
+        f"{existing} already stored",
         f"{added['observations']} observations, {added['summaries']} summaries, "
         f"{added['prompts']} prompts",
         *_refusals(report.refused, report.reasons),
@@ -75,6 +73,6 @@ def report_of_database(report: DatabaseReport) -> list[str]:
 def _refusals(count: int, reasons: Iterable[Refusal]) -> list[str]:
     if not count:
         return []
-    told = [f"  {refusal.place} {refusal.reason}" for refusal in reasons]
-    more = [f"  and {count - len(told)} more"] if count > len(told) else []
-    return [f"{count} could not be used:", *told, *more]
+    lines = [f"  {refusal.place} {refusal.reason}" for refusal in reasons]
+    more = [f"  and {count - len(lines)} more"] if count > len(lines) else []
+    return [f"{count} records were rejected:", *lines, *more]

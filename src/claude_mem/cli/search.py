@@ -1,16 +1,16 @@
-"""search, timeline, related and reindex: finding a memory again, and mending what finds it."""
+"""claude-mem search, timeline, related and reindex."""
 
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import Any
 
 import click
 
 from claude_mem import params
-from claude_mem.cli.output import as_json_option, counted, print_json
-from claude_mem.cli.status import NOTHING_YET, reading
+from claude_mem.cli.output import json_option, pluralize, print_json
+from claude_mem.cli.status import NO_MEMORIES, open_reader
 from claude_mem.cli.store import open_store_for_import
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
@@ -20,158 +20,191 @@ from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.formatting import Show, search_text, timeline_text
 from claude_mem.recall.memory_ids import parse_memory_id
 from claude_mem.recall.parsed_text import parse_text
+from claude_mem.recall.query import ORDERS
 from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import search as find_memories
 from claude_mem.recall.timeline import timeline as find_timeline
 from claude_mem.server.search import search_record, timeline_record
 from claude_mem.text import without_controls
-from claude_mem.types import OBSERVATION_TYPES, Json
+from claude_mem.types import OBSERVATION_TYPES, SESSION_STATUSES
 
-# `-word` is part of the question: no option here has a short name.
+# `-word` is part of the query, so no option here has a short name.
 _QUERY = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 _OPTION = re.compile(r"--[\w-]+(=.*)?", re.DOTALL)
 _WORD = re.compile(r"\w+")
-_NAMES = {"type_": "type", "date_start": "dateStart", "date_end": "dateEnd", "order": "orderBy"}
-_TYPED = {"dateStart": "--since", "dateEnd": "--until", "orderBy": "--order", "type": "--type",
-          "status": "--status", "limit": "--limit", "offset": "--offset",
-          "depth_before": "--before", "depth_after": "--after"}  # fmt: skip
 
 
-@contextmanager
-def _said_as_typed() -> Iterator[None]:
-    """What is wrong, by the name of the option instead of the parameter's."""
+def _choices(choices: Iterable[str]) -> Callable[..., list[str] | None]:
+    """A callback for an option that takes several choices, separated by commas."""
+    choice = click.Choice(tuple(choices))
+
+    def convert(
+        context: click.Context, param: click.Parameter, value: str | None
+    ) -> list[str] | None:
+        if value is None:
+            return None
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        return [choice.convert(name, param, context) for name in names]
+
+    return convert
+
+
+def _check_date(context: click.Context, param: click.Parameter, value: str | None) -> str | None:
     try:
-        yield
-    except BadInput as error:
-        typed = _TYPED.get(error.field or "")
-        if typed is None:
+        if value:
+            params.parse_timestamp(value, datetime.now().astimezone())
+    except ValueError:
+        message = f"{value!r} is not a date such as 2026-03-09."
+        raise click.BadParameter(message, context, param) from None
+    return value
+
+
+class _Command(click.Command):
+    """Reports an invalid value like all other errors: in one line, with exit code 1."""
+
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        try:
+            return super().parse_args(context, arguments)
+        except click.MissingParameter:
             raise
-        raise BadInput(str(error).replace(error.field or "", typed, 1), error.field) from None
+        except click.BadParameter as error:
+            raise BadInput(
+                error.format_message(), error.param.name if error.param else None
+            ) from None
 
 
-@click.command(context_settings=_QUERY)
+_TYPES = _choices((*OBSERVATION_TYPES, *params.KINDS))
+_TYPES_HELP = f"{', '.join(OBSERVATION_TYPES)}, summaries or prompts; separate several with commas."
+_LIMIT = click.IntRange(1, params.MAX_LIMIT)
+_DEPTH = click.IntRange(0, params.MAX_DEPTH)
+
+
+@click.command(cls=_Command, context_settings=_QUERY)
 @click.argument("query", nargs=-1, type=click.UNPROCESSED)
-@click.option("--project", help="Only this project, by name or key.")
-@click.option("--type", "type_", help=f"{', '.join(OBSERVATION_TYPES)}, summaries or prompts.")
-@click.option("--concept", "concepts", help="Only with this concept; several with commas.")
-@click.option("--file", "files", help="Only about this file or folder; several with commas.")
-@click.option("--since", "date_start", help="From this day on, like 2026-03-09.")
-@click.option("--until", "date_end", help="To this day.")
-@click.option("--session", help="Only this session, by the id that `claude-mem sessions` shows.")
-@click.option("--status", help="Only sessions that are active, completed, failed, interrupted.")
-@click.option("--order", help="relevance, date_desc or date_asc.")
-@click.option("--limit", help="How many rows; 40 unless told.")
-@click.option("--offset", help="How many rows to pass over.")
-@as_json_option
+@click.option("--project", help="Only this project (name or key).")
+@click.option("--type", callback=_TYPES, help=_TYPES_HELP)
+@click.option("--concept", "concepts", help="Only with this concept; separate several with commas.")
+@click.option(
+    "--file", "files", help="Only about this file or folder; separate several with commas."
+)
+@click.option(
+    "--since", "dateStart", callback=_check_date, help="Only since this day, such as 2026-03-09."
+)
+@click.option("--until", "dateEnd", callback=_check_date, help="Only until the end of this day.")
+@click.option("--session", help="Only this session (id from `claude-mem sessions`).")
+@click.option(
+    "--status",
+    callback=_choices(SESSION_STATUSES),
+    help=f"Only sessions that are {', '.join(SESSION_STATUSES)}; separate several with commas.",
+)
+@click.option("--order", "orderBy", type=click.Choice(ORDERS), help="Default: relevance.")
+@click.option("--limit", type=_LIMIT, help="Maximum rows (default 40).")
+@click.option("--offset", type=click.IntRange(0, params.MAX_OFFSET), help="Rows to skip.")
+@json_option
 @click.pass_obj
-def search(
-    settings: Settings, /, query: tuple[str, ...], as_json: bool, **options: str | None
-) -> None:
-    """Find memories by what they say.
+def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Search memories.
 
     \b
     claude-mem search why does the light flicker
     claude-mem search '"exact phrase" relay -fuse'
     claude-mem search --file src/light.py --since 2026-03-01
 
-    Any word may match, a phrase in quotes must, -word must not. "last week" or "in May" prefers
-    memories of that time. `claude-mem show 12 S3 P4` shows them in full.
+    Any word may match, a phrase in quotes must match, and -word must not match. Times such as
+    "last week" or "in May" prefer memories of that time. To read a memory in full, use its id:
+
+    \b
+    claude-mem show 12 S3 P4
     """
-    given: dict[str, Json] = {"query": _joined(query)}
-    given |= {_NAMES.get(name, name): value for name, value in options.items() if value is not None}
-    now = datetime.now().astimezone()
-    with reading(settings) as store, _said_as_typed():
-        found = None
+    text, now = _join(query), datetime.now().astimezone()
+    with open_reader(settings) as store:
+        result = None
         if store:
-            asked = params.search_query(store, given, now)
-            found = find_memories(store, asked, now, open_semantic_index(settings.embedder))
+            request = params.search_query(store, {"query": text, **_set(options)}, now)
+            result = find_memories(store, request, now, open_semantic_index(settings.embedder))
     if as_json:
-        print_json(search_record(found) if found else {"results": []})
-    elif found is None:
-        click.echo(NOTHING_YET)
+        print_json(search_record(result) if result else {"results": []})
+    elif result is None:
+        click.echo(NO_MEMORIES)
     else:
-        click.echo(search_text(found, now.tzinfo, _marker(_joined(query), now)))
+        click.echo(search_text(result, now.tzinfo, _highlighter(text, now)))
 
 
-@click.command(context_settings=_QUERY)
+@click.command(cls=_Command, context_settings=_QUERY)
 @click.argument("anchor", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--before", "depth_before", help="How many memories before it; 10 unless told.")
-@click.option("--after", "depth_after", help="How many after it.")
-@click.option("--project", help="Only this project, by name or key.")
-@as_json_option
+@click.option("--before", "depth_before", type=_DEPTH, help="Memories before it (default 10).")
+@click.option("--after", "depth_after", type=_DEPTH, help="Memories after it (default 10).")
+@click.option("--project", help="Only this project (name or key).")
+@json_option
 @click.pass_obj
-def timeline(
-    settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **options: str | None
-) -> None:
-    """What happened around a memory: 12, S3, P4, or what it is about."""
-    where = _joined(anchor)
-    given: dict[str, Json] = {name: value for name, value in options.items() if value is not None}
-    given["anchor" if parse_memory_id(where) else "query"] = where
-    now = datetime.now().astimezone()
-    with reading(settings) as store, _said_as_typed():
+def timeline(settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Show the memories before and after ANCHOR: an id such as 12, S3 or P4, or a search query."""
+    text, now = _join(anchor), datetime.now().astimezone()
+    name = "anchor" if parse_memory_id(text) else "query"
+    with open_reader(settings) as store:
         if store is None:
-            raise NotFound(NOTHING_YET)
-        asked = params.timeline_query(store, given, now)
-        found = find_timeline(store, asked, now, open_semantic_index(settings.embedder))
+            raise NotFound(NO_MEMORIES)
+        request = params.timeline_query(store, {name: text, **_set(options)}, now)
+        result = find_timeline(store, request, now, open_semantic_index(settings.embedder))
     if as_json:
-        print_json(timeline_record(found))
+        print_json(timeline_record(result))
     else:
-        click.echo(timeline_text(found, now.tzinfo, _marker(where, now)))
+        click.echo(timeline_text(result, now.tzinfo, _highlighter(text, now)))
 
 
-@click.command()
+@click.command(cls=_Command)
 @click.argument("anchor")
-@click.option("--project", help="In this project, by name or key, instead of its own.")
-@click.option("--type", "type_", help=f"{', '.join(OBSERVATION_TYPES)}, summaries or prompts.")
-@click.option("--limit", help="How many rows; 10 unless told.")
-@as_json_option
+@click.option("--project", help="Search this project (name or key) instead of its own.")
+@click.option("--type", callback=_TYPES, help=_TYPES_HELP)
+@click.option("--limit", type=_LIMIT, help="Maximum rows (default 10).")
+@json_option
 @click.pass_obj
-def related(
-    settings: Settings, /, anchor: str, type_: str | None, as_json: bool, **options: str | None
-) -> None:
-    """Memories that mean something like one: 12, S3 or P4."""
-    given: dict[str, Json] = {"anchor": anchor, "type": type_, **options}
+def related(settings: Settings, /, anchor: str, as_json: bool, **options: Any) -> None:
+    """List memories with a meaning similar to ANCHOR: 12, S3 or P4."""
     now = datetime.now().astimezone()
-    with reading(settings) as store, _said_as_typed():
+    with open_reader(settings) as store:
         if store is None:
-            raise NotFound(NOTHING_YET)
-        wanted = {name: value for name, value in given.items() if value is not None}
-        asked = params.related_query(store, wanted, now)
-        found = find_related(store, asked, open_semantic_index(settings.embedder))
+            raise NotFound(NO_MEMORIES)
+        request = params.related_query(store, {"anchor": anchor, **_set(options)}, now)
+        result = find_related(store, request, open_semantic_index(settings.embedder))
     if as_json:
-        print_json(search_record(found))
+        print_json(search_record(result))
     else:
-        click.echo(search_text(found, now.tzinfo, without_controls))
+        click.echo(search_text(result, now.tzinfo, without_controls))
 
 
-def _joined(words: tuple[str, ...]) -> str:
+def _set(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _join(words: tuple[str, ...]) -> str:
     for word in words:
         if _OPTION.fullmatch(word):
-            raise BadInput(f"there is no option {word}; to search for it: '\"{word}\"'")
+            raise BadInput(f"no such option: {word}. To search for it: '\"{word}\"'")
     return " ".join(words)
 
 
-def _marker(query: str, now: datetime) -> Show:
-    """Marks the words of the question, on a terminal alone."""
+def _highlighter(query: str, now: datetime) -> Show:
+    """Marks the words of the query if stdout is a terminal."""
     if not sys.stdout.isatty():
         return without_controls
-    asked = {stem(piece) for word in parse_text(query, now).words for piece in word.pieces}
+    query_stems = {stem(piece) for word in parse_text(query, now).words for piece in word.pieces}
 
-    def mark(match: re.Match[str]) -> str:
+    def highlight(match: re.Match[str]) -> str:
         stems = {stem(piece.lower()) for piece in pieces(plain_text(match[0]))}
-        return click.style(match[0], bold=True) if stems & asked else match[0]
+        return click.style(match[0], bold=True) if stems & query_stems else match[0]
 
-    return lambda title: _WORD.sub(mark, without_controls(title))
+    return lambda title: _WORD.sub(highlight, without_controls(title))
 
 
 @click.command()
 @click.pass_obj
 def reindex(settings: Settings) -> None:
-    """Make the search index anew from the memories. Nothing else is touched."""
+    """Rebuild the search index from the memories, which are not changed."""
     if not settings.layout.database.exists():
-        raise NotFound(NOTHING_YET)
+        raise NotFound(NO_MEMORIES)
     with open_store_for_import(settings) as store:
-        click.echo(f"indexed {counted(full_text.rebuild(store), 'memory')}")
+        click.echo(f"Indexed {pluralize(full_text.rebuild(store), 'memory')}.")
         semantic_index = open_semantic_index(settings.embedder)
         while semantic_index is not None and semantic_index.embed_some(store):
             pass

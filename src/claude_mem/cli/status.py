@@ -1,4 +1,4 @@
-"""status, sessions, show, stats and the person's view of context. They only read."""
+"""claude-mem status, sessions, show, stats and context: commands that only read."""
 
 import os
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 
 from claude_mem.cli.output import (
-    as_json_option,
-    counted,
-    heading,
-    in_words,
+    format_counts,
+    json_option,
+    pluralize,
+    print_heading,
     print_json,
     print_pairs,
     print_table,
@@ -33,12 +33,12 @@ from claude_mem.text import without_controls
 from claude_mem.types import Json
 from claude_mem.worker.observer_status import describe, format_spending, has_spent
 
-NOTHING_YET = "Nothing is remembered yet. Memory begins with the first session after install."
+NO_MEMORIES = "No memories yet. They start with the first session after claude-mem install."
 
 
 @contextmanager
-def reading(settings: Settings) -> Iterator[StoreReader | None]:
-    """The store, or None where there is none yet: looking must not create one."""
+def open_reader(settings: Settings) -> Iterator[StoreReader | None]:
+    """None if there is no database yet: reading must not create one."""
     if not settings.layout.database.exists():
         yield None
         return
@@ -47,18 +47,18 @@ def reading(settings: Settings) -> Iterator[StoreReader | None]:
 
 
 @click.command()
-@as_json_option
+@json_option
 @click.pass_obj
 def status(settings: Settings, as_json: bool) -> None:
-    """Is it running, and is anything stuck."""
+    """Show the state of the worker, the queue, the observer and the index."""
     layout = settings.layout
     running = running_worker(layout)
-    with reading(settings) as store:
+    with open_reader(settings) as store:
         queue = store.queue_state() if store else {}
         counts = store.counts() if store else {}
         dead = store.dead_letters() if store else []
         observer = describe(settings, os.environ, store, now_ms())
-        read = _read_by_meaning(settings, store) if store else None
+        vectors = _vector_state(settings, store) if store else None
     report: dict[str, Json] = {
         "worker": running["worker"] if running else None,
         "data_dir": str(layout.root),
@@ -66,7 +66,7 @@ def status(settings: Settings, as_json: bool) -> None:
         "queue": dict(queue),
         "observer": observer,
         "database": dict(counts),
-        "meaning": read,
+        "meaning": vectors,
         "dead_letters": list(dead),
     }
     if as_json:
@@ -75,12 +75,12 @@ def status(settings: Settings, as_json: bool) -> None:
         _print_status(report)
 
 
-def _read_by_meaning(settings: Settings, store: StoreReader) -> dict[str, Json] | None:
-    semantic_index = open_semantic_index(settings.embedder)
-    if semantic_index is None:
+def _vector_state(settings: Settings, store: StoreReader) -> dict[str, Json] | None:
+    index = open_semantic_index(settings.embedder)
+    if index is None:
         return None
-    done, every = semantic_index.progress(store)
-    return {"embedder": semantic_index.id, "read": done, "memories": every}
+    done, total = index.progress(store)
+    return {"embedder": index.id, "read": done, "memories": total}
 
 
 def _print_status(report: dict[str, Json]) -> None:
@@ -93,15 +93,15 @@ def _print_status(report: dict[str, Json]) -> None:
         running = f"running, version {worker['version']}, pid {worker['pid']}{port}"
     pairs: list[tuple[str, object]] = [("worker", running), ("data", report["data_dir"])]
     if counts:
-        observations = counted(counts["observations"], "observation")
-        summaries = counted(counts["summaries"], "summary")
-        sessions = counted(counts["sessions"], "session")
-        projects = counted(counts["projects"], "project")
-        pairs.append(("memory", f"{observations}, {summaries} of {sessions} in {projects}"))
-        pairs.append(("queue", in_words(queue)))
-        pairs.append(("meaning", _meaning_line(report["meaning"])))
+        observations = pluralize(counts["observations"], "observation")
+        summaries = pluralize(counts["summaries"], "summary")
+        sessions = pluralize(counts["sessions"], "session")
+        projects = pluralize(counts["projects"], "project")
+        pairs.append(("memory", f"{observations}, {summaries}, {sessions}, {projects}"))
+        pairs.append(("queue", format_counts(queue)))
+        pairs.append(("vectors", _vector_line(report["meaning"])))
     else:
-        pairs.append(("memory", NOTHING_YET))
+        pairs.append(("memory", NO_MEMORIES))
     observer = report["observer"]
     assert isinstance(observer, dict)
     spent = f"; {format_spending(observer)}" if has_spent(observer) else ""
@@ -110,16 +110,16 @@ def _print_status(report: dict[str, Json]) -> None:
     print_pairs(pairs)
     dead = report["dead_letters"]
     if isinstance(dead, list) and dead:
-        heading("\nTurns that could not be distilled; they are kept, claude-mem retry tries again:")
+        print_heading("\nTurns that could not be summarised (claude-mem retry tries again):")
         for letter in dead:
             assert isinstance(letter, dict)
             click.echo(letter_line(letter))
 
 
-def _meaning_line(read: Json) -> str:
-    if not isinstance(read, dict):
-        return "none: search goes by words alone"
-    return f"{read['read']} of {read['memories']} memories read by {read['embedder']}"
+def _vector_line(state: Json) -> str:
+    if not isinstance(state, dict):
+        return "none: search matches only words"
+    return f"{state['read']} of {state['memories']} memories, embedder {state['embedder']}"
 
 
 def letter_line(letter: Record) -> str:
@@ -129,53 +129,55 @@ def letter_line(letter: Record) -> str:
 
 
 @click.command()
-@click.option("--project", help="Only this project, by name or key.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
-@as_json_option
+@click.option("--project", help="Only this project (name or key).")
+@click.option(
+    "--limit", default=20, type=click.IntRange(1, 1000), help="Maximum rows (default 20)."
+)
+@json_option
 @click.pass_obj
 def sessions(settings: Settings, project: str | None, limit: int, as_json: bool) -> None:
-    """Sessions, the latest first."""
-    with reading(settings) as store:
-        found: list[Record] = []
+    """List sessions, latest first."""
+    with open_reader(settings) as store:
+        rows: list[Record] = []
         if store is not None:
             project_id = store.find_project(project) if project else None
-            found, _ = store.page("sessions", Page(limit=limit), project_id)
+            rows, _ = store.page("sessions", Page(limit=limit), project_id)
     if as_json:
-        print_json(list(found))
-    elif not found:
-        click.echo(NOTHING_YET)
+        print_json(list(rows))
+    elif not rows:
+        click.echo(NO_MEMORIES)
     else:
         print_table(
             ("id", "when", "project", "status", "prompts", "title"),
             [(s["id"], local_time(s["updated_at_epoch"]), s["project"], s["status"],
-              s["prompt_counter"], s["title"] or _first_line(s["user_prompt"])) for s in found],
+              s["prompt_counter"], s["title"] or _first_line(s["user_prompt"])) for s in rows],
         )  # fmt: skip
 
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True)
-@as_json_option
+@json_option
 @click.pass_obj
 def show(settings: Settings, ids: tuple[str, ...], as_json: bool) -> None:
-    """Memories in full, by id.
+    """Show memories in full.
 
     \b
-    12           an observation
-    S3           a summary
-    P4           a prompt
-    session 5    everything of a session, by the id that `claude-mem sessions` shows,
-                 or by the agent's own session id
+    claude-mem show 12           an observation
+    claude-mem show S3           a summary
+    claude-mem show P4           a prompt
+    claude-mem show session 5    a session with all its memories; the id is that of
+                                 `claude-mem sessions` or the agent's session id
     """
-    with reading(settings) as store:
+    with open_reader(settings) as store:
         if store is None:
-            raise NotFound(NOTHING_YET)
+            raise NotFound(NO_MEMORIES)
         if ids == ("session",):
-            raise BadInput("say which session: `claude-mem sessions` lists them")
+            raise BadInput("session id missing: `claude-mem sessions` lists them")
         if ids[0] == "session":
-            looked_up = {text: _whole_session(store, text) for text in ids[1:]}
+            matches = {text: _session_records(store, text) for text in ids[1:]}
         else:
-            looked_up = {text: _find(store, text) for text in ids}
-    records = [record for found in looked_up.values() for record in found]
+            matches = {text: _find(store, text) for text in ids}
+    records = [record for match in matches.values() for record in match]
     if as_json:
         print_json([{"kind": kind, **record} for kind, record in records])
     else:
@@ -183,8 +185,8 @@ def show(settings: Settings, ids: tuple[str, ...], as_json: bool) -> None:
             if position:
                 click.echo()
             _print_record(kind, record)
-    if missing := [text for text, found in looked_up.items() if not found]:
-        raise NotFound(f"there is nothing with the id {', '.join(missing)}")
+    if missing := [text for text, match in matches.items() if not match]:
+        raise NotFound(f"no memory with id {', '.join(missing)}")
 
 
 _KINDS = {"": "observations", "#": "observations", "S": "summaries", "P": "prompts"}
@@ -194,7 +196,7 @@ def _find(store: StoreReader, text: str) -> list[tuple[str, Record]]:
     mark = "" if text[:1].isdecimal() else text[:1].upper()
     digits = text[1:] if mark else text
     if mark not in _KINDS or not _is_number(digits):
-        raise BadInput(f"{text!r} is not an id: 12, S3, P4, or `session 5`")
+        raise BadInput(f"{text!r} is not an id such as 12, S3, P4 or `session 5`")
     return [(_KINDS[mark], record) for record in store.get_many(_KINDS[mark], [int(digits)])]
 
 
@@ -202,19 +204,19 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 19
 
 
-def _whole_session(store: StoreReader, text: str) -> list[tuple[str, Record]]:
+def _session_records(store: StoreReader, text: str) -> list[tuple[str, Record]]:
     session = store.session_by_content_id(text)
     if session is None and _is_number(text):
         session = store.session(int(text))
     if session is None:
-        raise NotFound(f"there is no session {text!r}: `claude-mem sessions` lists them")
-    identity = session["id"]
-    assert isinstance(identity, int)
-    found: list[tuple[str, Record]] = [("sessions", session)]
-    for kind, records in store.memories_of_session(identity).items():
+        raise NotFound(f"no session {text!r}: `claude-mem sessions` lists them")
+    session_id = session["id"]
+    assert isinstance(session_id, int)
+    result: list[tuple[str, Record]] = [("sessions", session)]
+    for kind, records in store.memories_of_session(session_id).items():
         assert isinstance(records, list)
-        found += [(kind, record) for record in records if isinstance(record, dict)]
-    return found
+        result += [(kind, record) for record in records if isinstance(record, dict)]
+    return result
 
 
 _LABELS = {
@@ -231,8 +233,8 @@ _MARKS = {"observations": "#", "summaries": "S", "prompts": "P", "sessions": "se
 
 def _print_record(kind: str, record: Record) -> None:
     when = local_time(record.get("created_at_epoch") or record.get("updated_at_epoch"))
-    what = f" {record['type']}" if kind == "observations" else ""
-    heading(f"{_MARKS[kind]}{record['id']}{what}  {record['project']}  {when}")
+    type_ = f" {record['type']}" if kind == "observations" else ""
+    print_heading(f"{_MARKS[kind]}{record['id']}{type_}  {record['project']}  {when}")
     for name in _LABELS[kind]:
         value = fact_texts(record, name) or record[name]
         if isinstance(value, list):
@@ -246,22 +248,22 @@ def _print_record(kind: str, record: Record) -> None:
 
 
 @click.command()
-@as_json_option
+@json_option
 @click.pass_obj
 def stats(settings: Settings, as_json: bool) -> None:
-    """How much is remembered, by project."""
-    with reading(settings) as store:
+    """Count memories by project."""
+    with open_reader(settings) as store:
         counts = store.counts() if store else {}
         projects = store.projects() if store else []
     if as_json:
         print_json({"database": dict(counts), "projects": list(projects)})
     elif not counts:
-        click.echo(NOTHING_YET)
+        click.echo(NO_MEMORIES)
     else:
         print_pairs(list(counts.items()))
         click.echo()
         print_table(
-            ("project", "sessions", "observations", "last", "key"),
+            ("project", "sessions", "observations", "last active", "key"),
             [(p["name"], p["sessions"], p["observations"], local_time(p["updated_at_epoch"]),
               p["key"]) for p in projects],
         )  # fmt: skip
@@ -269,7 +271,7 @@ def stats(settings: Settings, as_json: bool) -> None:
 
 def show_context(settings: Settings, project: str | None, as_json: bool) -> None:
     budget = settings.context.tokens
-    with reading(settings) as store:
+    with open_reader(settings) as store:
         text = ""
         if store is not None:
             project_id = store.find_project(project) if project else _project_here(store)
@@ -279,9 +281,9 @@ def show_context(settings: Settings, project: str | None, as_json: bool) -> None
     elif text:
         click.echo(without_controls(text))
     elif budget == 0:
-        click.echo("Sessions are given nothing: CLAUDE_MEM_CONTEXT_TOKENS is 0.")
+        click.echo("Sessions get no context: CLAUDE_MEM_CONTEXT_TOKENS is 0.")
     else:
-        click.echo("Nothing is remembered of this project yet.")
+        click.echo("No memories of this project yet.")
 
 
 def _project_here(store: StoreReader) -> int | None:

@@ -1,8 +1,8 @@
-"""The store, opened for writing by a command while a worker may run beside it.
+"""Opens the store for a command that writes while a worker may be running.
 
-SQLite in WAL lets two processes write in turn: each waits up to ten seconds for the other's
-transaction, and ours are batches of milliseconds. What must not happen twice at once is creating
-and migrating the file. The worker's lock decides about that, as it does between workers.
+SQLite in WAL mode lets two processes write in turn: each waits up to ten seconds for the other's
+transaction, and ours are batches of milliseconds. Creating and migrating the file must not happen
+in two processes at once; the worker's lock prevents that.
 """
 
 import os
@@ -17,14 +17,14 @@ from claude_mem.worker.lock import WorkerLock
 
 
 def open_store_for_import(settings: Settings) -> Store:
-    """Creates the data directory and the database, or migrates it, where that is needed.
+    """Create the data directory and the database, or migrate it, if needed.
 
-    Beside a running worker nothing is migrated: an older one is replaced, which migrates, a newer
-    one stays and this command is refused.
+    While a worker is running, the worker migrates: an older one is replaced first; if a newer one
+    is running, this command is refused.
     """
     settings.layout.create()
     lock = WorkerLock.acquire(settings.layout)
-    store = _open_beside_worker(settings) if lock is None else _open_alone(settings, lock)
+    store = _open_with_worker(settings) if lock is None else _open_alone(settings, lock)
     full_text.keep_current(store)
     return store
 
@@ -34,15 +34,15 @@ def _open_alone(settings: Settings, lock: WorkerLock) -> Store:
     try:
         return Store.open(layout.database, layout.backups, settings.retention.backups)
     finally:
-        lock.release()  # whoever starts now finds the file ready
+        lock.release()  # a worker that starts now finds the file ready
 
 
-def _open_beside_worker(settings: Settings) -> Store:
+def _open_with_worker(settings: Settings) -> Store:
     layout = settings.layout
-    client.start(layout, os.environ)  # waits for one that is just starting
+    client.start(layout, os.environ)  # waits for a worker that is starting
     if not is_current(layout.database):
         raise StoreError(
-            "the worker that runs keeps the database as an older version needs it: "
+            "the running worker uses an older database schema: run "
             "`claude-mem worker restart`, then try again"
         )
     return Store(layout.database)

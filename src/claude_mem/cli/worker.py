@@ -6,52 +6,52 @@ from pathlib import Path
 
 import click
 
-from claude_mem.cli.output import as_json_option, in_words, print_json
+from claude_mem.cli.output import format_counts, json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.server import client
 from claude_mem.types import Json
 from claude_mem.worker.lock import is_held
 
 
-@click.group(short_help="The background process: start, stop, status, logs.")
+@click.group(short_help="Manage the background process.")
 def worker() -> None:
-    """The one background process. Hooks start it when it is needed."""
+    """Manage the background process. Hooks start it automatically."""
 
 
 @worker.command()
-@as_json_option
+@json_option
 @click.pass_obj
 def start(settings: Settings, as_json: bool) -> None:
-    """Start it, unless it runs already. Replaces an older version, never a newer one."""
+    """Start the worker unless it is running. An older version is replaced, a newer one is not."""
     stats, started = client.start(settings.layout, os.environ)
-    _say(stats, as_json, "started" if started else "runs already")
+    _print_state(stats, as_json, "started" if started else "already running")
 
 
 @worker.command()
 @click.pass_obj
 def stop(settings: Settings) -> None:
-    """End it. What is not yet stored stays in the spool; the next hook starts it again."""
+    """Stop the worker. Unprocessed events stay in the spool; the next hook starts it again."""
     click.echo("stopped" if client.stop(settings.layout) else "was not running")
 
 
 @worker.command()
-@as_json_option
+@json_option
 @click.pass_obj
 def restart(settings: Settings, as_json: bool) -> None:
-    """End it and start this version."""
+    """Stop the worker and start this version."""
     current = client.running_worker(settings.layout)
     if current is not None:
         client.refuse_newer(current)
         client.stop(settings.layout)
     stats, _ = client.start(settings.layout, os.environ)
-    _say(stats, as_json, "restarted")
+    _print_state(stats, as_json, "restarted")
 
 
 @worker.command()
-@as_json_option
+@json_option
 @click.pass_obj
 def status(settings: Settings, as_json: bool) -> None:
-    """Who it is and what waits. Exit code 3 when it does not run."""
+    """Show pid, version, port and queue. Exits with 3 if the worker is not running."""
     stats = client.running_worker(settings.layout)
     if stats is None:
         if as_json:
@@ -59,34 +59,36 @@ def status(settings: Settings, as_json: bool) -> None:
         else:
             click.echo("not running (the next hook starts it)")
         raise SystemExit(3)
-    _say(stats, as_json, "running")
+    _print_state(stats, as_json, "running")
 
 
 @worker.command()
 @click.pass_obj
 def run(settings: Settings) -> None:
-    """Run it here, in the foreground, until Ctrl-C."""
+    """Run the worker in the foreground until Ctrl-C."""
     from claude_mem.daemon import main
 
     if is_held(settings.layout):
-        click.echo("a worker runs already: claude-mem worker status")
+        click.echo("already running: claude-mem worker status")
         return
-    click.echo(f"running until Ctrl-C; the log is {settings.layout.worker_log}")
+    click.echo(f"running until Ctrl-C; log: {settings.layout.worker_log}")
     status = main([])
     if status:
-        click.echo(f"it ended; {settings.layout.worker_log} says why", err=True)
+        click.echo(f"the worker stopped; see {settings.layout.worker_log}", err=True)
     raise SystemExit(status)
 
 
 @worker.command()
-@click.option("--lines", default=40, show_default=True, type=click.IntRange(1, 100_000))
+@click.option(
+    "--lines", default=40, type=click.IntRange(1, 100_000), help="Lines of each log (default 40)."
+)
 @click.pass_obj
 def logs(settings: Settings, lines: int) -> None:
-    """The end of its log and of the hooks'."""
+    """Show the end of the logs of the hooks and the worker."""
     layout = settings.layout
     logs = (("hooks", layout.hook_log), ("worker", layout.worker_log))
-    found = [f"{name}: {line}" for name, path in logs for line in _tail(path, lines)]
-    click.echo("\n".join(found) or "nothing was logged yet")
+    tail = [f"{name}: {line}" for name, path in logs for line in _tail(path, lines)]
+    click.echo("\n".join(tail) or "the logs are empty")
 
 
 def _tail(path: Path, lines: int) -> list[str]:
@@ -97,18 +99,18 @@ def _tail(path: Path, lines: int) -> list[str]:
         return []
 
 
-def _say(stats: dict[str, Json], as_json: bool, state: str) -> None:
-    described = stats.get("worker")
-    assert isinstance(described, dict)
+def _print_state(stats: dict[str, Json], as_json: bool, state: str) -> None:
+    worker = stats.get("worker")
+    assert isinstance(worker, dict)
     if as_json:
         rest = {name: value for name, value in stats.items() if name in ("queue", "spool")}
-        print_json({"running": True, "state": state, **described, **rest})
+        print_json({"running": True, "state": state, **worker, **rest})
         return
     queue = stats.get("queue")
-    waiting = in_words(queue) if isinstance(queue, dict) else "not answering yet"
-    port = described["port"] or "none"
-    click.echo(f"{state}: pid {described['pid']}, version {described['version']}, port {port}")
-    click.echo(f"socket {described['socket']}")
+    waiting = format_counts(queue) if isinstance(queue, dict) else "not answering yet"
+    port = worker["port"] or "none"
+    click.echo(f"{state}: pid {worker['pid']}, version {worker['version']}, port {port}")
+    click.echo(f"socket {worker['socket']}")
     click.echo(f"queue {waiting}")
 
 

@@ -1,10 +1,16 @@
-r"""Removes what must not be remembered from raw JSON bytes, in linear time and without parsing.
+r"""Removes private sections from raw JSON bytes, in linear time and without parsing.
 
-A tag is bounded by the JSON string it stands in: unclosed, it takes the rest of that string and
-no more, so the payload stays valid JSON. Tags count in any case, nested, with attributes, and
-with any character written as an escape (`\u003cprivate>`, `<\/private>`, `\\u003c` in JSON
-inside JSON). When in doubt the text goes: past MAX_TAGS, and for bytes that are not JSON, where
-nothing bounds a tag but its end.
+A section begins at an opening tag and ends where every tag opened in it is closed. Tags may be in
+any case, nested, with attributes and with spaces (`< private >`, a no-break space), and any of
+their characters may be escaped (`\u003cprivate>`, `<\/private>`, `\\u003c` in JSON inside JSON).
+
+A section that its string does not close reaches through the strings after it, keys and numbers
+included, to its closing tag or to the end of the value: a member of the top-level object, else the
+document. Strings become empty and numbers 0, so the payload stays valid JSON; words of the
+client's own format stay, so that the blocks after the section can still be read.
+
+When in doubt the text goes: after MAX_SECTIONS in a string, and in bytes that are not JSON, where
+only a closing tag ends a section.
 """
 
 NAMES = (
@@ -14,34 +20,55 @@ NAMES = (
     b"system_instruction",
     b"persisted-output",
 )
-MAX_TAGS = 100
+MAX_SECTIONS = 100  # in one string
 
-_BEGINNINGS = {b"/", b"\\"} | {name[:1] for name in NAMES}  # of what can follow a "<"
-_LONGEST = max(len(name) for name in NAMES)
-_BACKSLASH, _SLASH, _GREATER = 0x5C, 0x2F, 0x3E
+_LONGEST_NAME = max(len(name) for name in NAMES)
+_BACKSLASH, _SLASH, _GREATER, _SPACE, _OTHER = 0x5C, 0x2F, 0x3E, 0x20, 0x7F
+_QUOTE, _COMMA, _MINUS, _ZERO = 0x22, 0x2C, 0x2D, 0x30
 _OUTSIDE_STRINGS = b" \t\r\n{}[],:0123456789+-.Eetrufalsn"
-_WHITESPACE_ESCAPES = b"nrtbf"
+_WHITESPACE_ESCAPES = b"nrtbfv"
+_DIGITS = b"0123456789"
 _HEX = b"0123456789abcdef"
+_SPACES = frozenset(
+    chr(code).encode()
+    for code in (0x85, 0xA0, 0xAD, 0x1680, 0x180E, *range(0x2000, 0x2010), *range(0x2028, 0x2030),
+                 *range(0x205F, 0x2065), 0x3000, 0xFEFF)
+)  # fmt: skip
+# What can follow a "<": anything else is no tag, which is quickly seen.
+_BEGINNINGS = frozenset(
+    [b"/", b"\\", b" ", b"\t", b"\n", b"\r"]
+    + [name[:1] for name in NAMES]
+    + [space[:1] for space in _SPACES]
+)
+_FORMAT_WORDS = frozenset((
+    b"type", b"text", b"content", b"role", b"user", b"assistant", b"message", b"id", b"name",
+    b"input", b"tool_use", b"tool_result", b"tool_use_id", b"is_error", b"thinking", b"image",
+    b"lines", b"oldStart", b"oldLines", b"newStart", b"newLines", b"structuredPatch", b"stdout",
+    b"stderr", b"interrupted", b"isImage", b"file", b"filePath", b"numLines", b"startLine",
+    b"totalLines", b"usage", b"stop_reason",
+))  # fmt: skip
+
+Tag = tuple[int, int, bytes, bool]  # start, end, name, closing
 
 
 def strip_private(data: bytes) -> bytes:
-    """The same bytes without the tags and what they enclose."""
+    """The same bytes without private sections."""
     if b"<" not in data and b"u003" not in data:
         return data
     lowered = data.lower()
     if b"u00" not in lowered and not any(name in lowered for name in NAMES):
         return data
-    return _strip(data, lowered, within_strings=_has_json_shape(data))
+    return _strip(data, lowered, is_json=_has_json_shape(data))
 
 
 def _has_json_shape(data: bytes) -> bool:
-    """Strings are closed and nothing stands between them that JSON does not allow there."""
+    """Every string is closed, and between strings there are only bytes that JSON allows there."""
     parts = data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
     return len(parts) % 2 == 1 and not b"".join(parts[::2]).translate(None, _OUTSIDE_STRINGS)
 
 
 class _Cursor:
-    """The next place of a needle at or behind a position that only grows: linear in all."""
+    """The next place of a needle at or after a position that only grows: linear in all."""
 
     def __init__(self, data: bytes, needle: bytes) -> None:
         self.data, self.needle = data, needle
@@ -54,14 +81,15 @@ class _Cursor:
 
 
 class _Tags:
-    """The tags of a text in order, each as (start, end, name, closing)."""
+    """The tags of a text in order."""
 
-    def __init__(self, lowered: bytes) -> None:
+    def __init__(self, lowered: bytes, is_json: bool) -> None:
         self.lowered = lowered
+        self._string_end = 0 if is_json else len(lowered)
         self.literal, self.escaped = _Cursor(lowered, b"<"), _Cursor(lowered, b"u003c")
         self.closers = _Cursor(lowered, b">"), _Cursor(lowered, b"u003e")
 
-    def next_from(self, position: int) -> tuple[int, int, bytes, bool] | None:
+    def next_from(self, position: int) -> Tag | None:
         while True:
             literal, escaped = self.literal.seek(position), self.escaped.seek(position)
             if literal < 0 and escaped < 0:
@@ -81,65 +109,175 @@ class _Tags:
                     return tag
             position = behind
 
-    def _read(self, start: int, position: int) -> tuple[int, int, bytes, bool] | None:
-        character, position = _decode(self.lowered, position)
+    def string_end(self, position: int) -> int:
+        """The end of the string that `position` is in; it must not be before the last one's."""
+        if position >= self._string_end:
+            self._string_end = _string_end(self.lowered, position)
+        return self._string_end
+
+    def _read(self, start: int, position: int) -> Tag | None:
+        character, behind = _skip_spaces(self.lowered, position)
         closing = character == _SLASH
         if closing:
-            character, position = _decode(self.lowered, position)
+            character, behind = _skip_spaces(self.lowered, behind)
+        is_spaced = _decode(self.lowered, position)[0] <= _SPACE
         word = bytearray()
-        while len(word) <= _LONGEST and (0x61 <= character <= 0x7A or character in b"-_"):
+        while len(word) <= _LONGEST_NAME and (0x61 <= character <= 0x7A or character in b"-_"):
             word.append(character)
-            character, position = _decode(self.lowered, position)
+            character, behind = _decode(self.lowered, behind)
         name = bytes(word)
         if name not in NAMES:
             return None
         if character == _GREATER:
-            return start, position, name, closing
-        if character > 0x20 and character != _SLASH:
+            return start, behind, name, closing
+        end = behind if character == _QUOTE else self._attributes_end(behind)
+        is_cut = end > self.string_end(start)  # a tag over several lines, each a string
+        if character > _SPACE and character != _SLASH and not (character == _QUOTE and is_cut):
             return None
-        return start, self._behind_attributes(position), name, closing
+        if is_cut and (closing or (is_spaced and character != _QUOTE)):
+            return None  # "a < private and so on"
+        return start, end, name, closing
 
-    def _behind_attributes(self, position: int) -> int:
+    def _attributes_end(self, position: int) -> int:
         literal, escaped = (cursor.seek(position) for cursor in self.closers)
-        found = [at for at in (literal + 1, escaped + 5) if at > position]
-        return min(found, default=len(self.lowered) + 1)
+        ends = [at for at in (literal + 1, escaped + 5) if at > position]
+        return min(ends, default=len(self.lowered) + 1)
 
 
-def _strip(data: bytes, lowered: bytes, within_strings: bool) -> bytes:
-    tags = _Tags(lowered)
+def _strip(data: bytes, lowered: bytes, is_json: bool) -> bytes:
+    tags, nesting = _Tags(lowered, is_json), _Nesting(data)
     kept: list[bytes] = []
-    done = end = seen = 0
+    done = string_end = sections = 0
     while (tag := tags.next_from(done)) is not None:
-        start = tag[0]
-        if start >= end:
-            end = _string_end(data, start) if within_strings else len(data)
-            seen = 0
+        start, end, _, closing = tag
+        if start >= string_end:
+            string_end = tags.string_end(start)
+            sections = 0
         kept.append(data[done:start])
-        done, seen = _enclosed_end(tags, tag, end, seen)
+        if closing:
+            done = min(end, string_end)
+            continue
+        sections += 1
+        depth = dict.fromkeys(NAMES, 0)
+        done = _section_end(tags, depth, start, string_end)
+        if is_json and any(depth.values()):
+            pieces = _strip_following(nesting, tags, depth, string_end)
+            done = nesting.resume_at
+            if end == string_end + 1 and len(pieces) == 1 and any(depth.values()):
+                pieces = [data[start:done]]  # it ends in "<private" and no string follows
+            kept += pieces
+        elif sections > MAX_SECTIONS:
+            done = string_end
     kept.append(data[done:])
     return b"".join(kept)
 
 
-def _enclosed_end(
-    tags: _Tags, tag: tuple[int, int, bytes, bool], end: int, seen: int
-) -> tuple[int, int]:
-    """Where what `tag` opens is over: every name closed again, or the string at its end."""
-    depth = dict.fromkeys(NAMES, 0)
-    while True:
-        _, behind, name, closing = tag
-        seen += 1
-        if behind > end or seen > MAX_TAGS:
-            return end, seen
+def _section_end(tags: _Tags, depth: dict[bytes, int], position: int, string_end: int) -> int:
+    """Where all that `depth` counts as open is closed, or the end of the string."""
+    while (tag := tags.next_from(position)) is not None and tag[0] < string_end:
+        _, position, name, closing = tag
+        if position > string_end:  # its attributes do not end in this string
+            depth[name] += not closing
+            break
         if not closing:
             depth[name] += 1
         elif depth[name]:
             depth[name] -= 1
         if not any(depth.values()):
-            return behind, seen
-        following = tags.next_from(behind)
-        if following is None or following[0] >= end:
-            return end, seen
-        tag = following
+            return position
+    return string_end
+
+
+def _strip_following(
+    nesting: "_Nesting", tags: _Tags, depth: dict[bytes, int], string_end: int
+) -> list[bytes]:
+    """What stays of the data from this end of a string to `nesting.resume_at`."""
+    data, position = nesting.data, string_end
+    pieces: list[bytes] = []
+    nesting.advance(string_end)
+    while True:
+        start, ends_value = nesting.gap()
+        pieces.append(_without_numbers(data[position:start]))
+        nesting.resume_at = start
+        if ends_value:
+            return pieces
+        position = nesting.skip_string()
+        nesting.resume_at = _section_end(tags, depth, start, position)
+        if not any(depth.values()):
+            return pieces
+        if data[start:position] in _FORMAT_WORDS:
+            pieces.append(data[start:position])
+
+
+class _Nesting:
+    """The brackets around a position that only grows."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0  # outside of strings, or behind an opening quote
+        self.open = bytearray()
+        self.resume_at = 0
+
+    def advance(self, string_end: int) -> None:
+        """To behind the string that ends there."""
+        while self.at <= string_end:
+            self.at = self._follow(self.at, only_count=True) + 1
+            self.skip_string()
+
+    def skip_string(self) -> int:
+        """From the inside of a string to behind it; returns its end."""
+        end = _string_end(self.data, self.at)
+        self.at = end + 1
+        return end
+
+    def gap(self) -> tuple[int, bool]:
+        """(start of the next string, False), or (end of the value, True) if that comes first."""
+        end = self._follow(self.at, only_count=False)
+        if self.data[end : end + 1] == b'"':
+            self.at = end + 1
+            return end + 1, False
+        self.at = end
+        return end, True
+
+    def _follow(self, position: int, *, only_count: bool) -> int:
+        """To the next quote; unless only counting, at most to the end of the value."""
+        quote = self.data.find(b'"', position)
+        end = quote if quote >= 0 else len(self.data)
+        for at in range(position, end):
+            byte = self.data[at]
+            if byte in b"{[":
+                self.open.append(byte)
+            elif byte in b"}]":
+                if not only_count and len(self.open) <= 1:
+                    return at
+                del self.open[-1:]
+            elif byte == _COMMA and not only_count and self.open == b"{":
+                return at
+        return end
+
+
+def _without_numbers(gap: bytes) -> bytes:
+    if not any(digit in gap for digit in _DIGITS):
+        return gap
+    result = bytearray()
+    in_number = False
+    for byte in gap:
+        if byte in _DIGITS or byte == _MINUS or (in_number and byte in b".eE+"):
+            if not in_number:
+                result.append(_ZERO)
+            in_number = True
+        else:
+            result.append(byte)
+            in_number = False
+    return bytes(result)
+
+
+def _skip_spaces(lowered: bytes, position: int) -> tuple[int, int]:
+    """The first character that is no space, and the position behind it."""
+    character, position = _decode(lowered, position)
+    while 0 < character <= _SPACE:
+        character, position = _decode(lowered, position)
+    return character, position
 
 
 def _decode(lowered: bytes, position: int) -> tuple[int, int]:
@@ -148,6 +286,10 @@ def _decode(lowered: bytes, position: int) -> tuple[int, int]:
     if position >= end:
         return 0, position
     byte = lowered[position]
+    if byte >= 0x80:
+        size = 2 if byte < 0xE0 else 3
+        is_space = lowered[position : position + size] in _SPACES
+        return (_SPACE if is_space else _OTHER), position + size
     if byte != _BACKSLASH:
         return byte, position + 1
     while position < end and lowered[position] == _BACKSLASH:
@@ -158,11 +300,17 @@ def _decode(lowered: bytes, position: int) -> tuple[int, int]:
     if byte == 0x75:  # u
         digits = lowered[position + 1 : position + 5]
         if len(digits) == 4 and not digits.translate(None, _HEX):
-            character = min(int(digits, 16), 0x7F)
-            return character | 0x20 if 0x41 <= character <= 0x5A else character, position + 5
+            return _character(int(digits, 16)), position + 5
     if byte in _WHITESPACE_ESCAPES:
-        return 0x20, position + 1
+        return _SPACE, position + 1
     return byte, position + 1
+
+
+def _character(code: int) -> int:
+    if code < 0x80:
+        return code | 0x20 if 0x41 <= code <= 0x5A else code
+    is_surrogate = 0xD800 <= code < 0xE000
+    return _SPACE if not is_surrogate and chr(code).encode() in _SPACES else _OTHER
 
 
 def _string_end(data: bytes, position: int) -> int:

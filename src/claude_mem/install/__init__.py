@@ -1,1 +1,1 @@
-"""Attach: what connects an agent to the product, and takes itself out again."""
+"""Attaches claude-mem to an agent, checks the installation, and detaches it."""

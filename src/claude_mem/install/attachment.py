@@ -1,11 +1,12 @@
-"""How Claude Code is attached: by the plugin, or by hooks in settings and an MCP server.
+"""How Claude Code is attached: by the plugin, or by hooks in its settings plus an MCP server.
 
-Both at once do no harm, but every event is told twice, and the agent may be offered all tools twice
-(a client that starts both servers by the same command drops one). So installing one way takes the
-other out. What was done is said line by line.
+Both at once do no harm, but every event arrives twice and the agent may be offered every tool
+twice (a client that starts both servers with the same command drops one). So installing one way
+removes the other. Each step reports an `Outcome`.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from claude_mem.config import Layout
@@ -14,24 +15,33 @@ from claude_mem.install import claude_settings, installed_files, mcp_server, plu
 from claude_mem.install.claude import Claude, config_dir
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    text: str
+    failed: bool = False
+
+
 def settings_files(environ: Mapping[str, str]) -> list[Path]:
-    """Where our hooks may stand: the person's settings, and this directory's project."""
-    here = Path.cwd() / ".claude"
-    places = (config_dir(environ), "settings.json"), (here, "settings.json"), (
-        here, "settings.local.json")  # fmt: skip
-    return list(dict.fromkeys(directory / name for directory, name in places))
+    """The files that may contain our hooks: the user's settings and those of this directory."""
+    project = Path.cwd() / ".claude"
+    files = (
+        config_dir(environ) / "settings.json",
+        project / "settings.json",
+        project / "settings.local.json",
+    )
+    return list(dict.fromkeys(files))
 
 
 def files_with_hooks(layout: Layout, environ: Mapping[str, str]) -> list[Path]:
-    """Those that install wrote, and those that it would write from here."""
-    recorded = [file.path for file in installed_files.installed_files(layout)]
-    known = dict.fromkeys((*recorded, *settings_files(environ)))
-    return [path for path in known if _has_hooks(path, layout.launcher)]
+    """Of the files that install recorded and those it would write from here."""
+    recorded = [file.path for file in installed_files.read_records(layout)]
+    candidates = dict.fromkeys((*recorded, *settings_files(environ)))
+    return [path for path in candidates if _has_hooks(path, layout.launcher)]
 
 
 def _has_hooks(path: Path, launcher: Path) -> bool:
     try:
-        return bool(claude_settings.has_hooks(path, launcher))
+        return bool(claude_settings.hooked_events(path, launcher))
     except SettingsError:
         return False
 
@@ -40,67 +50,69 @@ def has_plugin(claude: Claude | None) -> bool:
     try:
         return claude is not None and plugin.is_installed(claude)
     except ClaudeMemError:
-        return False  # a client that cannot be run has none
+        return False  # a client that does not run has no plugins
 
 
-STAYS = "Look into this file yourself"  # our entries could not be taken out of it
-
-
-def take_out_hooks(layout: Layout, environ: Mapping[str, str]) -> list[str]:
-    said = []
-    for file in installed_files.installed_files(layout):
+def remove_hooks(layout: Layout, environ: Mapping[str, str]) -> list[Outcome]:
+    """Restore the recorded files, then remove what is still in the files of this directory."""
+    outcomes = []
+    for file in installed_files.read_records(layout):
         try:
-            change = installed_files.take_back(layout, file, layout.launcher)
+            outcomes += _removed(installed_files.revert_file(layout, file))
         except SettingsError as error:
-            said.append(f"{STAYS}: {error}.")
-        else:
-            said += [] if change.is_empty else [f"Took our hooks out of {file.path}."]
+            outcomes.append(_not_removed(error))
     for path in settings_files(environ):
         try:
             change = claude_settings.without_hooks(path, layout.launcher)
             claude_settings.apply(change)
+            outcomes += _removed(change)
         except SettingsError as error:
-            said.append(f"{STAYS}: {error}.")
-        else:
-            said += [] if change.is_empty else [f"Took our hooks out of {path}."]
-    return list(dict.fromkeys(said))
+            outcomes.append(_not_removed(error))
+    return list(dict.fromkeys(outcomes))
 
 
-def take_out_servers(
+def _removed(change: claude_settings.Change) -> list[Outcome]:
+    return [] if change.is_empty else [Outcome(f"Removed our hooks from {change.path}.")]
+
+
+def _not_removed(error: SettingsError) -> Outcome:
+    return Outcome(f"Our hooks were not removed, please edit the file yourself: {error}.", True)
+
+
+def remove_servers(
     claude: Claude | None, layout: Layout, environ: Mapping[str, str]
-) -> list[str]:
+) -> list[Outcome]:
     places = mcp_server.find_places(layout, environ)
     if claude is None:
-        return [_by_hand(place) for place in places]
+        return [_remove_server_yourself(place) for place in places]
     removed = [mcp_server.remove_server(claude, place) for place in places]
-    return ["Removed the MCP server."] if any(removed) else []
+    return [Outcome("Removed the MCP server.")] if any(removed) else []
 
 
-def _by_hand(place: mcp_server.Place) -> str:
-    there = f" in {place.directory}" if place.directory else ""
-    command = " ".join(("claude", "mcp", *place.removing))
-    return (
-        f"Claude Code was not found; it still knows our MCP server, until you run{there}: {command}"
+def _remove_server_yourself(place: mcp_server.Place) -> Outcome:
+    where = f" in {place.directory}" if place.directory else ""
+    command = " ".join(("claude", "mcp", *place.remove_arguments))
+    return Outcome(
+        f"Claude Code was not found, so the MCP server is still registered. Run{where}: {command}"
     )
 
 
-def take_out_plugin(claude: Claude | None, layout: Layout) -> list[str]:
+def remove_plugin(claude: Claude | None, layout: Layout) -> list[Outcome]:
     if claude is not None and plugin.remove_plugin(claude, layout):
-        return [f"Removed the plugin {plugin.NAME}."]
+        return [Outcome(f"Removed the plugin {plugin.NAME}.")]
     if claude is None and plugin.installed_dir(layout).exists():
         return [
-            "Claude Code was not found, so its plugin may still be there: "
-            f"claude plugin uninstall {plugin.NAME}@{plugin.MARKETPLACE}"
+            Outcome(
+                "Claude Code was not found, so the plugin may still be installed. "
+                f"Run: claude plugin uninstall {plugin.ID}"
+            )
         ]
     return []
 
 
-def take_out_everything(
-    claude: Claude | None, layout: Layout, environ: Mapping[str, str]
-) -> list[str]:
-    """Exactly our entries, wherever they are."""
+def detach(claude: Claude | None, layout: Layout, environ: Mapping[str, str]) -> list[Outcome]:
     return [
-        *take_out_plugin(claude, layout),
-        *take_out_servers(claude, layout, environ),
-        *take_out_hooks(layout, environ),
+        *remove_plugin(claude, layout),
+        *remove_servers(claude, layout, environ),
+        *remove_hooks(layout, environ),
     ]

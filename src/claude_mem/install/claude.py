@@ -1,4 +1,4 @@
-"""Claude Code itself: where it is, which version, and its plugin commands."""
+"""The Claude Code command: its path and version, and the subcommands `plugin` and `mcp`."""
 
 import subprocess
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from claude_mem.config import Settings
 from claude_mem.errors import ClaudeMemError
 from claude_mem.observer.models.claude import find_command
 
-SECONDS = 120
+TIMEOUT = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Claude:
     environ: Mapping[str, str]
 
     def version(self) -> str:
-        """As it says itself, or an empty text when it cannot be run."""
+        """Empty if the command cannot be run."""
         try:
             done = self._run("--version", seconds=30)
         except (OSError, subprocess.TimeoutExpired):
@@ -26,25 +26,25 @@ class Claude:
         return done.stdout.split(" ")[0].strip() if done.returncode == 0 else ""
 
     def plugin(self, *arguments: str) -> str:
-        """`claude plugin …`; raises with its own words when it fails."""
-        return self._do("plugin", *arguments)
+        """`claude plugin …`; a failure raises with the command's own message."""
+        return self._check("plugin", *arguments)
 
-    def mcp(self, *arguments: str, within: Path | None = None) -> str:
-        """`claude mcp …`, in this directory."""
-        return self._do("mcp", *arguments, within=within)
+    def mcp(self, *arguments: str, directory: Path | None = None) -> str:
+        """`claude mcp …`, run in `directory`."""
+        return self._check("mcp", *arguments, directory=directory)
 
-    def _do(self, *arguments: str, within: Path | None = None) -> str:
+    def _check(self, *arguments: str, directory: Path | None = None) -> str:
         try:
-            done = self._run(*arguments, seconds=SECONDS, within=within)
+            done = self._run(*arguments, seconds=TIMEOUT, directory=directory)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise ClaudeMemError(f"{self.path} could not be run: {error}") from None
         if done.returncode != 0:
-            said = (done.stderr.strip() or done.stdout.strip())[-500:]
-            raise ClaudeMemError(f"`claude {' '.join(arguments)}` failed: {said}")
+            message = (done.stderr.strip() or done.stdout.strip())[-500:]
+            raise ClaudeMemError(f"`claude {' '.join(arguments)}` failed: {message}")
         return done.stdout
 
     def _run(
-        self, *arguments: str, seconds: int, within: Path | None = None
+        self, *arguments: str, seconds: int, directory: Path | None = None
     ) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [self.path, *arguments],
@@ -52,7 +52,7 @@ class Claude:
             text=True,
             stdin=subprocess.DEVNULL,
             timeout=seconds,
-            cwd=within,
+            cwd=directory,
             env={**self.environ, "CLAUDE_MEM_INTERNAL": "1"},
         )
 
@@ -63,15 +63,15 @@ def find_claude(settings: Settings, environ: Mapping[str, str]) -> Claude | None
 
 
 def config_dir(environ: Mapping[str, str]) -> Path:
-    """Where Claude Code keeps the person's settings."""
-    chosen = environ.get("CLAUDE_CONFIG_DIR")
-    return Path(chosen) if chosen else Path(environ.get("HOME", "/")) / ".claude"
+    """The directory of the user's settings."""
+    configured = environ.get("CLAUDE_CONFIG_DIR")
+    return Path(configured) if configured else Path(environ.get("HOME", "/")) / ".claude"
 
 
 def state_file(environ: Mapping[str, str]) -> Path:
-    """Where Claude Code writes down what it knows, MCP servers among it."""
-    chosen = environ.get("CLAUDE_CONFIG_DIR")
-    return Path(chosen or environ.get("HOME", "/")) / ".claude.json"
+    """The file in which Claude Code stores its state, including MCP servers."""
+    configured = environ.get("CLAUDE_CONFIG_DIR")
+    return Path(configured or environ.get("HOME", "/")) / ".claude.json"
 
 
 def transcripts_dir(environ: Mapping[str, str]) -> Path:

@@ -1,4 +1,4 @@
-"""Each thing that can be wrong: one line, and the command that mends it."""
+"""Checks of an installation: each reports one line and the command that fixes the problem."""
 
 import os
 import sqlite3
@@ -28,17 +28,16 @@ from claude_mem.worker.lock import is_held
 from claude_mem.worker.observer_status import describe, format_spending, has_spent
 
 Verdict = Literal["ok", "warning", "wrong"]
-HOUR = 3_600_000
-NOT_INSTALLED = "no hook of ours is installed"
+HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
     name: str
     verdict: Verdict
-    found: str
-    mend: str = ""  # what to type
-    fix: Callable[[], None] | None = None  # where it is safe to do at once
+    detail: str
+    remedy: str = ""  # a command to type
+    fix: Callable[[], None] | None = None  # for `doctor --fix`, where that is safe
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,73 +45,74 @@ class Doctor:
     settings: Settings
     environ: Mapping[str, str]
 
-    def examine(self) -> list[Check]:
+    def run_checks(self) -> list[Check]:
         parts: list[Callable[[], Iterator[Check]]] = [
             self._settings, self._claude_code, self._launcher, self._data_directory, self._worker,
-            self._database, self._backlog, self._observer, self._another,
+            self._database, self._backlog, self._observer, self._other_installs,
         ]  # fmt: skip
-        found: list[Check] = []
+        checks: list[Check] = []
         for part in parts:
             try:
-                found += part()
+                checks += part()
             except (ClaudeMemError, OSError, sqlite3.Error, subprocess.TimeoutExpired) as error:
                 name = part.__name__.strip("_").replace("_", " ")
-                found.append(Check(name, "wrong", str(error), "claude-mem worker logs"))
-        return found
+                checks.append(Check(name, "wrong", str(error), "claude-mem worker logs"))
+        return checks
 
     def _settings(self) -> Iterator[Check]:
-        _, wrong = load_usable_settings(self.environ)
-        for complaint in wrong:
-            yield Check("settings", "wrong", complaint, "claude-mem settings NAME --unset")
-        if not wrong:
-            yield Check("settings", "ok", "all can be used")
+        _, errors = load_usable_settings(self.environ)
+        for error in errors:
+            yield Check("settings", "wrong", error, "claude-mem settings NAME --unset")
+        if not errors:
+            yield Check("settings", "ok", "valid")
 
     # the agent
 
     def _claude_code(self) -> Iterator[Check]:
-        claude = find_claude(self.settings, self.environ)
-        if claude is None:
-            mend = "install Claude Code, or claude-mem settings CLAUDE_CODE_PATH /path/to/claude"
-            yield Check("Claude Code", "warning", "not found", mend)
-        else:
-            version = claude.version()
-            verdict: Verdict = "ok" if version else "wrong"
-            mend = "" if version else "claude-mem settings CLAUDE_CODE_PATH /path/to/claude"
-            text = f"{claude.path} {version or 'cannot be run'}"
-            yield Check("Claude Code", verdict, text, mend)
-            claude = claude if version else None
-        has_plugin = claude is not None and plugin.is_enabled(claude)
-        hooks = self._hooks(has_plugin)
-        if hooks.found == NOT_INSTALLED and attachment.has_plugin(claude):
-            enable = f"claude plugin enable {plugin.NAME}@{plugin.MARKETPLACE}"
-            hooks = Check("hooks", "wrong", "the plugin is disabled in Claude Code", enable)
+        command = find_claude(self.settings, self.environ)
+        version = command.version() if command else ""
+        yield self._client(command, version)
+        claude = command if version else None
+        state = plugin.plugin_state(claude) if claude else "absent"
+        hooks = self._hooks(state)
         yield hooks
         if claude is not None and hooks.verdict != "wrong":
-            yield self._tools(claude, has_plugin)
+            yield self._tools(claude, state == "enabled")
 
-    def _hooks(self, has_plugin: bool) -> Check:
-        ways = ["the plugin"] if has_plugin else []
+    def _client(self, claude: Claude | None, version: str) -> Check:
+        set_path = "claude-mem settings CLAUDE_CODE_PATH /path/to/claude"
+        if claude is None:
+            remedy = f"install Claude Code, or {set_path}"
+            return Check("Claude Code", "warning", "not found", remedy)
+        if not version:
+            return Check("Claude Code", "wrong", f"{claude.path} cannot be run", set_path)
+        return Check("Claude Code", "ok", f"{claude.path} {version}")
+
+    def _hooks(self, plugin_state: plugin.PluginState) -> Check:
+        sources = ["the plugin"] if plugin_state == "enabled" else []
         launcher = self.settings.layout.launcher
         for path in attachment.settings_files(self.environ):
             try:
-                events = claude_settings.has_hooks(path, launcher)
+                events = claude_settings.hooked_events(path, launcher)
             except SettingsError as error:
-                return Check("hooks", "wrong", str(error), f"look into {path}")
+                return Check("hooks", "wrong", str(error), f"edit {path}")
             missing = [event.name for event in EVENTS if event.name not in events]
             if events and missing:
-                text = f"{path} lacks {', '.join(missing)}"
+                text = f"{path} has no hook for {', '.join(missing)}"
                 return Check("hooks", "wrong", text, "claude-mem install --scope user")
             if events:
-                ways.append(f"{len(events)} hooks in {path}")
-        if len(ways) > 1:
-            text = f"{' and '.join(ways)}: each event is told twice (and kept once)"
+                sources.append(f"{len(events)} hooks in {path}")
+        if len(sources) > 1:
+            text = f"{' and '.join(sources)}: each event arrives twice (and is stored once)"
             return Check("hooks", "warning", text, "claude-mem install")
-        if ways:
-            return Check("hooks", "ok", " and ".join(ways))
-        return Check("hooks", "wrong", NOT_INSTALLED, "claude-mem install")
+        if sources:
+            return Check("hooks", "ok", " and ".join(sources))
+        if plugin_state == "disabled":
+            enable = f"claude plugin enable {plugin.ID}"
+            return Check("hooks", "wrong", "the plugin is disabled in Claude Code", enable)
+        return Check("hooks", "wrong", "not installed", "claude-mem install")
 
     def _tools(self, claude: Claude, has_plugin: bool) -> Check:
-        server = f"added as {mcp_server.NAME}"
         places = mcp_server.find_places(self.settings.layout, self.environ)
         here = [place for place in places if place.directory in (None, Path.cwd())]
 
@@ -121,20 +121,20 @@ class Doctor:
                 mcp_server.remove_server(claude, place)
 
         if has_plugin and here:
-            text = f"Claude Code has our MCP server twice: from the plugin, and {server}"
-            mend = " ".join(("claude", "mcp", *here[0].removing))
-            return Check("tools", "warning", text, mend, fix)
-        if has_plugin or here:
-            return Check(
-                "tools", "ok", f"the MCP server is {'in the plugin' if has_plugin else server}"
-            )
-        text = "Claude Code knows no MCP server of ours: the agent cannot search"
+            text = f"the MCP server is registered twice: by the plugin and as {mcp_server.NAME}"
+            remedy = " ".join(("claude", "mcp", *here[0].remove_arguments))
+            return Check("tools", "warning", text, remedy, fix)
+        if has_plugin:
+            return Check("tools", "ok", "MCP server of the plugin")
+        if here:
+            return Check("tools", "ok", f"MCP server registered as {mcp_server.NAME}")
+        text = "no MCP server is registered, so the agent cannot search"
         return Check("tools", "warning", text, "claude-mem install")
 
     def _launcher(self) -> Iterator[Check]:
         layout = self.settings.layout
         if not layout.root.is_dir():
-            return  # all is yet to come
+            return  # not installed yet: reported by the check of the data directory
         parts = launcher_parts(layout)
         renew = "claude-mem doctor --fix"
 
@@ -143,24 +143,23 @@ class Doctor:
             write_launcher(layout)
 
         if parts is None:
-            yield Check("launcher", "wrong", f"{layout.launcher} is missing or odd", renew, fix)
+            yield Check("launcher", "wrong", f"{layout.launcher} is missing or invalid", renew, fix)
             return
         python, script = parts
         version = launcher_version(layout)
         if not python.exists() or not script.exists():
-            gone = python if not python.exists() else script
-            yield Check("interpreter", "wrong", f"{gone} is gone", renew, fix)
+            missing = python if not python.exists() else script
+            yield Check("interpreter", "wrong", f"{missing} does not exist", renew, fix)
             return
         yield Check("interpreter", "ok", str(python))
         if version is None or parse_version(version) != parse_version(__version__):
-            yield Check(
-                "launcher", "warning", f"is of {version}, this is {__version__}", renew, fix
-            )
+            text = f"version {version}, but this is {__version__}"
+            yield Check("launcher", "warning", text, renew, fix)
             return
         yield self._runs(layout.launcher, renew, fix)
         server = layout.mcp_launcher
         if os.access(server, os.X_OK):
-            yield Check("MCP server", "ok", f"{server} is there")
+            yield Check("MCP server", "ok", str(server))
         else:
             yield Check("MCP server", "wrong", f"{server} is missing", renew, fix)
 
@@ -181,20 +180,21 @@ class Doctor:
                 "data directory", "wrong", f"{layout.root} is missing", "claude-mem install"
             )
             return
-        open_paths = [path for path in _own_files(layout.root) if _open_to_others(path)]
+        open_paths = [path for path in _all_files(layout.root) if _is_accessible_to_others(path)]
 
         def fix() -> None:
             for path in open_paths:
                 path.chmod(path.stat().st_mode & 0o700)
 
         if open_paths:
-            text = f"{len(open_paths)} files can be read by others, {open_paths[0].name} for one"
+            example = open_paths[0].name
+            text = f"{len(open_paths)} files are accessible to other users, such as {example}"
             yield Check("data directory", "wrong", text, "claude-mem doctor --fix", fix)
         elif not os.access(layout.root, os.W_OK):
             text = f"{layout.root} cannot be written"
             yield Check("data directory", "wrong", text, f"chmod u+w {layout.root}")
         else:
-            yield Check("data directory", "ok", f"{layout.root}, yours alone")
+            yield Check("data directory", "ok", f"{layout.root}, accessible only to you")
 
     def _worker(self) -> Iterator[Check]:
         layout = self.settings.layout
@@ -221,7 +221,7 @@ class Doctor:
                         "claude-mem worker restart")  # fmt: skip
             return
         if parse_version(str(worker["version"])) != parse_version(__version__):
-            text = f"version {worker['version']}, this is {__version__}"
+            text = f"version {worker['version']}, but this is {__version__}"
             yield Check("worker", "warning", text, "claude-mem worker restart")
         else:
             yield Check("worker", "ok", f"pid {worker['pid']}, version {worker['version']}")
@@ -237,10 +237,10 @@ class Doctor:
         return Check("FIFO", "wrong", text, "claude-mem worker restart")
 
     def _port(self, worker: dict[str, Json]) -> Check:
-        wanted = self.settings.worker.port
-        if worker["port"] == wanted or (worker["port"] is None and wanted == 0):
-            return Check("port", "ok", f"127.0.0.1:{wanted}" if wanted else "none wanted")
-        text = f"{wanted} was taken; it serves {worker['port'] or 'the socket alone'}"
+        configured = self.settings.worker.port
+        if worker["port"] == configured or (worker["port"] is None and configured == 0):
+            return Check("port", "ok", f"127.0.0.1:{configured}" if configured else "disabled")
+        text = f"{configured} is in use; the worker uses {worker['port'] or 'only its socket'}"
         return Check("port", "warning", text, "claude-mem settings WORKER_PORT NUMBER")
 
     # the memory
@@ -248,21 +248,21 @@ class Doctor:
     def _database(self) -> Iterator[Check]:
         path = self.settings.layout.database
         if not path.exists():
-            yield Check("database", "ok", "none yet: nothing was remembered so far")
+            yield Check("database", "ok", "not created yet")
             return
         try:
             with StoreReader.open_existing(path) as store:
-                wrong = store.integrity()
+                damage = store.integrity()
         except (DamagedDatabase, sqlite3.DatabaseError) as error:
-            wrong = str(error)
-        if wrong:
-            text = f"{path.name} is damaged ({wrong})"
+            damage = str(error)
+        if damage:
+            text = f"{path.name} is damaged ({damage})"
             yield Check("database", "wrong", text, "claude-mem doctor --fix", self._restore)
         else:
-            yield Check("database", "ok", f"{path}, {path.stat().st_size // 1024} KB, sound")
+            yield Check("database", "ok", f"{path}, {path.stat().st_size // 1024} KB, no errors")
 
     def _restore(self) -> None:
-        """The mark of an end that was not orderly makes the next start check the whole file."""
+        """Restart as after a crash: the worker then checks the database and restores a backup."""
         layout = self.settings.layout
         client.stop(layout)
         layout.last_worker_state.touch(mode=0o600)
@@ -271,68 +271,66 @@ class Doctor:
     def _backlog(self) -> Iterator[Check]:
         layout = self.settings.layout
         waiting, rejected = spool.waiting(layout), spool.rejected(layout)
-        hours = (now_ms() - spool.arrival_ms(waiting[0])) // HOUR if waiting else 0
-        many = len(waiting) >= spool.WARN_FILES
-        long = hours >= spool.WARN_HOURS
-        verdict: Verdict = "warning" if many or long else "ok"
-        since = f", the oldest for {hours} hours" if long else ""
-        yield Check("spool", verdict, f"{len(waiting)} events waiting{since}",
-                    "claude-mem worker start" if many or long else "")  # fmt: skip
+        hours = (now_ms() - spool.arrival_ms(waiting[0])) // HOUR_MS if waiting else 0
+        is_long = len(waiting) >= spool.WARN_FILES
+        is_old = hours >= spool.WARN_HOURS
+        verdict: Verdict = "warning" if is_long or is_old else "ok"
+        age = f", the oldest for {hours} hours" if is_old else ""
+        yield Check("spool", verdict, f"{len(waiting)} events waiting{age}",
+                    "claude-mem worker start" if is_long or is_old else "")  # fmt: skip
         if rejected:
-            text = f"{len(rejected)} payloads could not be read; they are kept"
-            yield Check("rejected", "warning", text, f"look into {layout.rejected}")
+            text = f"{len(rejected)} hook payloads could not be parsed"
+            yield Check("rejected", "warning", text, f"see {layout.rejected}")
         if layout.database.exists():
             yield from self._queue()
 
     def _queue(self) -> Iterator[Check]:
         with StoreReader.open_existing(self.settings.layout.database) as store:
             dead, oldest = store.queue_state()["dead"], store.oldest_waiting()
-        hours = (now_ms() - oldest) // HOUR if oldest is not None else 0
+        hours = (now_ms() - oldest) // HOUR_MS if oldest is not None else 0
         if hours >= 1:
-            text = f"the oldest turn waits for {hours} hours"
+            text = f"the oldest turn has been waiting for {hours} hours"
             yield Check("queue", "warning", text, "claude-mem worker restart")
         else:
-            yield Check("queue", "ok", "nothing waits for long")
+            yield Check("queue", "ok", "no turn has been waiting for an hour")
         if dead:
-            text = f"{dead} turns could not be distilled; they are kept"
+            text = f"{dead} turns could not be summarised"
             yield Check("dead letters", "warning", text, "claude-mem retry")
 
     def _observer(self) -> Iterator[Check]:
         path = self.settings.layout.database
         with StoreReader.open_existing(path) if path.exists() else nullcontext() as store:
-            found = describe(self.settings, self.environ, store, now_ms())
-        if found["wanted"] == "local":
-            spent = f"; {format_spending(found)}" if has_spent(found) else ""
+            state = describe(self.settings, self.environ, store, now_ms())
+        if state["wanted"] == "local":
+            spent = f"; {format_spending(state)}" if has_spent(state) else ""
             yield Check("observer", "ok", f"local: needs no model and no login{spent}")
             return
-        text = f"{found['used']} ({found['why']}); {format_spending(found)}"
-        breaker = found["breaker"]
+        text = f"{state['used']} ({state['why']}); {format_spending(state)}"
+        breaker = state["breaker"]
         assert isinstance(breaker, dict)
-        if found["used"] != found["wanted"]:
-            yield Check("observer", "warning", text, f"claude-mem observer {found['wanted']}")
+        if state["used"] != state["wanted"]:
+            yield Check("observer", "warning", text, f"claude-mem observer {state['wanted']}")
         elif breaker["state"] != "closed":
-            spent = format_spending(found)
-            text = f"{found['used']} is not asked for now: {breaker['reason']}; {spent}"
-            yield Check("observer", "warning", text, f"claude-mem observer {found['used']}")
+            text = f"{state['used']} is paused: {breaker['reason']}; {format_spending(state)}"
+            yield Check("observer", "warning", text, f"claude-mem observer {state['used']}")
         else:
             yield Check("observer", "ok", text)
-        if found["key"] == "settings.json":
-            text = "lies in settings.json, readable by you alone"
-            mend = "pip install keyring, then claude-mem settings API_KEY KEY"
-            yield Check("key", "warning", text, mend)
+        if state["key"] == "settings.json":
+            text = "stored in settings.json, readable only by you"
+            remedy = "pip install keyring, then claude-mem settings API_KEY KEY"
+            yield Check("key", "warning", text, remedy)
 
-    def _another(self) -> Iterator[Check]:
-        """The TypeScript claude-mem may share our directory and our port; not our database."""
+    def _other_installs(self) -> Iterator[Check]:
         layout, files = self.settings.layout, attachment.settings_files(self.environ)
         for other in find_other_installs(layout, self.environ, files):
-            yield Check("another claude-mem", "warning", other.found, other.mend)
+            yield Check("another claude-mem", "warning", other.detail, other.remedy)
 
 
-def _own_files(root: Path) -> list[Path]:
+def _all_files(root: Path) -> list[Path]:
     return [root, *root.rglob("*")]
 
 
-def _open_to_others(path: Path) -> bool:
+def _is_accessible_to_others(path: Path) -> bool:
     try:
         return bool(path.lstat().st_mode & 0o077) and not path.is_symlink()
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Which hooks there are and how Claude Code is told to run them.
+"""The hooks that are installed, as entries of Claude Code's settings.
 
-All are synchronous: the client kills asynchronous hooks when a `-p` session ends, and what they
-had to say is lost. A timeout is given to each, since SessionEnd has 1.5 s by default.
+All are synchronous: the client kills asynchronous hooks when a `-p` session ends, and their events
+are lost. Each has a timeout, because the default for SessionEnd is 1.5 s.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ DIALECT = "claude"
 @dataclass(frozen=True, slots=True)
 class HookEvent:
     name: str
-    timeout: int  # seconds; far beyond need, for machines that are asleep or swapping
+    timeout: int  # seconds; generous, for machines that are asleep or swapping
     matcher: str | None = None
 
 
@@ -34,7 +34,7 @@ EVENTS: tuple[HookEvent, ...] = (
 
 
 def hook_entry(event: HookEvent, *command_line: str) -> dict[str, Json]:
-    """One element of `hooks.<Event>`, in the exec form: no shell in between."""
+    """An element of `hooks.<Event>`, in the exec form that needs no shell."""
     program, *arguments = command_line
     command: dict[str, Json] = {
         "type": "command",
@@ -52,7 +52,7 @@ def all_entries(*command_line: str) -> dict[str, Json]:
 
 
 def is_our_entry(entry: object, launcher: Path) -> bool:
-    """Whether an element of `hooks.<Event>` is ours, whatever else was changed around it."""
+    """Whether an element of `hooks.<Event>` runs our launcher, even if the user edited it."""
     commands = entry.get("hooks") if isinstance(entry, dict) else None
     return isinstance(commands, list) and any(
         is_our_command(command, launcher) for command in commands

@@ -1,4 +1,4 @@
-"""What install changed, written down, so that uninstall can take exactly that back."""
+"""A record of the settings files that install changed, so that uninstall can restore them."""
 
 import base64
 import json
@@ -15,23 +15,23 @@ _FILE = "installed.json"
 @dataclass(frozen=True, slots=True)
 class InstalledFile:
     path: Path
-    before: bytes | None
+    before: bytes | None  # None: there was no file
     after: bytes
 
-    def undo(self, launcher: Path) -> Change:
-        """Byte for byte where nothing else changed since; else only our entries go."""
+    def revert(self, launcher: Path) -> Change:
+        """The bytes from before if nothing else changed since; otherwise only our entries go."""
         if read(self.path) == self.after:
             return Change(self.path, self.after, self.before)
         return without_hooks(self.path, launcher, containers(self.before))
 
 
-def remember(layout: Layout, change: Change) -> Path | None:
-    """Keeps what the file is without us and what we give it; a copy of it as a backup."""
+def save_record(layout: Layout, change: Change) -> Path | None:
+    """Record the change and back up the file; returns the backup, or None if there was no file."""
     assert change.after is not None
-    known = {file.path: file for file in installed_files(layout)}
-    without_us = _without_us(known.get(change.path), change, layout.launcher)
-    known[change.path] = InstalledFile(change.path, without_us, change.after)
-    _write(layout, list(known.values()))
+    records = {file.path: file for file in read_records(layout)}
+    before = _content_without_ours(records.get(change.path), change, layout.launcher)
+    records[change.path] = InstalledFile(change.path, before, change.after)
+    _write(layout, list(records.values()))
     if change.before is None:
         return None
     layout.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -41,16 +41,18 @@ def remember(layout: Layout, change: Change) -> Path | None:
     return backup
 
 
-def _without_us(known: InstalledFile | None, change: Change, launcher: Path) -> bytes | None:
-    """What the person has there, with every change that they made since the last install."""
-    if known is None:
+def _content_without_ours(
+    record: InstalledFile | None, change: Change, launcher: Path
+) -> bytes | None:
+    """The user's own content, with every change they made since the last install."""
+    if record is None:
         return change.before
-    if change.before == known.after:
-        return known.before
-    return without_hooks(change.path, launcher, containers(known.before)).after
+    if change.before == record.after:
+        return record.before
+    return without_hooks(change.path, launcher, containers(record.before)).after
 
 
-def installed_files(layout: Layout) -> list[InstalledFile]:
+def read_records(layout: Layout) -> list[InstalledFile]:
     try:
         rows = json.loads((layout.root / _FILE).read_bytes())
         return [
@@ -65,14 +67,14 @@ def installed_files(layout: Layout) -> list[InstalledFile]:
         return []
 
 
-def forget(layout: Layout, path: Path) -> None:
-    _write(layout, [file for file in installed_files(layout) if file.path != path])
+def delete_record(layout: Layout, path: Path) -> None:
+    _write(layout, [file for file in read_records(layout) if file.path != path])
 
 
-def take_back(layout: Layout, file: InstalledFile, launcher: Path) -> Change:
-    change = file.undo(launcher)
+def revert_file(layout: Layout, file: InstalledFile) -> Change:
+    change = file.revert(layout.launcher)
     apply(change)
-    forget(layout, file.path)
+    delete_record(layout, file.path)
     return change
 
 

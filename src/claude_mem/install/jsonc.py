@@ -1,66 +1,75 @@
-"""JSON with comments, edited in place: what is not touched keeps its bytes.
+"""JSON with comments, edited in place: everything outside the edit keeps its bytes.
 
-A settings file belongs to the person. Parsing and writing it anew would lose comments, order and
-layout; so this finds where values stand in the text, and changes only there.
+A settings file belongs to the user. Parsing it and writing it again would lose comments, order and
+layout, so this module locates values in the text and changes only those ranges.
+
+It is our own because most readers of JSON with comments drop the comments, and json-five, which
+keeps them, accepts all of JSON5 and prints the document again from its own model.
 """
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from claude_mem.errors import BadInput
 
-_SPACE = re.compile(r"(?:\s+|//[^\n]*|/\*[\s\S]*?\*/)*")
+_COMMENT = r"//[^\n]*|/\*[\s\S]*?\*/"
+_SPACE = re.compile(rf"(?:\s+|{_COMMENT})*")
+_COMMENTS = re.compile(_COMMENT)
 _SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-DEEPEST = 100
+MAX_DEPTH = 100
 
 
 @dataclass(slots=True)
 class Node:
-    """A value and where it stands: text[start:end]."""
+    """A value and its range: text[start:end]."""
 
     start: int
     end: int
     value: object = None
-    members: dict[str, "Member"] | None = None  # of an object
+    members: dict[str, "Node"] | None = None  # of an object; of a repeated name, the last
     elements: list["Node"] | None = None  # of an array
+    children: tuple["Span", ...] = ()
 
 
-@dataclass(slots=True)
-class Member:
-    start: int  # where its name begins
-    node: Node
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The range of an element, or of a member with its name."""
+
+    start: int
+    end: int
 
 
 @dataclass(slots=True)
 class _Parser:
     text: str
-    at: int = 0
-    depth: int = field(default=0)
+    position: int = 0
+    depth: int = 0
 
-    def fail(self, what: str) -> BadInput:
-        line = self.text.count("\n", 0, self.at) + 1
-        return BadInput(f"line {line}: {what}")
+    def error(self, message: str) -> BadInput:
+        line = self.text.count("\n", 0, self.position) + 1
+        return BadInput(f"line {line}: {message}")
 
-    def space(self) -> None:
-        match = _SPACE.match(self.text, self.at)
-        assert match is not None
-        self.at = match.end()
+    def peek(self) -> str:
+        return self.text[self.position : self.position + 1]
 
-    def take(self, character: str) -> bool:
-        self.space()
-        if self.text[self.at : self.at + 1] == character:
-            self.at += 1
+    def skip_space(self) -> None:
+        self.position = _after_space(self.text, self.position)
+
+    def accept(self, character: str) -> bool:
+        self.skip_space()
+        if self.peek() == character:
+            self.position += 1
             return True
         return False
 
     def value(self) -> Node:
-        self.space()
+        self.skip_space()
         self.depth += 1
-        if self.depth > DEEPEST:
-            raise self.fail("nested too deeply")
-        head = self.text[self.at : self.at + 1]
+        if self.depth > MAX_DEPTH:
+            raise self.error("nested too deeply")
+        head = self.peek()
         if head == "{":
             node = self.object()
         elif head == "[":
@@ -73,128 +82,137 @@ class _Parser:
         return node
 
     def string(self) -> Node:
-        match = _STRING.match(self.text, self.at)
+        match = _STRING.match(self.text, self.position)
         if match is None:
-            raise self.fail("a text is not closed")
-        self.at = match.end()
+            raise self.error("unterminated string")
+        self.position = match.end()
         try:
             return Node(match.start(), match.end(), json.loads(match[0]))
         except ValueError:
-            raise self.fail("a text holds a bad escape") from None
+            raise self.error("invalid escape in a string") from None
 
     def scalar(self) -> Node:
-        match = _SCALAR.match(self.text, self.at)
+        match = _SCALAR.match(self.text, self.position)
         if match is None:
-            found = self.text[self.at : self.at + 10] or "the end"
-            raise self.fail(f"a value was expected, not {found!r}")
-        self.at = match.end()
+            actual = self.text[self.position : self.position + 10] or "end of file"
+            raise self.error(f"expected a value, got {actual!r}")
+        self.position = match.end()
         try:
             return Node(match.start(), match.end(), json.loads(match[0]))
         except ValueError:
-            raise self.fail(f"{match[0]!r} is not a number") from None
+            raise self.error(f"{match[0]!r} is not a number") from None
 
     def object(self) -> Node:
-        start = self.at
-        self.at += 1
-        members: dict[str, Member] = {}
-        while not self.take("}"):
-            self.space()
-            name_at = self.at
-            if self.text[name_at : name_at + 1] != '"':
-                raise self.fail("a name in quotes was expected")
+        start = self.position
+        self.position += 1
+        members: dict[str, Node] = {}
+        children: list[Span] = []
+        while not self.accept("}"):
+            name_start = self.position
+            if self.peek() != '"':
+                raise self.error("expected a name in double quotes")
             name = str(self.string().value)
-            if not self.take(":"):
-                raise self.fail(f"':' was expected after {name!r}")
-            members[name] = Member(name_at, self.value())
-            if not self.take(",") and self.text[self.at : self.at + 1] != "}":
-                raise self.fail("',' or '}' was expected")
-        value = {name: member.node.value for name, member in members.items()}
-        return Node(start, self.at, value, members=members)
+            if not self.accept(":"):
+                raise self.error(f"expected ':' after {name!r}")
+            members[name] = self.value()
+            children.append(Span(name_start, members[name].end))
+            if not self.accept(",") and self.peek() != "}":
+                raise self.error("expected ',' or '}'")
+        value = {name: member.value for name, member in members.items()}
+        return Node(start, self.position, value, members=members, children=tuple(children))
 
     def array(self) -> Node:
-        start = self.at
-        self.at += 1
+        start = self.position
+        self.position += 1
         elements: list[Node] = []
-        while not self.take("]"):
+        while not self.accept("]"):
             elements.append(self.value())
-            if not self.take(",") and self.text[self.at : self.at + 1] != "]":
-                raise self.fail("',' or ']' was expected")
-        return Node(start, self.at, [element.value for element in elements], elements=elements)
+            if not self.accept(",") and self.peek() != "]":
+                raise self.error("expected ',' or ']'")
+        values = [element.value for element in elements]
+        children = tuple(Span(element.start, element.end) for element in elements)
+        return Node(start, self.position, values, elements=elements, children=children)
 
 
 def parse(text: str) -> Node:
     parser = _Parser(text)
     node = parser.value()
-    parser.space()
-    if parser.at != len(text):
-        raise parser.fail("something stands behind the end")
+    parser.skip_space()
+    if parser.position != len(text):
+        raise parser.error("unexpected text after the end")
     return node
 
 
 def append_element(text: str, array: Node, value: object) -> str:
-    assert array.elements is not None
-    last = array.elements[-1] if array.elements else None
-    return _append(text, array, last, "", value)
+    return _append(text, array, "", value)
 
 
 def add_member(text: str, parent: Node, name: str, value: object) -> str:
-    assert parent.members is not None
-    nodes = [member.node for member in parent.members.values()]
-    last = max(nodes, key=lambda node: node.end, default=None)
-    return _append(text, parent, last, f"{json.dumps(name)}: ", value)
+    return _append(text, parent, f"{json.dumps(name)}: ", value)
 
 
-def _append(text: str, parent: Node, last: Node | None, name: str, value: object) -> str:
-    """Behind the last child and in its layout, or as the first child of an empty parent."""
-    outer = _indent_of_line(text, parent.start)
-    inner = outer + _unit(text)
-    written = name + _laid_out(text, value, inner)
-    if last is not None:
-        return f"{text[: last.end]},\n{inner}{written}{text[last.end :]}"
+def _append(text: str, parent: Node, name: str, value: object) -> str:
+    """After the last child and in its layout, or as the first child of an empty parent."""
+    outer = _line_indent(text, parent.start)
+    inner = outer + _indent_unit(text)
+    child = name + _format(text, value, inner)
+    if parent.children:
+        last_end = parent.children[-1].end
+        return f"{text[:last_end]},\n{inner}{child}{text[last_end:]}"
     rest = text[parent.start + 1 :].lstrip()
-    return f"{text[: parent.start + 1]}\n{inner}{written}\n{outer}{rest}"
+    return f"{text[: parent.start + 1]}\n{inner}{child}\n{outer}{rest}"
 
 
-def _laid_out(text: str, value: object, indent: str) -> str:
-    return json.dumps(value, indent=_unit(text)).replace("\n", "\n" + indent)
+def _format(text: str, value: object, indent: str) -> str:
+    return json.dumps(value, indent=_indent_unit(text)).replace("\n", "\n" + indent)
 
 
-def _unit(text: str) -> str:
-    """What this file indents by."""
+def _indent_unit(text: str) -> str:
+    """The indentation step of this file."""
     match = re.search(r"\n([ \t]+)\S", text)
     return match[1] if match else "  "
 
 
-def _indent_of_line(text: str, at: int) -> str:
-    line_start = text.rfind("\n", 0, at) + 1
-    rest = text[line_start:at]
-    return rest[: len(rest) - len(rest.lstrip())]
+def _line_indent(text: str, position: int) -> str:
+    line_start = text.rfind("\n", 0, position) + 1
+    line = text[line_start:position]
+    return line[: len(line) - len(line.lstrip())]
 
 
 def replace(text: str, node: Node, value: object) -> str:
-    indent = _indent_of_line(text, node.start)
-    return text[: node.start] + _laid_out(text, value, indent) + text[node.end :]
+    indent = _line_indent(text, node.start)
+    return text[: node.start] + _format(text, value, indent) + text[node.end :]
 
 
-def remove(text: str, start: int, end: int, previous_end: int | None) -> str:
-    """Without the child text[start:end] and the comma that parted it from its neighbour.
+def remove_child(text: str, parent: Node, node: Node) -> str:
+    """Remove an element, or a member with its name, and the comma between it and its neighbour.
 
-    `previous_end` is where the child before it ends. Comments stay.
+    Comments around it stay.
     """
-    if previous_end is not None:
-        comma = _behind_space(text, previous_end)
-        between = text[comma + 1 : start]
-        return text[:comma] + (between.rstrip() if between.strip() else "") + text[end:]
-    comma = _behind_space(text, end)
+    index = next(i for i, span in enumerate(parent.children) if span.end == node.end)
+    child = parent.children[index]
+    head, tail = text[: child.start], text[child.end :]
+    if index > 0:
+        comma = _after_space(text, parent.children[index - 1].end)
+        return text[:comma] + _comments(text[comma + 1 : child.start], tail) + tail
+    comma = _after_space(text, child.end)
     if text[comma : comma + 1] == ",":
-        return text[:start] + text[end:comma].strip() + text[comma + 1 :].lstrip()
-    head = text[:start]
-    if head.rstrip().endswith(("{", "[")):
-        head = head.rstrip()
-    return head + text[end:].lstrip()
+        rest = text[comma + 1 :].lstrip()
+        return head + _comments(text[child.end : comma].lstrip(), rest) + rest
+    opening = text[: parent.start + 1]
+    return (head if head[len(opening) :].strip() else opening) + tail.lstrip()
 
 
-def _behind_space(text: str, at: int) -> int:
-    match = _SPACE.match(text, at)
+def _comments(gap: str, tail: str) -> str:
+    """The comments between two values; a line comment keeps its line end, or it swallows `tail`."""
+    comments = _COMMENTS.findall(gap)
+    if not comments:
+        return ""
+    ends_line = comments[-1].startswith("//") and not tail.startswith(("\n", "\r\n"))
+    return gap.rstrip() + ("\n" if ends_line else "")
+
+
+def _after_space(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
     assert match is not None
     return match.end()

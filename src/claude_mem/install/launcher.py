@@ -1,10 +1,10 @@
-"""The launcher: the few lines of sh that an agent's hooks run, and that of its MCP server.
+"""The launchers: short sh scripts that an agent runs as hooks and as MCP server.
 
-It lies in the data directory, outside site-packages, and is rewritten by install and upgrade.
-Python exits with 2 when the package is gone, and 2 blocks the user's prompt; the launcher ends
-with 0 whatever happened, and says once what did. A package that is just being replaced is back
-within a second: until it has failed for good once, the launcher tries again. Its stdin is still
-unread then, since only a hook that never began ends with another code than 0.
+They are in the data directory, outside site-packages, and are rewritten by install and upgrade.
+Python exits with 2 if the package is gone, and 2 blocks the user's prompt; so the hook launcher
+always exits with 0, and reports a failure once. A package that is being replaced is back within a
+second, so the launcher retries until it has reported a failure. A retry can still read stdin,
+because a hook exits with another code than 0 only if it never started.
 """
 
 import re
@@ -18,24 +18,24 @@ from claude_mem.versions import parse_version
 
 _TEMPLATE = """\
 #!/bin/sh
-# claude-mem: what the agent's hooks run. Always ends with 0, since 2 would block the prompt.
-# Written by claude-mem; made anew by every install and upgrade.
+# claude-mem: run by the agent's hooks. Always exits with 0, because 2 would block the prompt.
+# Written by claude-mem; every install and upgrade replaces it.
 case "$CLAUDE_MEM_DATA_DIR" in /* | "~/"*) ;; *) CLAUDE_MEM_DATA_DIR="{data_dir}" ;; esac
 export CLAUDE_MEM_DATA_DIR
 {python} -I -S {script} "$@" 2>/dev/null && exit 0
 status=$?
-told="$CLAUDE_MEM_DATA_DIR/.launcher-told"
+reported="$CLAUDE_MEM_DATA_DIR/.launcher-told"
 tries=0
-while [ $status -lt 128 ] && [ $tries -lt 8 ] && [ ! -d "$told" ]; do
+while [ $status -lt 128 ] && [ $tries -lt 8 ] && [ ! -d "$reported" ]; do
   sleep 0.25
   {python} -I -S {script} "$@" 2>/dev/null && exit 0
   status=$?
   tries=$((tries + 1))
 done
-echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) hook $2: {python_plain} ended with $status" \\
+echo "$(date -u +%Y-%m-%dT%H:%M:%SZ) hook $2: {python_plain} exited with $status" \\
   >>"$CLAUDE_MEM_DATA_DIR/logs/hook.log" 2>/dev/null
-if [ $status -lt 128 ] && mkdir "$told" 2>/dev/null; then
-  echo '{{"systemMessage":"claude-mem: its program cannot be run any more, so nothing is \
+if [ $status -lt 128 ] && mkdir "$reported" 2>/dev/null; then
+  echo '{{"systemMessage":"claude-mem: its program can no longer be run, so nothing is \
 remembered. Install it again, or run claude-mem uninstall."}}'
 fi
 exit 0
@@ -43,8 +43,8 @@ exit 0
 
 _MCP_TEMPLATE = """\
 #!/bin/sh
-# claude-mem: the MCP server that an agent runs.
-# Written by claude-mem; made anew by every install and upgrade.
+# claude-mem: the MCP server, started by the agent.
+# Written by claude-mem; every install and upgrade replaces it.
 case "$CLAUDE_MEM_DATA_DIR" in /* | "~/"*) ;; *) CLAUDE_MEM_DATA_DIR="{data_dir}" ;; esac
 export CLAUDE_MEM_DATA_DIR
 exec {python} -I -S {script}
@@ -52,7 +52,7 @@ exec {python} -I -S {script}
 
 _STUB = """\
 #!/bin/sh
-# claude-mem was uninstalled. Sessions that were open may still run this; it does nothing.
+# claude-mem was uninstalled. Sessions that are still open may run this; it does nothing.
 exit 0
 """
 
@@ -79,25 +79,25 @@ def hook_script() -> Path:
 
 
 def write_launcher(layout: Layout, python: str = sys.executable) -> Path:
-    """Puts the launchers of this installation in place, atomically; never over a newer one's."""
+    """Write the launchers atomically, unless those of a newer installation are there."""
     if not runs_newer(layout):
         write_private(layout.launcher, launcher_text(layout, python).encode(), mode=0o700)
         write_private(layout.mcp_launcher, mcp_launcher_text(layout, python).encode(), mode=0o700)
-    told = layout.root / ".launcher-told"
-    if told.is_dir():
-        told.rmdir()
+    reported = layout.root / ".launcher-told"
+    if reported.is_dir():
+        reported.rmdir()
     return layout.launcher
 
 
 def disarm_launcher(layout: Layout) -> None:
-    """Sessions that are open keep calling it: it stays, and does nothing."""
+    """Replace it with one that does nothing, for the sessions that are still open."""
     if layout.root.is_dir():
         write_private(layout.launcher, _STUB.encode(), mode=0o700)
-    layout.mcp_launcher.unlink(missing_ok=True)  # no server is better than one that ends at once
+    layout.mcp_launcher.unlink(missing_ok=True)  # better no server than one that exits at once
 
 
 def launcher_parts(layout: Layout) -> tuple[Path, Path] | None:
-    """Interpreter and script that the launcher in place names."""
+    """The interpreter and the script in the existing launcher."""
     try:
         text = layout.launcher.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
@@ -110,7 +110,7 @@ def launcher_parts(layout: Layout) -> tuple[Path, Path] | None:
 
 
 def launcher_version(layout: Layout) -> str | None:
-    """The version that the launcher would run, as its package says now; None if it is gone."""
+    """The version of the package that the launcher runs; None if it is gone."""
     parts = launcher_parts(layout)
     if parts is None or not all(part.exists() for part in parts):
         return None
@@ -123,7 +123,7 @@ def launcher_version(layout: Layout) -> str | None:
 
 
 def runs_newer(layout: Layout) -> bool:
-    """Whether the launcher belongs to a newer installation than this."""
+    """Whether the launcher belongs to a newer installation than this one."""
     version = launcher_version(layout)
     return version is not None and parse_version(version) > parse_version(__version__)
 

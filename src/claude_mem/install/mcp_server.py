@@ -1,4 +1,4 @@
-"""The MCP server where no plugin brings it: told to Claude Code through its own command."""
+"""The MCP server without the plugin, registered with `claude mcp`."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,47 +11,46 @@ from claude_mem.install.claude import Claude, state_file
 from claude_mem.install.plugin import server_entry
 
 NAME = "claude-mem"
-# A project's own .mcp.json is shared with others, and our launcher is of this machine.
+# Not a project's own .mcp.json: that is shared, and the launcher is a path on this machine.
 _SCOPES = {"user": "user", "project": "local"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where Claude Code knows it: everywhere, or in one project."""
+    """Where the server is registered: for the user, or for one project directory."""
 
     scope: str
     directory: Path | None = None
 
     @property
-    def removing(self) -> tuple[str, ...]:
-        """What follows `claude mcp`."""
+    def remove_arguments(self) -> tuple[str, ...]:
+        """For `claude mcp`."""
         return "remove", "--scope", _SCOPES[self.scope], NAME
 
 
-def add_server(claude: Claude, layout: Layout, here: Place, known: list[Place]) -> None:
-    if here in known:
-        remove_server(claude, here)
-    claude.mcp(*adding(layout, here.scope), within=here.directory)
+def add_server(claude: Claude, layout: Layout, place: Place, existing: list[Place]) -> None:
+    if place in existing:
+        remove_server(claude, place)
+    claude.mcp(*add_arguments(layout, place.scope), directory=place.directory)
 
 
-def adding(layout: Layout, scope: str) -> tuple[str, ...]:
-    """What follows `claude mcp`."""
+def add_arguments(layout: Layout, scope: str) -> tuple[str, ...]:
+    """For `claude mcp`."""
     entry = json.dumps(server_entry(str(layout.mcp_launcher)))
     return "add-json", "--scope", _SCOPES[scope], NAME, entry
 
 
 def remove_server(claude: Claude, place: Place) -> bool:
-    """Whether there was one."""
+    """Returns whether it was registered."""
     try:
-        claude.mcp(*place.removing, within=place.directory)
+        claude.mcp(*place.remove_arguments, directory=place.directory)
     except ClaudeMemError:
         return False
     return True
 
 
 def find_places(layout: Layout, environ: Mapping[str, str]) -> list[Place]:
-    """Where our server is known, as the client wrote it down. Another's of the same name is not
-    ours."""
+    """Where our server is registered; one of that name with another command is not ours."""
     try:
         state = json.loads(state_file(environ).read_bytes())
     except (OSError, ValueError):
@@ -68,11 +67,12 @@ def _places(state: dict[str, object], launcher: Path) -> Iterator[Place]:
             yield Place("project", Path(directory))
 
 
-def _has_ours(holder: object, launcher: Path) -> bool:
-    servers = holder.get("mcpServers") if isinstance(holder, dict) else None
+def _has_ours(scope: object, launcher: Path) -> bool:
+    servers = scope.get("mcpServers") if isinstance(scope, dict) else None
     entry = servers.get(NAME) if isinstance(servers, dict) else None
     command = entry.get("command") if isinstance(entry, dict) else None
     if not isinstance(command, str):
         return False
+    # The data directory may have moved since the server was added.
     moved = Path(command).name == launcher.name and not Path(command).exists()
-    return command == str(launcher) or moved  # with the data directory, since it was added
+    return command == str(launcher) or moved

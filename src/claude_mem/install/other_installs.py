@@ -1,7 +1,7 @@
-"""Another claude-mem on this machine: its files, its command, its plugin, its hooks.
+"""Finds other installations of claude-mem: their database, command, plugin and hooks.
 
-Nothing of it is touched. Both can live side by side, but then every session is recorded twice, and
-what is typed may reach the wrong one.
+They are never changed. Both work side by side, but then every session is recorded twice, and the
+command `claude-mem` may run the other one.
 """
 
 import os
@@ -19,15 +19,15 @@ from claude_mem.install.claude import config_dir
 from claude_mem.install.hooks import is_our_command
 from claude_mem.types import Json
 
-COMMAND = PLUGIN = "claude-mem"  # our plugin has another name: the client reserves this one's start
-_RUN_BY_OTHERS = ("worker-service", "worker-cli", "plugin/scripts", "-hook.js", "-hook.cjs")
-_SHIMS = "shims"  # of pyenv and its kin: they run whichever is chosen, perhaps ours
+COMMAND = PLUGIN = "claude-mem"  # our plugin is "claudemem"
+_FOREIGN_SCRIPTS = ("worker-service", "worker-cli", "plugin/scripts", "-hook.js", "-hook.cjs")
+_SHIMS = "shims"  # of pyenv, asdf etc.: they may run our command
 
 
 @dataclass(frozen=True, slots=True)
 class OtherInstall:
-    found: str
-    mend: str = ""
+    detail: str
+    remedy: str = ""
 
 
 def find_other_installs(
@@ -42,26 +42,23 @@ def find_other_installs(
 
 
 def _database(layout: Layout) -> Iterator[OtherInstall]:
-    theirs = layout.root / "claude-mem.db"
-    if theirs.exists():
-        yield OtherInstall(
-            f"{theirs.name} of another claude-mem lies beside ours; it is not touched"
-        )
+    database = layout.root / "claude-mem.db"
+    if database.exists():
+        yield OtherInstall(f"{database} belongs to another claude-mem; it is never changed")
 
 
 def _commands(search_path: str) -> Iterator[OtherInstall]:
     directories = [Path(name) for name in search_path.split(os.pathsep) if name]
-    places = [directory / COMMAND for directory in directories if directory.name != _SHIMS]
-    there = [place for place in dict.fromkeys(places) if os.access(place, os.X_OK)]
-    for position, place in enumerate(there):
-        if _is_ours(place):
-            continue
-        typed = ", and it is the one that you type" if position == 0 else ""
-        yield OtherInstall(f"{place} is another claude-mem{typed}", _without(place))
+    candidates = [directory / COMMAND for directory in directories if directory.name != _SHIMS]
+    commands = [path for path in dict.fromkeys(candidates) if os.access(path, os.X_OK)]
+    for position, path in enumerate(commands):
+        if not _is_ours(path):
+            is_first = " and comes first on the PATH" if position == 0 else ""
+            yield OtherInstall(f"{path} is another claude-mem{is_first}", _remedy(path))
 
 
 def _is_ours(command: Path) -> bool:
-    """Whether this installation's interpreter runs it."""
+    """Whether it runs with the interpreter of this installation."""
     ours = Path(sys.executable).parent
     interpreter = _interpreter(command)
     return command.resolve().parent == ours.resolve() or (
@@ -70,18 +67,18 @@ def _is_ours(command: Path) -> bool:
 
 
 def _interpreter(command: Path) -> Path | None:
-    """The Python that a script names in its first line."""
+    """The Python in the first line of a script."""
     try:
         with command.open("rb") as file:
             first = file.readline(512).decode("utf-8", "replace").strip()
     except OSError:
         return None
     words = first.removeprefix("#!").split() if first.startswith("#!") else []
-    found = Path(words[0]) if words else None
-    return found if found is not None and found.name.startswith("python") else None
+    path = Path(words[0]) if words else None
+    return path if path is not None and path.name.startswith("python") else None
 
 
-def _without(command: Path) -> str:
+def _remedy(command: Path) -> str:
     real, interpreter = command.resolve(), _interpreter(command)
     if "node_modules" in real.parts:
         return "npm uninstall --global claude-mem"
@@ -92,24 +89,24 @@ def _without(command: Path) -> str:
 
 def _plugins(directory: Path, settings: list[dict[str, Json]]) -> Iterator[OtherInstall]:
     installed = _read(directory / "plugins" / "installed_plugins.json").get("plugins")
-    switches: dict[str, Json] = {}
+    enabled: dict[str, Json] = {}
     for content in settings:
-        chosen = content.get("enabledPlugins")
-        switches |= chosen if isinstance(chosen, dict) else {}
-    known = {*(installed if isinstance(installed, dict) else {}), *switches}
-    for name in sorted(known):
-        if name.partition("@")[0] == PLUGIN and switches.get(name) is not False:
+        plugins = content.get("enabledPlugins")
+        enabled |= plugins if isinstance(plugins, dict) else {}
+    names = {*(installed if isinstance(installed, dict) else {}), *enabled}
+    for name in sorted(names):
+        if name.partition("@")[0] == PLUGIN and enabled.get(name) is not False:
             yield OtherInstall(
-                f"the plugin {name} remembers, too", f"claude plugin uninstall {name}"
+                f"the plugin {name} is another claude-mem", f"claude plugin uninstall {name}"
             )
 
 
 def _hooks(path: Path, content: dict[str, Json], launcher: Path) -> Iterator[OtherInstall]:
-    commands = [command for command in _hook_commands(content) if _is_theirs(command, launcher)]
+    commands = [command for command in _hook_commands(content) if _is_foreign(command, launcher)]
     if commands:
         hooks = "1 hook" if len(commands) == 1 else f"{len(commands)} hooks"
         yield OtherInstall(
-            f"{hooks} in {path} run another claude-mem: {_words(commands[0])[:120]}",
+            f"{hooks} in {path} run another claude-mem: {_command_line(commands[0])[:120]}",
             f"delete them from {path}",
         )
 
@@ -124,20 +121,20 @@ def _hook_commands(content: dict[str, Json]) -> Iterator[dict[str, Json]]:
                     yield command
 
 
-def _is_theirs(command: dict[str, Json], launcher: Path) -> bool:
-    words = _words(command).replace("\\", "/")
-    theirs = COMMAND in words and any(mark in words for mark in _RUN_BY_OTHERS)
-    return theirs and not is_our_command(command, launcher)
+def _is_foreign(command: dict[str, Json], launcher: Path) -> bool:
+    line = _command_line(command).replace("\\", "/")
+    foreign = COMMAND in line and any(script in line for script in _FOREIGN_SCRIPTS)
+    return foreign and not is_our_command(command, launcher)
 
 
-def _words(command: dict[str, Json]) -> str:
+def _command_line(command: dict[str, Json]) -> str:
     arguments = command.get("args")
     words = [command.get("command"), *(arguments if isinstance(arguments, list) else [])]
     return " ".join(str(word) for word in words if word)
 
 
 def _read(path: Path) -> dict[str, Json]:
-    """Empty where there is nothing that can be read; what is wrong with it others say."""
+    """Empty if the file cannot be read; the check of the hooks reports that."""
     try:
         value = jsonc.parse(path.read_text("utf-8") or "{}").value
     except (OSError, ValueError, BadInput):

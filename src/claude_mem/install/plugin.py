@@ -1,12 +1,13 @@
-"""The plugin: a marketplace of one, with hooks, MCP server and skill of this installation.
+"""The Claude Code plugin: a marketplace with one plugin that has hooks, an MCP server and a skill.
 
-What lies in the wheel finds the launchers through a few lines of sh, so that it can be installed
-as it is. `claude-mem install` writes a copy into the data directory that names them directly.
+The plugin in the wheel finds the launchers through short sh scripts, so that it can be installed
+from anywhere. `claude-mem install` writes a copy into the data directory with their absolute paths.
 """
 
 import json
 import shutil
 from pathlib import Path
+from typing import Literal
 
 from claude_mem import __version__
 from claude_mem.config import Layout
@@ -14,12 +15,14 @@ from claude_mem.install.claude import Claude
 from claude_mem.install.hooks import all_entries
 from claude_mem.types import Json
 
-# The client reserves names that begin with "claude-" for its maker.
+# Claude Code reserves plugin names that begin with "claude-".
 NAME = MARKETPLACE = "claudemem"
+ID = f"{NAME}@{MARKETPLACE}"
+PluginState = Literal["absent", "disabled", "enabled"]
 SHIPPED = Path(__file__).with_name("marketplace")
-SERVER = "memory"  # its tools are mcp__plugin_claudemem_memory__search and so on
-DESCRIPTION = "A memory for Claude Code that outlives the session."
-_SCRIPTS = ("hooks/run.sh", "mcp.sh")  # they find the launchers
+SERVER = "memory"  # its tools are named mcp__plugin_claudemem_memory__search etc.
+DESCRIPTION = "Persistent memory for Claude Code."
+_SCRIPTS = ("hooks/run.sh", "mcp.sh")  # find the launchers
 
 
 def installed_dir(layout: Layout) -> Path:
@@ -27,7 +30,7 @@ def installed_dir(layout: Layout) -> Path:
 
 
 def write_plugin(layout: Layout) -> Path:
-    """The marketplace directory to give to `claude plugin marketplace add`."""
+    """Returns the directory for `claude plugin marketplace add`."""
     target = installed_dir(layout)
     if target.exists():
         shutil.rmtree(target)
@@ -46,32 +49,34 @@ def install_plugin(claude: Claude, layout: Layout) -> None:
     directory = write_plugin(layout)
     if is_installed(claude):
         claude.plugin("marketplace", "update", MARKETPLACE)
-        claude.plugin("uninstall", f"{NAME}@{MARKETPLACE}")
+        claude.plugin("uninstall", ID)
     else:
         claude.plugin("marketplace", "add", str(directory))
-    claude.plugin("install", f"{NAME}@{MARKETPLACE}")
+    claude.plugin("install", ID)
 
 
 def remove_plugin(claude: Claude, layout: Layout) -> bool:
-    """Whether there was one."""
-    there = is_installed(claude)
-    if there:
-        claude.plugin("uninstall", f"{NAME}@{MARKETPLACE}")
+    """Returns whether it was installed."""
+    installed = is_installed(claude)
+    if installed:
+        claude.plugin("uninstall", ID)
     if MARKETPLACE in claude.plugin("marketplace", "list"):
         claude.plugin("marketplace", "remove", MARKETPLACE)
     shutil.rmtree(installed_dir(layout), ignore_errors=True)
-    return there
+    return installed
 
 
 def is_installed(claude: Claude) -> bool:
-    return f"{NAME}@{MARKETPLACE}" in claude.plugin("list")
+    return ID in claude.plugin("list")
 
 
-def is_enabled(claude: Claude) -> bool:
-    _, found, rest = claude.plugin("list").partition(f"{NAME}@{MARKETPLACE}")
+def plugin_state(claude: Claude) -> PluginState:
+    _, listed, rest = claude.plugin("list").partition(ID)
+    if not listed:
+        return "absent"
     own_lines = rest.split("❯")[0].splitlines()
     states = [line for line in own_lines if line.strip().startswith("Status:")]
-    return bool(found) and not any("disabled" in line for line in states)
+    return "disabled" if any("disabled" in line for line in states) else "enabled"
 
 
 def manifest() -> dict[str, Json]:
@@ -86,17 +91,17 @@ def manifest() -> dict[str, Json]:
 
 
 def servers(*command_line: str) -> dict[str, Json]:
-    """The content of a .mcp.json."""
+    """The content of `.mcp.json`."""
     return {"mcpServers": {SERVER: server_entry(*command_line)}}
 
 
 def server_entry(program: str, *arguments: str) -> dict[str, Json]:
-    """The tools are few and the ids in a session's context lead to them: they are always loaded."""
+    """Always loaded: the tools are few, and the context of a session refers to them."""
     return {"type": "stdio", "command": program, "args": [*arguments], "alwaysLoad": True}
 
 
 def shipped_files() -> dict[str, dict[str, Json]]:
-    """What the files in the wheel must say; a test compares, `python -m …plugin` writes them."""
+    """The generated files of the wheel; `python -m claude_mem.install.plugin` writes them."""
     return {
         ".claude-plugin/marketplace.json": {
             "name": MARKETPLACE,

@@ -15,7 +15,7 @@ from claude_mem.mcp import endpoint as mcp
 from claude_mem.server import manual, memories, search, sessions, status, stream
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
-from claude_mem.worker.loop import Worker, as_json_line
+from claude_mem.worker.loop import Worker
 from claude_mem.worker.session_start import answer_session_start
 
 log = logging.getLogger("claude_mem.server")
@@ -30,7 +30,7 @@ async def session_start(request: Request) -> Response:
         line = await answer_session_start(worker, await read_body(request))
     except BadRecordError as error:
         raise BadInput(str(error)) from None
-    return Response(as_json_line(line), media_type="application/json")
+    return Response(stream.json_line(line), media_type="application/json")
 
 
 public_routes = [

@@ -53,7 +53,7 @@ async def _accept(
     worker: Worker, action: str, body: dict[str, Json], project: Project | None
 ) -> JSONResponse:
     payload = _payload(action, body)
-    if not is_within(payload.get("transcript_path"), worker.transcripts):
+    if not is_within(payload.get("transcript_path"), worker.transcripts_dir):
         payload.pop("transcript_path", None)  # the worker would read any file that it names
     if worker.reader.skips(_ACTIONS[action][0], payload):
         return JSONResponse({"status": "skipped", "reason": "this tool is on the skip list"})

@@ -33,7 +33,7 @@ async def stats(request: Request) -> JSONResponse:
             "rejected": len(spool.rejected(worker.settings.layout)),
         },
         "observer": worker.provider.active,
-        "observing": await asyncio.to_thread(worker.observing),
+        "observing": await asyncio.to_thread(worker.observer_status),
         "meaning": await asyncio.to_thread(_semantic_index, worker),
         "mcp": {"loaded": endpoint.is_loaded},
     })  # fmt: skip
@@ -88,9 +88,8 @@ async def processing(request: Request) -> JSONResponse:
         is_processing = (await read_object(request)).get("isProcessing")
         if not isinstance(is_processing, bool):
             raise BadInput("isProcessing must be true or false", "isProcessing")
-        worker.activity.set(is_processing, worker.clock())
-        worker.feed.publish(worker.processing())
-    state = worker.processing()
+        worker.announcer.set_processing(is_processing, worker.clock())
+    state = worker.announcer.processing()
     return JSONResponse({name: state[name] for name in ("isProcessing", "queueDepth")})
 
 
@@ -113,7 +112,7 @@ async def observer(request: Request) -> JSONResponse:
         await worker.reload_settings(restart_observer=True)
         # The user may have fixed the cause of its failures, so the next turn tries again.
         await asyncio.wrap_future(worker.store.close_breaker(worker.provider.active))
-    return JSONResponse(await asyncio.to_thread(worker.observing))
+    return JSONResponse(await asyncio.to_thread(worker.observer_status))
 
 
 routes = [

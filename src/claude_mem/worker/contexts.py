@@ -9,9 +9,12 @@ from claude_mem import paths
 from claude_mem.config import Layout, write_private
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
+from claude_mem.store.turns import SESSION_START
+from claude_mem.types import Event
 
 MAX_FILES = 500
 _BUDGET = ".budget"
+_SOURCES_WITH_CONTEXT = ("startup", "clear", "compact")
 
 
 def render_contexts(layout: Layout, store: Store, project_id: int, budget: int) -> None:
@@ -42,6 +45,13 @@ def remove_rendered(layout: Layout, directories: Iterable[str]) -> None:
 
 def rendered_path(layout: Layout, directory: str) -> Path:
     return layout.contexts / os.fsdecode(paths.context_name(os.fsencode(directory)))
+
+
+def printed_context(layout: Layout, event: Event) -> str | None:
+    """The context that a hook without a response prints at this start: a resume must repeat it."""
+    if event.kind == SESSION_START and event.detail.get("source") in _SOURCES_WITH_CONTEXT:
+        return rendered_context(layout, event.project_dir)
+    return None
 
 
 def rendered_context(layout: Layout, directory: str) -> str:

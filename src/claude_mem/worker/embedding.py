@@ -35,8 +35,9 @@ class Embedding:
 
     async def use(self, index: SemanticIndex | None) -> None:
         """Embed with this index from now on; waits for the batch that is running."""
-        self.index, self._not_before = index, 0
+        self.index = index
         await self.settle()
+        self._not_before = 0
 
     def start_if_due(self) -> None:
         if self.index is None or self._is_running or self._clock() < self._not_before:

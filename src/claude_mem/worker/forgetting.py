@@ -61,13 +61,15 @@ async def forget(worker: Worker, request: ForgetRequest, now: datetime) -> Previ
     directories = await asyncio.to_thread(_directories, store, selection)
     forgotten = await asyncio.wrap_future(store.forget(selection, request.confirm))
     remove_rendered(worker.settings.layout, directories)
-    await _announce(worker, forgotten, "forgotten")
+    worker.announcer.forgotten(forgotten)
+    await worker.render_contexts()
     return _undoable(worker, forgotten)
 
 
 async def undo(worker: Worker, token: str | None) -> Forgotten:
     forgotten = await asyncio.wrap_future(worker.store.undo_forgetting(token))
-    await _announce(worker, forgotten, "remembered again")
+    worker.announcer.forgetting_undone(forgotten)
+    await worker.render_contexts()
     return forgotten
 
 
@@ -82,12 +84,6 @@ def _undoable(worker: Worker, forgotten: Forgotten) -> Undoable:
 
 def _find_done(store: StoreReader, token: str) -> Forgotten | None:
     return next((done for done in store.forgotten() if done.token == token), None)
-
-
-async def _announce(worker: Worker, forgotten: Forgotten, event_type: str) -> None:
-    """The next session gets a context without these memories, or with them again."""
-    await worker.render_contexts([project.key for project in forgotten.projects])
-    worker.feed.publish({"type": event_type, "counts": dict(forgotten.counts)})
 
 
 def select(store: StoreReader, request: ForgetRequest, now: datetime) -> Selection:

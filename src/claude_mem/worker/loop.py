@@ -1,12 +1,12 @@
-"""The worker: wakes, drains the spool, has turns distilled, renders contexts, keeps house."""
+"""The worker's main loop, its parts, and how they follow changed settings."""
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from claude_mem import __version__
@@ -30,19 +30,16 @@ from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import is_damage
-from claude_mem.store.turns import SESSION_START, Recorded
-from claude_mem.types import Event, Json
+from claude_mem.types import Json
 from claude_mem.versions import parse_version
-from claude_mem.worker.activity import Activity
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.contexts import (
     clear_contexts_of_other_budget,
+    printed_context,
     render_contexts,
-    rendered_context,
 )
 from claude_mem.worker.conversations import Conversations
 from claude_mem.worker.embedding import Embedding
-from claude_mem.worker.feed import Feed
 from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.jobs import JobRunner
 from claude_mem.worker.observer_status import describe, policy_of
@@ -51,7 +48,7 @@ from claude_mem.worker.refiner import Refiner
 log = logging.getLogger("claude_mem.worker")
 
 SAFETY_SCAN_SECONDS = 60.0
-GIVEN_CONTEXT = ("startup", "clear", "compact")
+RETRY_SECONDS = 5.0
 
 
 class Worker:
@@ -62,40 +59,33 @@ class Worker:
         clock: Clock = now_ms,
         *,
         environ: Mapping[str, str],
-        transcripts: Path | None = None,
+        transcripts_dir: Path | None = None,
     ) -> None:
+        layout = settings.layout
         self.settings, self.store, self.clock = settings, store, clock
+        self.transcripts_dir = transcripts_dir  # of the client
         self._environ = environ
-        self.transcripts = transcripts  # where the client keeps its own
         full_text.keep_current(store)
-        index = open_semantic_index(settings.embedder, clock)
-        self.embedding = Embedding(settings.layout, store, index, clock)
-        self.feed = Feed()
-        self.activity = Activity(settings.layout)
+        self.announcer = Announcer(layout, store)
         self.projects = Projects(Path(home) if (home := environ.get("HOME")) else None)
-        self.reader = EventReader(
-            redactor=Redactor(settings.capture.redact_allow),
-            projects=self.projects,
-        )
+        self.reader = EventReader(Redactor(), self.projects)
         self.reader.use(settings.capture)
-        self.intake = Intake(settings.layout, store, self.reader, self._heard, self._given)
-        self._wake = asyncio.Event()
-        self.announcer = Announcer(self.feed, self._wake)
-        self.jobs = JobRunner(
-            settings.layout,
+        self.intake = Intake(
+            layout,
             store,
-            LocalObserver(),
-            self.announcer,
-            statements=Statements(store, self.reader),
+            self.reader,
+            self.announcer.events_recorded,
+            partial(printed_context, layout),
         )
-        conversations = Conversations(store, claude_files(settings.layout, environ))
-        self.refiner = Refiner(
-            settings.layout, store, clock, self.announcer, conversations, self.reader
-        )
+        statements = Statements(store, self.reader)
+        self.jobs = JobRunner(layout, store, LocalObserver(), self.announcer, statements=statements)
+        conversations = Conversations(store, claude_files(layout, environ))
+        self.refiner = Refiner(layout, store, clock, self.announcer, conversations, self.reader)
         self.provider = Provider("local", "the worker is starting")
-        self.housekeeping = Housekeeping(
-            settings.layout, store, settings.sessions, settings.retention
-        )
+        index = open_semantic_index(settings.embedder, clock)
+        self.embedding = Embedding(layout, store, index, clock)
+        self.housekeeping = Housekeeping(layout, store, settings.sessions, settings.retention)
+        self._housekeeping_at = 0
         self._applying = asyncio.Lock()
 
     @property
@@ -103,7 +93,7 @@ class Worker:
         return self.embedding.index
 
     def wake(self) -> None:
-        self._wake.set()
+        self.announcer.wake.set()
 
     async def reload_settings(self, *, restart_observer: bool = False) -> list[str]:
         """Read the settings again and apply them; returns the problems with them."""
@@ -133,68 +123,78 @@ class Worker:
         model = await asyncio.to_thread(create_model, self.provider, settings, self._environ)
         await self.refiner.use(model, policy_of(settings))
 
-    def observing(self) -> dict[str, Json]:
+    def observer_status(self) -> dict[str, Json]:
         return describe(self.settings, self._environ, self.store, self.clock(), self.provider)
 
     async def run(self, outdated: Callable[[], bool]) -> None:
-        """Until cancelled or outdated."""
+        """Until it is cancelled, or until a newer version is installed."""
         try:
-            await self._run(outdated)
+            await self._start()
+            await self._loop(outdated)
         finally:
             self.embedding.stop()
 
-    async def _run(self, outdated: Callable[[], bool]) -> None:
-        """Sleeps until something comes, or something is due."""
+    async def _start(self) -> None:
         await asyncio.wrap_future(self.store.free_all_leases())
         await self.apply(self.settings, restart_observer=True)
-        kept_house = 0
-        self.activity.reset(self.clock())  # what a worker that was killed left may be long over
+        self.announcer.activity.reset(self.clock())  # agents may have ended since the last worker
+
+    async def _loop(self, outdated: Callable[[], bool]) -> None:
+        """Works, then sleeps until an event arrives or a job is due."""
+        wake = self.announcer.wake
         while True:
-            self._wake.clear()
+            wake.clear()
             try:
-                await self.catch_up()
-                await self.refiner.start_due()
-                await self.refiner.clean_up()
-                await self._index_rest()
-                self.embedding.start_if_due()
-                if self.clock() - kept_house >= SAFETY_SCAN_SECONDS * 1000:
-                    kept_house = self.clock()
-                    self.embedding.release_if_idle()
-                    if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
-                        await self.catch_up()
-                    if self.activity.is_processing and not self.store.has_open_turn():
-                        self.activity.reset(self.clock())
+                await self._work()
                 pause = self._pause()
-                if (
-                    parse_version(self.intake.newest_hook) > parse_version(__version__)
-                    and outdated()
-                ):
-                    log.info("a newer version is installed: making room for it")
+                if self._has_newer_hook() and outdated():
+                    log.info("a newer version is installed: this worker ends")
                     return
             except (sqlite3.Error, OSError) as error:
                 if is_damage(error):
                     raise  # the next start checks the file and restores it
-                log.exception("will try again")
+                log.exception("the worker will try again")
                 trouble.report(os.fsencode(self.settings.layout.root), f"worker: {error}")
-                pause = 5.0
+                pause = RETRY_SECONDS
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), pause)
+                await asyncio.wait_for(wake.wait(), pause)
+
+    async def _work(self) -> None:
+        await self.catch_up()
+        await self.refiner.start_due()
+        await self.refiner.clean_up()
+        await self._index_waiting()
+        self.embedding.start_if_due()
+        if self.clock() - self._housekeeping_at >= SAFETY_SCAN_SECONDS * 1000:
+            self._housekeeping_at = self.clock()
+            await self._run_housekeeping()
+
+    async def _run_housekeeping(self) -> None:
+        self.embedding.release_if_idle()
+        if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
+            await self.catch_up()
+        activity = self.announcer.activity
+        if activity.is_processing and not self.store.has_open_turn():
+            activity.reset(self.clock())
+
+    def _has_newer_hook(self) -> bool:
+        return parse_version(self.intake.newest_hook) > parse_version(__version__)
 
     async def catch_up(self, project_id: int | None = None) -> DrainCounts:
-        """Drains the spool and distils what is due, of one project or of all."""
-        drained = await asyncio.to_thread(self.intake.drain)
+        """Drain the spool and distil the turns that are due, of one project or of all."""
+        counts = await asyncio.to_thread(self.intake.drain)
         await self.jobs.run_due(project_id)
-        await self._render()
-        return drained
+        await self.render_contexts()
+        return counts
 
-    async def _index_rest(self) -> None:
-        """What was there before the index was, a piece at a time: hooks write in between."""
-        left = self.store.read(full_text.waiting)
-        while left:
-            before = left
-            left = await asyncio.wrap_future(self.store.write(full_text.refresh))
-            if left >= before:
-                return  # the log says why
+    async def _index_waiting(self) -> None:
+        """Memories that are older than the index, in batches: hooks write in between."""
+        remaining = self.store.read(full_text.waiting)
+        while remaining:
+            previous = remaining
+            remaining = await asyncio.wrap_future(self.store.write(full_text.refresh))
+            if remaining >= previous:
+                return  # it failed; the log says why
 
     async def context_for(self, project_id: int, without_session: str | None = None) -> str:
         budget = self.settings.context.tokens
@@ -209,12 +209,8 @@ class Worker:
             return SAFETY_SCAN_SECONDS
         return min(SAFETY_SCAN_SECONDS, max(0.01, (due - self.clock()) / 1000))
 
-    async def render_contexts(self, keys: Iterable[str]) -> None:
-        """Of these projects, now."""
-        self.announcer.projects_changed(*keys)
-        await self._render()
-
-    async def _render(self) -> None:
+    async def render_contexts(self) -> None:
+        """Of all projects that have changed."""
         for key in self.announcer.take_changed_projects():
             project_id = self.store.project_by_key(key)
             if project_id is not None:
@@ -223,41 +219,9 @@ class Worker:
                     render_contexts, self.settings.layout, self.store, project_id, budget
                 )
 
-    def _heard(self, recorded: list[tuple[Event, Recorded]]) -> None:
-        if self.activity.update(recorded):
-            self.feed.publish(self.processing())
-        for event, outcome in recorded:
-            if outcome.outcome == "stored":
-                self.feed.publish({
-                    "type": "event",
-                    "event": event.kind,
-                    "session_db_id": outcome.session_db_id,
-                    "project": event.project.name,
-                    "prompt_number": outcome.prompt_number,
-                    "tool_name": event.tool_name,
-                })  # fmt: skip
-
-    def _given(self, event: Event) -> str | None:
-        """The rendered context, which a hook without an answer gives: so does a resume then."""
-        if event.kind == SESSION_START and event.detail.get("source") in GIVEN_CONTEXT:
-            return rendered_context(self.settings.layout, event.project_dir)
-        return None
-
-    def processing(self) -> dict[str, Json]:
-        waiting = self.store.queue_state()
-        return {
-            "type": "processing",
-            "isProcessing": self.activity.is_processing,
-            "queueDepth": waiting["pending"] + waiting["processing"],
-        }
-
 
 def report_problems(layout: Layout, problems: list[str]) -> None:
     """Problems with settings, in the log and to the user; each is replaced by its default."""
     for problem in problems:
         log.error("%s; the default is used", problem)
         trouble.report(os.fsencode(layout.root), f"{problem}; the default is used")
-
-
-def as_json_line(value: dict[str, Json]) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

@@ -33,8 +33,8 @@ async def save_memory(
     saved = await asyncio.wrap_future(
         worker.store.save_manual(project, directory, observation, observer)
     )
-    await worker.render_contexts([project.key])
-    worker.feed.publish({"type": "memory", "project": project.name, "observations": 1})
+    worker.announcer.memory_saved(project)
+    await worker.render_contexts()
     return saved
 
 

@@ -40,7 +40,8 @@ _NEVER_RAN = re.compile(
     r"|<tool_use_error>(?:InputValidationError|Sibling tool call|Unknown skill|No such tool))"
 )
 _DECODER = json.JSONDecoder()
-_PRIVATE_TAG = re.compile(rb"<[\\/]*(?:" + b"|".join(NAMES) + rb")", re.IGNORECASE)
+# Between "<" and its name a tag may have a slash, spaces of any kind, and escapes of these.
+_PRIVATE_TAG = re.compile(rb"<[\s\\/nrtbf\x80-\xff]*+(?:" + b"|".join(NAMES) + rb")", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s,\0\ufeff]*")
 # No client wrote a transcript outside these years: such a timestamp is broken.
 _EARLIEST_MS, _LATEST_MS = (

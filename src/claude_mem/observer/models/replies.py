@@ -226,7 +226,7 @@ class _Parser:
         """The reply may end in the middle of a tag, or with a word that only looks like one."""
         tag = _TRUNCATED_TAG.search(text, max(0, len(text) - 24))
         name = tag.group().strip("</").lower() if tag else ""
-        if tag is None or not any(known.startswith(name) for known in TAG_NAMES):
+        if tag is None or not any(tag_name.startswith(name) for tag_name in TAG_NAMES):
             return text
         self.unplaced.add(name)
         return text[: tag.start()]

@@ -8,6 +8,7 @@ from claude_mem.observer.models.failures import UnusableReply
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.observer.models.replies import Parsed, PartialObservation, parse_reply
+from claude_mem.text import shorten
 from claude_mem.types import Distillate, Observation, Summary, Turn
 
 MAX_DERIVED_TITLE_CHARS = 80
@@ -99,10 +100,7 @@ def _merge_observation(
 
 def _derived_title(reply: PartialObservation) -> str:
     text = reply.subtitle or reply.narrative or reply.facts[0]
-    line = text.splitlines()[0]
-    if len(line) <= MAX_DERIVED_TITLE_CHARS:
-        return line
-    return line[: MAX_DERIVED_TITLE_CHARS - 1].rstrip() + "…"
+    return shorten(text.splitlines()[0], MAX_DERIVED_TITLE_CHARS)
 
 
 def _pair(drafts: tuple[Observation, ...], replies: list[PartialObservation]) -> dict[int, int]:

@@ -1,0 +1,23 @@
+"""Fixtures: sessions whose drafts a model revises."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fake_api import FakeApi
+from tests.observed import KINDS, Observed, children
+from tests.real_client import where_there_is_a_client
+from tests.story import Story
+
+
+@pytest.fixture(params=where_there_is_a_client(KINDS))
+def observed(request: pytest.FixtureRequest, story: Story, api: FakeApi) -> Iterator[Observed]:
+    """By each provider."""
+    yield Observed(story, api, str(request.param))
+    assert children() == []
+
+
+@pytest.fixture
+def simple(story: Story, api: FakeApi) -> Observed:
+    """By one provider, where it does not matter which."""
+    return Observed(story, api, "anthropic")

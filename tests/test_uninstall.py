@@ -1,0 +1,50 @@
+"""claude-mem uninstall: what it deletes and what stays."""
+
+from tests.conftest import Home
+from tests.payloads import prompt, session_end, stop, tool
+
+
+def test_uninstall_keeps_the_memory_and_purge_deletes_it(home: Home) -> None:
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    for payload in (prompt(), stop()):
+        home.hook(payload)
+    home.wait_settled()
+    assert home.command("uninstall").returncode == 0
+    assert home.layout.database.exists()
+    assert home.hook(tool()).stdout == b""
+    assert list(home.layout.spool.glob("*.event")) == []
+    # A session is still open: the launcher that it calls stays, and does nothing.
+    assert home.command("uninstall", "--purge", "--yes").returncode == 0
+    assert [path.name for path in home.layout.root.iterdir()] == ["hook"]
+    assert home.hook(tool()).returncode == 0
+
+
+def test_purge_leaves_what_is_not_ours(home: Home) -> None:
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    home.start_worker()
+    (home.layout.root / "claude-mem.db").write_text("of another claude-mem")
+    (home.layout.root / "vector-db").mkdir()
+    done = home.command("uninstall", "--purge", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "claude-mem.db, vector-db" in done.stdout
+    assert sorted(p.name for p in home.layout.root.iterdir()) == ["claude-mem.db", "vector-db"]
+
+
+def test_uninstall_works_whatever_state_things_are_in(home: Home) -> None:
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    home.layout.database.write_bytes(b"rubbish" * 1000)
+    home.layout.settings.write_text("{broken")
+    assert home.command("uninstall").returncode == 0
+    assert home.command("uninstall", "--purge", "--yes").returncode == 0
+    home.layout.launcher.unlink(missing_ok=True)
+    home.layout.root.rmdir()
+    assert home.command("uninstall", "--purge", "--yes").returncode == 0
+
+
+def test_purge_without_open_sessions_leaves_nothing(home: Home) -> None:
+    home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
+    for payload in (prompt(), stop(), session_end()):
+        home.hook(payload)
+    home.wait_settled()
+    assert home.command("uninstall", "--purge", "--yes").returncode == 0
+    assert not home.layout.root.exists()
