@@ -98,7 +98,7 @@ _DEPTH = click.IntRange(0, params.MAX_DEPTH)
     help=f"Only sessions that are {', '.join(SESSION_STATUSES)}; separate several with commas.",
 )
 @click.option("--order", "orderBy", type=click.Choice(ORDERS), help="Default: relevance.")
-@click.option("--limit", type=_LIMIT, help="Maximum rows (default 40).")
+@click.option("--limit", type=_LIMIT, help="Maximum rows (default 8).")
 @click.option("--offset", type=click.IntRange(0, params.MAX_OFFSET), help="Rows to skip.")
 @json_option
 @click.pass_obj
