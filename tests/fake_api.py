@@ -6,6 +6,7 @@ conversation; requests without tools (titles, summaries, probes) get a plain "OK
 
 import itertools
 import json
+import re
 import socket
 import ssl
 import threading
@@ -115,13 +116,21 @@ def raw_server(response: bytes, tls: ssl.SSLContext | None = None) -> Iterator[R
             connection, _ = listener.accept()
             with connection, suppress(OSError):
                 secure = tls.wrap_socket(connection, server_side=True) if tls else connection
-                server.received.extend(secure.recv(65536))
+                while not _is_complete(server.received) and (part := secure.recv(65536)):
+                    server.received.extend(part)
                 secure.sendall(response)
 
         thread = threading.Thread(target=serve)
         thread.start()
         yield server
         thread.join()
+
+
+def _is_complete(request: bytes) -> bool:
+    """A server that closes with a request half read resets the connection instead."""
+    head, end, body = bytes(request).partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)content-length: *(\d+)", head)
+    return bool(end) and len(body) >= (int(length[1]) if length else 0)
 
 
 def json_response(value: Any, status: str = "200 OK") -> bytes:

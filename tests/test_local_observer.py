@@ -8,11 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer.local.evidence import story_of
+from claude_mem.observer.local.evidence import collect_evidence
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.passages import sentences
-from claude_mem.observer.local.selection import LEAST, MOST, SHARE, choose, room_for, weigh
-from claude_mem.observer.local.worth import words_of
+from claude_mem.observer.local.scoring import content_words
+from claude_mem.observer.local.selection import (
+    MAX_CHARS,
+    MIN_CHARS,
+    SHARE,
+    budget_for,
+    find_candidates,
+    select_passages,
+)
 from claude_mem.types import (
     CommandRun,
     Distillate,
@@ -395,7 +402,7 @@ def test_no_paste_takes_long(sign: str) -> None:
         made = distil(of)
         assert time.process_time() - begun < 2  # a tenth of it, where nothing else runs
         check(made, of)
-        assert sum(len(part or "") for part in texts(made)) < 2 * MOST
+        assert sum(len(part or "") for part in texts(made)) < 2 * MAX_CHARS
 
 
 words = st.sampled_from(
@@ -420,12 +427,14 @@ turns = st.builds(
 
 @given(turns)
 def test_whatever_was_said_is_kept_in_bounds_in_order_and_once(of: Turn) -> None:
-    story = story_of(of)
-    kept = choose(weigh(story), room_for(story), ())
-    room = max(LEAST, min(MOST, int(SHARE * sum(len(one.text) for one in story.words))))
-    assert sum(len(one.text) for one in kept) <= room == room_for(story)
-    assert [one.place for one in kept] == sorted({one.place for one in kept})
-    assert len({one.text for one in kept}) == len(kept)
+    evidence = collect_evidence(of)
+    selected = select_passages(find_candidates(evidence), budget_for(evidence), ())
+    length = sum(len(source.text) for source in evidence.texts())
+    budget = max(MIN_CHARS, min(MAX_CHARS, int(SHARE * length)))
+    assert sum(len(candidate.text) for candidate in selected) <= budget == budget_for(evidence)
+    positions = [candidate.position for candidate in selected]
+    assert positions == sorted(set(positions))
+    assert len({candidate.text for candidate in selected}) == len(selected)
 
 
 @given(turns)
@@ -437,8 +446,8 @@ def test_whatever_was_said_is_distilled_the_same_each_time(of: Turn) -> None:
 
 @given(turns)
 def test_a_title_is_a_whole_text_or_ends_where_a_clause_does(of: Turn) -> None:
-    story = story_of(of)
-    sources = [" ".join(re.sub(r"[*`#|]", " ", one.text).split()).lower() for one in story.words]
+    evidence_texts = [source.text for source in collect_evidence(of).texts()]
+    sources = [" ".join(re.sub(r"[*`#|]", " ", text).split()).lower() for text in evidence_texts]
     for title in {distil(of).title, *(one.title for one in distil(of).observations)} - {None}:
         bare = " ".join(re.sub(r"[*`#|]", " ", str(title)).split()).lower()
         for source in sources:
@@ -455,6 +464,6 @@ def test_nothing_told_before_is_told_again(of: Turn) -> None:
     for observation in again.observations:
         for text in (observation.narrative, *observation.facts):
             for sentence in sentences(text or ""):
-                known = [words_of(one) for one in before]
-                assert not any(words_of(sentence) and words_of(sentence) == one for one in known)
+                words = content_words(sentence)
+                assert not words or words not in [content_words(memory) for memory in before]
         assert observation.title not in {one.title for one in first.observations}

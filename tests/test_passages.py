@@ -1,4 +1,4 @@
-"""Markdown cut into passages: sentences, items, rows, short code; each with where it stands."""
+"""Markdown split into passages, each with its heading and label."""
 
 import pytest
 from hypothesis import given
@@ -8,16 +8,16 @@ from claude_mem.observer.local.passages import (
     LONGEST_PASSAGE,
     Passage,
     as_label,
-    cut_passages,
     heading_of,
-    plain,
     sentences,
+    split_passages,
     width,
+    without_markup,
 )
 
 
 def texts(markdown: str) -> list[str]:
-    return [passage.text for passage in cut_passages(markdown)]
+    return [passage.text for passage in split_passages(markdown)]
 
 
 def test_a_paragraph_is_its_sentences() -> None:
@@ -55,22 +55,24 @@ def test_what_only_looks_like_an_end_ends_no_sentence(whole: str) -> None:
     ],
 )
 def test_sentences_end_in_every_script(text: str, count: int) -> None:
-    found = sentences(text)
-    assert len(found) == count
-    assert "".join(found).replace(" ", "") == text.replace(" ", "")
+    passages = sentences(text)
+    assert len(passages) == count
+    assert "".join(passages).replace(" ", "") == text.replace(" ", "")
 
 
 def test_an_item_stands_under_its_heading_and_what_the_list_is_about() -> None:
-    found = cut_passages("# Changes\n\n1. **`lamp.py`**:\n   - blinks twice\n   - [x] is lit\n")
-    assert found == [
+    passages = split_passages(
+        "# Changes\n\n1. **`lamp.py`**:\n   - blinks twice\n   - [x] is lit\n"
+    )
+    assert passages == [
         Passage("blinks twice", "item", "Changes", "`lamp.py`"),
         Passage("is lit", "item", "Changes", "`lamp.py`"),
     ]
 
 
 def test_a_label_names_what_follows_in_its_paragraph() -> None:
-    found = cut_passages("**Why**: The lamp was dark. Nobody saw it.\n\nIt is lit.")
-    assert [(one.text, one.label, one.own_label) for one in found] == [
+    passages = split_passages("**Why**: The lamp was dark. Nobody saw it.\n\nIt is lit.")
+    assert [(one.text, one.label, one.own_label) for one in passages] == [
         ("Why: The lamp was dark.", "Why", True),
         ("Nobody saw it.", "Why", False),
         ("It is lit.", "", False),
@@ -131,7 +133,7 @@ def test_a_label_has_neither_number_nor_colon() -> None:
     ],
 )
 def test_marks_go_and_code_stays(marked: str, unmarked: str) -> None:
-    assert plain(marked) == unmarked
+    assert without_markup(marked) == unmarked
 
 
 def test_a_script_without_spaces_says_more_with_each_sign() -> None:
@@ -151,9 +153,9 @@ markdown = st.lists(
 
 @given(markdown)
 def test_whatever_is_cut_gives_passages_of_one_line_and_bounded_length(text: str) -> None:
-    found = cut_passages(text)
-    assert cut_passages(text) == found
-    for passage in found:
+    passages = split_passages(text)
+    assert split_passages(text) == passages
+    for passage in passages:
         assert passage.text == " ".join(passage.text.split()) != ""
         assert len(passage.text) <= LONGEST_PASSAGE
 

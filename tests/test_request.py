@@ -1,14 +1,14 @@
-"""What the person asked: their own words, apart from pastes, logs and what the client added."""
+"""The user's own words in a prompt, apart from pastes, logs and the client's additions."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer.local.request import Request, understand
+from claude_mem.observer.local.request import Request, parse_request
 
 
-def test_plain_words_are_the_persons_own() -> None:
-    assert understand("Make the lamp blink\ntwice") == Request("Make the lamp blink\ntwice")
+def test_plain_words_are_the_users_own() -> None:
+    assert parse_request("Make the lamp blink\ntwice") == Request("Make the lamp blink\ntwice")
 
 
 def test_a_plan_is_known_by_the_clients_words_for_it() -> None:
@@ -16,14 +16,14 @@ def test_a_plan_is_known_by_the_clients_words_for_it() -> None:
         "Implement the following plan:\n\n# Plan: Two lamps\n\nBuy them.\n\n"
         "If you need specific details from before exiting plan mode, read the transcript"
     )
-    assert understand(prompt) == Request("", "# Plan: Two lamps\n\nBuy them.", "Plan: Two lamps")
+    assert parse_request(prompt) == Request("", "# Plan: Two lamps\n\nBuy them.", "Plan: Two lamps")
 
 
 def test_a_document_of_chapters_is_a_plan_too() -> None:
     chapter = "The lamp is dark at night, and the ships cannot see the pier. " * 10
-    asked = understand(f"# Light the pier\n\n## Why\n{chapter}\n## How\nWith two lamps.")
-    assert (asked.plan_title, asked.words) == ("Light the pier", "")
-    assert asked.plan.endswith("With two lamps.")
+    request = parse_request(f"# Light the pier\n\n## Why\n{chapter}\n## How\nWith two lamps.")
+    assert (request.plan_title, request.text) == ("Light the pier", "")
+    assert request.plan.endswith("With two lamps.")
 
 
 def test_what_the_client_added_is_left_out() -> None:
@@ -31,16 +31,16 @@ def test_what_the_client_added_is_left_out() -> None:
         "<system-reminder>Be kind.</system-reminder>Light [Image #1] the lamp"
         "<ide_opened_file>lamp.py</ide_opened_file>"
     )
-    assert understand(prompt).words == "Light  the lamp"
+    assert parse_request(prompt).text == "Light  the lamp"
 
 
 def test_a_tag_that_is_never_closed_stays() -> None:
-    assert understand("Why <system-reminder> here?").words == "Why <system-reminder> here?"
+    assert parse_request("Why <system-reminder> here?").text == "Why <system-reminder> here?"
 
 
 def test_a_background_task_is_told_by_its_summary() -> None:
     prompt = "<task-notification><id>7</id><summary>Lamp **lit**</summary></task-notification>"
-    assert understand(prompt).words == "(a background task reported) Lamp lit"
+    assert parse_request(prompt).text == "(a background task reported) Lamp lit"
 
 
 PYTHON = """the import crashes
@@ -81,40 +81,40 @@ Jan 12 10:00:02 pier1 kubelet[8]: Back-off
 def test_a_pasted_log_is_not_the_persons_words_but_its_error_is_kept(
     prompt: str, words: str, error: str
 ) -> None:
-    assert understand(prompt) == Request(words, error=error)
+    assert parse_request(prompt) == Request(words, error=error)
 
 
 def test_a_panic_is_an_error() -> None:
-    asked = understand(GO)
-    assert asked.words.endswith("any idea?")
-    assert "goroutine" not in asked.words and "0x1d" not in asked.words
+    request = parse_request(GO)
+    assert request.text.endswith("any idea?")
+    assert "goroutine" not in request.text and "0x1d" not in request.text
 
 
 def test_where_there_is_nothing_but_a_log_its_error_is_what_was_asked() -> None:
-    asked = understand("ERROR lamp.c:4 oil pump failed\nINFO bye")
-    assert asked.words == asked.error == "ERROR lamp.c:4 oil pump failed"
+    request = parse_request("ERROR lamp.c:4 oil pump failed\nINFO bye")
+    assert request.text == request.error == "ERROR lamp.c:4 oil pump failed"
 
 
 def test_a_log_that_begins_within_a_line_is_cut_off_there() -> None:
     log = " 10:00:01 [Pump] started " * 10
-    assert understand(f"I got this when I lit the lamp{log}").words == (
+    assert parse_request(f"I got this when I lit the lamp{log}").text == (
         "I got this when I lit the lamp"
     )
 
 
 def test_a_long_line_of_words_was_dictated_and_stays() -> None:
     spoken = "I think we should light the lamp a little earlier in winter, " * 20
-    assert understand(spoken).words == spoken.strip()
-    assert understand("看看这个灯塔的问题，" * 100).words == "看看这个灯塔的问题，" * 100
+    assert parse_request(spoken).text == spoken.strip()
+    assert parse_request("看看这个灯塔的问题，" * 100).text == "看看这个灯塔的问题，" * 100
 
 
 def test_a_long_line_of_anything_else_is_a_dump() -> None:
     dump = '"a":1,' * 300
-    assert understand(f"look at this\n{{{dump}}}").words == "look at this"
+    assert parse_request(f"look at this\n{{{dump}}}").text == "look at this"
 
 
 @given(st.text(max_size=300))
 def test_whatever_was_asked_is_understood_the_same_each_time(prompt: str) -> None:
-    asked = understand(prompt)
-    assert understand(prompt) == asked
-    assert asked.plan or asked.words or not prompt.strip() or "[Image" in prompt or "<" in prompt
+    request = parse_request(prompt)
+    assert parse_request(prompt) == request
+    assert request.plan or request.text or not prompt.strip() or "[Image" in prompt or "<" in prompt

@@ -149,7 +149,7 @@ def test_of_a_file_that_was_cut_off_all_whole_lines_are_restored_and_the_rest_la
     cut = data[: int(len(data) * fraction)]
     report = restored(other, cut)
     assert not report.is_complete
-    assert "ends before its last line" in "\n".join(report_of_file(report))
+    assert "the file is cut off" in "\n".join(report_of_file(report))
     assert report.added.total() + report.refused == len(cut.splitlines()) - 1
     assert report.refused <= 1 and sound(other)
     assert restored(other, data).is_complete

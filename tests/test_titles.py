@@ -139,8 +139,8 @@ def test_a_plan_loses_the_word_for_it() -> None:
     ],
 )
 def test_a_nod_is_known_from_a_request(words: str, is_bare: bool, commits: bool) -> None:
-    assert titles.is_bare(words) == is_bare
-    assert titles.asks_to_commit(words) == commits
+    assert titles.is_bare_request(words) == is_bare
+    assert titles.is_commit_request(words) == commits
 
 
 def test_files_are_named_by_their_last_part() -> None:

@@ -15,7 +15,8 @@ from claude_mem.errors import BadInput
 
 _COMMENT = r"//[^\n]*|/\*[\s\S]*?\*/"
 _SPACE = re.compile(rf"(?:\s+|{_COMMENT})*")
-_COMMENTS = re.compile(_COMMENT)
+# One that is not closed ends with the text: then no text is scanned twice.
+_COMMENTS = re.compile(r"//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)")
 _SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 MAX_DEPTH = 100

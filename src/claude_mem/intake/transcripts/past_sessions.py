@@ -16,7 +16,7 @@ from claude_mem.intake.words import WORDED_TOOLS, record_of
 from claude_mem.observer.local.commands import reads_output_of
 from claude_mem.observer.local.files import EDITING
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.research import SENT_FOR
+from claude_mem.observer.local.research import RESEARCH_TOOLS
 from claude_mem.store.memories import RECENT_MEMORIES
 from claude_mem.store.turns import PROMPT, SESSION_END, SESSION_START
 from claude_mem.types import (
@@ -206,7 +206,7 @@ def _observed_fields(payload: Payload) -> Payload:
             return {**payload, "tool_response": None}
     if name is None or name == "Bash" or name in WORDED_TOOLS:
         return payload
-    if name not in (*EDITING, *SENT_FOR, "Read"):
+    if name not in (*EDITING, *RESEARCH_TOOLS, "Read"):
         return {**payload, "tool_input": None, "tool_response": None}
     return {
         **payload,

@@ -1,4 +1,4 @@
-"""Which type and concepts a turn's work is filed under."""
+"""The type and the concepts of an observation."""
 
 import re
 from collections.abc import Collection
@@ -6,11 +6,11 @@ from collections.abc import Collection
 from claude_mem.observer.local.request import Request
 from claude_mem.types import ObservationType
 
-_CONVENTIONAL: tuple[tuple[str, ObservationType], ...] = (
+_CONVENTIONAL_TYPES: tuple[tuple[str, ObservationType], ...] = (
     ("fix", "bugfix"), ("hotfix", "bugfix"), ("feat", "feature"), ("refactor", "refactor"),
     ("perf", "refactor"), ("style", "refactor"),
 )  # fmt: skip
-_BY_WORD: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
+_TYPE_PATTERNS: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
     ("bugfix", re.compile(
         r"\b(?:fix(?:e[sd]|ing)?|bugs?|crash\w*|errors?|broken|fail(?:s|ed|ing|ure)?|regress\w*|wrong"
         r"|flood\w*|leak\w*|does(?:n't| not)|can(?:'t|not)|not work\w*|issue|weird|stuck)\b",
@@ -32,32 +32,34 @@ _CONCEPTS: dict[ObservationType, tuple[str, ...]] = {
 }
 
 
-def type_of(asked: Request, title: str, subjects: list[str], edited: bool) -> ObservationType:
-    if not edited and not asked.plan and not _is_of(title, subjects):
+def classify_type(
+    request: Request, title: str, subjects: list[str], edited: bool
+) -> ObservationType:
+    if not edited and not request.plan and not _is_commit_title(title, subjects):
         return "discovery"
     for subject in subjects:
-        for prefix, kind in _CONVENTIONAL:
+        for prefix, type_ in _CONVENTIONAL_TYPES:
             if re.match(rf"{prefix}\b", subject, re.IGNORECASE):
-                return kind
+                return type_
     first = title.split(" ", 1)[0]
-    for text in (first, title, asked.words[:300]):
-        for kind, pattern in _BY_WORD:
+    for text in (first, title, request.text[:300]):
+        for type_, pattern in _TYPE_PATTERNS:
             if pattern.search(text):
-                return kind
+                return type_
     return "change"
 
 
-def _is_of(title: str, subjects: list[str]) -> bool:
-    """The title is a commit's: then it was work, even where no edit was seen."""
+def _is_commit_title(title: str, subjects: list[str]) -> bool:
+    """A turn that commits has changed something, even if no edit of it was recorded."""
     return any(title.lower() in subject.lower() for subject in subjects)
 
 
-def concepts_of(kind: ObservationType, roles: Collection[str]) -> tuple[str, ...]:
-    found = list(_CONCEPTS[kind])
-    if "cause" in roles and kind == "discovery":
-        found.append("gotcha")  # it was found and nothing was done about it: it still holds
-    elif "cause" in roles and kind != "bugfix":
-        found.append("why-it-exists")
-    if "decision" in roles and "trade-off" not in found:
-        found.append("trade-off")
-    return tuple(found)
+def classify_concepts(type_: ObservationType, roles: Collection[str]) -> tuple[str, ...]:
+    concepts = list(_CONCEPTS[type_])
+    if "cause" in roles and type_ == "discovery":
+        concepts.append("gotcha")  # a cause that the turn did not fix still holds
+    elif "cause" in roles and type_ != "bugfix":
+        concepts.append("why-it-exists")
+    if "decision" in roles and "trade-off" not in concepts:
+        concepts.append("trade-off")
+    return tuple(concepts)

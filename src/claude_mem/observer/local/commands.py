@@ -99,6 +99,11 @@ class Failure:
     alternative: str = ""  # a similar command that succeeded instead
     sources: tuple[int, ...] = ()
 
+    @property
+    def is_environment_fault(self) -> bool:
+        """Without a fix in between, it was the command that does not work here."""
+        return bool(self.alternative) and not self.fixed_by
+
 
 @dataclass(slots=True)
 class CommandLog:

@@ -1,75 +1,77 @@
-"""All that is known of a turn before it is written down."""
+"""Everything that a turn shows, collected before it is written down."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from claude_mem.observer.local.commands import CommandLog, read_commands
 from claude_mem.observer.local.files import FileWork, files_changed, files_read
-from claude_mem.observer.local.request import Request, understand
-from claude_mem.observer.local.research import looked_into
+from claude_mem.observer.local.request import Request, parse_request
+from claude_mem.observer.local.research import research_topics
 from claude_mem.types import ToolUse, Turn
 
-Origin = Literal["plan", "asked", "spoken", "final"]
+Origin = Literal["plan", "request", "statement", "final"]
 
-LONG_STATEMENT = 200  # characters: from here on a statement counts as a source
+LONG_STATEMENT = 200  # characters: longer statements count as sources of the memories
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """Something that was said in the turn, and where."""
-
+class SourceText:
     text: str
     origin: Origin
-    sources: tuple[int, ...] = ()
+    sources: tuple[int, ...] = ()  # ids of its events
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
-    asked: Request
-    spoken: tuple[ToolUse, ...]  # what the agent said on the way
-    final: str  # and at the end
+class TurnEvidence:
+    request: Request
+    statements: tuple[ToolUse, ...]  # the agent's messages before the last one
+    final: str  # the agent's last message
     final_sources: tuple[int, ...]
     files: dict[str, FileWork]
-    read: tuple[str, ...]
-    looked_into: str
-    ran: CommandLog
-    ended_by: str  # the error that ended the turn
-    said_by: tuple[int, ...]  # the events that brought the words
+    files_read: tuple[str, ...]
+    research: str
+    commands: CommandLog
+    error: str  # the error that ended the turn
+    sources: tuple[int, ...]  # the events of the messages that matter
 
-    @property
-    def words(self) -> list[Words]:
-        """In the order in which they were said."""
-        asked = self.asked.words
-        if self.asked.error:
-            asked += f"\n\nError: {self.asked.error}"
-        return [
-            Words(self.asked.plan, "plan"),
-            Words(asked, "asked"),
-            *(Words(event.text or "", "spoken", (event.id,)) for event in self.spoken),
-            Words(self.final, "final", self.final_sources),
-        ]
+    def texts(self) -> Iterator[SourceText]:
+        """In chronological order."""
+        request = self.request.text
+        if self.request.error:
+            request += f"\n\nError: {self.request.error}"
+        yield SourceText(self.request.plan, "plan")
+        yield SourceText(request, "request")
+        for event in self.statements:
+            yield SourceText(event.text or "", "statement", (event.id,))
+        yield SourceText(self.final, "final", self.final_sources)
 
 
-def story_of(turn: Turn) -> Story:
-    said = [event for event in turn.events if event.kind in ("Statement", "Stop") and event.text]
-    stops = [event for event in said if event.kind == "Stop"]
-    final = (stops or said)[-1].text or "" if said else ""
+def collect_evidence(turn: Turn) -> TurnEvidence:
+    messages = [
+        event for event in turn.events if event.kind in ("Statement", "Stop") and event.text
+    ]
+    stops = [event for event in messages if event.kind == "Stop"]
+    final = (stops or messages)[-1].text or "" if messages else ""
     files = files_changed(turn)
-    return Story(
-        asked=understand(turn.prompt or ""),
-        spoken=tuple(e for e in said if e.kind == "Statement" and e.text != final),
+    errors = [event.text or "" for event in turn.events if event.kind == "StopFailure"]
+    return TurnEvidence(
+        request=parse_request(turn.prompt or ""),
+        statements=tuple(e for e in messages if e.kind == "Statement" and e.text != final),
         final=final,
-        final_sources=tuple(e.id for e in said if e.text == final),
+        final_sources=tuple(event.id for event in messages if event.text == final),
         files=files,
-        read=tuple(path for path in files_read(turn) if path not in files),
-        looked_into=looked_into(turn),
-        ran=read_commands(turn),
-        ended_by=next((e.text or "" for e in turn.events[::-1] if e.kind == "StopFailure"), ""),
-        said_by=_sources(said, final),
+        files_read=tuple(path for path in files_read(turn) if path not in files),
+        research=research_topics(turn),
+        commands=read_commands(turn),
+        error=errors[-1] if errors else "",
+        sources=_sources(messages, final),
     )
 
 
-def _sources(said: list[ToolUse], final: str) -> tuple[int, ...]:
+def _sources(messages: list[ToolUse], final: str) -> tuple[int, ...]:
     return tuple(
-        event.id for event in said if event.text == final or len(event.text or "") > LONG_STATEMENT
+        event.id
+        for event in messages
+        if event.text == final or len(event.text or "") > LONG_STATEMENT
     )

@@ -1,23 +1,23 @@
-"""Which files a turn changed and which it read."""
+"""The files that a turn changed, and those it read."""
 
 import re
 from dataclasses import dataclass, field
 
 from claude_mem.types import ToolUse, Turn
 
-# Plans that the client keeps for itself are no work on the project.
-_CLIENTS_OWN = re.compile(r"[/\\]\.claude[/\\](?:plans|projects|todos)[/\\]")
-LONGEST_SWAP = 80
+# The client's own files: plans and todos are no work on the project.
+_CLIENT_FILES = re.compile(r"[/\\]\.claude[/\\](?:plans|projects|todos)[/\\]")
+LONGEST_REPLACEMENT = 80
 EDITING = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 
 
 @dataclass(slots=True)
 class FileWork:
-    """What was done to one file in a turn."""
+    """The edits of one file in a turn."""
 
     path: str
     created: bool = False
-    swaps: list[tuple[str, str]] = field(default_factory=list)  # short lines: before and after
+    replacements: list[tuple[str, str]] = field(default_factory=list)  # short lines: old and new
     sources: list[int] = field(default_factory=list)
 
 
@@ -27,28 +27,28 @@ def files_changed(turn: Turn) -> dict[str, FileWork]:
         if event.kind != "PostToolUse" or event.tool_name not in EDITING:
             continue
         path = path_of(event)
-        if path is None or _CLIENTS_OWN.search(path):
+        if path is None or _CLIENT_FILES.search(path):
             continue
         shown = relative(path, turn.project_dir)
         work = files.setdefault(shown, FileWork(shown))
         work.sources.append(event.id)
-        _note_swap(work, event)
+        _add_replacement(work, event)
         response = event.tool_response
         work.created |= isinstance(response, dict) and response.get("type") == "create"
     return files
 
 
-def _note_swap(work: FileWork, event: ToolUse) -> None:
-    given = event.tool_input if isinstance(event.tool_input, dict) else {}
-    old, new = given.get("old_string"), given.get("new_string")
+def _add_replacement(work: FileWork, event: ToolUse) -> None:
+    params = event.tool_input if isinstance(event.tool_input, dict) else {}
+    old, new = params.get("old_string"), params.get("new_string")
     if isinstance(old, str) and isinstance(new, str):
         before, after = old.strip(), new.strip()
-        if is_short(before) and is_short(after) and before != after:
-            work.swaps.append((before, after))
+        if _is_short(before) and _is_short(after) and before != after:
+            work.replacements.append((before, after))
 
 
-def is_short(text: str) -> bool:
-    return 0 < len(text) <= LONGEST_SWAP and "\n" not in text and "`" not in text
+def _is_short(text: str) -> bool:
+    return 0 < len(text) <= LONGEST_REPLACEMENT and "\n" not in text and "`" not in text
 
 
 def files_read(turn: Turn) -> list[str]:

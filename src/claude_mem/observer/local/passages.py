@@ -1,8 +1,8 @@
-"""Markdown, as people and agents write it, cut into passages that stand on their own.
+"""Splits Markdown into passages: sentences, list items, table rows and short code.
 
-A passage is a sentence, a list item, a table row or a short piece of code, with the heading and the
-label that it stands under. Long code is left out: it is in the files. Every step is linear in what
-it reads, since anything may have been pasted.
+Each passage has the heading and the label above it. Long code is dropped, because it is in the
+files. A parser of our own, because agents and users write Markdown loosely and paste anything:
+every step takes time linear in the text.
 """
 
 import re
@@ -17,11 +17,11 @@ LONGEST_CODE_LINES, LONGEST_CODE = 4, 240
 LONGEST_PASSAGE = 420
 LONGEST_LABEL_LINE = 160
 LONGEST_LINE = 8_000
-LARGEST_TEXT = 200_000  # beyond that it is a dump, not a message
+LARGEST_TEXT = 200_000  # a longer text is a dump, not a message
 
 _FENCES = ("```", "~~~")
 _RULES = "-*_="
-# What a line of structure begins with; any other line is prose.
+# First characters of lines with structure; every other line is prose.
 _STRUCTURE = frozenset("#|:-*_=+•‣–0123456789")
 _LABEL_LINE = re.compile(r"(?:\d+[.)]\s+)?\*\*(.+?)\*\*\s*+(?:\([^)]{0,160}+\)\s*+)?[:：]?$")
 _ITEM = re.compile(r"(\s*)(?:[-*+•‣–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
@@ -44,17 +44,17 @@ class Passage:
     text: str
     kind: Kind = "prose"
     heading: str = ""
-    label: str = ""  # of the list or paragraph it belongs to: a file, a part
-    own_label: bool = False  # the text begins with the label
+    label: str = ""  # what its list or paragraph is about: a file, a component
+    own_label: bool = False  # the text itself starts with the label
 
 
-def cut_passages(markdown: str) -> list[Passage]:
-    return _Cutter().cut(markdown[:LARGEST_TEXT])
+def split_passages(markdown: str) -> list[Passage]:
+    return _Splitter().split(markdown[:LARGEST_TEXT])
 
 
-class _Cutter:
+class _Splitter:
     def __init__(self) -> None:
-        self.found: list[Passage] = []
+        self.passages: list[Passage] = []
         self.heading = ""
         self.label = ""
         self._paragraph: list[str] = []
@@ -64,26 +64,26 @@ class _Cutter:
         self._header: list[str] = []
         self._nesting: list[tuple[int, str]] = []
 
-    def cut(self, markdown: str) -> list[Passage]:
+    def split(self, markdown: str) -> list[Passage]:
         lines = [line[:LONGEST_LINE] for line in markdown.expandtabs(4).splitlines()]
         for line, following in zip(lines, [*lines[1:], ""], strict=False):
-            self._take(line, following)
+            self._add_line(line, following)
         self._flush()
-        return self.found
+        return self.passages
 
-    def _take(self, line: str, following: str) -> None:
+    def _add_line(self, line: str, following: str) -> None:
         text = line.strip()
         if self._code is not None:
-            self._in_code(text)
+            self._add_code_line(text)
         elif not text:
             self._flush()
         elif text.startswith(_FENCES):
             self._flush()
             self._fence, self._code = text[:3], []
-        elif text[0] not in _STRUCTURE or not self._take_structure(line, text, following):
+        elif text[0] not in _STRUCTURE or not self._add_structure(line, text, following):
             (self._paragraph if self._item is None else self._item).append(text)
 
-    def _take_structure(self, line: str, text: str, following: str) -> bool:
+    def _add_structure(self, line: str, text: str, following: str) -> bool:
         if _is_rule(text):
             self._flush()
         elif heading := heading_of(text):
@@ -92,7 +92,7 @@ class _Cutter:
             self.heading, self.label = heading, ""
         elif text[0] == "|" or _is_table_rule(text):
             self._flush()
-            self._row(text, following.strip())
+            self._add_row(text, following.strip())
         elif len(text) <= LONGEST_LABEL_LINE and (label := _LABEL_LINE.match(text)):
             self._flush()
             self.label = as_label(label[1])
@@ -103,7 +103,7 @@ class _Cutter:
             return False
         return True
 
-    def _in_code(self, text: str) -> None:
+    def _add_code_line(self, text: str) -> None:
         assert self._code is not None
         if not text.startswith(self._fence):
             self._code.append(text)
@@ -114,21 +114,21 @@ class _Cutter:
             if 0 < len(joined) <= LONGEST_CODE:
                 self._add(f"`{joined}`" if "`" not in joined else joined, "code")
 
-    def _row(self, text: str, following: str) -> None:
+    def _add_row(self, text: str, following: str) -> None:
         if _is_table_rule(text):
             return
-        cells = [plain(cell) for cell in text.strip("|").split("|")]
+        cells = [without_markup(cell) for cell in text.strip("|").split("|")]
         if _is_table_rule(following):
             self._header = cells
             return
-        first, rest = cells[0], self._told_cells(cells)
+        first, rest = cells[0], self._named_cells(cells)
         if first and rest:
             self._add(f"{first}: {'; '.join(rest)}", "row")
         elif first or rest:
             self._add(first or "; ".join(rest), "row")
 
-    def _told_cells(self, cells: list[str]) -> list[str]:
-        """With more than two columns a cell means nothing without the name of its own."""
+    def _named_cells(self, cells: list[str]) -> list[str]:
+        """With more than two columns, each cell needs the name of its column."""
         if len(cells) <= 2 or len(cells) != len(self._header):
             return [cell for cell in cells[1:] if cell]
         pairs = zip(self._header[1:], cells[1:], strict=True)
@@ -155,22 +155,22 @@ class _Cutter:
                 label = self._add(sentence, "prose", label)
 
     def _add(self, text: str, kind: Kind, label: str = "") -> str:
-        """Under its own label if it begins with one; returns that, for what belongs to it."""
-        if named := _LABEL.match(text):
-            label = as_label(named["label"] or named["plain"])
-            if rest := plain(text[named.end() :]):
-                self._keep(f"{label}: {rest}", kind, label, own_label=True)
-        elif text := plain(text):
-            self._keep(text, kind, label or self.label)
+        """Returns the label, which also holds for the sentences that follow."""
+        if match := _LABEL.match(text):
+            label = as_label(match["label"] or match["plain"])
+            if rest := without_markup(text[match.end() :]):
+                self._append(f"{label}: {rest}", kind, label, own_label=True)
+        elif text := without_markup(text):
+            self._append(text, kind, label or self.label)
         return label
 
-    def _keep(self, text: str, kind: Kind, label: str, own_label: bool = False) -> None:
+    def _append(self, text: str, kind: Kind, label: str, own_label: bool = False) -> None:
         if len(text) <= LONGEST_PASSAGE:
-            self.found.append(Passage(text, kind, self.heading, label, own_label))
+            self.passages.append(Passage(text, kind, self.heading, label, own_label))
             return
         for sentence in sentences(text):
             short = shorten(sentence, LONGEST_PASSAGE)
-            self.found.append(Passage(short, kind, self.heading, label))
+            self.passages.append(Passage(short, kind, self.heading, label))
 
 
 def _is_rule(text: str) -> bool:
@@ -185,56 +185,56 @@ def _is_table_rule(text: str) -> bool:
 
 
 def heading_of(line: str) -> str:
-    """The words of a heading; empty where the line is none."""
+    """The text of a heading line; empty if the line is no heading."""
     if not line.startswith("#"):
         return ""
     text = line.lstrip("#")
     is_heading = len(line) - len(text) <= 6 and text[:1] == " "
-    return plain(text.strip().rstrip("#")) if is_heading else ""
+    return without_markup(text.strip().rstrip("#")) if is_heading else ""
 
 
 def as_label(text: str) -> str:
-    """What a list or paragraph is about, without its number and its colon."""
-    return plain(_NUMBERED.sub("", text, count=1)).rstrip(":： ")
+    """Without the number and the colon."""
+    return without_markup(_NUMBERED.sub("", text, count=1)).rstrip(":： ")
 
 
 def sentences(text: str) -> list[str]:
-    found: list[str] = []
+    parts: list[str] = []
     start = counted = ticks = 0
     for stop in _STOP.finditer(text):
-        place = stop.start()
-        ticks += text.count("`", counted, place)
-        counted = place
+        position = stop.start()
+        ticks += text.count("`", counted, position)
+        counted = position
         if ticks % 2 or not _ends_sentence(text, stop):
             continue
-        end = place + len(stop[0].rstrip())
-        found.append(text[start:end].strip())
+        end = position + len(stop[0].rstrip())
+        parts.append(text[start:end].strip())
         start, counted, ticks = stop.end(), stop.end(), 0
-    found.append(text[start:].strip())
-    return [sentence for sentence in found if sentence]
+    parts.append(text[start:].strip())
+    return [sentence for sentence in parts if sentence]
 
 
 def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
-    goes_on = text[stop.end() : stop.end() + 1].islower()
+    continues = text[stop.end() : stop.end() + 1].islower()
     if stop[0][0] != ".":
-        return not goes_on or stop[0][1:2].isspace()  # not after a question that is quoted
-    return not goes_on and not _ABBREVIATION.search(text, max(0, stop.start() - 8), stop.start())
+        return not continues or stop[0][1:2].isspace()  # a quoted question does not end it
+    return not continues and not _ABBREVIATION.search(text, max(0, stop.start() - 8), stop.start())
 
 
-def plain(text: str) -> str:
-    """Without the marks that only a renderer wants; code stays as it is."""
+def without_markup(text: str) -> str:
+    """Without Markdown for emphasis and links; code stays as it is."""
     if "*" in text or "<" in text or "](" in text:
         parts = text.split("`")
-        parts[::2] = map(_without_marks, parts[::2])
+        parts[::2] = map(_without_emphasis, parts[::2])
         text = "`".join(parts)
     return " ".join(text.lstrip(_EMOJI).split())
 
 
-def _without_marks(text: str) -> str:
+def _without_emphasis(text: str) -> str:
     text = _LINK.sub(r"\1", text).replace("**", "")
     return _TAGS.sub("", _ITALICS.sub(r"\1", text))
 
 
 def width(text: str) -> int:
-    """How much a text says by its length: a sign of a script without spaces is half a word."""
+    """The length, where a character of a script without spaces counts as half a word."""
     return len(text) + 2 * len(_WIDE.findall(text)) if not text.isascii() else len(text)

@@ -1,24 +1,24 @@
-"""What agents and people say that says nothing: openings, announcements, courtesies.
+"""Phrases without content: openings, announcements, courtesies.
 
-Tables of phrases, as the beginnings of a sentence in small letters. Mostly English, since that is
-what most agents write; of other languages the few phrases that end or begin nearly every message.
+Tables of how such sentences begin, in lower case. Mostly English, the language of most agents;
+for other languages only the few phrases that begin or end nearly every message.
 """
 
 import re
 
-# Before the sentence proper; only with a mark after it: "No," opens, "No file" does not.
-EXCLAIMED = (
+# Openings before the actual sentence, if punctuation follows: "No, ..." but not "No file ...".
+EXCLAMATIONS = (
     "ok", "okay", "alright", "right", "good", "great", "perfect", "excellent", "done", "sure",
     "yes", "no", "hmm", "wait", "interesting", "fixed", "got it", "good catch", "good news",
     "all set", "all done", "absolutely", "certainly", "fertig", "erledigt", "gut", "parfait",
     "c'est fait", "listo", "hecho", "好的", "完成", "了解しました", "完了しました", "はい",
     "تم", "حسنا",
 )  # fmt: skip
-# These also without one.
-SPOKEN = ("now", "so", "well", "actually", "also", "then")
+# Openings also without punctuation.
+FILLERS = ("now", "so", "well", "actually", "also", "then")
 
-# The agent says what it is about to do, or that it is ready to.
-ANNOUNCED = (
+# The agent announces what it will do.
+ANNOUNCEMENTS = (
     r"let(?:'s| me| us)\b", r"i(?:'ll| will|'m going to|'m now| am going to| need to| should)\b",
     r"i (?:want to|see\b|understand|can see|notice|also need)",
     r"i (?:now )?have (?:a|all|the|enough|every|full)\b", r"i've (?:got|read|seen|reviewed)\b",
@@ -31,8 +31,8 @@ ANNOUNCED = (
     r"まず|それでは|次に.{0,12}(?:ます|確認)", r"سأقوم|دعني|سوف",
 )  # fmt: skip
 
-# All is well, it is done, it is committed: true, and nobody asks for it later.
-WELL = (
+# Reports of success that nobody asks about later.
+SUCCESS_REPORTS = (
     r"everything (?:is|looks|passes)", r"both (?:files|edits|changes)", r"the (?:remaining|rest)\b",
     r"(?:the )?(?:build|tests?|lint\w*|type ?check\w*)\b.{0,40}\b(?:pass\w*|clean|succe\w+|green)",
     r"pre-commit hooks?\b.{0,50}\bpass", r"results?: \d+ (?:tests|pass)", r"\d+ (?:tests? )?pass",
@@ -46,8 +46,8 @@ WELL = (
     r"已提交|已推送|所有测试", r"コミットしました|すべてのテスト",
 )  # fmt: skip
 
-# The agent and its tools.
-OF_TOOLS = (
+# Remarks about the agent's own tools.
+TOOL_REMARKS = (
     r"(?:the |that |my |both )*(?:first |second |last |previous )*edits?\b.{0,60}"
     r"\b(?:tool|fail\w*|match\w*|went|succe\w+|appl\w+)",
     r"(?:the )?(?:file|content) (?:has |was )(?:been )?(?:modified|changed) (?:since|by a linter)",
@@ -55,7 +55,7 @@ OF_TOOLS = (
 )
 
 # Courtesies, and headings written as sentences.
-COURTEOUS = (
+COURTESIES = (
     r"is there anything", r"feel free", r"want me to", r"if you(?:'d| would) like", r"let me know",
     r"summary\b", r"(?:the |two |three |\d+ )*changes (?:made|are)\b",
     r"what (?:i|was) (?:did|done|changed)", r"the implementation is (?:complete|in place)",
@@ -69,13 +69,12 @@ def _any(*phrases: str) -> str:
 
 
 _OPENING = re.compile(
-    rf"(?:(?:{_any(*EXCLAIMED)})(?:[,.!:;，。！、：]|\s+[—–-])+\s*|(?:{_any(*SPOKEN)})(?:\s*,)?\s+)+",
+    rf"(?:(?:{_any(*EXCLAMATIONS)})(?:[,.!:;，。！、：]|\s+[—–-])+\s*"
+    rf"|(?:{_any(*FILLERS)})(?:\s*,)?\s+)+",
     re.IGNORECASE,
 )
-_EMPTY = re.compile(_any(*ANNOUNCED, *WELL, *OF_TOOLS, *COURTEOUS))
-
-
-_NAME = re.compile(r"[a-z]\w*[./_(A-Z]\w")  # spelled small, whatever it begins
+_EMPTY = re.compile(_any(*ANNOUNCEMENTS, *SUCCESS_REPORTS, *TOOL_REMARKS, *COURTESIES))
+_IDENTIFIER = re.compile(r"[a-z]\w*[./_(A-Z]\w")  # never capitalised
 
 
 def without_opening(text: str) -> str:
@@ -84,11 +83,11 @@ def without_opening(text: str) -> str:
     if opening is None or opening.end() == len(text):
         return text
     rest = text[opening.end() :]
-    return rest if _NAME.match(rest) else rest[0].upper() + rest[1:]
+    return rest if _IDENTIFIER.match(rest) else rest[0].upper() + rest[1:]
 
 
-def says_nothing(lowered: str) -> bool:
-    """Only what comes, that all is well, or a courtesy; `lowered` in small letters."""
+def is_empty_phrase(lowered: str) -> bool:
+    """Whether a text is an announcement, a report of success or a courtesy; in lower case."""
     if _EMPTY.match(lowered):
         return True
     opening = _OPENING.match(lowered)

@@ -1,28 +1,30 @@
-"""What a turn looked into beyond the project's files: what subagents were sent for, and the web."""
+"""What a turn looked into beyond the project's files: tasks of subagents, and the web."""
 
 from collections.abc import Iterator
 
-from claude_mem.observer.local.passages import plain
+from claude_mem.observer.local.passages import without_markup
 from claude_mem.text import shorten
 from claude_mem.types import ToolUse, Turn
 
-SENT_FOR = ("Task", "Agent", "WebSearch", "WebFetch")
-MOST, LONGEST = 4, 120
+RESEARCH_TOOLS = ("Task", "Agent", "WebSearch", "WebFetch")
+MAX_TOPICS, LONGEST_TOPIC = 4, 120
+_TOPICS = (("description", "{}"), ("query", "the web for “{}”"), ("url", "{}"))
 
 
-def looked_into(turn: Turn) -> str:
-    """In the words that the agent used for it; empty where it sent for nothing."""
-    found: dict[str, None] = {}
+def research_topics(turn: Turn) -> str:
+    """In the agent's own words; empty if it did no research."""
+    topics: dict[str, None] = {}
     for event in turn.events:
-        if event.kind == "PostToolUse" and event.tool_name in SENT_FOR and not event.agent_id:
-            found.update(dict.fromkeys(_errands(event)))
-    return "; ".join(list(found)[:MOST])
+        is_research = event.kind == "PostToolUse" and event.tool_name in RESEARCH_TOOLS
+        if is_research and not event.agent_id:
+            topics.update(dict.fromkeys(_topic(event)))
+    return "; ".join(list(topics)[:MAX_TOPICS])
 
 
-def _errands(event: ToolUse) -> Iterator[str]:
-    given = event.tool_input if isinstance(event.tool_input, dict) else {}
-    for name, told in (("description", "{}"), ("query", "the web for “{}”"), ("url", "{}")):
-        value = given.get(name)
+def _topic(event: ToolUse) -> Iterator[str]:
+    params = event.tool_input if isinstance(event.tool_input, dict) else {}
+    for name, template in _TOPICS:
+        value = params.get(name)
         if isinstance(value, str) and value.strip():
-            yield told.format(shorten(plain(value), LONGEST))
+            yield template.format(shorten(without_markup(value), LONGEST_TOPIC))
             return

@@ -1,15 +1,15 @@
-"""Titles that a person would write: a whole clause, never the beginning of one."""
+"""Titles from plans, commits, sentences and requests: a complete clause, never part of one."""
 
 import re
 
-from claude_mem.observer.local.passages import plain, sentences, width
-from claude_mem.observer.local.phrases import says_nothing, without_opening
+from claude_mem.observer.local.passages import sentences, width, without_markup
+from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 
 LONGEST_TITLE, LONGEST_PLAN_TITLE = 100, 150
 SHORTEST_TITLE = 8
-FEWEST_WORDS = 3  # of a sentence; a request may be shorter
+MIN_WORDS = 3  # of a sentence; a request may be shorter
 
-_KIND_OF_PLAN = re.compile(
+_PLAN_PREFIX = re.compile(
     r"^(?:implementation )?(?:plan|task|proposal|spec|design)\s{0,3}(?:[:—–-]{1,3}|for|to)\s+",
     re.IGNORECASE,
 )
@@ -17,7 +17,7 @@ _CONVENTIONAL = re.compile(r"^[a-z]{1,20}(?:\([^)]{0,60}\))?!?:\s+")
 _ABOUT_A_FILE = re.compile(
     r"`[^`]{0,120}[./][^`]{1,120}`(?:\s\([^)]{0,60}\))?\s*(?:[:—–-]|→)+\s*(?=\S)"
 )
-# A word for what follows, which says it better.
+# Labels before a sentence.
 _LABEL = re.compile(
     r"(?:root cause|cause|fix|the fix|solution|problem|issue|result|answer|note|important|summary"
     r"|what changed|changes?|update|ursache|lösung|cause racine|correction)\s*[:：]\s*",
@@ -30,15 +30,15 @@ _LEAD = re.compile(
     r"(?=[a-z]+ed\b|made|built|wrote|set|split|put|found|rewrote))",
     re.IGNORECASE,
 )
-# What stands before one of these is whole without what follows;
+# The text before one of these is a complete clause;
 _STRONG_END = r"(?<!\s)\s++[—–]++\s+|;\s+|[.!?]\s+|[；。]"
-# and before one of these, unless it is itself but half of a sentence.
+# also before one of these, unless it starts with a conjunction.
 _WEAK_END = (
     r"，|,\s+(?:which|so|but|because|since|where|while|causing|making|ensuring|and (?:the|it|now)"
     r"|aber|sodass|weil|mais|donc|car|pero|porque)\b"
     r"|(?<!\s)\s++(?:so that|because|in order to|instead of|rather than|sodass|weil|parce que)\b"
 )
-_WHOLE_END = re.compile(_STRONG_END)
+_MAIN_CLAUSE_END = re.compile(_STRONG_END)
 _CLAUSE_END = re.compile(f"{_STRONG_END}|{_WEAK_END}")
 _ASIDE = re.compile(r"\s\([^()]{0,200}\)")
 _ENDS_OPEN = re.compile(
@@ -51,16 +51,16 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What leans on the sentence before it is no title.
-_LEANING = _words(
+# First words of sentences that refer to the one before: not understandable alone.
+_REFERRING = _words(
     "this that these those it its it's they he she but and so or otherwise previously however also"
     " both either there here before: after: need needs still then such same another again was were"
     " is are now has you"
 )
-# A clause that begins so is half of its sentence.
-_HALF = _words("when if since because while after before once although until unless")
-# "Commit", "continue", "yes": asked for, without saying what about.
-_BARE = re.compile(
+# Conjunctions that start a subordinate clause.
+_SUBORDINATE = _words("when if since because while after before once although until unless")
+# Requests that do not name their subject: "commit", "continue", "yes".
+_BARE_REQUEST = re.compile(
     r"(?:(?:and|then|now|please|ok(?:ay)?)[\s,]{1,3}){0,3}"
     r"(?:(?:com+it?|push|continue|go on|go ahead|proceed|retry|clear|try again|fix it|do it|weiter"
     r"|mach das)\b[\w\s,.!@'/]{0,40}"
@@ -69,12 +69,12 @@ _BARE = re.compile(
     r"|(?:继续|好的?|是的?|谢谢|提交|はい|続けて|ありがとう|نعم|شكرا)\W*)$",
     re.IGNORECASE,
 )
-_TO_COMMIT = re.compile(
+_COMMIT_REQUEST = re.compile(
     r"(?:(?:and|then|now|please|ok(?:ay)?|great|perfect)[\s,.!]{1,3}){0,3}"
     r"(?:(?:re|git )?com+it?|push|release|tag|merge)\b",
     re.IGNORECASE,
 )
-_SAYS_NOTHING = re.compile(
+_EMPTY_TITLE = re.compile(
     r"(?:the|this|a) (?:fix|change|issue|problem|bug|solution|root cause|reason|key|commit)s?"
     r"(?: (?:is|was|are|were))?(?: (?:simple|done|complete|straightforward|clear|here|in place"
     r"|(?:a )?(?:one|single)-\w+ \w+.*))?$|(?:both|all) .{0,30}\b(?:are|is|pass)"
@@ -82,15 +82,15 @@ _SAYS_NOTHING = re.compile(
     r"|no (?:additional|further|other|more) (?:changes?|work)\b",
     re.IGNORECASE,
 )
-# What tells of a trouble, or asks, names it in passing; what was found says it better.
+# Reports of a problem, and questions: the answer makes a better title.
 _REPORT = re.compile(
     r"(?:i|i've|i'm|i'd|we|it|it's|this|that|these|there|they|seems|looks? like|still|here|when|why"
     r"|what|how|which|where|who|are|is|do|does|did|should|not|wait|ok|now|but|so|great|warum|wie"
     r"|was|wo|pourquoi|comment|où|por qué|cómo)\b",
     re.IGNORECASE,
 )
-_OF_THE_AGENT = re.compile(r"\bI\b")
-_OF_THE_PERSON = re.compile(r"\b(?:i|i've|i'm|i'd|me|my|we've|we're)\b", re.IGNORECASE)
+_FIRST_PERSON_AGENT = re.compile(r"\bI\b")
+_FIRST_PERSON = re.compile(r"\b(?:i|i've|i'm|i'd|me|my|we've|we're)\b", re.IGNORECASE)
 _POLITE = re.compile(
     r"(?:(?:please|can you|could you|would you|now|then|also|and|hey|hi|you (?:can|should|must)"
     r"|we (?:should|must|need to)|let's|bitte|kannst du|könntest du|peux-tu|pourrais-tu"
@@ -103,35 +103,39 @@ _TAIL = re.compile(
     r"|can you (?:fix|check) (?:it|this)|bitte|merci|corrige ça)\W*$",
     re.IGNORECASE,
 )
-_NAME_IN_SMALL = re.compile(r"[a-z]+[A-Z_./(0-9-]")
+_LOWER_CASE_NAME = re.compile(r"[a-z]+[A-Z_./(0-9-]")
 
 
 def from_plan(title: str) -> str:
-    return as_title(_KIND_OF_PLAN.sub("", title, count=1), LONGEST_PLAN_TITLE)
+    return as_title(_PLAN_PREFIX.sub("", title, count=1), LONGEST_PLAN_TITLE)
 
 
 def from_commit(subject: str) -> str:
     return as_title(_CONVENTIONAL.sub("", subject, count=1))
 
 
-def from_sentence(sentence: str, fewest: int = FEWEST_WORDS) -> str:
-    """The main clause; empty where it cannot be had whole in a title's length."""
-    text = without_opening(plain(sentence))
-    for before in (_ABOUT_A_FILE, _LABEL, _LEAD):
-        if found := before.match(text):
-            text = text[found.end() :]
+def from_sentence(sentence: str, min_words: int = MIN_WORDS) -> str:
+    """The main clause; empty if it is too long for a title."""
+    text = without_opening(without_markup(sentence))
+    for prefix in (_ABOUT_A_FILE, _LABEL, _LEAD):
+        if match := prefix.match(text):
+            text = text[match.end() :]
     text = text.rstrip(".!?。！？:： ")
-    if _first_word(text) in _LEANING or says_nothing(text.lower()) or _OF_THE_AGENT.search(text):
+    if (
+        _first_word(text) in _REFERRING
+        or is_empty_phrase(text.lower())
+        or _FIRST_PERSON_AGENT.search(text)
+    ):
         return ""
     if len(text) > LONGEST_TITLE:
         text = _ASIDE.sub("", text)
     title = as_title(text) if len(text) <= LONGEST_TITLE else _clause_of(text)
-    return title if _words_in(title) >= fewest else ""
+    return title if _count_words(title) >= min_words else ""
 
 
 def _clause_of(text: str) -> str:
-    """The longest whole beginning that fits."""
-    pattern = _WHOLE_END if _first_word(text) in _HALF else _CLAUSE_END
+    """The longest start of the text that is complete and short enough."""
+    pattern = _MAIN_CLAUSE_END if _first_word(text) in _SUBORDINATE else _CLAUSE_END
     ends = [end.start() for end in pattern.finditer(text[: LONGEST_TITLE + 20])]
     for end in reversed(ends):
         if end <= LONGEST_TITLE and (title := as_title(text[:end])):
@@ -139,28 +143,28 @@ def _clause_of(text: str) -> str:
     return ""
 
 
-def from_request(words: str) -> str:
-    """A short request is its own title; of a long one the first sentence, if it is whole."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    if not lines or is_bare(words):
+def from_request(text: str) -> str:
+    """The first sentence, if it is short enough."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines or is_bare_request(text):
         return ""
     line = without_opening(lines[0])
     if _REPORT.match(line):
         return ""
-    asked = sentences(line[: 4 * LONGEST_TITLE])[0]
-    polite = _POLITE.match(asked)
-    first = _TAIL.sub("", asked[polite.end() :] if polite else asked)
+    sentence = sentences(line[: 4 * LONGEST_TITLE])[0]
+    polite = _POLITE.match(sentence)
+    first = _TAIL.sub("", sentence[polite.end() :] if polite else sentence)
     first = _FOR_ME.sub(r"\1", first)
-    if len(first) > LONGEST_TITLE or _OF_THE_PERSON.search(first):
+    if len(first) > LONGEST_TITLE or _FIRST_PERSON.search(first):
         return ""
-    return from_sentence(first, fewest=1)
+    return from_sentence(first, min_words=1)
 
 
-def from_question(words: str) -> str:
-    """A question that is one line, as it was asked."""
-    text = plain(words) if "\n" not in words.strip() else ""
-    is_whole = text.endswith(("?", "？", "؟")) and len(sentences(text)) == 1
-    return as_title(text) if is_whole and not _OF_THE_PERSON.search(text) else ""
+def from_question(request: str) -> str:
+    """A question of one line, unchanged."""
+    text = without_markup(request) if "\n" not in request.strip() else ""
+    is_question = text.endswith(("?", "？", "؟")) and len(sentences(text)) == 1
+    return as_title(text) if is_question and not _FIRST_PERSON.search(text) else ""
 
 
 def from_files(paths: list[str], created: bool) -> str:
@@ -171,30 +175,30 @@ def from_files(paths: list[str], created: bool) -> str:
     return f"{verb} {names[0]}, {names[1]} and {len(names) - 2} more files"
 
 
-def is_bare(words: str) -> bool:
-    """It asks ("commit", "continue", "yes") but does not say what about."""
-    words = words.strip()
-    return bool(_BARE.match(words)) or width(words) < 6
+def is_bare_request(text: str) -> bool:
+    """Whether a request ("commit", "continue", "yes") does not name its subject."""
+    text = text.strip()
+    return bool(_BARE_REQUEST.match(text)) or width(text) < 6
 
 
-def asks_to_commit(words: str) -> bool:
-    """To commit or release what was done before."""
-    return bool(_TO_COMMIT.match(words.strip()))
+def is_commit_request(text: str) -> bool:
+    """Whether a request is only to commit or release earlier work."""
+    return bool(_COMMIT_REQUEST.match(text.strip()))
 
 
 def as_title(text: str, longest: int = LONGEST_TITLE) -> str:
-    text = plain(text).strip(" .:;—–-'")
+    text = without_markup(text).strip(" .:;—–-'")
     if text.count('"') % 2:
         text = text.strip('"').strip(" .:;—–-'")
     if width(text) < SHORTEST_TITLE or len(text) > longest or not _is_balanced(text):
         return ""
-    if _SAYS_NOTHING.match(text) or _ENDS_OPEN.search(text):
+    if _EMPTY_TITLE.match(text) or _ENDS_OPEN.search(text):
         return ""
     return text[0].upper() + text[1:] if text[0].islower() and not _is_name(text) else text
 
 
-def _words_in(title: str) -> int:
-    """A script without spaces writes a word with about two signs."""
+def _count_words(title: str) -> int:
+    """In a script without spaces, about two characters make a word."""
     return len(title.split()) + (width(title) - len(title)) // 4
 
 
@@ -203,7 +207,7 @@ def _first_word(text: str) -> str:
 
 
 def _is_balanced(text: str) -> bool:
-    """Neither code, nor a quotation, nor an aside is left open."""
+    """Whether every code span, quotation and parenthesis is closed."""
     return (
         text.count("`") % 2 == 0
         and text.count('"') % 2 == 0
@@ -213,5 +217,5 @@ def _is_balanced(text: str) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    """A name that begins small is spelled so."""
-    return bool(_NAME_IN_SMALL.match(text))
+    """Whether it starts with a name that is written in lower case."""
+    return bool(_LOWER_CASE_NAME.match(text))

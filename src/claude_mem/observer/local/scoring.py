@@ -1,23 +1,23 @@
-"""What a passage is: which part it plays in a turn's story, and how much it is worth keeping.
+"""Scores passages: the role of each in its turn, and how much it is worth keeping.
 
-Worth comes from what later questions turn on: causes, decisions, what was replaced by what, names,
-numbers. The words that tell are English; other languages are judged by their names, numbers and
-place alone.
+The score counts what later questions are about: causes, decisions, replacements, names, numbers.
+The word lists are English; text in other languages is scored by its names, numbers and position.
 """
 
 import re
 from collections.abc import Set
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from claude_mem.observer.local.passages import Passage, width
-from claude_mem.observer.local.phrases import says_nothing
+from claude_mem.observer.local.phrases import is_empty_phrase
 
 Role = Literal["problem", "cause", "decision", "change", "outcome", "next", "none"]
 
-SHORTEST = 12
-MANY_NAMES, MANY_NUMBERS = 5, 3
-OF_A_NAME, OF_A_NUMBER, OF_A_REASON, OF_A_CAUSE, OF_A_CHOICE = 0.3, 0.15, 0.4, 0.5, 0.7
+MIN_CHARS = 12
+MAX_NAMES, MAX_NUMBERS = 5, 3  # more of them do not raise the score further
+NAME_SCORE, NUMBER_SCORE, REASON_SCORE, CAUSE_SCORE, DECISION_SCORE = 0.3, 0.15, 0.4, 0.5, 0.7
 
 
 def _words(text: str) -> frozenset[str]:
@@ -29,7 +29,7 @@ REASON = _words(
     " fail fails failed failing mismatch dangling stale unsupported silently throws threw doesn't"
     " didn't isn't wasn't cannot can't wrong"
 )
-CAUSE = REASON | _words("never only without missing since returns")  # often, not always
+CAUSE = REASON | _words("never only without missing since returns")  # weaker signs
 DECISION = _words(
     "instead rather decided chose choose prefer preferred preferring trade-off tradeoff purpose"
     " deliberately intentionally backward backwards keep keeps keeping longer replaced replaces"
@@ -48,8 +48,8 @@ NEXT = (
     "must still", "still must", "still has to", "still have to", "muss noch", "müssen noch",
     "il reste à", "次のステップ", "下一步",
 )  # fmt: skip
-# Some word of these is in each phrase of NEXT: sets are quicker than phrases.
-_HINTS = _words(
+# Each phrase of NEXT contains one of these words; looking up a set is faster than phrases.
+_NEXT_HINTS = _words(
     "next need needs should want remaining remains still yet todo follow-up shall like once"
     " configured noch reste 次の 下一"
 )
@@ -61,8 +61,8 @@ COMMON = _words(
     " were what when where which while who why will with would you your"
 )
 
-# The first that a heading or a label matches says what stands under it.
-_BY_HEADING: tuple[tuple[Role, re.Pattern[str]], ...] = (
+# The first pattern that matches a heading or label gives the role of the passages under it.
+_ROLE_BY_HEADING: tuple[tuple[Role, re.Pattern[str]], ...] = (
     ("none", re.compile(
         r"\b(?:verif\w+|testing|test plan|how to test|files? (?:to )?(?:modif|chang)\w*"
         r"|modified files|critical files|key files|out of scope|checklist)\b", re.I)),
@@ -101,38 +101,36 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _WITHOUT_SPACES = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
 
-class Weighed:
-    """A passage looked at once: its words, its part and its worth."""
+@dataclass(frozen=True, slots=True)
+class PassageScore:
+    role: Role = "none"
+    words: frozenset[str] = frozenset()  # without common words
+    score: float = 0.0  # 0: the passage says nothing
 
-    __slots__ = ("passage", "role", "words", "worth")
 
-    def __init__(self, passage: Passage) -> None:
-        self.passage = passage
-        self.words: frozenset[str] = frozenset()
-        self.role: Role = "none"
-        self.worth = 0.0
-        lowered = passage.text.lower().replace("’", "'")
-        if not _is_empty(passage, lowered):
-            every = _every_word(lowered)
-            self.words = every - COMMON
-            self.role = _role(passage, lowered, every)
-            self.worth = _worth(passage, self.words)
+def score_passage(passage: Passage) -> PassageScore:
+    lowered = passage.text.lower().replace("’", "'")
+    if _is_empty(passage, lowered):
+        return PassageScore()
+    all_words = _all_words(lowered)
+    words = all_words - COMMON
+    return PassageScore(_role(passage, lowered, all_words), words, _score(passage, words))
 
 
 def _is_empty(passage: Passage, lowered: str) -> bool:
     text = passage.text
-    if len(text) < SHORTEST and width(text) < SHORTEST:
+    if len(text) < MIN_CHARS and width(text) < MIN_CHARS:
         return True
-    if passage.kind != "code" and says_nothing(lowered):
+    if passage.kind != "code" and is_empty_phrase(lowered):
         return True
     return bool(_BARE_NAMES.fullmatch(text))
 
 
 def _role(passage: Passage, lowered: str, words: Set[str]) -> Role:
-    if not words.isdisjoint(_HINTS) and any(phrase in lowered for phrase in NEXT):
+    if not words.isdisjoint(_NEXT_HINTS) and any(phrase in lowered for phrase in NEXT):
         return "next"
-    for place in (passage.label, passage.heading):
-        if place and (role := _role_under(place)):
+    for heading in (passage.label, passage.heading):
+        if heading and (role := _role_under(heading)):
             return role
     if not words.isdisjoint(CAUSE):
         return "cause"
@@ -143,36 +141,36 @@ def _role(passage: Passage, lowered: str, words: Set[str]) -> Role:
 
 @lru_cache(maxsize=4096)
 def _role_under(heading: str) -> Role | None:
-    return next((role for role, pattern in _BY_HEADING if pattern.search(heading)), None)
+    return next((role for role, pattern in _ROLE_BY_HEADING if pattern.search(heading)), None)
 
 
-def _worth(passage: Passage, words: Set[str]) -> float:
-    """For what the passage says; where it stands is for the caller to weigh."""
+def _score(passage: Passage, words: Set[str]) -> float:
+    """For the content alone; `selection` weighs in where the passage comes from."""
     text, length = passage.text, width(passage.text)
     is_code = passage.kind == "code"
-    names, numbers = _names_and_numbers(text)
-    worth = 1.0 + OF_A_NAME * min(names, MANY_NAMES) + OF_A_NUMBER * min(numbers, MANY_NUMBERS)
-    worth += OF_A_REASON * (not words.isdisjoint(REASON))
-    worth += OF_A_CAUSE * (not words.isdisjoint(CAUSE))
-    worth += OF_A_CHOICE * (not words.isdisjoint(DECISION))
-    worth += 0.1 * text.count('"')
+    names, numbers = _count_names_and_numbers(text)
+    score = 1.0 + NAME_SCORE * min(names, MAX_NAMES) + NUMBER_SCORE * min(numbers, MAX_NUMBERS)
+    score += REASON_SCORE * (not words.isdisjoint(REASON))
+    score += CAUSE_SCORE * (not words.isdisjoint(CAUSE))
+    score += DECISION_SCORE * (not words.isdisjoint(DECISION))
+    score += 0.1 * text.count('"')
     if is_code:
-        worth += 0.2 + 0.4 * bool(numbers)
+        score += 0.2 + 0.4 * bool(numbers)
     if length > 260:
-        worth *= 0.85
+        score *= 0.85
     if length < 40 and names == 0 and (passage.kind != "row" or not numbers):
-        worth *= 0.5
+        score *= 0.5
     if text.endswith((":", "：")) or _TEST_COUNT.match(text):
-        worth *= 0.4  # it only leads to what follows, or counts
-    return worth
+        score *= 0.4  # only an introduction, or a count of tests
+    return score
 
 
-def names_in(text: str) -> int:
-    return _names_and_numbers(text)[0]
+def count_names(text: str) -> int:
+    """Identifiers, paths, flags and code spans."""
+    return _count_names_and_numbers(text)[0]
 
 
-def _names_and_numbers(text: str) -> tuple[int, int]:
-    """How many things it names, and how many numbers it gives. Plain words need no second look."""
+def _count_names_and_numbers(text: str) -> tuple[int, int]:
     names = text.count("`") // 2
     numbers = 0
     for token in (_IN_CODE.sub("", text) if names else text).split():
@@ -186,31 +184,31 @@ def _names_and_numbers(text: str) -> tuple[int, int]:
     return names, numbers
 
 
-def is_change(lowered: str) -> bool:
-    """Says what was done, rather than how things are."""
+def describes_change(lowered: str) -> bool:
+    """Whether the text reports an action rather than a state; `lowered` in lower case."""
     return bool(_CHANGE.match(lowered))
 
 
-def is_choice(words: Set[str]) -> bool:
-    """Says that one thing was preferred to another, or what holds where nothing is said."""
+def describes_choice(words: Set[str]) -> bool:
+    """Whether the text says that something was preferred, or what the default is."""
     return not words.isdisjoint(CHOICE)
 
 
-def words_of(text: str) -> frozenset[str]:
-    """The words that carry meaning, for telling whether something was said before."""
-    return _every_word(text.lower()) - COMMON
+def content_words(text: str) -> frozenset[str]:
+    """All words but common ones, to tell whether two texts say the same."""
+    return _all_words(text.lower()) - COMMON
 
 
-def _every_word(lowered: str) -> frozenset[str]:
-    found = _WORD.findall(lowered)
+def _all_words(lowered: str) -> frozenset[str]:
+    words = _WORD.findall(lowered)
     if not lowered.isascii() and _WITHOUT_SPACES.search(lowered):
-        found += [
-            lowered[place.start() : place.start() + 2]
-            for place in _WITHOUT_SPACES.finditer(lowered)
+        words += [
+            lowered[match.start() : match.start() + 2]
+            for match in _WITHOUT_SPACES.finditer(lowered)
         ]
-    return frozenset(found)
+    return frozenset(words)
 
 
-def newness(words: Set[str], known: Set[str]) -> float:
-    """The share of words that were not known before."""
-    return len(words - known) / len(words) if words else 0.0
+def novelty(words: Set[str], previous: Set[str]) -> float:
+    """The share of words that are not among the previous ones."""
+    return len(words - previous) / len(words) if words else 0.0
