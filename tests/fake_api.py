@@ -126,7 +126,7 @@ def raw_server(response: bytes, tls: ssl.SSLContext | None = None) -> Iterator[R
         thread.join()
 
 
-def _is_complete(request: bytes) -> bool:
+def _is_complete(request: bytes | bytearray) -> bool:
     """A server that closes with a request half read resets the connection instead."""
     head, end, body = bytes(request).partition(b"\r\n\r\n")
     length = re.search(rb"(?i)content-length: *(\d+)", head)
