@@ -82,6 +82,8 @@ def is_record(value: Json) -> bool:
 def trim_records(connection: sqlite3.Connection, before_ms: int, keep_bytes: int) -> int:
     """Deletes records that are too old, then the oldest beyond a size; how many were deleted."""
     cursor = connection.execute("DELETE FROM turn_records WHERE created_at_epoch < ?", (before_ms,))
+    if record_bytes(connection) <= keep_bytes:
+        return cursor.rowcount
     oversize = connection.execute(
         "DELETE FROM turn_records WHERE turn_id IN (SELECT turn_id FROM (SELECT turn_id,"
         " sum(bytes) OVER (ORDER BY created_at_epoch DESC, turn_id DESC) AS total"
