@@ -12,6 +12,7 @@ import pytest
 from claude_mem.cli.replay import payloads
 from claude_mem.store import Store
 from claude_mem.store.forgetting import Forgotten, Selection
+from tests.api import open_api
 from tests.conftest import Home
 from tests.exports import SECRET, dump, restored, sound
 from tests.importing import ImportTarget, run_import
@@ -361,3 +362,41 @@ def test_an_upgrade_announces_the_record_once(home: Home) -> None:
     assert "the words of every turn are kept on this machine" in first
     assert "claude-mem import" in first and "CLAUDE_MEM_RECORD_DAYS 0" in first
     assert message(home).startswith("claude-mem: remembers 1 session")
+
+
+# Reading it
+
+
+def test_show_prints_a_turn_as_it_was_said(imported: Home) -> None:
+    (turn,) = imported.rows("SELECT id FROM user_prompts WHERE prompt_text <> 'Paint the pier'")
+    (summary,) = imported.rows(f"SELECT id FROM session_summaries WHERE turn_id = {turn['id']}")
+    done = imported.command("show", f"P{turn['id']}", "--record")
+    assert done.returncode == 0, done.stderr
+    places = [done.stdout.index(f"\n{text}\n") for _, _, text in SAID]
+    assert places == sorted(places)
+    assert "user, question" in done.stdout and "subagent, report" in done.stdout
+    plain = imported.command("show", f"P{turn['id']}").stdout
+    assert "It is below deck." not in plain
+    done = imported.command("show", f"S{summary['id']}", "--record", "--json")
+    (memory,) = json.loads(done.stdout)
+    assert [list(part.values()) for part in memory["record"]] == SAID
+    whole = imported.command("show", "session", "said", "--record").stdout
+    assert whole.count("subagent, report") == 1  # once, not with every memory of the turn
+
+
+def test_the_api_gives_the_record_where_it_is_asked_for(tmp_path: Path) -> None:
+    with open_api(tmp_path) as api:
+        api.add_turn("one", "Light the lamp", "The lamp is lit.")
+        said = [
+            {"kind": "prompt", "speaker": "user", "text": "Light the lamp"},
+            {"kind": "statement", "speaker": "agent", "text": "The lamp is lit."},
+        ]
+        for ids in (["P1"], ["S1"]):
+            batch: list[Any] = api.post("/api/observations/batch", ids=ids, record=True).json()
+            assert [memory["record"] for memory in batch] == [said]
+            batch = api.post("/api/observations/batch", ids=ids).json()
+            assert ["record" in memory for memory in batch] == [False]
+        saved = api.post_json("/api/memories", text="The bell is cracked", project_dir="/x")
+        observation = api.get_json(f"/api/observation/{saved['id']}", record="true")
+        assert observation["record"] == []
+        assert api.get(f"/api/observation/{saved['id']}", record="maybe").status_code == 400

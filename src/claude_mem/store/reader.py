@@ -236,9 +236,9 @@ class StoreReader:
     def record_bytes(self) -> int:
         return self._read(records.record_bytes)
 
-    def records(self, turn_ids: Iterable[int]) -> dict[int, tuple[RecordPart, ...]]:
-        """What was said in these turns."""
-        return self._read(lambda c: records.load_records(c, turn_ids))
+    def records_of(self, noun: str, ids: Iterable[int]) -> dict[int, tuple[RecordPart, ...]]:
+        """What was said in the turns of these memories, by the ids of the memories."""
+        return self._read(lambda c: records.records_of(c, noun, ids))
 
     def has_notice(self, name: str) -> bool:
         """Whether the user is still to be told."""

@@ -48,6 +48,29 @@ def load_records(
     return {row[0]: parse_parts(row[1]) for row in rows}
 
 
+_TURN_OF = {
+    "observations": "SELECT id, turn_id FROM observations",
+    "summaries": "SELECT id, turn_id FROM session_summaries",
+    "prompts": "SELECT id, id FROM user_prompts",
+}
+
+
+def records_of(
+    connection: sqlite3.Connection, noun: str, ids: Iterable[int]
+) -> dict[int, tuple[RecordPart, ...]]:
+    """The records of the turns of these memories, by the ids of the memories."""
+    rows = connection.execute(
+        f"{_TURN_OF[noun]} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    )
+    turns = {row[0]: row[1] for row in rows}
+    records = load_records(connection, turns.values())
+    return {memory: records[turn] for memory, turn in turns.items() if turn in records}
+
+
+def record_data(parts: Iterable[RecordPart]) -> list[Json]:
+    return [{"kind": part.kind, "speaker": part.speaker, "text": part.text} for part in parts]
+
+
 def dump_parts(parts: Iterable[RecordPart]) -> str:
     return json.dumps([[p.kind, p.speaker, p.text] for p in parts], ensure_ascii=False)
 
