@@ -268,7 +268,7 @@ def _print_record(kind: str, record: Record) -> None:
     for part in parts if isinstance(parts, list) else ():
         assert isinstance(part, dict)
         click.echo()
-        heading(f"{part['speaker']}, {str(part['kind']).replace('_', ' ')}")
+        print_heading(f"{part['speaker']}, {str(part['kind']).replace('_', ' ')}")
         click.echo(without_controls(str(part["text"])))
 
 
