@@ -266,7 +266,8 @@ def test_whatever_object_the_file_holds_it_is_settings_or_a_clear_error(
         assert "settings.json" in str(error)
     else:
         for setting in NUMBERS:
-            assert int(settings.text_of(setting)) >= setting.minimum
+            value = setting.parse(settings.text_of(setting))
+            assert isinstance(value, int) and value >= setting.minimum
         for setting in CHOICES:
             assert settings.text_of(setting) in setting.choices
 

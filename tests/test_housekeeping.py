@@ -1,11 +1,17 @@
 """What time brings, with a clock that a test turns."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from claude_mem.config import load_settings
+from claude_mem.config import (
+    RecordSettings,
+    RetentionSettings,
+    SessionSettings,
+    load_settings,
+)
 from claude_mem.intake import spool
 from claude_mem.worker.housekeeping import DAY, HOUR, MINUTE, Housekeeping
 from tests.payloads import prompt, stop, tool
@@ -16,7 +22,9 @@ from tests.story import Story
 def keeper(story: Story, tmp_path: Path) -> Housekeeping:
     settings = load_settings({"CLAUDE_MEM_DATA_DIR": str(tmp_path / "data")})
     settings.layout.create()
-    return Housekeeping(settings.layout, story.store, settings.sessions, settings.retention)
+    return Housekeeping(
+        settings.layout, story.store, settings.sessions, settings.retention, settings.record
+    )
 
 
 def test_a_turn_without_an_event_for_long_is_closed_and_queued(
@@ -103,3 +111,61 @@ def test_many_waiting_events_are_reported_however_young(keeper: Housekeeping) ->
         (keeper._layout.spool / f"{now * 1_000_000 + number:020d}-1.event").touch()
     keeper.tick(now)
     assert f"{spool.WARN_FILES} events wait" in (keeper._layout.root / "trouble").read_text()
+
+
+# The record
+
+
+def recorded_prompts(story: Story) -> list[str]:
+    rows = story.rows("SELECT parts FROM turn_records ORDER BY turn_id")
+    return [json.loads(row["parts"])[0][2] for row in rows]
+
+
+def tell_turns(story: Story, *prompts: str, first: int = 0) -> None:
+    for number, text in enumerate(prompts, first):
+        ids = {"prompt_id": f"p{number}"}
+        story.tell(prompt(text, **ids), stop(**ids))
+        story.now += DAY
+    story.distil()
+
+
+def follow(story: Story, keeper: Housekeeping, **record: int) -> None:
+    keeper.use(SessionSettings(), RetentionSettings(), RecordSettings(**record))
+    keeper.tick(story.now)
+
+
+def test_the_record_is_kept_for_good_by_default(story: Story, keeper: Housekeeping) -> None:
+    tell_turns(story, "Light the lamp")
+    keeper.tick(story.now + 10_000 * DAY)
+    assert recorded_prompts(story) == ["Light the lamp"]
+    raw = "SELECT count(*) FROM tool_events WHERE words IS NOT NULL"
+    assert story.column(raw) == [0]  # as long as other raw events
+
+
+def test_the_record_is_kept_for_as_many_days_as_the_user_wants(
+    story: Story, keeper: Housekeeping
+) -> None:
+    tell_turns(story, "Light the lamp", "Paint the door", "Feed the gulls")
+    follow(story, keeper, days=3)
+    assert recorded_prompts(story) == ["Paint the door", "Feed the gulls"]
+    follow(story, keeper, days=0)
+    assert recorded_prompts(story) == []
+    assert story.column("SELECT count(*) FROM session_summaries") == [3]
+
+
+def test_beyond_its_size_the_oldest_go_and_the_user_is_warned_once_before(
+    story: Story, keeper: Housekeeping
+) -> None:
+    long = "a word " * 4500  # 31.5 kilobytes
+
+    def tell_until(first: int, last: int) -> list[str]:
+        tell_turns(story, *(f"{number} {long}" for number in range(first, last)), first=first)
+        follow(story, keeper, megabytes=1)
+        return [text.split()[0] for text in recorded_prompts(story)]
+
+    assert len(tell_until(0, 29)) == 29
+    assert story.trouble() == ""
+    assert len(tell_until(29, 32)) == 32
+    assert "fills 90% of its 1 MB" in story.trouble()
+    assert tell_until(32, 36) == [str(number) for number in range(3, 36)]
+    assert story.trouble() == ""

@@ -59,10 +59,34 @@ def test_a_user_is_asked_whether_to_import_past_sessions(
 ) -> None:
     answer(terminal, "settings.json?", "\n")
     answer(terminal, "Which observer should summarise sessions?", "\n")
+    answer(terminal, "Keep it?", "\n")
     answer(terminal, "Import 1 past session of Claude Code", keys)
     wait_until(lambda: terminal.process.poll() is not None)
     assert terminal.process.returncode == 0
     assert remembered(used) == sessions
+
+
+@pytest.mark.parametrize(("keys", "records"), [("\n", 1), ("n\n", 0)])
+def test_the_user_is_asked_whether_to_keep_a_record(
+    used: Home, terminal: Terminal, keys: str, records: int
+) -> None:
+    answer(terminal, "settings.json?", "\n")
+    answer(terminal, "Which observer should summarise sessions?", "\n")
+    answer(terminal, "What you and the agent say in each turn", keys)
+    answer(terminal, "Import 1 past session of Claude Code", "y\n")
+    wait_until(lambda: terminal.process.poll() is not None)
+    assert terminal.process.returncode == 0
+    assert remembered(used) == 1
+    assert len(used.rows("SELECT * FROM turn_records")) == records
+    value = "0" if records == 0 else "forever"
+    assert f"RECORD_DAYS={value}" in used.command("settings", "RECORD_DAYS").stdout
+
+
+def test_a_script_is_told_what_is_kept_and_how_to_keep_none(used: Home) -> None:
+    done = used.command("install", "--scope", "user", "--yes", "--import")
+    assert "What you and the agent say in each turn" in done.stdout
+    assert "CLAUDE_MEM_RECORD_DAYS 0" in done.stdout
+    assert len(used.rows("SELECT * FROM turn_records")) == 1
 
 
 def test_a_script_is_not_asked_and_gets_the_command(used: Home) -> None:

@@ -81,6 +81,15 @@ def related_query(store: StoreReader, params: Params, now: datetime) -> RelatedQ
     )
 
 
+def flag(params: Params, name: str) -> bool:
+    value = params.get(name)
+    if value in (None, False, "false"):
+        return False
+    if value in (True, "true"):
+        return True
+    raise BadInput(f"{name} must be true or false", name)
+
+
 def memory_ids(params: Params) -> list[MemoryId]:
     """`ids` without duplicates."""
     ids = params.get("ids")

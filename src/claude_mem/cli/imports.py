@@ -139,6 +139,7 @@ def import_options(settings: Settings, project: str = "", since_ms: int = 0) -> 
         redact_allow=settings.capture.redact_allow,
         project=_project_of(project),
         since_ms=since_ms,
+        keep_record_since=settings.record.since_ms(now_ms()),
     )
 
 
@@ -216,6 +217,7 @@ def print_report(report: Report, context: str, dry_run: bool) -> None:
     skipped = [
         (report.unchanged, "file", "unchanged since the last import"),
         (total.known, "turn", "already recorded"),
+        (total.records, "turn", "given the record that was missing"),
         (total.private, "turn", "skipped: private"),
         (total.forgotten, "turn", "skipped: forgotten"),
         (report.unreadable, "line", "skipped: not readable"),
@@ -283,6 +285,7 @@ def _tally_json(tally: Tally) -> dict[str, Json]:
         "known": tally.known,
         "private": tally.private,
         "forgotten": tally.forgotten,
+        "records": tally.records,
         "memory_tokens": tally.memory_tokens,
     }
 

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sqlite3
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ import click
 from claude_mem.cli.imports import import_and_report, transcripts_home
 from claude_mem.cli.observer import switch
 from claude_mem.cli.output import json_option, pluralize, print_json
-from claude_mem.config import Layout, Settings, find_setting
+from claude_mem.config import Layout, Settings, change_setting, find_setting
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import attachment, claude_settings, installed_files, mcp_server, plugin
 from claude_mem.install.claude import Claude, config_dir, find_claude
@@ -82,6 +83,7 @@ def install(
     click.echo("Memory is on, starting with the next session of Claude Code.")
     interactive = sys.stdin.isatty() and not yes
     choose_observer(settings, observer, interactive, yes)
+    settings = choose_record(settings, interactive)
     offer_import(settings, import_past, interactive)
     click.echo("Check it with claude-mem doctor; remove it with claude-mem uninstall.")
 
@@ -104,6 +106,25 @@ def choose_observer(
             click.echo(f"The observer is still {current}: {error}")
             return
         click.echo(f"The observer is {name}. To change it: claude-mem observer NAME")
+
+
+def choose_record(settings: Settings, interactive: bool) -> Settings:
+    """Says what is kept of every turn, and asks for it; the settings from then on."""
+    if not settings.record.is_on:
+        click.echo("No record of what is said is kept: CLAUDE_MEM_RECORD_DAYS is 0.")
+        return settings
+    text = (
+        "What you and the agent say in each turn (not the output of tools) is kept on this machine,"
+        " without secrets and <private> text, so that search finds it."
+    )
+    if not interactive:
+        click.echo(f"{text} To keep none: claude-mem settings CLAUDE_MEM_RECORD_DAYS 0")
+    elif not click.confirm(f"{text} Keep it?", default=True):
+        change_setting(settings.layout.settings, find_setting("CLAUDE_MEM_RECORD_DAYS"), "0")
+        client.ask_worker(settings.layout, "/api/settings/reload", {})
+        click.echo("No record is kept; claude-mem settings RECORD_DAYS forever changes it.")
+        return replace(settings, record=replace(settings.record, days=0))
+    return settings
 
 
 def offer_import(settings: Settings, import_past: bool | None, interactive: bool) -> None:

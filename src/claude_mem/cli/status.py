@@ -28,6 +28,7 @@ from claude_mem.server.client import running_worker
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import now_ms
 from claude_mem.store.pages import Page, Record
+from claude_mem.store.records import record_data
 from claude_mem.store.summary_facts import fact_texts
 from claude_mem.text import without_controls
 from claude_mem.types import Json
@@ -156,9 +157,10 @@ def sessions(settings: Settings, project: str | None, limit: int, as_json: bool)
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True)
+@click.option("--record", "with_record", is_flag=True, help="Add the whole turn as it was said.")
 @json_option
 @click.pass_obj
-def show(settings: Settings, ids: tuple[str, ...], as_json: bool) -> None:
+def show(settings: Settings, ids: tuple[str, ...], with_record: bool, as_json: bool) -> None:
     """Show memories in full.
 
     \b
@@ -174,9 +176,11 @@ def show(settings: Settings, ids: tuple[str, ...], as_json: bool) -> None:
         if ids == ("session",):
             raise BadInput("session id missing: `claude-mem sessions` lists them")
         if ids[0] == "session":
-            matches = {text: _session_records(store, text) for text in ids[1:]}
+            matches = {text: _session_records(store, text, with_record) for text in ids[1:]}
         else:
             matches = {text: _find(store, text) for text in ids}
+            if with_record:
+                matches = {text: _with_records(store, rows) for text, rows in matches.items()}
     records = [record for match in matches.values() for record in match]
     if as_json:
         print_json([{"kind": kind, **record} for kind, record in records])
@@ -200,11 +204,24 @@ def _find(store: StoreReader, text: str) -> list[tuple[str, Record]]:
     return [(_KINDS[mark], record) for record in store.get_many(_KINDS[mark], [int(digits)])]
 
 
+def _with_records(
+    store: StoreReader, memories: list[tuple[str, Record]]
+) -> list[tuple[str, Record]]:
+    return [(noun, {**memory, **_record_of(store, noun, memory)}) for noun, memory in memories]
+
+
+def _record_of(store: StoreReader, noun: str, memory: Record) -> Record:
+    identity = memory["id"]
+    if noun == "sessions" or not isinstance(identity, int):
+        return {}
+    return {"record": record_data(store.records_of(noun, [identity]).get(identity, ()))}
+
+
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 19
 
 
-def _session_records(store: StoreReader, text: str) -> list[tuple[str, Record]]:
+def _session_records(store: StoreReader, text: str, with_record: bool) -> list[tuple[str, Record]]:
     session = store.session_by_content_id(text)
     if session is None and _is_number(text):
         session = store.session(int(text))
@@ -215,7 +232,9 @@ def _session_records(store: StoreReader, text: str) -> list[tuple[str, Record]]:
     result: list[tuple[str, Record]] = [("sessions", session)]
     for kind, records in store.memories_of_session(session_id).items():
         assert isinstance(records, list)
-        result += [(kind, record) for record in records if isinstance(record, dict)]
+        memories = [(kind, record) for record in records if isinstance(record, dict)]
+        # Once for each turn, with its prompt.
+        result += _with_records(store, memories) if with_record and kind == "prompts" else memories
     return result
 
 
@@ -245,6 +264,12 @@ def _print_record(kind: str, record: Record) -> None:
         text = without_controls(str(value))
         label = name.replace("_", " ")
         click.echo(f"{label}:\n{text}" if "\n" in text else f"{label}: {text}")
+    parts = record.get("record")
+    for part in parts if isinstance(parts, list) else ():
+        assert isinstance(part, dict)
+        click.echo()
+        print_heading(f"{part['speaker']}, {str(part['kind']).replace('_', ' ')}")
+        click.echo(without_controls(str(part["text"])))
 
 
 @click.command()

@@ -21,6 +21,7 @@ T = TypeVar("T", bound=Value)
 
 NO, YES = "no", "yes"
 LARGEST_NUMBER = 1_000_000_000
+FOREVER = 1_000_000  # days
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,19 @@ class Setting:
     choices: tuple[str, ...] = ()
     minimum: int = 0
     maximum: int = LARGEST_NUMBER
+    no_limit: str = ""  # the word for the largest number
     secret: bool = False  # never shown, served or logged
     needs_restart: bool = False  # a running worker keeps the old value
 
     @property
     def default_text(self) -> str:
-        return format_value(self.default)
+        return self.format(self.default)
+
+    def format(self, value: Value) -> str:
+        """As the environment or settings.json would hold it."""
+        if self.no_limit and value == self.maximum:
+            return self.no_limit
+        return format_value(value)
 
     def mask(self, text: str) -> str:
         return "(hidden)" if self.secret and text else text
@@ -57,10 +65,13 @@ class Setting:
         return text
 
     def _parse_number(self, text: str, shown: str) -> int:
+        if self.no_limit and text == self.no_limit:
+            return self.maximum
         try:
             number = int(text[:40])
         except ValueError:
-            raise SettingsError(f"{shown} must be a whole number") from None
+            no_limit = f" or {self.no_limit}" if self.no_limit else ""
+            raise SettingsError(f"{shown} must be a whole number{no_limit}") from None
         if number < self.minimum:
             raise SettingsError(f"{shown} must be at least {self.minimum}")
         if number > self.maximum:
@@ -69,7 +80,6 @@ class Setting:
 
 
 def format_value(value: Value) -> str:
-    """A value as the environment or settings.json would hold it."""
     if isinstance(value, bool):
         return YES if value else NO
     return ",".join(value) if isinstance(value, tuple) else str(value)
@@ -83,6 +93,7 @@ def declare(
     choices: tuple[str, ...] = (),
     minimum: int = 0,
     maximum: int = LARGEST_NUMBER,
+    no_limit: str = "",
     secret: bool = False,
     needs_restart: bool = False,
 ) -> T:
@@ -90,7 +101,7 @@ def declare(
     if isinstance(default, bool):
         choices = (NO, YES)
     setting = Setting(
-        name, default, help, choices, minimum, maximum, secret=secret, needs_restart=needs_restart
+        name, default, help, choices, minimum, maximum, no_limit, secret, needs_restart
     )
     return field(default=default, metadata={Setting: setting})
 
@@ -201,7 +212,8 @@ class CaptureSettings:
     skip_tools: tuple[str, ...] = declare(
         "CLAUDE_MEM_SKIP_TOOLS",
         ("ListMcpResourcesTool", "SlashCommand", "Skill", "TodoWrite", "AskUserQuestion"),
-        "tools whose use is never recorded, separated by commas",
+        "tools whose use is never recorded, separated by commas; of the default ones the record "
+        "keeps what was asked, answered and planned",
     )
     redact_allow: tuple[str, ...] = declare(
         "CLAUDE_MEM_REDACT_ALLOW",
@@ -244,6 +256,32 @@ class RetentionSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordSettings:
+    days: int = declare(
+        "CLAUDE_MEM_RECORD_DAYS",
+        FOREVER,
+        "days to keep the record, what was said in each turn: forever, a number, or 0 to keep none "
+        "and delete what there is",
+        maximum=FOREVER,
+        no_limit="forever",
+    )
+    megabytes: int = declare(
+        "CLAUDE_MEM_RECORD_MEGABYTES",
+        1000,
+        "maximum megabytes of the record; beyond that the oldest turns lose theirs",
+        minimum=1,
+    )
+
+    @property
+    def is_on(self) -> bool:
+        return self.days > 0
+
+    def since_ms(self, now_ms: int) -> int:
+        """The record of turns before that is not kept."""
+        return now_ms - self.days * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerSettings:
     port: int = declare(
         "CLAUDE_MEM_WORKER_PORT",
@@ -272,6 +310,7 @@ class Settings:
     capture: CaptureSettings = field(default_factory=CaptureSettings)
     sessions: SessionSettings = field(default_factory=SessionSettings)
     retention: RetentionSettings = field(default_factory=RetentionSettings)
+    record: RecordSettings = field(default_factory=RecordSettings)
     worker: WorkerSettings = field(default_factory=WorkerSettings)
 
     def text_of(self, setting: Setting) -> str:
@@ -279,7 +318,7 @@ class Settings:
         if setting is DATA_DIR:
             return str(self.layout.root)
         section, attribute = _PLACES[setting]
-        return format_value(getattr(getattr(self, section), attribute))
+        return setting.format(getattr(getattr(self, section), attribute))
 
     def source_of(self, setting: Setting) -> str:
         return self.sources.get(setting.name, "default")

@@ -6,16 +6,27 @@ from typing import cast
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store import StoreReader
 from claude_mem.store.pages import Record
+from claude_mem.store.records import record_data
 
 _NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prompts"}
 
 
-def get_memories(store: StoreReader, ids: Iterable[MemoryId]) -> list[tuple[MemoryId, Record]]:
-    """In the order of the ids; those that do not exist are left out."""
+def get_memories(
+    store: StoreReader, ids: Iterable[MemoryId], *, with_record: bool = False
+) -> list[tuple[MemoryId, Record]]:
+    """In the order of the ids; those that do not exist are left out.
+
+    `with_record`: each has what was said in its turn.
+    """
     ids = list(ids)
     records: dict[MemoryId, Record] = {}
     for kind, noun in _NOUNS.items():
         numbers = [memory_id.number for memory_id in ids if memory_id.kind == kind]
+        parts = store.records_of(noun, numbers) if with_record else {}
         for record in store.get_many(noun, numbers):
-            records[MemoryId(kind, cast(int, record["id"]))] = {**record, "kind": kind}
+            number = cast(int, record["id"])
+            memory: Record = {**record, "kind": kind}
+            if with_record:
+                memory["record"] = record_data(parts.get(number, ()))
+            records[MemoryId(kind, number)] = memory
     return [(memory_id, records[memory_id]) for memory_id in ids if memory_id in records]

@@ -9,6 +9,7 @@ from starlette.routing import Route
 from claude_mem import params
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.server.requests import page_of, reject_parameters
+from claude_mem.store.records import record_data
 from claude_mem.worker.loop import Worker
 
 _PAGE = ("limit", "offset", "before", "project")
@@ -30,14 +31,19 @@ async def page(request: Request) -> JSONResponse:
 
 async def observation(request: Request) -> JSONResponse:
     """GET /api/observation/{id}: with the events that it was made from"""
-    reject_parameters(request)
+    params.check_names(request.query_params, ("record",))
+    with_record = params.flag(request.query_params, "record")
     worker: Worker = request.app.state.worker
     text = request.path_params["id"]
     identity = int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else 0
     records = worker.store.get_many("observations", [identity])
     if not records:
         raise NotFound(f"there is no observation {text}")
-    return JSONResponse({**records[0], "sources": worker.store.sources("observation", identity)})
+    observation = {**records[0], "sources": worker.store.sources("observation", identity)}
+    if with_record:
+        parts = worker.store.records_of("observations", [identity])
+        observation["record"] = record_data(parts.get(identity, ()))
+    return JSONResponse(observation)
 
 
 async def projects(request: Request) -> JSONResponse:

@@ -121,9 +121,11 @@ async def batch(request: Request) -> Response:
     reject_parameters(request)
     body = await read_object(request)
     as_text = _is_text(body.pop("format", None))
-    params.check_names(body, ("ids",))
-    ids = params.memory_ids(body)
-    memories, _ = await _run(request, lambda worker, _: get_memories(worker.store, ids))
+    params.check_names(body, ("ids", "record"))
+    ids, with_record = params.memory_ids(body), params.flag(body, "record")
+    memories, _ = await _run(
+        request, lambda worker, _: get_memories(worker.store, ids, with_record=with_record)
+    )
     if as_text:
         return PlainTextResponse(memories_text(memories))
     return JSONResponse([record for _, record in memories])

@@ -343,7 +343,10 @@ _RECORD = (
     "CREATE TABLE turn_records (turn_id INTEGER PRIMARY KEY REFERENCES user_prompts(id)"
     " ON DELETE CASCADE, parts TEXT NOT NULL, bytes INTEGER NOT NULL,"
     " created_at_epoch INTEGER NOT NULL)",
-    "CREATE INDEX records_by_time ON turn_records(created_at_epoch, turn_id)",
+    "CREATE INDEX records_by_time ON turn_records(created_at_epoch, turn_id, bytes)",
+    "CREATE TABLE notices (name TEXT PRIMARY KEY, given_at_epoch INTEGER)",
+    # To users of a version that kept no record.
+    "INSERT INTO notices (name) SELECT 'record_begins' WHERE EXISTS (SELECT 1 FROM user_prompts)",
     "DELETE FROM transcripts",
 )
 

@@ -1,7 +1,7 @@
 """The reading half of the store, for code that must not write."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -11,10 +11,12 @@ from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
     forgetting,
     imports,
+    notices,
     pages,
     projects,
     provider_sessions,
     queue,
+    records,
     refinements,
     sessions,
     spending,
@@ -23,7 +25,7 @@ from claude_mem.store.database import Readers, check_integrity, connect, is_curr
 from claude_mem.store.pages import Page, Record
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
-from claude_mem.types import Json, PastSession, Project
+from claude_mem.types import Json, PastSession, Project, RecordPart
 
 T = TypeVar("T")
 
@@ -230,6 +232,17 @@ class StoreReader:
             ).fetchone()
         )
         return row is not None
+
+    def record_bytes(self) -> int:
+        return self._read(records.record_bytes)
+
+    def records_of(self, noun: str, ids: Iterable[int]) -> dict[int, tuple[RecordPart, ...]]:
+        """What was said in the turns of these memories, by the ids of the memories."""
+        return self._read(lambda c: records.records_of(c, noun, ids))
+
+    def has_notice(self, name: str) -> bool:
+        """Whether the user is still to be told."""
+        return self._read(lambda c: notices.is_pending(c, name))
 
     def counts(self) -> dict[str, int]:
         return self._read(pages.table_counts)

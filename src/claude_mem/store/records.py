@@ -48,6 +48,29 @@ def load_records(
     return {row[0]: parse_parts(row[1]) for row in rows}
 
 
+_TURN_OF = {
+    "observations": "SELECT id, turn_id FROM observations",
+    "summaries": "SELECT id, turn_id FROM session_summaries",
+    "prompts": "SELECT id, id FROM user_prompts",
+}
+
+
+def records_of(
+    connection: sqlite3.Connection, noun: str, ids: Iterable[int]
+) -> dict[int, tuple[RecordPart, ...]]:
+    """The records of the turns of these memories, by the ids of the memories."""
+    rows = connection.execute(
+        f"{_TURN_OF[noun]} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+    )
+    turns = {row[0]: row[1] for row in rows}
+    records = load_records(connection, turns.values())
+    return {memory: records[turn] for memory, turn in turns.items() if turn in records}
+
+
+def record_data(parts: Iterable[RecordPart]) -> list[Json]:
+    return [{"kind": part.kind, "speaker": part.speaker, "text": part.text} for part in parts]
+
+
 def dump_parts(parts: Iterable[RecordPart]) -> str:
     return json.dumps([[p.kind, p.speaker, p.text] for p in parts], ensure_ascii=False)
 
@@ -82,6 +105,8 @@ def is_record(value: Json) -> bool:
 def trim_records(connection: sqlite3.Connection, before_ms: int, keep_bytes: int) -> int:
     """Deletes records that are too old, then the oldest beyond a size; how many were deleted."""
     cursor = connection.execute("DELETE FROM turn_records WHERE created_at_epoch < ?", (before_ms,))
+    if record_bytes(connection) <= keep_bytes:
+        return cursor.rowcount
     oversize = connection.execute(
         "DELETE FROM turn_records WHERE turn_id IN (SELECT turn_id FROM (SELECT turn_id,"
         " sum(bytes) OVER (ORDER BY created_at_epoch DESC, turn_id DESC) AS total"

@@ -18,6 +18,7 @@ from claude_mem.store import (
     imports,
     manual,
     memories,
+    notices,
     provider_sessions,
     queue,
     records,
@@ -102,6 +103,16 @@ class Store(StoreReader):
             return turns.retire_raw_events(connection, before_ms, keep_bytes)
 
         return self._write(work)
+
+    def trim_records(self, before_ms: int, keep_bytes: int) -> "Future[int]":
+        return self._write(lambda c: records.trim_records(c, before_ms, keep_bytes))
+
+    def is_new_notice(self, name: str) -> "Future[bool]":
+        """Whether the user was not told before; counts as told from now on."""
+        return self._write(lambda c: notices.is_new_notice(c, name, self._clock()))
+
+    def withdraw_notice(self, name: str) -> "Future[None]":
+        return self._write(lambda c: notices.withdraw(c, name))
 
     def claim_job(self, project_id: int | None = None) -> "Future[tuple[Job, Turn | None] | None]":
         return self._claim(queue.JOBS, turns.load_turn, project_id)

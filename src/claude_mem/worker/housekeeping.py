@@ -1,4 +1,4 @@
-"""Periodic work: idle turns, interrupted sessions, old raw events, expired undo data, backups.
+"""Periodic work: idle turns, stale sessions, old raw events and records, undo data, backups.
 
 The time is an argument, so that a test can let a month pass.
 """
@@ -6,29 +6,39 @@ The time is an argument, so that a test can let a month pass.
 import logging
 import os
 
-from claude_mem.config import Layout, RetentionSettings, SessionSettings
+from claude_mem.config import Layout, RecordSettings, RetentionSettings, SessionSettings
 from claude_mem.hook import trouble
 from claude_mem.index.text import full_text
 from claude_mem.intake import spool
 from claude_mem.store import Store
+from claude_mem.store.notices import RECORD_NEARLY_FULL
 
 log = logging.getLogger("claude_mem.housekeeping")
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 ABANDONED_AFTER_MS = HOUR
+MEGABYTE = 1024 * 1024
+NEARLY_FULL = 0.9  # of the record's size: the user is warned before the oldest turns lose theirs
 
 
 class Housekeeping:
     def __init__(
-        self, layout: Layout, store: Store, sessions: SessionSettings, retention: RetentionSettings
+        self,
+        layout: Layout,
+        store: Store,
+        sessions: SessionSettings,
+        retention: RetentionSettings,
+        record: RecordSettings,
     ) -> None:
         self._layout, self._store = layout, store
-        self._sessions, self._retention = sessions, retention
+        self._sessions, self._retention, self._record = sessions, retention, record
         self._warned_at = 0
 
-    def use(self, sessions: SessionSettings, retention: RetentionSettings) -> None:
+    def use(
+        self, sessions: SessionSettings, retention: RetentionSettings, record: RecordSettings
+    ) -> None:
         """Follow these settings from the next tick on."""
-        self._sessions, self._retention = sessions, retention
+        self._sessions, self._retention, self._record = sessions, retention, record
 
     def tick(self, now: int) -> int:
         """Returns the number of turns that it closed and queued."""
@@ -36,7 +46,7 @@ class Housekeeping:
         closed = self._store.close_idle_turns(now - sessions.idle_minutes * MINUTE)
         stale = self._store.interrupt_stale(now - sessions.interrupt_hours * HOUR)
         retired = self._store.retire_raw_events(
-            now - retention.raw_days * DAY, retention.raw_megabytes * 1024 * 1024
+            now - retention.raw_days * DAY, retention.raw_megabytes * MEGABYTE
         )
         for session in stale.result():
             log.info(
@@ -46,11 +56,30 @@ class Housekeeping:
             )
         if count := retired.result():
             log.info("%d raw events deleted", count)
+        self._trim_records(now)
         self._expire_forgotten(now - retention.undo_hours * HOUR)
         self._clear_abandoned(now)
         self._warn_of_backlog(now)
         self._back_up_daily(now, retention.backups)
         return closed.result()
+
+    def _trim_records(self, now: int) -> None:
+        limit = self._record.megabytes * MEGABYTE
+        if count := self._store.trim_records(self._record.since_ms(now), limit).result():
+            log.info("the records of %d turns deleted: too old, or beyond the size", count)
+        if self._store.record_bytes() < NEARLY_FULL * limit:
+            self._store.withdraw_notice(RECORD_NEARLY_FULL).result()
+        elif self._store.is_new_notice(RECORD_NEARLY_FULL).result():
+            self._warn(
+                f"the record of what was said fills {NEARLY_FULL:.0%} of its"
+                f" {self._record.megabytes} MB, beyond that the oldest turns lose theirs;"
+                " to keep more: claude-mem settings CLAUDE_MEM_RECORD_MEGABYTES"
+                f" {2 * self._record.megabytes}"
+            )
+
+    def _warn(self, reason: str) -> None:
+        log.warning(reason)
+        trouble.report(os.fsencode(self._layout.root), reason)
 
     def _expire_forgotten(self, before: int) -> None:
         if not any(forgotten.at_epoch < before for forgotten in self._store.forgotten()):
@@ -72,8 +101,7 @@ class Housekeeping:
         if len(waiting) >= spool.WARN_FILES or hours >= spool.WARN_HOURS:
             self._warned_at = now
             reason = f"{len(waiting)} events wait in the spool, the oldest for {hours} hours"
-            log.warning(reason)
-            trouble.report(os.fsencode(self._layout.root), reason)
+            self._warn(reason)
 
     def _back_up_daily(self, now: int, keep: int) -> None:
         existing = [p.stat().st_mtime * 1000 for p in self._layout.backups.glob("memory-*.db")]

@@ -54,6 +54,7 @@ class JobRunner:
         self._layout, self._store, self._drafter = layout, store, drafter
         self._announcer, self._statements, self._backoff = announcer, statements, backoff
         self.queues_refinements = False  # whether a model will revise the drafts
+        self.keeps_records = True
         self._running: dict[asyncio.Task[None], Turn] = {}
         self._claiming = asyncio.Lock()
 
@@ -112,7 +113,8 @@ class JobRunner:
             await self._after_failure(job, turn, error)
 
     async def _store_result(self, job: Job, turn: Turn, draft: Distillate) -> None:
-        record = record_of(turn.prompt, (event.words for event in turn.events))
+        words = (event.words for event in turn.events)
+        record = record_of(turn.prompt, words) if self.keeps_records else ()
         finished = self._store.finish_job(
             job, turn, draft, record=record, is_draft=self.queues_refinements
         )

@@ -69,7 +69,7 @@ class Worker:
         self.announcer = Announcer(layout, store)
         self.projects = Projects(Path(home) if (home := environ.get("HOME")) else None)
         self.reader = EventReader(Redactor(), self.projects)
-        self.reader.use(settings.capture)
+        self.reader.use(settings.capture, keeps_words=settings.record.is_on)
         self.intake = Intake(
             layout,
             store,
@@ -79,12 +79,15 @@ class Worker:
         )
         statements = Statements(store, self.reader)
         self.jobs = JobRunner(layout, store, LocalObserver(), self.announcer, statements=statements)
+        self.jobs.keeps_records = settings.record.is_on
         conversations = Conversations(store, claude_files(layout, environ))
         self.refiner = Refiner(layout, store, clock, self.announcer, conversations, self.reader)
         self.provider = Provider("local", "the worker is starting")
         index = open_semantic_index(settings.embedder, clock)
         self.embedding = Embedding(layout, store, index, clock)
-        self.housekeeping = Housekeeping(layout, store, settings.sessions, settings.retention)
+        self.housekeeping = Housekeeping(
+            layout, store, settings.sessions, settings.retention, settings.record
+        )
         self._housekeeping_at = 0
         self._applying = asyncio.Lock()
 
@@ -106,8 +109,9 @@ class Worker:
         """Make every part follow these settings, but for those that need a restart."""
         async with self._applying:
             previous, self.settings = self.settings, settings
-            self.reader.use(settings.capture)
-            self.housekeeping.use(settings.sessions, settings.retention)
+            self.reader.use(settings.capture, keeps_words=settings.record.is_on)
+            self.jobs.keeps_records = settings.record.is_on
+            self.housekeeping.use(settings.sessions, settings.retention, settings.record)
             if settings.embedder != previous.embedder:
                 await self.embedding.use(open_semantic_index(settings.embedder, self.clock))
             if clear_contexts_of_other_budget(settings.layout, settings.context.tokens):

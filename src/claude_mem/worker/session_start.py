@@ -6,6 +6,7 @@ import os
 from claude_mem.hook import trouble
 from claude_mem.intake import spool
 from claude_mem.intake.dialects import parse_payload
+from claude_mem.store.notices import RECORD_BEGINS
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.loop import Worker
 
@@ -22,9 +23,9 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
     source = str(payload.get("source"))
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None:
-        return _line("", _trouble(worker))
+        return _line("", _trouble(worker) or await _announcement(worker))
     context = await _context(worker, project_id, event.session_id, source)
-    message = _trouble(worker)
+    message = _trouble(worker) or await _announcement(worker)
     if not message and source in GREETED_SOURCES:
         message = _greeting(worker, project_id, event, context)
     return _line(context, message)
@@ -61,6 +62,19 @@ def _trouble(worker: Worker) -> str:
     """The last problem that the user has not seen yet."""
     message = trouble.take(os.fsencode(worker.settings.layout.root)).decode("ascii", "replace")
     return f"claude-mem: {message} (for details: claude-mem doctor)" if message else ""
+
+
+async def _announcement(worker: Worker) -> str:
+    """Once after an upgrade from a version that kept no record."""
+    if not (worker.settings.record.is_on and worker.store.has_notice(RECORD_BEGINS)):
+        return ""
+    if not await asyncio.wrap_future(worker.store.is_new_notice(RECORD_BEGINS)):
+        return ""
+    return (
+        "claude-mem: from now on the words of every turn are kept on this machine, redacted, so "
+        "that search finds them. To add past sessions before Claude Code deletes them: claude-mem "
+        "import. To keep none: claude-mem settings CLAUDE_MEM_RECORD_DAYS 0"
+    )
 
 
 def _greeting(worker: Worker, project_id: int, event: Event, context: str) -> str:

@@ -43,6 +43,7 @@ class ImportOptions:
     redact_allow: tuple[str, ...] = ()
     project: str = ""
     since_ms: int = 0
+    keep_record_since: int = 0
 
     def reader(self) -> EventReader:
         skipped, unobserved = skipped_and_unobserved(self.skip_tools)
@@ -87,6 +88,7 @@ class Tally:
     known: int = 0
     private: int = 0
     forgotten: int = 0
+    records: int = 0  # filled in for turns that were known
     memory_tokens: int = 0
 
     def add(self, session: PastSession, outcome: ImportCounts) -> None:
@@ -97,6 +99,7 @@ class Tally:
         self.known += outcome.existing
         self.private += outcome.private
         self.forgotten += outcome.forgotten
+        self.records += outcome.records
         self.memory_tokens += sum(_tokens(turn) for turn in session.turns)
 
 
@@ -372,6 +375,17 @@ def _read_file(
 
 
 def _selected(session: PastSession, options: ImportOptions) -> PastSession:
-    if not options.since_ms:
-        return session
-    return replace(session, turns=tuple(filter(options.includes_turn, session.turns)))
+    turns = session.turns
+    if options.since_ms:
+        turns = tuple(filter(options.includes_turn, turns))
+    if options.keep_record_since > 0:
+        turns = tuple(
+            turn if turn.started_ms >= options.keep_record_since else _without_record(turn)
+            for turn in turns
+        )
+    return replace(session, turns=turns)
+
+
+def _without_record(turn: PastTurn) -> PastTurn:
+    events = tuple(replace(event, words=()) for event in turn.events)
+    return replace(turn, record=(), events=events)
