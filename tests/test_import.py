@@ -160,10 +160,10 @@ def test_raw_events_are_kept_of_late_turns_and_only_the_proof_of_old_ones(
     target.run(late.save(tmp_path / "late.jsonl"), old.save(tmp_path / "old.jsonl"))
     raw: dict[str, list[Any]] = {"late": [], "old": []}
     for row in target.contents["events"]:
-        raw[row[1]].append(row[8:13])
+        raw[row[1]].append(row[8:14])
     assert len(raw["late"]) == len(raw["old"]) > 10
     assert {bytes_ > 0 for *_, bytes_ in raw["late"]} == {True, False}  # a prompt has its own place
-    assert set(raw["old"]) == {(None, None, None, None, 0)}
+    assert set(raw["old"]) == {(None, None, None, None, None, 0)}
     observations = target.contents["observations"]
     memories = [[row[1:16] for row in observations if row[0] == session]
                 for session in ("late", "old")]  # fmt: skip
