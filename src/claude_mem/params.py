@@ -98,6 +98,11 @@ def memory_ids(params: Params) -> list[MemoryId]:
     return list(dict.fromkeys(_memory_id(value, "ids") for value in ids))
 
 
+def words(params: Params) -> str:
+    """The question of which a memory's turn is to be read; empty: the memory in full."""
+    return (text(params, "words") or "").strip()
+
+
 def new_memory(params: Params, redactor: Redactor) -> NewMemory:
     """Secrets are removed before lists are split: a secret may hold a comma."""
     check_names(params, SAVE)

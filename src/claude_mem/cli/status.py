@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from claude_mem.cli.answers import show_answers
 from claude_mem.cli.output import (
     format_counts,
     json_option,
@@ -158,9 +159,12 @@ def sessions(settings: Settings, project: str | None, limit: int, as_json: bool)
 @click.command()
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--record", "with_record", is_flag=True, help="Add the whole turn as it was said.")
+@click.option("--words", default="", help="Only what was said in their turns about this question.")
 @json_option
 @click.pass_obj
-def show(settings: Settings, ids: tuple[str, ...], with_record: bool, as_json: bool) -> None:
+def show(
+    settings: Settings, ids: tuple[str, ...], with_record: bool, words: str, as_json: bool
+) -> None:
     """Show memories in full.
 
     \b
@@ -175,6 +179,11 @@ def show(settings: Settings, ids: tuple[str, ...], with_record: bool, as_json: b
             raise NotFound(NO_MEMORIES)
         if ids == ("session",):
             raise BadInput("session id missing: `claude-mem sessions` lists them")
+        if words.strip():
+            if with_record:
+                raise BadInput("set only one of --record and --words")
+            show_answers(store, settings, ids, words.strip(), as_json)
+            return
         if ids[0] == "session":
             matches = {text: _session_records(store, text, with_record) for text in ids[1:]}
         else:

@@ -16,7 +16,9 @@ from claude_mem.errors import BadInput
 from claude_mem.hook.scanner import strip_private
 from claude_mem.intake.dialects import parse_payload
 from claude_mem.recall import fence
+from claude_mem.recall.answers import find_answers
 from claude_mem.recall.formatting import (
+    answers_text,
     counts_text,
     memories_text,
     search_text,
@@ -148,7 +150,12 @@ async def _timeline(call: Call) -> str:
 
 
 async def _get_observations(call: Call) -> str:
-    ids = params.memory_ids(call.arguments)
+    ids, words = params.memory_ids(call.arguments), params.words(call.arguments)
+    if words:
+        answers = await call.read(
+            lambda store: find_answers(store, ids, words, call.now, call.worker.semantic_index)
+        )
+        return fenced(answers_text(answers))
     memories = await call.read(lambda store: get_memories(store, ids))
     return fenced(memories_text(memories))
 
@@ -210,8 +217,8 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "search",
             "Step 1: search memory of past sessions (what was done, decided, learned, asked)."
-            " Returns an index: id, time, type, title, tokens to read it."
-            " Then timeline and get_observations with ids from it.",
+            " Returns turns, best first: id, time, type, title, tokens, what matches."
+            " Then get_observations with ids and words.",
             _search,
             {
                 "query": _described('words; "exact phrase"; -without; "last week", "in May"'),
@@ -244,9 +251,13 @@ TOOLS: dict[str, Tool] = {
         ),
         Tool(
             "get_observations",
-            "Step 3: full text of memories, all that you need in one call.",
+            "Step 3: full text of memories, all that you need in one call; with words, what was"
+            " said in their turns about them, in fewer tokens.",
             _get_observations,
-            {"ids": {**_IDS, "description": 'like [12, "S3", "P4"]'}},
+            {
+                "ids": {**_IDS, "description": 'like [12, "S3", "P4"]'},
+                "words": _described("the question to answer"),
+            },
             required=("ids",),
         ),
         Tool(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
 from itertools import starmap
 
+from claude_mem.recall.answers import Answer
 from claude_mem.recall.fence import escape_fences
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Row, SearchResult
@@ -14,6 +15,7 @@ from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 
 MAX_TITLE = 120
+MAX_RESULT_TITLE = 60  # where a snippet says more
 _FIELDS = (
     "subtitle", "narrative", "facts", "request", "investigated", "learned", "completed",
     "next_steps", "commands", "faults", "notes", "prompt_text", "concepts", "files_read",
@@ -46,12 +48,13 @@ def search_text(result: SearchResult, zone: tzinfo | None, show: Show = str) -> 
     if not result.rows:
         lines = ["Nothing found."]
     else:
-        lines = [] if any(row.is_strong for row in result.rows) else [NO_STRONG_MATCH]
+        any_strong = any(row.is_strong for row in result.rows)
+        lines = [] if any_strong else [NO_STRONG_MATCH]
         several_projects = len({row.project for row in result.rows}) > 1
         for row in result.rows:
-            lines += _result_lines(row, _moment(row, zone), show, several_projects)
+            lines += _result_lines(row, _moment(row, zone), show, several_projects, any_strong)
     if result.has_more:
-        lines.append("\nThere are more results: set offset.")
+        lines.append("More results: set offset.")
     if result.waiting:
         lines.append(f"\n{result.waiting} memories are not indexed yet: try again soon.")
     if result.embedder_error:
@@ -74,13 +77,16 @@ def timeline_text(timeline: Timeline | None, zone: tzinfo | None, show: Show = s
     return "\n".join(lines)
 
 
-def _result_lines(row: Row, moment: datetime, show: Show, names_project: bool) -> list[str]:
-    project = f" [{_flat(row.project)}]" if names_project else ""
-    weak = "" if row.is_strong else ", weak"
-    title = show(_title(row.title))
-    head = f"{_label(row.id)} {moment:%Y-%m-%d} {row.type}: {title}{project} (~{row.tokens}t{weak})"
+def _result_lines(
+    row: Row, moment: datetime, show: Show, names_project: bool, marks_weak: bool
+) -> list[str]:
     snippet = _flat(row.snippet)
-    return [head] if not snippet or snippet in row.title else [head, f"  {show(snippet)}"]
+    has_snippet = bool(snippet) and snippet not in one_line(row.title)
+    title = show(shorten(_flat(row.title), MAX_RESULT_TITLE if has_snippet else MAX_TITLE))
+    project = f" [{_flat(row.project)}]" if names_project else ""
+    weak = ", weak" if marks_weak and not row.is_strong else ""
+    head = f"{_label(row.id)} {moment:%Y-%m-%d} {row.type}: {title}{project} (~{row.tokens}t{weak})"
+    return [head, f"  {show(snippet)}"] if has_snippet else [head]
 
 
 def _line(row: Row, moment: datetime, show: Show) -> str:
@@ -99,6 +105,20 @@ def _moment(row: Row, zone: tzinfo | None) -> datetime:
 def memories_text(memories: Iterable[tuple[MemoryId, Record]]) -> str:
     """Full memories, each below its id."""
     return "\n\n".join(starmap(_memory_text, memories)) or "Nothing found."
+
+
+def answers_text(answers: Iterable[Answer]) -> str:
+    """Memories by title, each with the passages of its turn; in full where there are none."""
+    return "\n\n".join(map(_answer_text, answers)) or "Nothing found."
+
+
+def _answer_text(answer: Answer) -> str:
+    if not answer.passages:
+        return _memory_text(answer.id, answer.memory)
+    minute = str(answer.memory["created_at"])[:16].replace("T", " ")
+    lines = [f"{_label(answer.id)} {minute} {_title(answer.title)}"]
+    lines += [f"{passage.kind}: {escape_fences(passage.text)}" for passage in answer.passages]
+    return "\n".join(lines)
 
 
 def _memory_text(memory_id: MemoryId, record: Record) -> str:

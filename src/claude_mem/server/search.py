@@ -11,7 +11,8 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.errors import BadInput
-from claude_mem.recall.formatting import memories_text, search_text, timeline_text
+from claude_mem.recall.answers import find_answers
+from claude_mem.recall.formatting import answers_text, memories_text, search_text, timeline_text
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import SearchResult
@@ -121,8 +122,18 @@ async def batch(request: Request) -> Response:
     reject_parameters(request)
     body = await read_object(request)
     as_text = _is_text(body.pop("format", None))
-    params.check_names(body, ("ids", "record"))
+    params.check_names(body, ("ids", "record", "words"))
     ids, with_record = params.memory_ids(body), params.flag(body, "record")
+    words = params.words(body)
+    if words and with_record:
+        raise BadInput("set only one of record and words", "words")
+    if words:
+        answers, _ = await _run(
+            request, lambda w, now: find_answers(w.store, ids, words, now, w.semantic_index)
+        )
+        if as_text:
+            return PlainTextResponse(answers_text(answers))
+        return JSONResponse([answer.record() for answer in answers])
     memories, _ = await _run(
         request, lambda worker, _: get_memories(worker.store, ids, with_record=with_record)
     )

@@ -207,6 +207,24 @@ def best_passages(
     return {row[0]: row[1] for row in rows}
 
 
+def scores_in_turn(
+    connection: sqlite3.Connection, expression: str, turn_id: int
+) -> dict[int, float]:
+    """The bm25 of the passages of a turn that match, by id."""
+    row = connection.execute(
+        "SELECT project_id FROM indexed_turns WHERE id = ?", (turn_id,)
+    ).fetchone()
+    if row is None:
+        return {}
+    of_project, first = row[0] << PROJECT_BITS, turn_id << PASSAGE_BITS
+    rows = connection.execute(
+        f"SELECT rowid & {_ID_MASK}, -bm25(passage_text) FROM passage_text"
+        " WHERE passage_text MATCH ? AND rowid BETWEEN ? AND ?",
+        (expression, of_project | first, of_project | first + MOST - 1),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
 def turns_holding(
     connection: sqlite3.Connection, expression: str, project_id: int | None
 ) -> set[int]:
@@ -251,6 +269,15 @@ def passage_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int
         (json.dumps(list(ids)),),
     )
     return {row[0]: PassageRow._make(row) for row in rows}
+
+
+def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRow]:
+    rows = connection.execute(
+        "SELECT id, kind, words, names_time, terms, pieces FROM passages"
+        " WHERE id BETWEEN ? AND ? ORDER BY id",
+        (turn_id << PASSAGE_BITS, (turn_id + 1 << PASSAGE_BITS) - 1),
+    )
+    return [PassageRow._make(row) for row in rows]
 
 
 def texts(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:

@@ -1,0 +1,164 @@
+"""The passages of a turn that answer a question best, word for word.
+
+They are scored as in a search (`ranking`), so that what made a turn a result is what is read of it.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from claude_mem.errors import EmbedderError
+from claude_mem.index.passages import MOST, Passage
+from claude_mem.index.text import full_text, turn_text
+from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.memories import get_memories
+from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.parsed_text import ParsedText, parse_text
+from claude_mem.recall.ranking import WEIGHTS, _expression, _look_up, _score
+from claude_mem.recall.snippets import snippet
+from claude_mem.recall.tokens import estimate_tokens
+from claude_mem.store import StoreReader
+from claude_mem.store.pages import Record
+from claude_mem.types import Json
+
+log = logging.getLogger("claude_mem.answers")
+
+BUDGET = 250  # tokens of a turn
+MAX_REPEATED = 0.8  # share of its words that a passage may have in common with those before it
+MIN_SCORE = 0.4  # of the best passage's: what scores less is about something else
+_SHOWN = ("id", "kind", "type", "project", "content_session_id", "created_at", "created_at_epoch")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A memory, and what was said in its turn about the question."""
+
+    id: MemoryId
+    memory: Record
+    title: str
+    passages: tuple[Passage, ...]  # empty where the turn is not indexed, or was answered above
+
+    def record(self) -> dict[str, Json]:
+        shown = {name: self.memory[name] for name in _SHOWN if name in self.memory}
+        passages: list[Json] = [{"kind": p.kind, "text": p.text} for p in self.passages]
+        return {**shown, "title": self.title, "passages": passages}
+
+
+def find_answers(
+    store: StoreReader,
+    ids: Iterable[MemoryId],
+    words: str,
+    now: datetime,
+    semantic_index: SemanticIndex | None = None,
+    budget: int = BUDGET,
+) -> list[Answer]:
+    """In the order of the ids. Passages of a turn come with the first of its memories alone."""
+    memories = get_memories(store, ids)
+    parsed = parse_text(words, now)
+
+    def work(connection: sqlite3.Connection) -> list[Answer]:
+        may_answer = full_text.is_current(connection) and not parsed.is_empty
+        answers: list[Answer] = []
+        answered: set[int] = set()
+        for memory_id, memory in memories:
+            turn_id = turn_of(connection, memory_id)
+            passages: Sequence[Passage] = ()
+            if may_answer and turn_id is not None and turn_id not in answered:
+                answered.add(turn_id)
+                passages = _passages(connection, turn_id, parsed, budget, semantic_index)
+            answers.append(Answer(memory_id, memory, _title(memory), tuple(passages)))
+        return answers
+
+    return store.read(work)
+
+
+def best_passages(
+    connection: sqlite3.Connection,
+    turn_id: int,
+    parsed: ParsedText,
+    budget: int = BUDGET,
+    semantic_index: SemanticIndex | None = None,
+) -> list[Passage]:
+    """In the order of the turn; the best ones, each of which adds something, that fit."""
+    scores = _scores(connection, turn_id, parsed, semantic_index)
+    texts = turn_text.passage_texts(connection, turn_id)
+    by_score = sorted(range(len(texts)), key=lambda number: (-scores.get(number, 0.0), number))
+    least = MIN_SCORE * max(scores.values(), default=0.0)
+    selected: dict[int, Passage] = {}
+    said: set[str] = set()
+    left = budget
+    for number in by_score:
+        if scores.get(number, 0.0) < least:
+            break
+        passage = texts[number]
+        if not selected:
+            passage = Passage(passage.kind, _fit(passage.text, parsed, budget))
+        words = set(passage.text.lower().split())
+        tokens = estimate_tokens(passage.text)
+        if tokens > left or len(words & said) > MAX_REPEATED * len(words):
+            continue
+        selected[number] = passage
+        said |= words
+        left -= tokens
+    return [selected[number] for number in sorted(selected)]
+
+
+def _fit(text: str, parsed: ParsedText, budget: int) -> str:
+    length = 4 * budget
+    while estimate_tokens(text) > budget and length > 0:
+        text = snippet(text, parsed, length)
+        length //= 2
+    return text
+
+
+def _passages(
+    connection: sqlite3.Connection,
+    turn_id: int,
+    parsed: ParsedText,
+    budget: int,
+    semantic_index: SemanticIndex | None,
+) -> list[Passage]:
+    try:
+        return best_passages(connection, turn_id, parsed, budget, semantic_index)
+    except EmbedderError as error:
+        log.warning("selecting passages by words only: %s", error)
+        return best_passages(connection, turn_id, parsed, budget)
+
+
+def _scores(
+    connection: sqlite3.Connection,
+    turn_id: int,
+    parsed: ParsedText,
+    semantic_index: SemanticIndex | None,
+) -> dict[int, float]:
+    """By the number of the passage."""
+    terms = _look_up(connection, parsed)
+    expression = _expression(parsed, terms)
+    by_words = turn_text.scores_in_turn(connection, expression, turn_id) if expression else {}
+    cosines: dict[int, float] = {}
+    if semantic_index is not None:
+        cosines = semantic_index.passage_cosines(connection, parsed.text, [turn_id], (), MOST)
+    rows = turn_text.rows_of_turn(connection, turn_id)
+    scored = _score(rows, terms, by_words, cosines, WEIGHTS, semantic_index)
+    return {passage.row.id % MOST: passage.score for passage in scored}
+
+
+_TURNS = {
+    "observation": "SELECT turn_id FROM observations WHERE id = ?",
+    "summary": "SELECT turn_id FROM session_summaries WHERE id = ?",
+    "prompt": "SELECT id FROM user_prompts WHERE id = ?",
+}
+
+
+def turn_of(connection: sqlite3.Connection, memory_id: MemoryId) -> int | None:
+    row = connection.execute(_TURNS[memory_id.kind], (memory_id.number,)).fetchone()
+    return row[0] if row else None
+
+
+def _title(memory: Record) -> str:
+    """As a search shows it: the first line of what names the memory."""
+    names = ("title", "subtitle", "request", "completed", "learned", "narrative", "prompt_text")
+    texts = (str(memory.get(name) or "").strip() for name in names)
+    return next((text.splitlines()[0] for text in texts if text), "")
