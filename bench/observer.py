@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # when it runs as a script
 
-from bench.transcripts import Question, read_questions
+from bench.questions import Question, read_questions
 from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import find_transcripts

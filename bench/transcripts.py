@@ -1,10 +1,11 @@
 """Imports past sessions into a new store and searches it for the answers to questions.
 
-    python -m bench.transcripts --sessions DIR --questions FILE
+    python -m bench.transcripts --sessions DIR --questions FILE [--unanswerable FILE …]
+                                [--questions-only]
 
 DIR has transcripts as the client writes them, damaged files included; FILE has a JSON object per
-line with `session_id`, `question` and `answer_terms`. A hit is a memory of that session that has
-all terms. Search is measured by words, by words and meaning, and by meaning.
+line with `session_id`, `question` and `answer_terms` (`bench/questions.py` says what is measured).
+Questions that no session answers need a `question` only: a strong result for them is wrong.
 Observations and contexts, sampled with a fixed seed, are printed first for review.
 """
 
@@ -17,20 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
 
-from bench.semantic import embed_all
+from bench.questions import FIELDS, ask, print_strong_share, read_questions
 from claude_mem.cli.imports import processes
 from claude_mem.cli.replay import payloads
 from claude_mem.config import Layout
 from claude_mem.errors import BadInput
 from claude_mem.index.text import full_text
-from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.install.launcher import write_launcher
 from claude_mem.intake import spool
 from claude_mem.intake.transcripts.importer import (
@@ -40,39 +38,22 @@ from claude_mem.intake.transcripts.importer import (
 )
 from claude_mem.intake.transcripts.transcript import Payload
 from claude_mem.recall.context import build_context
-from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.query import Query
-from claude_mem.recall.search import search
-from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader
-from claude_mem.store.pages import Page, Record
+from claude_mem.store.pages import Record
 from claude_mem.store.summary_facts import fact_texts
 from claude_mem.types import Json
 
 ROUNDS = 3
 OBSERVATIONS, CONTEXTS = 30, 5
-FEW_TOKENS = 1_000
 DAY_MS = 86_400_000
-KINDS = {"observation": "observations", "summary": "summaries"}
-FIELDS = {
-    "observations": ("title", "subtitle", "narrative", "facts", "files_read", "files_modified"),
-    "summaries": ("request", "investigated", "learned", "completed", "next_steps", "notes",
-                  "commands", "faults", "files_read", "files_edited"),
-}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    session_id: str
-    text: str
-    terms: tuple[str, ...]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=Path, required=True)
     parser.add_argument("--questions", type=Path, required=True)
+    parser.add_argument("--unanswerable", type=Path, nargs="+", default=[], metavar="FILE")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--replay", type=int, default=8, help="sessions to send through the hooks")
     parser.add_argument("--quiet", action="store_true", help="print figures only")
@@ -90,7 +71,9 @@ def main() -> int:
             if not options.questions_only:
                 _measure(files, options.sessions, directory)
                 _replay(store, files, options.replay, options.seed, directory)
-            _ask(store, files, read_questions(options.questions))
+            ask(store, read_questions(options.questions), text_bytes(files), options.seed)
+            for path in options.unanswerable:
+                print_strong_share(store, path)
     return 0
 
 
@@ -106,11 +89,6 @@ def _import(directory: Path, files: list[Path], count: int | None = None) -> Sto
     full_text.keep_current(store)
     import_transcripts(store, files[:count], import_options(), processes=processes())
     return store
-
-
-def read_questions(path: Path) -> list[Question]:
-    lines = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
-    return [Question(x["session_id"], x["question"], tuple(x["answer_terms"])) for x in lines]
 
 
 def parse_lines(path: Path) -> Iterator[Json]:
@@ -255,134 +233,22 @@ def _records(value: Json) -> list[Record]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-# Search
+# What was said
 
 
-Method = Callable[[str], list[MemoryId]]
+def text_bytes(files: Iterable[Path]) -> int:
+    """Of the user's and the agent's text."""
+    return sum(_text_bytes(line) for path in files for line in parse_lines(path))
 
 
-def _methods(store: Store, semantic_index: SemanticIndex) -> dict[str, Method]:
-    now = datetime.now(UTC)
-
-    def fused(text: str, index: SemanticIndex | None = semantic_index) -> list[MemoryId]:
-        rows = search(store, Query(text), now, index).rows
-        return [row.id for row in rows if row.id.kind in KINDS]
-
-    def by_meaning(text: str) -> list[MemoryId]:
-        similarities = store.read(lambda c: semantic_index.similarities(c, text))
-        hits = [MemoryId.of_document(document) for document, _ in similarities.best(100)]
-        return [hit for hit in hits if hit.kind in KINDS][:40]
-
-    return {"words": lambda text: fused(text, None), "both": fused, "meaning": by_meaning}
-
-
-def _ask(store: Store, files: list[Path], questions: list[Question]) -> None:
-    semantic_index = embed_all(store)
-    print(f"\nembedder: {semantic_index.id}")
-    methods = _methods(store, semantic_index)
-    ranks: dict[str, list[int | None]] = {name: [] for name in methods}
-    within = 0
-    costs: list[int] = []
-    for question in questions:
-        for name, method in methods.items():
-            texts = [_text(store, hit) for hit in method(question.text)]
-            ranks[name].append(_rank(texts, question))
-            if name == "both":
-                within += _within_few_tokens(texts, question)
-                costs += _cost(texts, ranks[name][-1])
-        shown = ", ".join(f"{name} {ranks[name][-1] or '-':>2}" for name in methods)
-        print(f"  {shown}: {question.text[:70]}")
-    if costs:
-        print(f"tokens to read for an answer (all rows and the text of the hit), median: "
-              f"{statistics.median(costs):.0f}")  # fmt: skip
-    text, size = _size(files)
-    memory = _memory_tokens(store)
-    print(f"memory {memory:,} tokens, text {text:,}, files {size:,} bytes: "
-          f"{100 * 4 * memory / max(1, size):.2f}% of the files")  # fmt: skip
-    for name, of_method in ranks.items():
-        print(f"{name:>8}: {_hits(of_method)}")
-    pairs = zip(ranks["words"], ranks["both"], strict=True)
-    lost = sum(bool(a and a <= 5) and not (b and b <= 5) for a, b in pairs)
-    print(f"lost by meaning from the first 5: {lost}")
-    share = 100 * memory / max(1, text)
-    print(f"{_hits(ranks['both'])}, within 1000 tokens {within}, memory {share:.1f}% of text")
-
-
-def _hits(ranks: list[int | None]) -> str:
-    hits = [sum(rank is not None and rank <= top for rank in ranks) for top in (1, 5, 10)]
-    return f"hits @1 {hits[0]} @5 {hits[1]} @10 {hits[2]} of {len(ranks)}"
-
-
-Texts = list[tuple[str, str]]  # texts of memories, and their sessions
-
-
-def _rank(texts: Texts, question: Question) -> int | None:
-    return next(
-        (rank for rank, (text, session) in enumerate(texts, 1)
-         if session == question.session_id and _has_all(text, question.terms)), None,
-    )  # fmt: skip
-
-
-def _within_few_tokens(texts: Texts, question: Question) -> bool:
-    own = "\n".join(text for text, session in texts if session == question.session_id)
-    return _has_all(own.encode()[: 4 * FEW_TOKENS].decode("utf-8", "ignore"), question.terms)
-
-
-def _cost(texts: Texts, rank: int | None) -> list[int]:
-    if rank is None:
-        return []
-    shown = "\n".join(text.partition("\n")[0][:120] for text, _ in texts)
-    return [estimate_tokens(shown) + estimate_tokens(texts[rank - 1][0])]
-
-
-def _has_all(text: str, terms: Iterable[str]) -> bool:
-    return all(term in text for term in terms)
-
-
-def _text(store: StoreReader, memory_id: MemoryId) -> tuple[str, str]:
-    """The full text of a memory, and its session."""
-    noun = KINDS[memory_id.kind]
-    (record,) = store.get_many(noun, [memory_id.number])
-    return _full_text(noun, record), str(record["content_session_id"])
-
-
-def _full_text(noun: str, record: Record) -> str:
-    parts: list[str] = []
-    for name in FIELDS[noun]:
-        value = fact_texts(record, name) or record[name]
-        parts += map(str, value) if isinstance(value, list) else [str(value)] if value else []
-    return "\n".join(parts)
-
-
-def _memory_tokens(store: Store) -> int:
-    total = 0
-    for noun in FIELDS:
-        last: int | None = None
-        while True:
-            records, has_more = store.page(noun, Page(limit=100, before=last))
-            total += sum(estimate_tokens(_full_text(noun, record)) for record in records)
-            if not has_more:
-                break
-            last = int(str(records[-1]["id"]))
-    return total
-
-
-def _size(files: list[Path]) -> tuple[int, int]:
-    """Tokens of the user's and the agent's text, and bytes of the files."""
-    characters = sum(_characters(line) for path in files for line in parse_lines(path))
-    return characters // 4, sum(path.stat().st_size for path in files)
-
-
-def _characters(line: Json) -> int:
+def _text_bytes(line: Json) -> int:
     if not isinstance(line, dict) or line.get("type") not in ("user", "assistant"):
         return 0
     message = line.get("message")
     content = message.get("content") if isinstance(message, dict) else None
-    if isinstance(content, str):
-        return len(content)
-    blocks = content if isinstance(content, list) else []
+    blocks = content if isinstance(content, list) else [{"text": content}]
     texts = [block.get("text") for block in blocks if isinstance(block, dict)]
-    return sum(len(text) for text in texts if isinstance(text, str))
+    return sum(len(text.encode("utf-8", "replace")) for text in texts if isinstance(text, str))
 
 
 # Samples to review

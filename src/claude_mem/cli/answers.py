@@ -6,7 +6,7 @@ from datetime import datetime
 import click
 
 from claude_mem import params
-from claude_mem.cli.output import heading, print_json
+from claude_mem.cli.output import print_heading, print_json
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.vectors.semantic import open_semantic_index
@@ -39,5 +39,5 @@ def _print(answers: Sequence[Answer]) -> None:
         if position:
             click.echo()
         head, _, text = without_controls(answers_text([answer])).partition("\n")
-        heading(head)
+        print_heading(head)
         click.echo(text)
