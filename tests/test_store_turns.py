@@ -233,9 +233,11 @@ def test_a_turn_that_turns_out_private_is_forgotten_with_its_memories(
     story.distil()
     story.tell(tool())
     assert completed(story) == ["whispered"] and story.queue() == {"pending": 1}
+    assert "whispered" in story.column("SELECT parts FROM turn_records")[0]
     assert story.tell(prompt(nothing)).outcome == "private"
     assert story.tell(tool()).outcome == "private"
-    for table in ("tool_events", "observations", "session_summaries", "pending_messages"):
+    tables = ("tool_events", "observations", "session_summaries", "pending_messages")
+    for table in (*tables, "turn_records", "passages"):
         assert story.rows(f"SELECT * FROM {table}") == []
 
 

@@ -180,7 +180,7 @@ def _fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: s
         _set_first_prompt(connection, turn["session_id"], prompt)
         return
     connection.execute("UPDATE user_prompts SET private = 1 WHERE id = ?", (turn["id"],))
-    for table in ("tool_events", "observations", "session_summaries"):
+    for table in ("tool_events", "observations", "session_summaries", "turn_records"):
         connection.execute(f"DELETE FROM {table} WHERE turn_id = ?", (turn["id"],))
     for queue in QUEUES:
         queue.delete_turns(connection, [turn["id"]])
