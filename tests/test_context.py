@@ -92,7 +92,7 @@ def test_it_holds_the_last_summary_recent_sessions_and_observations(story: Story
         "Done: It blinks.\n"
         "#2 change Changed light.py\n"
         "#3 change Changed fuse.py\n"
-        "\n## Sessions before\n"
+        "\n## Earlier sessions\n"
         "- 2025-10-09 Mend the lamp: Mended.\n"
         "\n## Other observations, newest first (id, type, title)\n"
         "#1 change Changed lamp.py\n"
@@ -381,7 +381,9 @@ def test_an_offer_lapses_with_its_session(story: Story) -> None:
 
 def test_next_steps_of_a_model_are_open_where_events_show_none(story: Story) -> None:
     by_model = Summary(request="Light it", next_steps="The fuse box must be replaced.")
+    offer = Summary(request="Oil it", next_steps="Should I oil the second lamp too?")
     tell(story, "a", by_model, observer="claude")
+    tell(story, "b", offer, observer="claude")
     last(story)
     assert section(context(story), "Still open") == ["- 2025-10-09 The fuse box must be replaced."]
 
@@ -484,7 +486,7 @@ def test_a_session_before_is_told_once(
 ) -> None:
     tell(story, "a", Summary(request=title, completed=completed))
     last(story)
-    assert section(context(story), "Sessions before") == [f"- 2025-10-09 {told}"]
+    assert section(context(story), "Earlier sessions") == [f"- 2025-10-09 {told}"]
 
 
 def test_work_is_listed_by_file_and_each_observation_once(story: Story) -> None:

@@ -252,8 +252,13 @@ def test_a_command_that_fails_here_is_a_fault_and_no_note() -> None:
 
 
 def test_of_many_commands_the_last_are_recorded() -> None:
-    of = turn(*(ran(f"pytest tests/test_{n}.py", "1 passed", n) for n in range(1, 9)))
-    assert [run.sources for run in distil(of).summary.commands] == [(5,), (6,), (7,), (8,)]
+    tests = [ran(f"pytest tests/test_{n}.py", "1 passed", n) for n in range(1, 6)]
+    checks = [ran(f"make lint-{n} check", number=n) for n in range(6, 11)]
+    runs = distil(turn(*tests, *checks)).summary.commands
+    assert [(run.purpose, run.sources) for run in runs] == [
+        ("test", (3,)), ("test", (4,)), ("test", (5,)),
+        ("check", (8,)), ("check", (9,)), ("check", (10,)),
+    ]  # fmt: skip
 
 
 def test_a_turn_that_only_commits_tells_the_commit_once() -> None:

@@ -1,8 +1,8 @@
-"""How long a text is for a model, and for the client's hook limit."""
+"""The size of a text for a model, and for the client's limit on hook output."""
 
 
 def estimate_tokens(text: str) -> int:
-    """About four bytes a token: right within a fifth for English and code, and never free."""
+    """Four bytes a token, rounded up: within a fifth for English and code."""
     return tokens_of_bytes(len(text.encode("utf-8", "replace")))
 
 
@@ -11,4 +11,5 @@ def tokens_of_bytes(count: int) -> int:
 
 
 def utf16_units(text: str) -> int:
+    """The length as JavaScript counts it."""
     return len(text.encode("utf-16-le", "replace")) // 2

@@ -12,10 +12,11 @@ from claude_mem.observer.local.scoring import CAUSE, describes_change
 from claude_mem.observer.local.selection import Candidate, TurnSelection
 from claude_mem.observer.local.turn_titles import LISTS, commit_title, first_clause, headline
 from claude_mem.text import one_line, shorten
-from claude_mem.types import EnvironmentFault, OpenStep, Summary
+from claude_mem.types import CommandRun, EnvironmentFault, OpenStep, Summary
 
 LONGEST_REQUEST, LONGEST_COMPLETED = 300, 160
-MAX_FILES_READ, MAX_COMMANDS, MAX_FAILURES, MAX_COMMITS = 8, 4, 3, 3
+MAX_FILES_READ, MAX_FAILURES, MAX_COMMITS = 8, 3, 3
+MAX_TESTS, MAX_CHECKS = 3, 3
 _QUESTION_MARKS = ("?", "？", "؟")
 
 
@@ -33,7 +34,7 @@ def build_summary(selection: TurnSelection, title: str) -> Summary:
         notes=" ".join(_notes(selection, completed)) or None,
         files_read=evidence.files_read[:MAX_FILES_READ] if not evidence.files else (),
         files_edited=tuple(evidence.files),
-        commands=tuple(evidence.commands.runs.values())[-MAX_COMMANDS:],
+        commands=_commands(evidence),
         faults=_faults(evidence),
         open_steps=_open_steps(steps),
         sources=evidence.sources,
@@ -120,6 +121,14 @@ def _failure_note(failure: Failure) -> str:
 
 def _without_end(error: str) -> str:
     return error.rstrip(".:")
+
+
+def _commands(evidence: TurnEvidence) -> tuple[CommandRun, ...]:
+    """The last tests, then the last checks."""
+    runs = list(evidence.commands.runs.values())
+    tests = [run for run in runs if run.purpose == "test"]
+    checks = [run for run in runs if run.purpose == "check"]
+    return (*tests[-MAX_TESTS:], *checks[-MAX_CHECKS:])
 
 
 def _faults(evidence: TurnEvidence) -> tuple[EnvironmentFault, ...]:
