@@ -78,7 +78,13 @@ def _objects(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 
-def ask(store: Store, questions: Sequence[Question], text_bytes: int, seed: int) -> None:
+def ask(
+    store: Store,
+    questions: Sequence[Question],
+    unanswerable: Iterable[Path],
+    text_bytes: int,
+    seed: int,
+) -> None:
     """Prints all figures; `text_bytes` is the size of what was said in the sessions."""
     semantic_index = embed_all(store)
     print(f"\nembedder: {semantic_index.id}")
@@ -99,6 +105,8 @@ def ask(store: Store, questions: Sequence[Question], text_bytes: int, seed: int)
     within = _print_reading(results)
     strong = sum(result.is_strong for result in results)
     print(f"right turn among the first 10 and strong: {strong} of {len(results)}")
+    for path in unanswerable:
+        _print_strong_share(store, path, semantic_index)
     memory, recorded = store.read(_memory_bytes), store.read(record_bytes)
     print(f"text {text_bytes:,} bytes, memory {memory:,}, record {recorded:,}")
     print(f"{_hits(ranks['both'])}, within {FEW_TOKENS} tokens {within},"
@@ -106,8 +114,7 @@ def ask(store: Store, questions: Sequence[Question], text_bytes: int, seed: int)
           f" record {100 * recorded / max(1, text_bytes):.1f}%")  # fmt: skip
 
 
-def print_strong_share(store: Store, path: Path) -> None:
-    semantic_index = embed_all(store)
+def _print_strong_share(store: Store, path: Path, semantic_index: SemanticIndex) -> None:
     texts = [str(line["question"]) for line in _objects(path)]
     strong = sum(
         any(row.is_strong for row in search(store, Query(text), _now(), semantic_index).rows)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
 
-from bench.questions import FIELDS, ask, print_strong_share, read_questions
+from bench.questions import FIELDS, ask, read_questions
 from claude_mem.cli.imports import processes
 from claude_mem.cli.replay import payloads
 from claude_mem.config import Layout
@@ -71,9 +71,8 @@ def main() -> int:
             if not options.questions_only:
                 _measure(files, options.sessions, directory)
                 _replay(store, files, options.replay, options.seed, directory)
-            ask(store, read_questions(options.questions), text_bytes(files), options.seed)
-            for path in options.unanswerable:
-                print_strong_share(store, path)
+            questions = read_questions(options.questions)
+            ask(store, questions, options.unanswerable, text_bytes(files), options.seed)
     return 0
 
 

@@ -1,6 +1,7 @@
 """The benchmark of imports measures a directory with damaged files."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,9 @@ from bench.transcripts import parse_lines
 from tests.transcripts import Chat
 
 BENCH = Path(__file__).resolve().parent.parent / "bench" / "transcripts.py"
+CLOSING_LINE = (
+    r"hits @1 1 @5 1 @10 1 of 1, within 1000 tokens 1, memory [\d.]+% of text, record [\d.]+%"
+)
 ANSWER = "Buoy 17 is dark, because its lamp driver lost the relay."
 
 
@@ -50,12 +54,17 @@ def run(sessions: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_all_parts_run_over_damaged_files(sessions: Path) -> None:
-    done = run(sessions, "--replay", "20")
+    unanswerable = sessions.parent / "unanswerable.jsonl"
+    unanswerable.write_text('{"question": "Which zeppelin did we moor?"}\n')
+    done = run(sessions, "--replay", "20", "--unanswerable", str(unanswerable))
     assert done.returncode == 0, done.stderr
     assert "== context" in done.stdout
     assert "json.loads over the same lines" in done.stdout
     assert "sessions replayed through" in done.stdout
-    assert "hits @1 1 @5 1 @10 1 of 1" in done.stdout
+    assert "@5: 1, 95% of bootstrap samples from 1 to 1" in done.stdout
+    assert "tokens read until all terms were there, median of 1 questions" in done.stdout
+    assert "without an answer: 0 of 1 (unanswerable.jsonl)" in done.stdout
+    assert re.fullmatch(CLOSING_LINE, done.stdout.splitlines()[-1])
 
 
 def test_a_directory_without_transcripts_is_reported(tmp_path: Path) -> None:
