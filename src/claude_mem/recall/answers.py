@@ -87,8 +87,8 @@ def best_passages(
     by_score = sorted(range(len(texts)), key=lambda number: (-scores.get(number, 0.0), number))
     least = MIN_SCORE * max(scores.values(), default=0.0)
     selected: dict[int, Passage] = {}
-    said: set[str] = set()
-    left = budget
+    shown: set[str] = set()
+    remaining = budget
     for number in by_score:
         if scores.get(number, 0.0) < least:
             break
@@ -97,11 +97,11 @@ def best_passages(
             passage = Passage(passage.kind, _fit(passage.text, parsed, budget))
         words = set(passage.text.lower().split())
         tokens = estimate_tokens(passage.text)
-        if tokens > left or len(words & said) > MAX_REPEATED * len(words):
+        if tokens > remaining or len(words & shown) > MAX_REPEATED * len(words):
             continue
         selected[number] = passage
-        said |= words
-        left -= tokens
+        shown |= words
+        remaining -= tokens
     return [selected[number] for number in sorted(selected)]
 
 

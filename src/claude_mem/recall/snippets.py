@@ -20,11 +20,11 @@ def snippet(text: str, parsed: ParsedText, length: int = LENGTH) -> str:
 
 
 def _stems(word: str) -> set[str]:
-    found: set[str] = set()
+    stems: set[str] = set()
     for piece in pieces(word):
-        found.add(stem(piece.lower()))
-        found.update(stem(part.lower()) for part in parts_of(piece))
-    return found
+        stems.add(stem(piece.lower()))
+        stems.update(stem(part.lower()) for part in parts_of(piece))
+    return stems
 
 
 def _best_window(words: list[str], hits: list[bool], length: int) -> tuple[int, int]:
