@@ -16,7 +16,7 @@ from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_text import ParsedText, parse_text
-from claude_mem.recall.ranking import WEIGHTS, _expression, _look_up, _score
+from claude_mem.recall.ranking import WEIGHTS, look_up_terms, match_expression, score_passages
 from claude_mem.recall.snippets import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
@@ -134,14 +134,14 @@ def _scores(
     semantic_index: SemanticIndex | None,
 ) -> dict[int, float]:
     """By the number of the passage."""
-    terms = _look_up(connection, parsed)
-    expression = _expression(parsed, terms)
+    terms = look_up_terms(connection, parsed)
+    expression = match_expression(parsed, terms)
     by_words = turn_text.scores_in_turn(connection, expression, turn_id) if expression else {}
     cosines: dict[int, float] = {}
     if semantic_index is not None:
         cosines = semantic_index.passage_cosines(connection, parsed.text, [turn_id], (), MOST)
     rows = turn_text.rows_of_turn(connection, turn_id)
-    scored = _score(rows, terms, by_words, cosines, WEIGHTS, semantic_index)
+    scored = score_passages(rows, terms, by_words, cosines, WEIGHTS, semantic_index)
     return {passage.row.id % MOST: passage.score for passage in scored}
 
 

@@ -92,7 +92,7 @@ class RankedTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class ScoredPassage:
     row: PassageRow
     score: float
     evidence: Evidence
@@ -107,7 +107,7 @@ def rank(
     semantic_index: SemanticIndex | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
-    terms = _look_up(connection, parsed)
+    terms = look_up_terms(connection, parsed)
     limit = max(PASSAGES, 2 * count)
     condition = matches.turn_condition(filters)
     by_words = _by_words(connection, parsed, terms, filters, condition, limit)
@@ -122,8 +122,8 @@ def rank(
     near = 2.0
     if semantic_index is not None and cosines:
         near = semantic_index.cosine(weights.min_deviations_in_sentence)
-    best: dict[int, _Scored] = {}
-    for passage in _score(rows, terms, by_words, cosines, weights, semantic_index):
+    best: dict[int, ScoredPassage] = {}
+    for passage in score_passages(rows, terms, by_words, cosines, weights, semantic_index):
         evidence = passage.evidence
         is_noise = evidence.coverage < weights.min_coverage and evidence.cosine < near
         if is_noise and parsed.is_sentence:
@@ -154,13 +154,13 @@ def rank(
     return [_ranked(turn, value, best.get(turn.id)) for value, turn in order]
 
 
-def _ranked(turn: TurnRow, score: float, passage: _Scored | None) -> RankedTurn:
+def _ranked(turn: TurnRow, score: float, passage: ScoredPassage | None) -> RankedTurn:
     if passage is None:
         return RankedTurn(turn, score)
     return RankedTurn(turn, score, passage.row.id, passage.evidence)
 
 
-def _look_up(connection: sqlite3.Connection, parsed: ParsedText) -> list[Term]:
+def look_up_terms(connection: sqlite3.Connection, parsed: ParsedText) -> list[Term]:
     texts: dict[str, str] = {}
     for word in parsed.words:
         if len(word.pieces) == 1 and not word.is_time:
@@ -184,7 +184,7 @@ def _by_words(
     condition: matches.Condition,
     limit: int,
 ) -> dict[int, float]:
-    expression = _expression(parsed, terms)
+    expression = match_expression(parsed, terms)
     if not expression:
         return {}
     return turn_text.best_passages(
@@ -192,7 +192,7 @@ def _by_words(
     )
 
 
-def _expression(parsed: ParsedText, terms: list[Term]) -> str:
+def match_expression(parsed: ParsedText, terms: list[Term]) -> str:
     """Any of the words, all of the phrases. A word in more than half of many passages would have
     all of them read, for a bm25 of nearly nothing."""
     everywhere = {t.stem for t in terms if t.count > MANY and t.weight < math.log(2)}
@@ -261,18 +261,18 @@ def _nearest_turns(
         size *= 4
 
 
-def _score(
+def score_passages(
     rows: Sequence[PassageRow],
     terms: list[Term],
     by_words: dict[int, float],
     cosines: dict[int, float],
     weights: Weights,
     semantic_index: SemanticIndex | None,
-) -> list[_Scored]:
+) -> list[ScoredPassage]:
     total = sum(term.weight for term in terms) or 1.0
     hashes = turn_text.term_hashes(term.stem for term in terms)
     soft = _soft_words(rows, terms, semantic_index)
-    scored: list[_Scored] = []
+    scored: list[ScoredPassage] = []
     for number, row in enumerate(rows):
         held = set(array("H", row.terms))
         covered = soft_covered = 0.0
@@ -294,7 +294,7 @@ def _score(
         )
         if row.kind in REPETITIONS:
             score *= weights.repetition_factor
-        scored.append(_Scored(row, score, evidence))
+        scored.append(ScoredPassage(row, score, evidence))
     return scored
 
 
