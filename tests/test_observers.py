@@ -30,7 +30,7 @@ from tests.payloads import (
     tool,
     write,
 )
-from tests.real_client import where_there_is_a_client
+from tests.real_client import skip_without_client
 from tests.story import Story
 from tests.turns import TURN, check, stopped, texts, turn, turn_from, use
 
@@ -62,7 +62,7 @@ class Observing:
         return stored_memory(self.story, turn_id)
 
 
-EVERY = where_there_is_a_client(["local", *KINDS])
+EVERY = skip_without_client(["local", *KINDS])
 
 
 @pytest.fixture(params=EVERY)
