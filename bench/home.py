@@ -1,4 +1,4 @@
-"""A home that goes when its benchmark ends, and its worker with it."""
+"""A temporary home directory with a worker, for one benchmark."""
 
 import os
 import shutil
@@ -23,42 +23,42 @@ from claude_mem.worker.lock import is_held
 
 T = TypeVar("T")
 
-PATIENCE = 60.0
-LARGEST_INPUT = 60_000  # what a pipe takes without a reader
+TIMEOUT = 60.0
+MAX_INPUT = 60_000  # fits into a pipe that nobody reads yet
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FinishedProcess:
     seconds: float
     output: bytes
 
 
-def spawn(command: list[str], given: bytes, environment: dict[str, str]) -> Ended:
-    """From the start of a process until it has ended and nobody holds its output open any more.
+def spawn(command: list[str], stdin: bytes, environment: dict[str, str]) -> FinishedProcess:
+    """Time a process until it has exited and its output is closed, as a client waits for it.
 
-    That is what a client waits for. Its input lies ready, so that only the process is timed.
+    Its input is written before it starts, so that only the process is timed.
     """
-    assert len(given) <= LARGEST_INPUT
-    their_input, our_end = os.pipe()
-    our_output, their_output = os.pipe()
-    os.write(our_end, given)
-    os.close(our_end)
+    assert len(stdin) <= MAX_INPUT
+    child_input, input_end = os.pipe()
+    output_end, child_output = os.pipe()
+    os.write(input_end, stdin)
+    os.close(input_end)
     actions = [
-        (os.POSIX_SPAWN_DUP2, their_input, 0),
-        (os.POSIX_SPAWN_DUP2, their_output, 1),
+        (os.POSIX_SPAWN_DUP2, child_input, 0),
+        (os.POSIX_SPAWN_DUP2, child_output, 1),
         (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
     ]
-    begun = time.perf_counter()
+    started = time.perf_counter()
     pid = os.posix_spawn(command[0], command, environment, file_actions=actions)
-    os.close(their_output)
-    output = b"".join(iter(lambda: os.read(our_output, 65536), b""))
+    os.close(child_output)
+    output = b"".join(iter(lambda: os.read(output_end, 65536), b""))
     _, status = os.waitpid(pid, 0)
-    seconds = time.perf_counter() - begun
-    os.close(their_input)
-    os.close(our_output)
+    seconds = time.perf_counter() - started
+    os.close(child_input)
+    os.close(output_end)
     if status:
-        raise RuntimeError(f"{command} ended with {os.waitstatus_to_exitcode(status)}")
-    return Ended(seconds, output)
+        raise RuntimeError(f"{command} exited with {os.waitstatus_to_exitcode(status)}")
+    return FinishedProcess(seconds, output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Home:
 
     @property
     def environment(self) -> dict[str, str]:
-        """All that a hook, and a worker that it starts, know of the world."""
+        """For hooks and the worker that they start."""
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.path),
@@ -89,19 +89,19 @@ class Home:
     def settings(self) -> Settings:
         return load_settings(self.environment)
 
-    def hook(self, payload: Payload) -> Ended:
+    def hook(self, payload: Payload) -> FinishedProcess:
         """The launcher, as hooks.json runs it."""
         command = [str(self.layout.launcher), "claude", str(payload["hook_event_name"])]
         return spawn(command, as_bytes(payload), self.environment)
 
     def spool(self, payload: Payload) -> None:
-        """What a hook leaves behind, without the hook."""
+        """Write the spool file that a hook would write."""
         event = str(payload["hook_event_name"]).encode()
         header = spool.header(b"claude", event, time.time_ns(), os.fsencode(self.project_dir))
         spool.put(os.fsencode(self.layout.root), header, as_bytes(payload))
 
     def worker_pid(self) -> int:
-        """Waits for an answer: until then, what lies there may be a dead worker's."""
+        """Waits for an answer: the stored pid may be that of a dead worker."""
         stats = wait_for(self._stats, "a worker that answers")
         worker = stats["worker"]
         assert isinstance(worker, dict)
@@ -115,19 +115,19 @@ class Home:
         return answer if isinstance(answer, dict) else None
 
     def wait_until_quiet(self) -> None:
-        """Nothing is left in the spool, and the worker had time to go to sleep."""
+        """Wait until the spool is empty and the worker has had time to go idle."""
         wait_for(lambda: not any(self.layout.spool.glob("*.event")), "an empty spool")
         time.sleep(0.02)
 
     def kill_worker(self) -> None:
-        """Its FIFO, socket and state stay behind, as after a crash."""
+        """Its FIFO, socket and state file remain, as after a crash."""
         os.kill(self.worker_pid(), signal.SIGKILL)
         wait_for(lambda: not is_held(self.layout), "the worker's death")
 
 
 @contextmanager
 def temporary_home(port: int = 0) -> Iterator[Home]:
-    """With a launcher; on no port unless one is asked for."""
+    """A home with a launcher; port 0 means that the worker has no TCP port."""
     home = Home(Path(tempfile.mkdtemp(prefix="claude-mem-bench-")), port)
     try:
         Path(home.project_dir).mkdir()
@@ -141,11 +141,11 @@ def temporary_home(port: int = 0) -> Iterator[Home]:
         shutil.rmtree(home.path)
 
 
-def wait_for(happened: Callable[[], T | None], what: str) -> T:
-    """The first true answer."""
-    deadline = time.monotonic() + PATIENCE
-    while not (answer := happened()):
+def wait_for(condition: Callable[[], T | None], what: str) -> T:
+    """The first true result."""
+    deadline = time.monotonic() + TIMEOUT
+    while not (result := condition()):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {PATIENCE:.0f} s for {what}")
+            raise TimeoutError(f"waited {TIMEOUT:.0f} s for {what}")
         time.sleep(0.005)
-    return answer
+    return result

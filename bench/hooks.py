@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 from tests.payloads import Payload, as_bytes, session_start
 
-from bench.home import Ended, Home, spawn, temporary_home
+from bench.home import FinishedProcess, Home, spawn, temporary_home
 from bench.material import code, reading
 from bench.measure import Figure, in_turns, median, p90, run, table
 from bench.memories import fill
@@ -72,13 +72,13 @@ def _cases() -> Iterator[dict[str, Callable[[], float]]]:
         }
 
 
-def _with_worker(home: Home, payload: Payload) -> Ended:
+def _with_worker(home: Home, payload: Payload) -> FinishedProcess:
     ended = home.hook(payload)
     home.wait_until_quiet()
     return ended
 
 
-def _without_worker(home: Home, payload: Payload) -> Ended:
+def _without_worker(home: Home, payload: Payload) -> FinishedProcess:
     """The worker that the hook starts finishes its work and is then killed."""
     assert not is_held(home.layout)
     ended = home.hook(payload)
@@ -88,7 +88,7 @@ def _without_worker(home: Home, payload: Payload) -> Ended:
     return ended
 
 
-def _with_context(ended: Ended) -> float:
+def _with_context(ended: FinishedProcess) -> float:
     if b'"additionalContext"' not in ended.output:
         raise RuntimeError(f"SessionStart printed no context: {ended.output[:200]!r}")
     return ended.seconds

@@ -6,11 +6,11 @@ import pytest
 
 from tests.fake_api import FakeApi
 from tests.observed import KINDS, Observed, children
-from tests.real_client import where_there_is_a_client
+from tests.real_client import skip_without_client
 from tests.story import Story
 
 
-@pytest.fixture(params=where_there_is_a_client(KINDS))
+@pytest.fixture(params=skip_without_client(KINDS))
 def observed(request: pytest.FixtureRequest, story: Story, api: FakeApi) -> Iterator[Observed]:
     """By each provider."""
     yield Observed(story, api, str(request.param))

@@ -1,4 +1,4 @@
-"""The real Claude Code client, which the Agent SDK's wheel carries, in a home of its own."""
+"""The real Claude Code client from the wheel of the Agent SDK, in a temporary home."""
 
 import importlib.util
 import json
@@ -16,7 +16,7 @@ from tests.fake_api import FakeApi
 
 
 def bundled_client() -> Path | None:
-    """None only where the SDK has no wheel for the platform."""
+    """None if the SDK has no wheel for this platform."""
     spec = importlib.util.find_spec("claude_agent_sdk")
     if spec is None or spec.origin is None:
         return None
@@ -30,8 +30,8 @@ needs_client = pytest.mark.skipif(
 )
 
 
-def where_there_is_a_client(observers: Iterable[str]) -> list[ParameterSet]:
-    """Observers as parameters of a test; the one that asks Claude Code needs it."""
+def skip_without_client(observers: Iterable[str]) -> list[ParameterSet]:
+    """Observers as parameters of a test; `claude` is skipped if there is no client."""
     return [pytest.param(o, marks=needs_client if o == "claude" else ()) for o in observers]
 
 
@@ -41,7 +41,7 @@ class Client:
     api: FakeApi
     path: Path
     project: Path
-    more: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def in_new_project(cls, home: Home, api: FakeApi, name: str) -> "Client":
@@ -65,7 +65,7 @@ class Client:
             "CLAUDE_CODE_MAX_RETRIES": "0",
             "CLAUDE_CODE_PATH": str(self.path),
             "CLAUDE_MEM_WORKER_PORT": "0",
-            **self.more,
+            **self.environment,
         }
 
     def command(self, *arguments: str) -> list[str]:
@@ -78,7 +78,7 @@ class Client:
         project: Path | None = None,
         preexec_fn: Callable[[], None] | None = None,
     ) -> "subprocess.CompletedProcess[str]":
-        """`claude -p`, to its end."""
+        """Run `claude -p` until it exits."""
         return subprocess.run(
             self.command("-p", prompt, *arguments),
             cwd=project or self.project,
@@ -90,8 +90,8 @@ class Client:
             preexec_fn=preexec_fn,
         )
 
-    def ask_for_id(self, prompt: str, *arguments: str) -> str:
-        """The same; returns the session's id."""
+    def ask_session_id(self, prompt: str, *arguments: str) -> str:
+        """Like ask(), but returns the session id."""
         done = self.ask(prompt, "--output-format", "json", *arguments)
         assert done.returncode == 0, done.stderr + done.stdout
         return str(json.loads(done.stdout)["session_id"])

@@ -1,4 +1,4 @@
-"""A store with a clock of its own, and sessions told to it in the client's words."""
+"""A store with a clock that tests control, and events recorded in it as the client sends them."""
 
 import asyncio
 import os
@@ -54,14 +54,13 @@ class Story(CommittedRows):
         self.store.close()
 
     def event(self, payload: Payload, project_dir: str = PROJECT_DIR) -> Event:
-        """As it arrives now."""
         header = EventHeader(payload["hook_event_name"], self.now, project_dir)
         return self.reader.read(header, payload)
 
     def tell(
         self, *payloads: Payload, after: int = SECOND, project_dir: str = PROJECT_DIR
     ) -> Recorded:
-        """Lets each arrive so much later than the one before; what became of the last."""
+        """Records each payload `after` milliseconds later; the outcome of the last one."""
         for payload in payloads:
             self.now += after
             recorded = self.store.record([self.event(payload, project_dir)]).result()[0]
@@ -97,26 +96,26 @@ class Story(CommittedRows):
         ).result()
 
     def queue(self) -> dict[str, int]:
-        """The states that messages are in now."""
+        """How many jobs there are, by status."""
         return {state: count for state, count in self.store.queue_state().items() if count}
 
     def trouble(self) -> str:
-        """What the person would be told next."""
+        """The message that the user would see next."""
         return trouble.take(os.fsencode(self.layout.root)).decode()
 
 
 @contextmanager
 def transactions_of(store: Store) -> Iterator[list[str]]:
-    """Those that the one writer begins meanwhile: each may cost a wait for the disk."""
-    begun: list[str] = []
+    """The transactions that the writer begins: each may wait for the disk."""
+    statements: list[str] = []
     connection = store._writer._connection
 
     def trace(statement: str) -> None:
         if statement.startswith("BEGIN"):
-            begun.append(statement)
+            statements.append(statement)
 
     connection.set_trace_callback(trace)
     try:
-        yield begun
+        yield statements
     finally:
         connection.set_trace_callback(None)

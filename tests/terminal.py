@@ -1,4 +1,4 @@
-"""A terminal with a program in it: keys go in, what it shows is kept."""
+"""Runs a program in a pseudo terminal, sends keys and records what it shows."""
 
 import fcntl
 import os
@@ -25,21 +25,21 @@ class Terminal:
                                         start_new_session=True)  # fmt: skip
         os.close(terminal)
         self.shown = b""
-        self._reading = threading.Thread(target=self._read, daemon=True)
-        self._reading.start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         try:
             while chunk := os.read(self._controller, 65536):
                 self.shown += chunk
         except OSError:
-            pass  # Linux says EIO when the program is gone
+            pass  # Linux returns EIO when the program has exited
 
     def press(self, keys: str) -> None:
         os.write(self._controller, keys.encode())
 
     def shows(self, text: str) -> bool:
-        """Spaces are often drawn by moving the cursor, so they do not count."""
+        """Ignores spaces, which are often drawn by moving the cursor."""
         plain = _CONTROL.sub(b"", self.shown).replace(b" ", b"")
         return text.replace(" ", "").encode() in plain
 
@@ -47,4 +47,4 @@ class Terminal:
         self.process.kill()
         self.process.wait()
         os.close(self._controller)
-        self._reading.join(5)
+        self._reader.join(5)

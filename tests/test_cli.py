@@ -1,4 +1,4 @@
-"""The command, as people and scripts use it."""
+"""The command, as users and scripts run it."""
 
 import json
 import os
@@ -46,10 +46,10 @@ def test_before_there_is_memory_each_command_says_so_and_creates_nothing(
 
 
 def test_status(remembering: Home) -> None:
-    told = as_json(remembering, "status")
-    assert told["worker"]["pid"] == remembering.worker_pid()
-    assert told["database"]["observations"] == 1
-    assert told["spool"] == {"waiting": 0, "rejected": 0}
+    report = as_json(remembering, "status")
+    assert report["worker"]["pid"] == remembering.worker_pid()
+    assert report["database"]["observations"] == 1
+    assert report["spool"] == {"waiting": 0, "rejected": 0}
     text = remembering.command("status").stdout
     assert "running, version" in text and "1 observation, 1 summary, 1 session, 1 project" in text
 
@@ -73,21 +73,21 @@ def test_sessions(remembering: Home) -> None:
 
 
 def test_show(remembering: Home) -> None:
-    records = as_json(remembering, "show", "1", "S1", "P1")
-    assert [record["kind"] for record in records] == ["observations", "summaries", "prompts"]
-    assert records[0]["title"] == "Make the harbour light blink twice"
+    shown = as_json(remembering, "show", "1", "S1", "P1")
+    assert [record["kind"] for record in shown] == ["observations", "summaries", "prompts"]
+    assert shown[0]["title"] == "Make the harbour light blink twice"
     text = remembering.command("show", "1").stdout
     assert text.startswith("#1 change  harbor")
     assert "light.py: `blink(1)` became `blink(2)`" in text
-    whole = as_json(remembering, "show", "session", SESSION)
-    assert [record["kind"] for record in whole] == [
+    records = as_json(remembering, "show", "session", SESSION)
+    assert [record["kind"] for record in records] == [
         "sessions", "summaries", "observations", "prompts",
     ]  # fmt: skip
-    assert as_json(remembering, "show", "session", "1") == whole
+    assert as_json(remembering, "show", "session", "1") == records
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("ids", "message"),
     [
         (["99"], "no memory with id 99"),
         (["x9"], "'x9' is not an id"),
@@ -97,25 +97,25 @@ def test_show(remembering: Home) -> None:
     ],
 )
 def test_show_says_what_is_wrong_with_an_id(
-    remembering: Home, wanted: list[str], message: str
+    remembering: Home, ids: list[str], message: str
 ) -> None:
-    done = remembering.command("show", *wanted)
+    done = remembering.command("show", *ids)
     assert done.returncode == 1
     assert message in done.stderr and "Traceback" not in done.stderr
 
 
 def test_stats(remembering: Home) -> None:
-    told = as_json(remembering, "stats")
-    assert told["database"]["summaries"] == 1
-    (project,) = told["projects"]
+    report = as_json(remembering, "stats")
+    assert report["database"]["summaries"] == 1
+    (project,) = report["projects"]
     assert (project["name"], project["observations"]) == ("harbor", 1)
 
 
-def test_context_shows_the_person_what_the_hook_would_give(remembering: Home) -> None:
+def test_context_shows_what_the_hook_would_give(remembering: Home) -> None:
     shown = remembering.command("context", "--project", "harbor").stdout.rstrip("\n")
     assert shown == remembering.context(session_start(session_id="next"))
-    told = as_json(remembering, "context", "--project", "harbor")
-    assert told["context"] == shown and told["tokens"] > 20
+    report = as_json(remembering, "context", "--project", "harbor")
+    assert report["context"] == shown and report["tokens"] > 20
 
 
 def test_context_with_a_payload_answers_as_the_hook_does(remembering: Home) -> None:
@@ -125,8 +125,8 @@ def test_context_with_a_payload_answers_as_the_hook_does(remembering: Home) -> N
         capture_output=True,
         env=remembering.env(),
     )
-    given = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
-    assert "Files edited: light.py" in given
+    context = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "Files edited: light.py" in context
 
 
 def test_the_old_names_of_the_hooks_do_what_the_launcher_does(home: Home) -> None:
@@ -146,8 +146,8 @@ def test_the_old_names_of_the_hooks_do_what_the_launcher_does(home: Home) -> Non
 
 
 @pytest.fixture
-def bereft(remembering: Home) -> Home:
-    """A turn was given up on."""
+def with_dead_letter(remembering: Home) -> Home:
+    """A home with a turn that failed for good."""
     remembering.command("worker", "stop")
     with closing(sqlite3.connect(remembering.layout.database)) as connection, connection:
         connection.execute("DELETE FROM session_summaries")
@@ -159,27 +159,29 @@ def bereft(remembering: Home) -> Home:
 
 
 @pytest.mark.parametrize("running", [True, False], ids=["worker up", "no worker"])
-def test_what_could_not_be_distilled_is_tried_again_on_demand(bereft: Home, running: bool) -> None:
+def test_what_could_not_be_distilled_is_tried_again_on_demand(
+    with_dead_letter: Home, running: bool
+) -> None:
     if running:
-        bereft.start_worker()
-    assert "claude-mem retry" in bereft.command("status").stdout
-    done = bereft.command("retry")
+        with_dead_letter.start_worker()
+    assert "claude-mem retry" in with_dead_letter.command("status").stdout
+    done = with_dead_letter.command("retry")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Retrying 1 turn")
-    bereft.wait_settled()
-    assert bereft.rows("SELECT * FROM pending_messages") == []
-    assert len(bereft.rows("SELECT * FROM session_summaries")) == 1
-    assert "Nothing to retry" in bereft.command("retry").stdout
+    with_dead_letter.wait_settled()
+    assert with_dead_letter.rows("SELECT * FROM pending_messages") == []
+    assert len(with_dead_letter.rows("SELECT * FROM session_summaries")) == 1
+    assert "Nothing to retry" in with_dead_letter.command("retry").stdout
 
 
-def test_a_dry_run_of_retry_lists_the_turns_and_changes_nothing(bereft: Home) -> None:
-    before = bereft.rows("SELECT * FROM pending_messages")
-    done = bereft.command("retry", "--dry-run")
+def test_a_dry_run_of_retry_lists_the_turns_and_changes_nothing(with_dead_letter: Home) -> None:
+    before = with_dead_letter.rows("SELECT * FROM pending_messages")
+    done = with_dead_letter.command("retry", "--dry-run")
     assert done.stdout == f"1 turn would be retried:\n  {SESSION} prompt 1: out of luck\n"
-    told = as_json(bereft, "retry", "--dry-run")
-    assert (told["dead"], told["dead_letters"][0]["attempts"]) == (1, 3)
-    assert bereft.rows("SELECT * FROM pending_messages") == before
-    assert bereft.worker_pid() is None
+    report = as_json(with_dead_letter, "retry", "--dry-run")
+    assert (report["dead"], report["dead_letters"][0]["attempts"]) == (1, 3)
+    assert with_dead_letter.rows("SELECT * FROM pending_messages") == before
+    assert with_dead_letter.worker_pid() is None
 
 
 def test_retry_without_anything_dead_starts_no_worker(home: Home) -> None:
@@ -190,10 +192,10 @@ def test_retry_without_anything_dead_starts_no_worker(home: Home) -> None:
 def test_settings_are_shown_changed_and_unset(home: Home) -> None:
     home.environment.pop("CLAUDE_MEM_WORKER_PORT", None)
     assert home.command("settings", "context-tokens", "900").returncode == 0
-    told = {row["name"]: row for row in as_json(home, "settings")}
-    assert told["CLAUDE_MEM_CONTEXT_TOKENS"]["value"] == "900"
-    assert told["CLAUDE_MEM_CONTEXT_TOKENS"]["source"] == "settings.json"
-    assert told["CLAUDE_MEM_WORKER_PORT"]["source"] == "environment"
+    report = {row["name"]: row for row in as_json(home, "settings")}
+    assert report["CLAUDE_MEM_CONTEXT_TOKENS"]["value"] == "900"
+    assert report["CLAUDE_MEM_CONTEXT_TOKENS"]["source"] == "settings.json"
+    assert report["CLAUDE_MEM_WORKER_PORT"]["source"] == "environment"
     assert "900" in home.command("settings", "CLAUDE_MEM_CONTEXT_TOKENS").stdout
     assert home.command("settings", "context-tokens", "--unset").returncode == 0
     assert json.loads(home.layout.settings.read_text()) == {}
@@ -235,7 +237,7 @@ def test_help_teaches(home: Home, command: str) -> None:
     assert "Usage:" in done.stdout and len(done.stdout) > 150
 
 
-def test_help_lists_every_command_that_is_for_people(home: Home) -> None:
+def test_help_lists_every_command_that_is_not_hidden(home: Home) -> None:
     text = home.command("--help").stdout
     listed = re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
     shown = {name for name, command in commands.commands.items() if not command.hidden}
@@ -318,7 +320,7 @@ def on_a_terminal(home: Home, *arguments: str) -> str:
         while chunk := os.read(controller, 65536):
             shown += chunk
     except OSError:
-        pass  # Linux says EIO when the last holder of the terminal is gone
+        pass  # Linux returns EIO when the program has exited
     os.close(controller)
     assert process.wait() == 0
     return shown.decode()
@@ -327,10 +329,10 @@ def on_a_terminal(home: Home, *arguments: str) -> str:
 def test_the_demo_shows_what_the_next_session_would_get(home: Home) -> None:
     done = home.command("demo")
     assert done.returncode == 0, done.stderr
-    given = done.stdout.split("<claude-mem-context>")[1]
-    assert "sessions.md says why the cookie is SameSite=Lax" in given
-    assert "swordfish" not in given
-    assert "Files edited: harbor/views.py" in given
+    context = done.stdout.split("<claude-mem-context>")[1]
+    assert "sessions.md says why the cookie is SameSite=Lax" in context
+    assert "swordfish" not in context
+    assert "Files edited: harbor/views.py" in context
     assert not home.layout.database.exists()
 
 
@@ -396,5 +398,5 @@ def test_timeline_shows_what_stood_around_an_id_or_an_answer(remembering: Home) 
         "P1", "1", "S1",
     ]  # fmt: skip
     assert "<-- anchor" in remembering.command("timeline", "S1", "--before", "1").stdout
-    asked = as_json(remembering, "timeline", "blinks", "twice", "--before=0", "--after=0")
-    assert [row["id"] for row in asked["results"]] == [asked["anchor"]]
+    result = as_json(remembering, "timeline", "blinks", "twice", "--before=0", "--after=0")
+    assert [row["id"] for row in result["results"]] == [result["anchor"]]

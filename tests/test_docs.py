@@ -1,4 +1,4 @@
-"""The documents say what the code does, and their links lead somewhere."""
+"""The documents match the code, and their links work."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ def text_of(name: str) -> str:
 
 def rows_under(name: str, *heads: str) -> list[list[str]]:
     """The rows of all tables of a document whose heads begin with these, without marks of code."""
-    found: list[list[str]] = []
+    rows: list[list[str]] = []
     inside = False
     for line in text_of(name).splitlines():
         cells = [cell.strip().replace("`", "") for cell in line.strip("|").split("|")]
@@ -32,8 +32,8 @@ def rows_under(name: str, *heads: str) -> list[list[str]]:
         elif tuple(cells[: len(heads)]) == heads:
             inside = True
         elif inside and not line.startswith("|--"):
-            found.append(cells)
-    return found
+            rows.append(cells)
+    return rows
 
 
 def anchors(text: str) -> set[str]:
@@ -63,8 +63,8 @@ def test_the_api_page_names_every_route_and_no_other() -> None:
     assert sorted((row[0], row[1]) for row in rows) == routes
 
 
-def kept(directory: Path, action: str, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the database holds after this one body, but for the time."""
+def stored_events(directory: Path, action: str, body: dict[str, Any]) -> list[dict[str, Any]]:
+    """The events in the database after this request, without times."""
     with open_api(directory) as api:
         for prompt in ("first", "second"):
             api.post_json("/api/sessions/init", contentSessionId="numbered", prompt=prompt)
@@ -110,7 +110,9 @@ def test_the_other_names_of_a_field_on_the_api_page_mean_the_same(
 ) -> None:
     action, body = FIELDS[field]
     renamed = {name if key == field else key: value for key, value in body.items()}
-    assert kept(tmp_path / "one", action, body) == kept(tmp_path / "other", action, renamed)
+    assert stored_events(tmp_path / "first", action, body) == stored_events(
+        tmp_path / "other", action, renamed
+    )
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -11,10 +11,16 @@ from pathlib import Path
 import pytest
 
 from claude_mem.install import jsonc
-from claude_mem.install.claude_settings import apply, hooked_events, with_hooks, without_hooks
+from claude_mem.install.claude_settings import (
+    apply,
+    containers,
+    hooked_events,
+    with_hooks,
+    without_hooks,
+)
 from claude_mem.install.hooks import EVENTS
 from tests.conftest import Home
-from tests.rights import give_up_overriding
+from tests.rights import drop_file_privileges
 
 LAUNCHER = Path("/home/dev/.claude-mem/hook")
 OTHER = {"hooks": [{"type": "command", "command": "notify-send done"}]}
@@ -113,7 +119,24 @@ def test_after_other_changes_only_our_entries_go(home: Home, name: str) -> None:
     assert read(path).count("//") == SETTINGS[name].count("//")
 
 
-def test_a_command_that_the_person_put_beside_ours_stays(settings_file: Path) -> None:
+def test_comments_next_to_our_entry_stay_when_it_is_removed(settings_file: Path) -> None:
+    original = SETTINGS["comments"]
+    path = written(settings_file, original)
+    apply(with_hooks(path, LAUNCHER))
+    text = read(path)
+    hooks = (jsonc.parse(text).members or {})["hooks"]
+    entry = ((hooks.members or {})["Stop"].elements or [])[-1]
+    path.write_text(
+        f"{text[: entry.start]}// mine, above\n{text[entry.start : entry.end]}"
+        f" /* mine, behind */{text[entry.end :]}"
+    )
+    apply(without_hooks(path, LAUNCHER, containers(original.encode())))
+    assert "// mine, above\n" in read(path) and "/* mine, behind */" in read(path)
+    assert all(comment in read(path) for comment in ("// why", "// keep", "// last", "/* end */"))
+    assert jsonc.parse(read(path)).value == jsonc.parse(original).value
+
+
+def test_a_command_that_the_user_put_next_to_ours_stays(settings_file: Path) -> None:
     path = written(settings_file, "{}")
     apply(with_hooks(path, LAUNCHER))
     content = json.loads(read(path))
@@ -126,7 +149,7 @@ def test_a_command_that_the_person_put_beside_ours_stays(settings_file: Path) ->
     }
 
 
-def test_what_the_person_changed_between_two_installs_outlives_the_uninstall(home: Home) -> None:
+def test_what_the_user_changed_between_two_installs_outlives_the_uninstall(home: Home) -> None:
     path = written(home.path / ".claude" / "settings.json", '{"model": "old"}')
     home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"
     home.command("install", "--scope", "user", "--yes")
@@ -186,11 +209,11 @@ def test_a_directory_in_the_files_place_is_a_clear_error(home: Home) -> None:
 def as_anyone(home: Home, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "claude_mem", *arguments], env=home.env(), text=True,
-        capture_output=True, stdin=subprocess.DEVNULL, timeout=60, preexec_fn=give_up_overriding,
+        capture_output=True, stdin=subprocess.DEVNULL, timeout=60, preexec_fn=drop_file_privileges,
     )  # fmt: skip
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="rights are given up in Linux's way")
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are specific to Linux")
 @pytest.mark.parametrize("what", ["the file", "its directory", "no file in its directory"])
 def test_what_is_read_only_is_a_clear_error_and_nothing_changes(home: Home, what: str) -> None:
     shutil.rmtree(home.layout.root)

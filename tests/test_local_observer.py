@@ -29,11 +29,11 @@ from claude_mem.types import (
     Turn,
 )
 from tests.payloads import PROJECT_DIR, read
-from tests.turns import check, edited, ran, said, session, stopped, texts, told, turn, use
+from tests.turns import check, edited, ran, session, statement, stopped, texts, turn, turn_from, use
 
 
-def only(made: Distillate) -> Observation:
-    (observation,) = made.observations
+def only(result: Distillate) -> Observation:
+    (observation,) = result.observations
     return observation
 
 
@@ -42,18 +42,18 @@ def only(made: Distillate) -> Observation:
 
 def test_a_terse_request_takes_its_title_from_what_was_done() -> None:
     final = "Done. The lamp flickered because `poll()` ran twice per tick; it now runs once."
-    made = distil(turn(edited("src/lamp.py"), stopped(final), prompt="fix it"))
-    assert only(made).title == (
+    result = distil(turn(edited("src/lamp.py"), stopped(final), prompt="fix it"))
+    assert only(result).title == (
         "The lamp flickered because `poll()` ran twice per tick; it now runs once"
     )
-    assert only(made).files_modified == ("src/lamp.py",)
-    assert made.summary.request == "fix it"
+    assert only(result).files_modified == ("src/lamp.py",)
+    assert result.summary.request == "fix it"
 
 
 def test_a_correction_is_no_title() -> None:
     final = "Right, I moved the change to `pier.py` and reverted `lamp.py`."
-    made = distil(turn(edited("pier.py"), stopped(final), prompt="no, the other one"))
-    assert only(made).title == "Moved the change to `pier.py` and reverted `lamp.py`"
+    result = distil(turn(edited("pier.py"), stopped(final), prompt="no, the other one"))
+    assert only(result).title == "Moved the change to `pier.py` and reverted `lamp.py`"
 
 
 @pytest.mark.parametrize(
@@ -62,25 +62,25 @@ def test_a_correction_is_no_title() -> None:
      ("继续", "好的。"), ("commit", "Committed as 1a2b3c4.")],
 )  # fmt: skip
 def test_a_nod_leaves_nothing_but_that_it_was_asked(prompt: str, final: str) -> None:
-    made = distil(turn(stopped(final), prompt=prompt))
-    assert made.observations == ()
-    assert (made.summary.request, made.summary.completed) == (prompt, None)
+    result = distil(turn(stopped(final), prompt=prompt))
+    assert result.observations == ()
+    assert (result.summary.request, result.summary.completed) == (prompt, None)
 
 
 def test_routine_reads_and_listings_leave_nothing() -> None:
-    of = told(read(f"{PROJECT_DIR}/lamp.py"), prompt="look around")
+    of = turn_from(read(f"{PROJECT_DIR}/lamp.py"), prompt="look around")
     of = replace(of, events=(*of.events, ran("ls -la", "lamp.py"), stopped("Let me look further.")))
-    made = distil(of)
-    assert made.observations == ()
-    assert made.summary.completed is None
-    assert made.summary.files_read == ("lamp.py",)
+    result = distil(of)
+    assert result.observations == ()
+    assert result.summary.completed is None
+    assert result.summary.files_read == ("lamp.py",)
 
 
 def test_a_turn_that_was_interrupted_completed_nothing() -> None:
     start = "I'll start by reading the router to understand it."
-    made = distil(turn(said(start), stopped(start), prompt="Move the router to v6"))
-    assert made.title == "Move the router to v6"
-    assert (made.observations, made.summary.completed) == ((), None)
+    result = distil(turn(statement(start), stopped(start), prompt="Move the router to v6"))
+    assert result.title == "Move the router to v6"
+    assert (result.observations, result.summary.completed) == ((), None)
 
 
 # Questions
@@ -92,8 +92,8 @@ def test_a_question_is_answered_by_a_discovery() -> None:
         " refreshed in `Touch()` on every request. If Redis is down, `Load()` returns"
         " `ErrNoSession`.\n\nLet me know if you want me to change that."
     )
-    made = distil(turn(stopped(final), prompt="How does session expiry work here?"))
-    assert only(made) == Observation(
+    result = distil(turn(stopped(final), prompt="How does session expiry work here?"))
+    assert only(result) == Observation(
         "discovery",
         title="Sessions are kept in Redis under `sess:<id>` with a TTL of 30 minutes",
         narrative="The TTL is refreshed in `Touch()` on every request. If Redis is down, `Load()`"
@@ -101,13 +101,13 @@ def test_a_question_is_answered_by_a_discovery() -> None:
         concepts=("how-it-works", "gotcha"),
         sources=(900,),
     )
-    assert made.summary.request == "How does session expiry work here?"
-    assert made.summary.next_steps is None
+    assert result.summary.request == "How does session expiry work here?"
+    assert result.summary.next_steps is None
 
 
 def test_a_short_answer_stands_under_its_question() -> None:
-    made = distil(turn(stopped("It's in `config/redis.yaml`."), prompt="where is the config?"))
-    assert (only(made).title, only(made).narrative) == (
+    result = distil(turn(stopped("It's in `config/redis.yaml`."), prompt="where is the config?"))
+    assert (only(result).title, only(result).narrative) == (
         "Where is the config?",
         "It's in `config/redis.yaml`.",
     )
@@ -146,10 +146,10 @@ def test_a_short_answer_stands_under_its_question() -> None:
 def test_other_languages_are_kept_in_their_words(
     prompt: str, final: str, title: str, kept: str, open_step: str | None
 ) -> None:
-    made = distil(turn(edited("src/x.py"), stopped(final), prompt=prompt))
-    assert only(made).title == title
-    assert kept in only(made).text
-    assert made.summary.next_steps == open_step
+    result = distil(turn(edited("src/x.py"), stopped(final), prompt=prompt))
+    assert only(result).title == title
+    assert kept in only(result).text
+    assert result.summary.next_steps == open_step
 
 
 # Tables, code, plans, logs
@@ -162,10 +162,10 @@ def test_a_table_becomes_facts_and_short_code_stays() -> None:
         "Diesel wins because it never cools down.\n\n"
         "```bash\nmake bench ENGINE=diesel\n```"
     )
-    made = only(distil(turn(edited("bench.py"), stopped(final), prompt="Compare the engines")))
-    assert made.title == "Compare the engines"
-    assert made.facts == ("Diesel: p50 1.2 ms; p99 9 ms", "Steam: p50 2.8 ms; p99 31 ms")
-    assert made.narrative == "Diesel wins because it never cools down. `make bench ENGINE=diesel`"
+    result = only(distil(turn(edited("bench.py"), stopped(final), prompt="Compare the engines")))
+    assert result.title == "Compare the engines"
+    assert result.facts == ("Diesel: p50 1.2 ms; p99 9 ms", "Steam: p50 2.8 ms; p99 31 ms")
+    assert result.narrative == "Diesel wins because it never cools down. `make bench ENGINE=diesel`"
 
 
 def test_what_stands_under_one_file_is_one_fact() -> None:
@@ -173,8 +173,8 @@ def test_what_stands_under_one_file_is_one_fact() -> None:
         "**`lamp.py`**\n- Added `blink()` for the double flash\n- Removed `flash_once()` since"
         " nobody called it\n\n**`pier.py`**\n- Replaced the `Rope` class by `Chain`"
     )
-    made = only(distil(turn(edited("lamp.py"), stopped(final), prompt="Make the lamp blink")))
-    assert made.facts == (
+    result = only(distil(turn(edited("lamp.py"), stopped(final), prompt="Make the lamp blink")))
+    assert result.facts == (
         "`lamp.py`: Added `blink()` for the double flash; Removed `flash_once()` since nobody"
         " called it",
         "`pier.py`: Replaced the `Rope` class by `Chain`",
@@ -183,8 +183,8 @@ def test_what_stands_under_one_file_is_one_fact() -> None:
 
 def test_a_reply_that_is_only_code_leaves_only_what_was_asked() -> None:
     code = "```python\n" + "\n".join(f"def f{n}(): ..." for n in range(9)) + "\n```"
-    made = distil(turn(stopped(code), prompt="write me nine functions"))
-    assert (made.title, made.observations) == ("Write nine functions", ())
+    result = distil(turn(stopped(code), prompt="write me nine functions"))
+    assert (result.title, result.observations) == ("Write nine functions", ())
 
 
 PLAN = (
@@ -197,11 +197,11 @@ PLAN = (
 
 
 def test_a_pasted_plan_gives_the_title_the_problem_and_the_choice() -> None:
-    made = distil(turn(edited("serve.go"), stopped("The server drains now."), prompt=PLAN))
-    assert only(made).title == made.summary.request == "Drain before exit"
-    assert "drops requests because `Close()` is called" in str(only(made).narrative)
-    assert "20 s deadline instead of" in str(only(made).narrative)
-    assert "Check the log" not in only(made).text
+    result = distil(turn(edited("serve.go"), stopped("The server drains now."), prompt=PLAN))
+    assert only(result).title == result.summary.request == "Drain before exit"
+    assert "drops requests because `Close()` is called" in str(only(result).narrative)
+    assert "20 s deadline instead of" in str(only(result).narrative)
+    assert "Check the log" not in only(result).text
 
 
 def test_the_error_of_a_pasted_trace_is_remembered() -> None:
@@ -209,10 +209,10 @@ def test_the_error_of_a_pasted_trace_is_remembered() -> None:
         "the import crashes\nTraceback (most recent call last):\n"
         '  File "/srv/imp.py", line 8, in load\n    x()\nharbor.oil.NoOil: tank 7 is empty'
     )
-    made = distil(turn(edited("imp.py"), stopped("Empty tanks are skipped."), prompt=prompt))
-    assert only(made).title == "The import crashes"
-    assert "harbor.oil.NoOil: tank 7 is empty" in only(made).text
-    assert made.summary.request == "the import crashes"
+    result = distil(turn(edited("imp.py"), stopped("Empty tanks are skipped."), prompt=prompt))
+    assert only(result).title == "The import crashes"
+    assert "harbor.oil.NoOil: tank 7 is empty" in only(result).text
+    assert result.summary.request == "the import crashes"
 
 
 # Work
@@ -264,16 +264,16 @@ def test_of_many_commands_the_last_are_recorded() -> None:
 def test_a_turn_that_only_commits_tells_the_commit_once() -> None:
     command = "git commit -m 'fix: drain the queue before exit'"
     final = "Committed as 1a2b3c4. All tests pass."
-    made = distil(turn(ran(command, "[main 1a2b3c4] fix"), stopped(final), prompt="commit"))
-    assert made.observations == ()
-    assert made.summary.completed == "Drain the queue before exit"
-    assert made.summary.notes == "Committed as 1a2b3c4."
+    result = distil(turn(ran(command, "[main 1a2b3c4] fix"), stopped(final), prompt="commit"))
+    assert result.observations == ()
+    assert result.summary.completed == "Drain the queue before exit"
+    assert result.summary.notes == "Committed as 1a2b3c4."
 
 
 def test_what_a_commit_ran_into_is_a_discovery() -> None:
     final = "The pre-commit hook fails because `make test` picks up tests in `tmp/clones/`."
-    made = distil(turn(stopped(final), prompt="commit this"))
-    assert (only(made).type, only(made).title) == ("discovery", final.rstrip("."))
+    result = distil(turn(stopped(final), prompt="commit this"))
+    assert (only(result).type, only(result).title) == ("discovery", final.rstrip("."))
 
 
 def test_what_subagents_and_the_web_were_asked_is_what_was_investigated() -> None:
@@ -295,12 +295,12 @@ def test_open_steps_are_told_apart_from_what_was_done() -> None:
         "The two buckets exist now. `for_each` needs a set, so the list is wrapped in `toset()`."
         " DNS must still be switched to the new bucket by hand."
     )
-    made = distil(turn(edited("main.tf"), stopped(final), prompt="create the backup buckets"))
-    assert made.summary.completed == "The two buckets exist now"
+    result = distil(turn(edited("main.tf"), stopped(final), prompt="create the backup buckets"))
+    assert result.summary.completed == "The two buckets exist now"
     step = "DNS must still be switched to the new bucket by hand."
-    assert made.summary.next_steps == step
-    assert made.summary.open_steps == (OpenStep(step, (900,)),)
-    assert "DNS" not in only(made).text
+    assert result.summary.next_steps == step
+    assert result.summary.open_steps == (OpenStep(step, (900,)),)
+    assert "DNS" not in only(result).text
 
 
 def test_an_offer_is_no_open_step() -> None:
@@ -327,18 +327,18 @@ BOILERPLATE = [
 
 def test_boilerplate_is_never_remembered() -> None:
     final = "The relay in `lamp.py` was wired backwards, which blew the 5 A fuse."
-    way = [said(text, number) for number, text in enumerate(BOILERPLATE, 1)]
+    way = [statement(text, number) for number, text in enumerate(BOILERPLATE, 1)]
     ending = stopped("\n\n".join((*BOILERPLATE, final)))
-    made = distil(turn(*way, edited("lamp.py"), ending, prompt="the fuse blows every night"))
-    everything = "\n".join(text or "" for text in texts(made))
+    result = distil(turn(*way, edited("lamp.py"), ending, prompt="the fuse blows every night"))
+    everything = "\n".join(text or "" for text in texts(result))
     assert "wired backwards" in everything
     assert not [text for text in BOILERPLATE if text.rstrip(".!:") in everything]
 
 
 def test_a_no_is_never_lost() -> None:
     final = "No component needs to know of `Lamp`; the `pier` package hides it."
-    made = distil(turn(edited("pier.py"), stopped(final), prompt="hide the lamp"))
-    assert final in only(made).text or made.summary.next_steps == final
+    result = distil(turn(edited("pier.py"), stopped(final), prompt="hide the lamp"))
+    assert final in only(result).text or result.summary.next_steps == final
 
 
 # Long sessions
@@ -361,10 +361,10 @@ def many_turns(count: int) -> list[Turn]:
 
 
 def test_a_session_of_many_turns_repeats_nothing() -> None:
-    made = session(*many_turns(60))
-    assert [one.summary.notes for one in made] == [None] * 60
-    assert {run.command for one in made for run in one.summary.commands} == {"make test"}
-    titles = [one.title for of in made for one in of.observations]
+    result = session(*many_turns(60))
+    assert [each.summary.notes for each in result] == [None] * 60
+    assert {run.command for one in result for run in one.summary.commands} == {"make test"}
+    titles = [o.title for each in result for o in each.observations]
     assert len(titles) == len(set(titles)) == 60
 
 
@@ -376,8 +376,8 @@ def test_the_same_turn_again_brings_no_second_memory_of_it() -> None:
 
 
 def test_the_five_hundredth_turn_costs_what_the_tenth_did() -> None:
-    made = session(*many_turns(500))
-    sizes = [sum(len(text or "") for text in texts(one)) for one in made]
+    result = session(*many_turns(500))
+    sizes = [sum(len(text or "") for text in texts(one)) for one in result]
     assert max(sizes[400:]) <= 1.1 * max(sizes[:100])
 
 
@@ -388,7 +388,7 @@ def hostile(text: str) -> list[Turn]:
     plan = f"Implement the following plan:\n\n# x\n\n{text}"
     failed = use(2, "PostToolUseFailure", tool_name="Bash", tool_input={"command": "x"}, text=text)
     return [
-        turn(said(text), stopped(text + "."), prompt=text),
+        turn(statement(text), stopped(text + "."), prompt=text),
         turn(prompt=plan),
         turn(ran(text), ran("npm test", f"{text}\n1 failed"), failed),
     ]
@@ -404,10 +404,10 @@ def test_no_paste_takes_long(sign: str) -> None:
     text = sign * (200_000 // len(sign))
     for of in hostile(text):
         begun = time.process_time()
-        made = distil(of)
+        result = distil(of)
         assert time.process_time() - begun < 2  # a tenth of it, where nothing else runs
-        check(made, of)
-        assert sum(len(part or "") for part in texts(made)) < 2 * MAX_CHARS
+        check(result, of)
+        assert sum(len(part or "") for part in texts(result)) < 2 * MAX_CHARS
 
 
 words = st.sampled_from(
@@ -418,7 +418,7 @@ words = st.sampled_from(
 speech = st.lists(words | st.text(max_size=6), max_size=60).map(" ".join)
 turns = st.builds(
     lambda prompt, spoken, final, files: turn(
-        *(said(text, number) for number, text in enumerate(spoken, 1)),
+        *(statement(text, number) for number, text in enumerate(spoken, 1)),
         *(edited(path, number) for number, path in enumerate(files, 100)),
         stopped(final),
         prompt=prompt,
@@ -444,16 +444,16 @@ def test_whatever_was_said_is_kept_in_bounds_in_order_and_once(of: Turn) -> None
 
 @given(turns)
 def test_whatever_was_said_is_distilled_the_same_each_time(of: Turn) -> None:
-    made = distil(of)
-    check(made, of)
-    assert distil(of) == made
+    result = distil(of)
+    check(result, of)
+    assert distil(of) == result
 
 
 @given(turns)
 def test_a_title_is_a_whole_text_or_ends_where_a_clause_does(of: Turn) -> None:
     evidence_texts = [source.text for source in collect_evidence(of).texts()]
     sources = [" ".join(re.sub(r"[*`#|]", " ", text).split()).lower() for text in evidence_texts]
-    for title in {distil(of).title, *(one.title for one in distil(of).observations)} - {None}:
+    for title in {distil(of).title, *(o.title for o in distil(of).observations)} - {None}:
         bare = " ".join(re.sub(r"[*`#|]", " ", str(title)).split()).lower()
         for source in sources:
             if bare and source.startswith(bare) and source != bare:
@@ -464,11 +464,11 @@ def test_a_title_is_a_whole_text_or_ends_where_a_clause_does(of: Turn) -> None:
 @given(turns)
 def test_nothing_told_before_is_told_again(of: Turn) -> None:
     first = distil(of)
-    before = tuple(one.text for one in first.observations)
+    before = tuple(o.text for o in first.observations)
     again = distil(replace(of, recent_memories=before))
     for observation in again.observations:
         for text in (observation.narrative, *observation.facts):
             for sentence in sentences(text or ""):
                 words = content_words(sentence)
                 assert not words or words not in [content_words(memory) for memory in before]
-        assert observation.title not in {one.title for one in first.observations}
+        assert observation.title not in {o.title for o in first.observations}

@@ -176,7 +176,7 @@ def test_the_observer_leaves_no_trace_in_the_users_project_or_resume_list(
 ) -> None:
     home = observing
     client = Client.in_new_project(home, api, "harbor")
-    session = client.ask_for_id("Say OK")
+    session = client.ask_session_id("Say OK")
     projects = home.path / ".claude" / "projects"
     before = {path: path.read_bytes() for path in projects.rglob("*.jsonl")}
     assert [path.stem for path in before] == [session]
@@ -192,7 +192,7 @@ def test_the_observer_leaves_no_trace_in_the_users_project_or_resume_list(
         path for path in projects.iterdir() if path.name.endswith("-observer")
     }
     # What `claude --continue` takes up in the project is still the user's own.
-    assert client.ask_for_id("And now?", "--continue") == session
+    assert client.ask_session_id("And now?", "--continue") == session
     home.hook(session_end())
     wait_until(lambda: not list(projects.glob("*-observer/*")), "the end of its transcripts")
     assert observers(home) == ["claude"]  # its own prompts were never captured

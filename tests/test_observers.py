@@ -30,9 +30,9 @@ from tests.payloads import (
     tool,
     write,
 )
-from tests.real_client import where_there_is_a_client
+from tests.real_client import skip_without_client
 from tests.story import Story
-from tests.turns import TURN, check, stopped, texts, told, turn, use
+from tests.turns import TURN, check, stopped, texts, turn, turn_from, use
 
 # Every observer
 
@@ -62,7 +62,7 @@ class Observing:
         return stored_memory(self.story, turn_id)
 
 
-EVERY = where_there_is_a_client(["local", *KINDS])
+EVERY = skip_without_client(["local", *KINDS])
 
 
 @pytest.fixture(params=EVERY)
@@ -349,7 +349,7 @@ def test_an_error_that_ended_the_turn_is_a_note() -> None:
 
 
 def test_where_nobody_says_what_was_changed_the_change_itself_is_told() -> None:
-    of = told(
+    of = turn_from(
         edit(f"{PROJECT_DIR}/a.py", old="one", new="uno"),
         edit(f"{PROJECT_DIR}/b.py", old="x" * 500, new="y"),
         edit(f"{PROJECT_DIR}/a.py", old="two", new="due"),
@@ -361,10 +361,10 @@ def test_where_nobody_says_what_was_changed_the_change_itself_is_told() -> None:
 
 
 def test_files_give_a_title_where_words_give_none() -> None:
-    (created,) = local(told(write(), prompt="continue")).observations
+    (created,) = local(turn_from(write(), prompt="continue")).observations
     assert created.title == "Created notes.md"
     path = f"{PROJECT_DIR}/notes.md"
-    (both,) = local(told(edit(), write(path), prompt="continue")).observations
+    (both,) = local(turn_from(edit(), write(path), prompt="continue")).observations
     assert both.title == "Changed light.py and notes.md"
 
 
@@ -386,16 +386,16 @@ def test_an_edit_that_failed_is_no_change() -> None:
     ],
 )
 def test_paths_are_shown_relative_to_the_project(path: str, project_dir: str, shown: str) -> None:
-    result = local(told(edit(path), project_dir=project_dir))
+    result = local(turn_from(edit(path), project_dir=project_dir))
     assert result.observations[0].files_modified == (shown,)
     assert result.summary.files_edited == (shown,)
 
 
 def test_files_that_were_read_are_named_where_none_was_edited() -> None:
     a, b = f"{PROJECT_DIR}/a.py", f"{PROJECT_DIR}/b.py"
-    result = local(told(read(a), read(b), read(b), edit(a)))
+    result = local(turn_from(read(a), read(b), read(b), edit(a)))
     assert result.summary.files_edited == ("a.py",)
-    assert local(told(read(a), read(b), read(b))).summary.files_read == ("a.py", "b.py")
+    assert local(turn_from(read(a), read(b), read(b))).summary.files_read == ("a.py", "b.py")
 
 
 def test_long_texts_end_at_a_word() -> None:

@@ -30,7 +30,7 @@ def test_a_paragraph_is_its_sentences() -> None:
 
 
 @pytest.mark.parametrize(
-    "whole",
+    "sentence",
     [
         "Set `a. B` to e.g. Three or i.e. Four.",
         "Version 3.11 of node.js is used, cf. Appendix B.",
@@ -39,8 +39,8 @@ def test_a_paragraph_is_its_sentences() -> None:
         "Call `run(). Then` at once.",
     ],
 )
-def test_what_only_looks_like_an_end_ends_no_sentence(whole: str) -> None:
-    assert sentences(whole) == [whole]
+def test_what_only_looks_like_an_end_ends_no_sentence(sentence: str) -> None:
+    assert sentences(sentence) == [sentence]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_an_item_stands_under_its_heading_and_what_the_list_is_about() -> None:
 
 def test_a_label_names_what_follows_in_its_paragraph() -> None:
     passages = split_passages("**Why**: The lamp was dark. Nobody saw it.\n\nIt is lit.")
-    assert [(one.text, one.label, one.own_label) for one in passages] == [
+    assert [(p.text, p.label, p.own_label) for p in passages] == [
         ("Why: The lamp was dark.", "Why", True),
         ("Nobody saw it.", "Why", False),
         ("It is lit.", "", False),

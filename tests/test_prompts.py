@@ -20,7 +20,7 @@ from claude_mem.observer.models.prompts import (
 from claude_mem.observer.models.replies import parse_reply
 from claude_mem.types import Turn
 from tests.payloads import edit, tool
-from tests.turns import FULL_TURN, stopped, told, turn, use
+from tests.turns import FULL_TURN, stopped, turn, turn_from, use
 
 
 def prompt_of(of: Turn, *, continues: bool = False) -> str:
@@ -44,7 +44,7 @@ def test_a_continuation_does_not_tell_again_what_the_model_knows() -> None:
 
 def test_the_draft_goes_along_in_the_form_of_the_answer() -> None:
     of = turn(stopped("The cause was the timer, which was reset twice in blink()."),
-              *told(edit()).events)  # fmt: skip
+              *turn_from(edit()).events)  # fmt: skip
     draft = distil(of)
     assert draft.observations
     text = prompt_of(of)
@@ -90,14 +90,14 @@ def test_nothing_that_was_read_can_close_its_fence(attack: str) -> None:
 
 def test_long_output_is_cut_in_the_middle_with_a_note() -> None:
     output = "a" * 1000 + "b" * 9000 + "c" * 1000
-    text = format_record(told(tool(tool_response={"stdout": output})))
+    text = format_record(turn_from(tool(tool_response={"stdout": output})))
     assert "aaa" in text and "ccc" in text
     assert re.search(r"\n\[… \d+ characters cut …]\n", text)
     assert len(text) < 2 * MAX_TOOL_OUTPUT_CHARS
 
 
 def test_an_edit_is_told_once() -> None:
-    of = told(edit(old="once upon", new="a midnight"))
+    of = turn_from(edit(old="once upon", new="a midnight"))
     assert format_record(of).count("a midnight") == 1
 
 
@@ -113,7 +113,7 @@ def test_a_huge_turn_fits_and_keeps_its_words() -> None:
 
 def test_what_a_command_did_and_said_is_in_the_record() -> None:
     text = format_record(
-        told(
+        turn_from(
             tool(
                 "Bash", tool_input={"command": "make light"}, tool_response={"stdout": "it blinks"}
             )

@@ -16,16 +16,16 @@ from claude_mem.install import claude_settings
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi, Reply, mentions, tool_call
 from tests.real_client import Client, needs_client
-from tests.rights import give_up_overriding
+from tests.rights import drop_file_privileges
 
 pytestmark = needs_client
 
 
 @pytest.fixture
 def client(home: Home, api: FakeApi) -> Client:
-    made = Client.in_new_project(home, api, "lighthouse")
-    (made.project / "light.py").write_text("blink(1)\nwait()\n")
-    return made
+    client = Client.in_new_project(home, api, "lighthouse")
+    (client.project / "light.py").write_text("blink(1)\nwait()\n")
+    return client
 
 
 @pytest.fixture
@@ -48,9 +48,9 @@ def working_session(client: Client) -> list[Reply]:
 
 
 def events(home: Home) -> list[str]:
-    """What hooks told; what the worker read in the transcript comes when it does."""
-    told = home.rows("SELECT event FROM tool_events WHERE event <> 'Statement' ORDER BY id")
-    return [row["event"] for row in told]
+    """The events that hooks sent, without the statements from the transcript."""
+    rows = home.rows("SELECT event FROM tool_events WHERE event <> 'Statement' ORDER BY id")
+    return [row["event"] for row in rows]
 
 
 def test_what_one_session_did_the_next_one_is_told(attached: Client) -> None:
@@ -102,9 +102,9 @@ def test_the_agent_searches_and_reads_through_the_plugin(attached: Client) -> No
     assert api.replies == []
     offered = {tool["name"] for tool in api.requests[-1]["tools"]}
     assert {f"{TOOL}{name}" for name in ("search", "timeline", "get_observations")} <= offered
-    index, whole = _results(api)
+    index, full_text = _results(api)
     assert "S1 " in index and "Make the light blink twice" in index
-    assert "completed: The light blinks twice now; the lamp needed a new fuse" in whole
+    assert "completed: The light blinks twice now; the lamp needed a new fuse" in full_text
     home.wait_settled()
     names = [row["tool_name"] for row in home.rows("SELECT tool_name FROM tool_events")]
     assert not any(name and name.startswith("mcp__") for name in names)
@@ -171,10 +171,10 @@ def test_resume_keeps_the_session_and_repeats_no_context(attached: Client) -> No
     api.say(*working_session(attached))
     attached.ask("Make the light blink twice")
     home.wait_settled()
-    session = attached.ask_for_id("What is next?")
+    session = attached.ask_session_id("What is next?")
     home.wait_settled()
     api.forget()
-    assert attached.ask_for_id("Go on", "--resume", session) == session
+    assert attached.ask_session_id("Go on", "--resume", session) == session
     home.wait_settled()
     conversation = [r for r in api.requests if "Go on" in json.dumps(r)][-1]
     assert json.dumps(conversation).count("<claude-mem-context>") == 1
@@ -186,8 +186,8 @@ def test_resume_keeps_the_session_and_repeats_no_context(attached: Client) -> No
 
 def test_a_forked_session_is_a_session_of_its_own(attached: Client) -> None:
     home = attached.home
-    first = attached.ask_for_id("Count the boats")
-    second = attached.ask_for_id("Count again", "--resume", first, "--fork-session")
+    first = attached.ask_session_id("Count the boats")
+    second = attached.ask_session_id("Count again", "--resume", first, "--fork-session")
     home.wait_settled()
     assert first != second
     sessions = home.rows("SELECT content_session_id AS id FROM sdk_sessions ORDER BY id")
@@ -241,15 +241,15 @@ def test_a_client_that_dies_is_summarised_at_the_next_start(
     attached: Client, number: signal.Signals
 ) -> None:
     home, api = attached.home, attached.api
-    held = threading.Event()
-    api.say(tool_call("Bash", command="echo half-way there"), Reply("never said", hold=held))
+    released = threading.Event()
+    api.say(tool_call("Bash", command="echo half-way there"), Reply("never said", hold=released))
     process = subprocess.Popen(attached.command("-p", "Row across the bay"), cwd=attached.project,
                                env=attached.env(), stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     wait_until(lambda: "PostToolUse" in events_now(home), "the first tool")
     process.send_signal(number)
     process.wait(30)
-    held.set()
+    released.set()
     api.forget()
     attached.ask("Where were we?")
     assert "Row across the bay" in api.sent().replace("Where were we?", "")
@@ -284,8 +284,8 @@ def test_plugin_and_settings_hooks_at_once_are_one_event_each(attached: Client) 
     home, api = attached.home, attached.api
     settings = home.path / ".claude" / "settings.json"
     claude_settings.apply(claude_settings.with_hooks(settings, home.layout.launcher))
-    found = {check["check"]: check for check in json.loads(doctor(attached).stdout)}
-    assert found["hooks"]["verdict"] == "warning" and "twice" in found["hooks"]["found"]
+    checks = {check["check"]: check for check in json.loads(doctor(attached).stdout)}
+    assert checks["hooks"]["verdict"] == "warning" and "twice" in checks["hooks"]["found"]
     api.say(*working_session(attached))
     attached.ask("Make the light blink twice")
     home.wait_settled()
@@ -301,10 +301,10 @@ def doctor(client: Client, *arguments: str) -> "subprocess.CompletedProcess[str]
 def servers(client: Client) -> dict[str, Any]:
     """What `claude mcp add-json` wrote down."""
     state = json.loads((client.home.path / ".claude.json").read_text())
-    found = state.get("mcpServers") or {}
+    servers = state.get("mcpServers") or {}
     for project in (state.get("projects") or {}).values():
-        found |= project.get("mcpServers") or {}
-    return dict(found)
+        servers |= project.get("mcpServers") or {}
+    return dict(servers)
 
 
 def tools_offered(client: Client) -> list[str]:
@@ -320,8 +320,8 @@ def tools_offered(client: Client) -> list[str]:
 
 def hooks_in(client: Client) -> dict[str, Any]:
     path = client.home.path / ".claude" / "settings.json"
-    found = json.loads(path.read_text()) if path.exists() else {}
-    return dict(found.get("hooks") or {})
+    settings = json.loads(path.read_text()) if path.exists() else {}
+    return dict(settings.get("hooks") or {})
 
 
 def test_one_way_of_installing_takes_the_place_of_the_other(client: Client) -> None:
@@ -427,7 +427,7 @@ def test_a_session_goes_on_when_in_its_midst_it_loses(
         tool_call("Edit", file_path=path, old_string="blink(1)", new_string="blink(2)"),
         Reply("The light blinks twice now."),
     )
-    done = attached.ask("Make the light blink twice", preexec_fn=give_up_overriding)
+    done = attached.ask("Make the light blink twice", preexec_fn=drop_file_privileges)
     subprocess.run(["chmod", "-R", "u+w", root], check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "The light blinks twice now.")
     assert "is gone" in "".join(_results(api)), "the command itself failed"
@@ -475,12 +475,12 @@ def test_doctor_finds_nothing_wrong_after_an_install(attached: Client) -> None:
 def test_a_disabled_plugin_is_found_and_can_be_enabled_or_installed_again(
     attached: Client,
 ) -> None:
-    for mend in ("enable", "install"):  # our own path says "disabled" here, which is no state
+    for remedy in ("enable", "install"):  # our own path says "disabled" here, which is no state
         attached.plugin("disable", "claudemem@claudemem")
-        found = {check["check"]: check for check in json.loads(doctor(attached).stdout)}
-        assert found["hooks"]["found"] == "the plugin is disabled in Claude Code"
-        assert found["hooks"]["mend"] == "claude plugin enable claudemem@claudemem"
-        if mend == "enable":
+        checks = {check["check"]: check for check in json.loads(doctor(attached).stdout)}
+        assert checks["hooks"]["found"] == "the plugin is disabled in Claude Code"
+        assert checks["hooks"]["mend"] == "claude plugin enable claudemem@claudemem"
+        if remedy == "enable":
             attached.plugin("enable", "claudemem@claudemem")
         else:
             attached.claude_mem("install", "--yes")
@@ -499,7 +499,7 @@ def test_install_twice_is_install_once(attached: Client) -> None:
 
 
 def test_the_observers_own_session_is_never_captured(attached: Client) -> None:
-    attached.more["CLAUDE_MEM_INTERNAL"] = "1"
+    attached.environment["CLAUDE_MEM_INTERNAL"] = "1"
     attached.api.say(Reply("I observe.", when=mentions("Observe this")))
     assert "I observe." in attached.ask("Observe this").stdout
     assert not attached.home.layout.database.exists() or events_now(attached.home) == []

@@ -19,18 +19,18 @@ pytestmark = needs_client
 
 @pytest.fixture
 def client(home: Home, api: FakeApi) -> Client:
-    made = Client.in_new_project(home, api, "lighthouse")
-    assert made.claude_mem("install", "--scope", "user", "--yes").returncode == 0
+    client = Client.in_new_project(home, api, "lighthouse")
+    assert client.claude_mem("install", "--scope", "user", "--yes").returncode == 0
     config = home.path / ".claude.json"
-    known = json.loads(config.read_text()) if config.exists() else {}
-    seen = {
+    config_data = json.loads(config.read_text()) if config.exists() else {}
+    onboarding = {
         "hasCompletedOnboarding": True,
         "theme": "dark",
         "customApiKeyResponses": {"approved": ["test-key"], "rejected": []},
-        "projects": {str(made.project): {"hasTrustDialogAccepted": True}},
+        "projects": {str(client.project): {"hasTrustDialogAccepted": True}},
     }
-    config.write_text(json.dumps({**known, **seen}))
-    return made
+    config.write_text(json.dumps({**config_data, **onboarding}))
+    return client
 
 
 @pytest.fixture
@@ -115,13 +115,13 @@ def test_escape_ends_a_turn_without_a_word_and_the_next_prompt_closes_it(
     client: Client, terminal: Terminal
 ) -> None:
     home, api = client.home, client.api
-    held = threading.Event()
-    api.say(tool_call("Bash", command="echo begun"), Reply("never said", hold=held))
+    released = threading.Event()
+    api.say(tool_call("Bash", command="echo begun"), Reply("never said", hold=released))
     enter(terminal, "Row to the island", lambda: "PostToolUse" in names(home))
     wait_until(lambda: not api.replies, "the request that is to be interrupted")
     terminal.press("\x1b")
     wait_until(lambda: terminal.shows("Interrupted"), "the interruption")
-    held.set()
+    released.set()
     assert "Stop" not in names(home)
     api.say(Reply("Back on the shore"))
     enter(terminal, "Row back", lambda: "Stop" in names(home))
@@ -138,7 +138,7 @@ def test_the_resume_list_shows_the_persons_sessions_and_none_of_the_observer(
 ) -> None:
     home, api = client.home, client.api
     use(home, api, "claude")
-    client.more |= home.environment
+    client.environment |= home.environment
     client.claude_mem("worker", "stop")  # the next has the environment that the hooks have now
     api.otherwise = by_topic
     api.say(Reply("The harbour light is repaired"))

@@ -1,4 +1,4 @@
-"""Turns of a session as an observer gets them, and what the store relies on in what it makes."""
+"""Turns as observers get them, and checks of what they return."""
 
 from dataclasses import replace
 from typing import Any
@@ -54,73 +54,76 @@ def turn(*events: ToolUse, **changes: Any) -> Turn:
     return replace(TURN, events=events, **changes)
 
 
-def told(*payloads: Payload, **changes: Any) -> Turn:
-    return turn(*(of_payload(n, one) for n, one in enumerate(payloads, start=100)), **changes)
+def turn_from(*payloads: Payload, **changes: Any) -> Turn:
+    events = (of_payload(number, payload) for number, payload in enumerate(payloads, start=100))
+    return turn(*events, **changes)
 
 
-FULL_TURN = told(*one_of_each())
+FULL_TURN = turn_from(*one_of_each())
 
 
 def stopped(text: str | None, number: int = 900) -> ToolUse:
     return use(number, "Stop", text=text)
 
 
-def said(text: str, number: int = 800) -> ToolUse:
-    """On the way."""
+def statement(text: str, number: int = 800) -> ToolUse:
     return use(number, "Statement", text=text)
 
 
 def ran(command: str, output: str = "", number: int = 1, failed: bool = False) -> ToolUse:
-    given = {"command": command}
+    params = {"command": command}
     if failed:
-        return use(number, "PostToolUseFailure", tool_name="Bash", tool_input=given, text=output)
-    answered = {"stdout": output, "stderr": ""}
-    return use(number, tool_name="Bash", tool_input=given, tool_response=answered)
+        return use(number, "PostToolUseFailure", tool_name="Bash", tool_input=params, text=output)
+    response = {"stdout": output, "stderr": ""}
+    return use(number, tool_name="Bash", tool_input=params, tool_response=response)
 
 
 def edited(path: str, number: int = 500, old: str = "a", new: str = "b") -> ToolUse:
-    whole = f"{PROJECT_DIR}/{path}"
-    given = {"file_path": whole, "old_string": old, "new_string": new}
-    return use(number, tool_name="Edit", tool_input=given, tool_response={"filePath": whole})
+    full_path = f"{PROJECT_DIR}/{path}"
+    params = {"file_path": full_path, "old_string": old, "new_string": new}
+    return use(number, tool_name="Edit", tool_input=params, tool_response={"filePath": full_path})
 
 
 def session(*turns: Turn, memories: int = 10) -> list[Distillate]:
-    """Distilled one after the other, each told what the memory says of those before."""
-    before: list[str] = []
-    made: list[Distillate] = []
-    for number, one in enumerate(turns, start=1):
-        previous_statements = tuple(before[-memories:])
-        made.append(distil(replace(one, prompt_number=number, recent_memories=previous_statements)))
-        before += [*(o.text for o in made[-1].observations), made[-1].summary.text]
-    return made
+    """The turns distilled in order, each with the memories of those before it."""
+    previous: list[str] = []
+    results: list[Distillate] = []
+    for number, each in enumerate(turns, start=1):
+        recent = tuple(previous[-memories:])
+        result = distil(replace(each, prompt_number=number, recent_memories=recent))
+        results.append(result)
+        previous += [*(observation.text for observation in result.observations)]
+        previous.append(result.summary.text)
+    return results
 
 
-def texts(made: Distillate) -> list[str | None]:
-    """Every single text of a distillate."""
-    summary = made.summary
-    found = [made.title, made.subtitle, summary.request, summary.investigated, summary.learned,
-             summary.completed, summary.next_steps, summary.notes, *summary.files_read,
-             *summary.files_edited, *(run.text for run in summary.commands),
-             *(fault.text for fault in summary.faults),
-             *(step.text for step in summary.open_steps)]  # fmt: skip
-    for one in made.observations:
-        found += [one.title, one.subtitle, one.narrative, *one.facts, *one.concepts,
-                  *one.files_read, *one.files_modified]  # fmt: skip
-    return found
+def texts(result: Distillate) -> list[str | None]:
+    """Every text of a distillate."""
+    summary = result.summary
+    collected = [result.title, result.subtitle, summary.request, summary.investigated,
+                 summary.learned, summary.completed, summary.next_steps, summary.notes,
+                 *summary.files_read, *summary.files_edited,
+                 *(run.text for run in summary.commands),
+                 *(fault.text for fault in summary.faults),
+                 *(step.text for step in summary.open_steps)]  # fmt: skip
+    for each in result.observations:
+        collected += [each.title, each.subtitle, each.narrative, *each.facts, *each.concepts,
+                      *each.files_read, *each.files_modified]  # fmt: skip
+    return collected
 
 
-def check(made: Distillate, of: Turn) -> None:
+def check(result: Distillate, of: Turn) -> None:
     """What the store relies on."""
-    known = {event.id for event in of.events}
-    assert isinstance(made, Distillate) and isinstance(made.summary, Summary)
-    assert set(made.summary.sources) <= known
-    for fact in (*made.summary.commands, *made.summary.faults, *made.summary.open_steps):
+    event_ids = {event.id for event in of.events}
+    assert isinstance(result, Distillate) and isinstance(result.summary, Summary)
+    assert set(result.summary.sources) <= event_ids
+    for fact in (*result.summary.commands, *result.summary.faults, *result.summary.open_steps):
         assert isinstance(fact, CommandRun | EnvironmentFault | OpenStep)
-        assert set(fact.sources) <= known
-    for observation in made.observations:
+        assert set(fact.sources) <= event_ids
+    for observation in result.observations:
         assert isinstance(observation, Observation)
         assert observation.type in OBSERVATION_TYPES
-        assert set(observation.sources) <= known
-    for text in texts(made):
+        assert set(observation.sources) <= event_ids
+    for text in texts(result):
         assert text is None or (isinstance(text, str) and len(text) < 100_000)
-    assert made.observer
+    assert result.observer

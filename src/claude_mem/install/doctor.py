@@ -303,7 +303,7 @@ class Doctor:
             state = describe(self.settings, self.environ, store, now_ms())
         if state["wanted"] == "local":
             spent = f"; {format_spending(state)}" if has_spent(state) else ""
-            yield Check("observer", "ok", f"local: needs no model and no login{spent}")
+            yield Check("observer", "ok", f"local, needs no model and no login{spent}")
             return
         text = f"{state['used']} ({state['why']}); {format_spending(state)}"
         breaker = state["breaker"]
