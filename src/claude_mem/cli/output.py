@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from claude_mem.text import without_controls
+from claude_mem.text import one_line, without_controls
 from claude_mem.types import Json
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -20,7 +20,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     texts = [["" if cell is None else without_controls(str(cell)) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         for row in texts:
-            click.echo("\t".join(" ".join(cell.split()) for cell in row))
+            click.echo("\t".join(one_line(cell) for cell in row))
         return
     from rich.console import Console
     from rich.table import Table

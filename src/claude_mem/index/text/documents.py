@@ -12,6 +12,7 @@ from claude_mem.index.passages import MOST, Passage, cut_parts, pack
 from claude_mem.index.text.words import pieces, plain_text, searchable, stem
 from claude_mem.store.records import load_records
 from claude_mem.store.summary_facts import commands_from, faults_from
+from claude_mem.text import one_line
 from claude_mem.types import RecordPart
 
 KINDS = ("observation", "summary", "prompt")  # of memories
@@ -246,7 +247,7 @@ def _document(
 
 def _first_line(text: str) -> str:
     """With the next one where it only introduces it: "Implement the following plan:"."""
-    lines = [line for raw in text[:MAX_HEAD].splitlines() if (line := " ".join(raw.split()))]
+    lines = [line for raw in text[:MAX_HEAD].splitlines() if (line := one_line(raw))]
     if len(lines) > 1 and lines[0].endswith(":"):
         return f"{lines[0]} {lines[1]}"[:MAX_TITLE]
     return lines[0][:MAX_TITLE] if lines else ""

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from claude_mem.observer.local.files import EDITING, path_of, relative
-from claude_mem.text import shorten
+from claude_mem.text import one_line, shorten
 from claude_mem.types import CommandOutcome, CommandPurpose, CommandRun, ToolUse, Turn
 
 LONGEST_COMMAND, LONGEST_ERROR = 120, 200
@@ -279,7 +279,7 @@ def error_line(output: str) -> str:
 
 
 def _flat(line: str) -> str:
-    return shorten(" ".join(line.split()), LONGEST_ERROR)
+    return shorten(one_line(line), LONGEST_ERROR)
 
 
 def _output(event: ToolUse) -> str:
