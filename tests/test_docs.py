@@ -1,6 +1,7 @@
 """The documents match the code, and their links work."""
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +133,25 @@ def test_the_readme_names_the_commands_to_try_it_and_to_test_it() -> None:
     text = text_of("README.md")
     assert "make demo" in text
     assert "make test" in text
+
+
+def test_every_module_that_the_architecture_page_names_exists() -> None:
+    names = re.findall(r"`([\w/]+\.py)`", text_of("ARCHITECTURE.md"))
+    roots = (ROOT, ROOT / "src" / "claude_mem")
+    missing = {name for name in names if not any((root / name).is_file() for root in roots)}
+    assert len(names) > 100 and not missing
+
+
+def test_the_architecture_page_shows_every_package_in_its_map() -> None:
+    packages = ROOT / "src" / "claude_mem"
+    shown = text_of("ARCHITECTURE.md").split("```")[1]
+    for path in packages.glob("*/__init__.py"):
+        assert f"{path.parent.name}/" in shown, path.parent.name
+    for path in packages.glob("*.py"):
+        assert path.stem.startswith("__") or path.name in shown, path.name
+
+
+def test_the_architecture_page_has_the_layers_that_are_checked() -> None:
+    contracts = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    layers = " -> ".join(contracts[0]["layers"])
+    assert layers in " ".join(text_of("ARCHITECTURE.md").split())

@@ -1,3 +1,3 @@
-"""A memory for coding agents that outlives the session."""
+"""Persistent memory for coding agents."""
 
 __version__ = "0.1.0"
