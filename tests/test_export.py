@@ -25,7 +25,7 @@ from tests.story import Story
 
 # Derived from the others, about the file itself, or no longer memory: forgotten rows stay here.
 NOT_EXPORTED = {
-    "notices", "schema_migrations", "transcripts", "unindexed", "documents", "memory_text", "index_version",
+    "schema_migrations", "transcripts", "unindexed", "documents", "memory_text", "index_version",
     "vectors", "vector_models", "vector_losses", "twins",
     "forgotten", "forgotten_rows", "tombstones",
     "refinements", "observer_usage", "observer_breakers", "notices",
