@@ -44,7 +44,7 @@ TROUBLES_SHOWN = 5
 @click.command("import")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option("--project", default="", help="Only this project (name, key or directory).")
-@click.option("--since", default="", help="Only turns since this day, such as 2026-01-31.")
+@click.option("--since", default="", help="Only turns since this day (UTC), such as 2026-01-31.")
 @click.option(
     "--from-db",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -50,11 +50,11 @@ def remember(
 @click.argument("ids", nargs=-1)
 @click.option("--session", help="All memories of a session (id from `claude-mem sessions`).")
 @click.option("--file", help="All memories that name this file or folder.")
-@click.option("--query", help="All memories that `claude-mem search` finds for this.")
+@click.option("--query", help="All turns that match the words of this query (at most 200).")
 @click.option("--project", help="All memories of a project; or limits --file and --query.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--confirm", help="The token from the preview.")
-@click.option("--undo", is_flag=True, help="Restore the last deletion, or the one with this token.")
+@click.option("--undo", is_flag=True, help="Restore the last deletion, or the one whose token is given.")
 @click.option("--list", "list_", is_flag=True, help="List the deletions that can be restored.")
 @json_option
 @click.pass_obj
