@@ -26,8 +26,8 @@ from claude_mem.recall.times import Span
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Found by random search over three projects' questions and five LoCoMo conversations, each
-    left out in turn (`python -m bench.weights`); neighbouring values do about as well."""
+    """Found by random search over the questions of three projects and five LoCoMo conversations,
+    each left out in turn; neighbouring values do about as well."""
 
     bm25: float = 0.25
     cosine: float = 1.0
