@@ -59,7 +59,7 @@ def test_a_user_is_asked_whether_to_import_past_sessions(
 ) -> None:
     answer(terminal, "settings.json?", "\n")
     answer(terminal, "Which observer should summarise sessions?", "\n")
-    answer(terminal, "Keep it?", "\n")
+    answer(terminal, "Store it?", "\n")
     answer(terminal, "Import 1 past session of Claude Code", keys)
     wait_until(lambda: terminal.process.poll() is not None)
     assert terminal.process.returncode == 0
