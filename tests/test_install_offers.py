@@ -59,7 +59,7 @@ def test_a_user_is_asked_whether_to_import_past_sessions(
 ) -> None:
     answer(terminal, "settings.json?", "\n")
     answer(terminal, "Which observer should summarise sessions?", "\n")
-    answer(terminal, "Keep it?", "\n")
+    answer(terminal, "Store it?", "\n")
     answer(terminal, "Import 1 past session of Claude Code", keys)
     wait_until(lambda: terminal.process.poll() is not None)
     assert terminal.process.returncode == 0
@@ -67,12 +67,12 @@ def test_a_user_is_asked_whether_to_import_past_sessions(
 
 
 @pytest.mark.parametrize(("keys", "records"), [("\n", 1), ("n\n", 0)])
-def test_the_user_is_asked_whether_to_keep_a_record(
+def test_the_user_is_asked_whether_to_store_the_record(
     used: Home, terminal: Terminal, keys: str, records: int
 ) -> None:
     answer(terminal, "settings.json?", "\n")
     answer(terminal, "Which observer should summarise sessions?", "\n")
-    answer(terminal, "What you and the agent say in each turn", keys)
+    answer(terminal, "The text that you and the agent write in each turn", keys)
     answer(terminal, "Import 1 past session of Claude Code", "y\n")
     wait_until(lambda: terminal.process.poll() is not None)
     assert terminal.process.returncode == 0
@@ -82,10 +82,10 @@ def test_the_user_is_asked_whether_to_keep_a_record(
     assert f"RECORD_DAYS={value}" in used.command("settings", "RECORD_DAYS").stdout
 
 
-def test_a_script_is_told_what_is_kept_and_how_to_keep_none(used: Home) -> None:
+def test_a_script_gets_the_command_that_turns_the_record_off(used: Home) -> None:
     done = used.command("install", "--scope", "user", "--yes", "--import")
-    assert "What you and the agent say in each turn" in done.stdout
-    assert "CLAUDE_MEM_RECORD_DAYS 0" in done.stdout
+    assert "The text that you and the agent write in each turn" in done.stdout
+    assert "claude-mem settings RECORD_DAYS 0" in done.stdout
     assert len(used.rows("SELECT * FROM turn_records")) == 1
 
 

@@ -155,7 +155,7 @@ def test_an_import_fills_in_the_record_of_known_turns_and_counts_them(imported: 
     assert (report["turns"], report["known"], report["records"]) == (0, 2, 2)
     assert records(imported.layout.database) == []
     done = imported.command("import")
-    assert "2 turns given the record that was missing" in done.stdout
+    assert "2 turns completed with their text" in done.stdout
     assert records(imported.layout.database) == before
     assert run_import(imported, "--again")["records"] == 0
 

@@ -1,4 +1,4 @@
-"""`show --words`: what was said in the turns of memories about a question."""
+"""`claude-mem show --words`: the passages of turns that answer a question."""
 
 from collections.abc import Sequence
 from datetime import datetime

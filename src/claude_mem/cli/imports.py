@@ -217,7 +217,7 @@ def print_report(report: Report, context: str, dry_run: bool) -> None:
     skipped = [
         (report.unchanged, "file", "unchanged since the last import"),
         (total.known, "turn", "already recorded"),
-        (total.records, "turn", "given the record that was missing"),
+        (total.records, "turn", "completed with their text"),
         (total.private, "turn", "skipped: private"),
         (total.forgotten, "turn", "skipped: forgotten"),
         (report.unreadable, "line", "skipped: not readable"),

@@ -109,20 +109,20 @@ def choose_observer(
 
 
 def choose_record(settings: Settings, interactive: bool) -> Settings:
-    """Says what is kept of every turn, and asks for it; the settings from then on."""
+    """Say what is stored of every turn and ask for consent; returns the new settings."""
     if not settings.record.is_on:
-        click.echo("No record of what is said is kept: CLAUDE_MEM_RECORD_DAYS is 0.")
+        click.echo("The text of turns is not stored: CLAUDE_MEM_RECORD_DAYS is 0.")
         return settings
     text = (
-        "What you and the agent say in each turn (not the output of tools) is kept on this machine,"
-        " without secrets and <private> text, so that search finds it."
+        "The text that you and the agent write in each turn (not tool output) is stored on this"
+        " machine, without secrets and <private> text, so that search finds it."
     )
     if not interactive:
-        click.echo(f"{text} To keep none: claude-mem settings CLAUDE_MEM_RECORD_DAYS 0")
-    elif not click.confirm(f"{text} Keep it?", default=True):
+        click.echo(f"{text} To turn it off: claude-mem settings RECORD_DAYS 0")
+    elif not click.confirm(f"{text} Store it?", default=True):
         change_setting(settings.layout.settings, find_setting("CLAUDE_MEM_RECORD_DAYS"), "0")
         client.ask_worker(settings.layout, "/api/settings/reload", {})
-        click.echo("No record is kept; claude-mem settings RECORD_DAYS forever changes it.")
+        click.echo("It is not stored. To turn it on: claude-mem settings RECORD_DAYS forever")
         return replace(settings, record=replace(settings.record, days=0))
     return settings
 

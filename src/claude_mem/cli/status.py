@@ -158,8 +158,8 @@ def sessions(settings: Settings, project: str | None, limit: int, as_json: bool)
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True)
-@click.option("--record", "with_record", is_flag=True, help="Add the whole turn as it was said.")
-@click.option("--words", default="", help="Only what was said in their turns about this question.")
+@click.option("--record", "with_record", is_flag=True, help="Add the full text of the turn.")
+@click.option("--words", default="", help="Only the passages of their turns about this question.")
 @json_option
 @click.pass_obj
 def show(
