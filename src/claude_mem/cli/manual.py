@@ -54,7 +54,9 @@ def remember(
 @click.option("--project", help="All memories of a project; or limits --file and --query.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--confirm", help="The token from the preview.")
-@click.option("--undo", is_flag=True, help="Restore the last deletion, or the one whose token is given.")
+@click.option(
+    "--undo", is_flag=True, help="Restore the last deletion, or the one with the given token."
+)
 @click.option("--list", "list_", is_flag=True, help="List the deletions that can be restored.")
 @json_option
 @click.pass_obj
