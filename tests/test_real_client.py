@@ -103,7 +103,7 @@ def test_the_agent_searches_and_reads_through_the_plugin(attached: Client) -> No
     offered = {tool["name"] for tool in api.requests[-1]["tools"]}
     assert {f"{TOOL}{name}" for name in ("search", "timeline", "get_observations")} <= offered
     index, full_text = _results(api)
-    assert "S1 " in index and "Make the light blink twice" in index
+    assert "#1 " in index and "the lamp needed a new fuse" in index
     assert "completed: The light blinks twice now; the lamp needed a new fuse" in full_text
     home.wait_settled()
     names = [row["tool_name"] for row in home.rows("SELECT tool_name FROM tool_events")]
