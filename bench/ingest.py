@@ -23,7 +23,7 @@ from claude_mem.intake.intake import BATCH, DrainCounts
 from claude_mem.intake.spool import waiting
 from claude_mem.store import Store
 from claude_mem.store.database import connect
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.worker import Worker
 
 ROUNDS = 5
 SESSIONS, TURNS = 50, 5

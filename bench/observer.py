@@ -34,7 +34,7 @@ from claude_mem.observer.models.prompts import (
     system_prompt,
     turn_prompt,
 )
-from claude_mem.privacy import Redactor
+from claude_mem.redaction import Redactor
 from claude_mem.types import PastTurn, Project, Turn
 
 FEWER_REQUESTS, FEWER_TOKENS, ANSWERABLE = 5, 3, 14

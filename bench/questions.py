@@ -26,9 +26,9 @@ from claude_mem.recall.query import Query
 from claude_mem.recall.search import Row, search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
-from claude_mem.store.pages import Record, record
+from claude_mem.store.facts_json import fact_texts
+from claude_mem.store.listing import Record, record
 from claude_mem.store.records import load_records, record_bytes
-from claude_mem.store.summary_facts import fact_texts
 
 FIELDS = {
     "observations": ("title", "subtitle", "narrative", "facts", "files_read", "files_modified"),

@@ -14,7 +14,7 @@ from pathlib import Path
 import claude_mem
 from bench.material import code
 from bench.measure import Figure, in_turns, median, run, seconds_of, table
-from claude_mem.privacy import Redactor
+from claude_mem.redaction import Redactor
 
 ROUNDS, PIECES, SIZE = 20, 20, 12_000
 PARSING, OURS, LIBRARY = "json.loads", "Redactor", "detect-secrets"

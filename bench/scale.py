@@ -15,7 +15,7 @@ from bench.measure import Figure, in_turns, median, run, seconds_of, table
 from bench.memories import fill
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
-from claude_mem.store.pages import Page, Record
+from claude_mem.store.listing import Page, Record
 
 ROUNDS = 200
 FEW, MANY, SMALL = 1_000, 100_000, 100

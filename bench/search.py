@@ -18,7 +18,7 @@ from bench.memories import fill
 from claude_mem.index.text import full_text
 from claude_mem.index.text.matches import Filters, any_of
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.parsed_text import parse_text
+from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.query import Query
 from claude_mem.recall.search import search
 from claude_mem.recall.timeline import TimelineQuery, timeline
@@ -48,7 +48,7 @@ class Library:
     anchors: Iterator[int] = field(default_factory=lambda: cycle(range(100, 900, 7)))
 
     def bare(self, question: str) -> list[sqlite3.Row]:
-        words = parse_text(question, NOW).words
+        words = parse_query(question, NOW).words
         expression = any_of(form for word in words for form in word.forms)
         return self.store.read(lambda c: c.execute(BARE, (expression,)).fetchall())
 

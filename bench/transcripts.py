@@ -40,8 +40,8 @@ from claude_mem.intake.transcripts.transcript import Payload
 from claude_mem.recall.context import build_context
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader
-from claude_mem.store.pages import Record
-from claude_mem.store.summary_facts import fact_texts
+from claude_mem.store.facts_json import fact_texts
+from claude_mem.store.listing import Record
 from claude_mem.types import Json
 
 ROUNDS = 3

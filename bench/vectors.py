@@ -30,7 +30,7 @@ from claude_mem.index.text.matches import Filters, any_of
 from claude_mem.index.vectors import storage
 from claude_mem.index.vectors.blocks import Rows
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.parsed_text import parse_text
+from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.query import Query
 from claude_mem.recall.search import search
 from claude_mem.server import client
@@ -54,7 +54,7 @@ class Library:
     scanned: Rows  # as many vectors as the project has
 
     def bare(self, question: str) -> object:
-        words = parse_text(question, NOW).words
+        words = parse_query(question, NOW).words
         expression = any_of(form for word in words for form in word.forms)
         rows = self.store.read(lambda c: c.execute(BARE, (expression,)).fetchall())
         return rows, np.einsum("ij,j->i", self.scanned, self.scanned[0], dtype=np.int32).argmax()

@@ -16,7 +16,7 @@ from claude_mem.server.app import create_app
 from claude_mem.server.guard import Guard
 from claude_mem.store import Store
 from claude_mem.types import Json
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.worker import Worker
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.rows import CommittedRows
 

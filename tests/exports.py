@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from claude_mem.privacy import Redactor
+from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.transfer.restore import RestoreReport, restore
 from tests.payloads import (

@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from claude_mem.privacy import Redactor
+from claude_mem.redaction import Redactor
 from claude_mem.store.transfer.typescript.importer import DatabaseReport, import_typescript
 from tests.story import Story
 

@@ -24,8 +24,8 @@ from claude_mem.store import memories, turns
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Json, Turn
 from claude_mem.worker.conversations import Conversations
-from claude_mem.worker.jobs import JobRunner
-from claude_mem.worker.refinement import Policy
+from claude_mem.worker.distilling import JobRunner
+from claude_mem.worker.refinement_runner import Policy
 from claude_mem.worker.refiner import Refiner
 from tests.conftest import Home
 from tests.fake_api import Body, FakeApi, Reply, mentions

@@ -14,13 +14,13 @@ from claude_mem.index.text import full_text
 from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.observer import LocalObserver
-from claude_mem.privacy import Redactor
+from claude_mem.redaction import Redactor
 from claude_mem.store import Store, sessions
-from claude_mem.store.pages import Record
+from claude_mem.store.listing import Record
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.jobs import JobRunner
+from claude_mem.worker.distilling import JobRunner
 from tests.payloads import PROJECT_DIR, SESSION, Payload
 from tests.rows import CommittedRows
 

@@ -13,7 +13,7 @@ from claude_mem.index.passages import Passage
 from claude_mem.mcp.tools import call_tool
 from claude_mem.recall.answers import BUDGET, best_passages, find_answers
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.parsed_text import parse_text
+from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.tokens import estimate_tokens
 from tests import payloads
 from tests.api import Api, open_api
@@ -48,7 +48,7 @@ def tool_text(api: Api, **arguments: Any) -> str:
 
 
 def passages(api: Api, words: str, budget: int = BUDGET, turn: int = 1) -> list[Passage]:
-    parsed = parse_text(words, NOW)
+    parsed = parse_query(words, NOW)
     index = api.worker.semantic_index
     return api.worker.store.read(lambda c: best_passages(c, turn, parsed, budget, index))
 
@@ -84,7 +84,7 @@ def test_a_batch_with_words_as_text_is_what_agents_read(api: Api) -> None:
 
 
 def test_words_work_without_vectors(api: Api) -> None:
-    parsed = parse_text(QUESTION, NOW)
+    parsed = parse_query(QUESTION, NOW)
     selected = api.worker.store.read(lambda c: best_passages(c, 1, parsed))
     assert all(any(text in p.text for p in selected) for text in (ANSWER, SECOND))
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.hook.scanner import NAMES
+from claude_mem.hook.private_text import NAMES
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.revision import revise_draft

@@ -24,7 +24,7 @@ from claude_mem.intake.dialects import (
 )
 from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import Projects
-from claude_mem.privacy import Redactor
+from claude_mem.redaction import Redactor
 from claude_mem.types import Event, Json
 from tests.payloads import (
     PROJECT_DIR,

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claude_mem.intake.transcripts.past_sessions import TURNS_PER_PART, PastSessionReader
-from claude_mem.privacy import Redactor
+from claude_mem.redaction import Redactor
 from claude_mem.store.clock import iso
 from claude_mem.store.transfer.restore import restore
 from claude_mem.store.transfer.tables import CANONICAL

@@ -15,12 +15,12 @@ CAPTURING = {
     "claude_mem.paths",
     "claude_mem.hook",
     "claude_mem.hook.capture",
-    "claude_mem.hook.faults",
-    "claude_mem.hook.scanner",
+    "claude_mem.hook.kill_points",
+    "claude_mem.hook.private_text",
     "claude_mem.hook.spool",
     "claude_mem.hook.wake",
 }
-STARTING = {"claude_mem.hook.launch", "fcntl"}
+STARTING = {"claude_mem.hook.worker_start", "fcntl"}
 ASKING = {"claude_mem.hook.ask", "claude_mem.hook.context", "claude_mem.hook.trouble", "_socket"}
 FORBIDDEN = {"json", "re", "socket", "subprocess", "os", "pathlib", "logging", "asyncio"}
 

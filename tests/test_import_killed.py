@@ -23,11 +23,12 @@ KILLED = """
 import os, signal, sys
 from claude_mem.cli import main
 from claude_mem.cli import imports as command
-from claude_mem.store import database, imports
+from claude_mem.store import database
+from claude_mem.store import imported_sessions
 from claude_mem.intake.transcripts import importer
 
 module, name, number, when = sys.argv[1:5]
-owner = {"imports": imports, "Writer": database.Writer, "command": command}[module]
+owner = {"imported_sessions": imported_sessions, "Writer": database.Writer, "command": command}[module]
 work, remaining = getattr(owner, name), [int(number)]
 
 def killed(*args, **kwargs):
@@ -60,9 +61,15 @@ def killed_import(home: Home, *point: str) -> int:
 @pytest.mark.parametrize(
     "points",
     [
-        [("imports", "import_session", "1", "before"), ("imports", "import_session", "4", "after")],
+        [
+            ("imported_sessions", "import_session", "1", "before"),
+            ("imported_sessions", "import_session", "4", "after"),
+        ],
         [("Writer", "_commit", "2", "before"), ("Writer", "_commit", "3", "after")],
-        [("imports", "mark_imported", "1", "before"), ("imports", "mark_imported", "5", "after")],
+        [
+            ("imported_sessions", "mark_imported", "1", "before"),
+            ("imported_sessions", "mark_imported", "5", "after"),
+        ],
         [("command", "refresh_contexts", "1", "before")],
     ],
     ids=["in a session", "around a commit", "around a note", "before the contexts"],
@@ -95,7 +102,7 @@ def test_readers_of_an_import_that_was_killed_end_with_it(home: Home) -> None:
     library(home.path / "library")
     script = KILLED.replace("main()", "command.processes = lambda: 3\nmain()")
     process = subprocess.Popen(
-        [sys.executable, "-c", script, "imports", "import_session", "1", "after",
+        [sys.executable, "-c", script, "imported_sessions", "import_session", "1", "after",
          "import", str(home.path / "library")],
         env=home.env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,

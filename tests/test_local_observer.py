@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.observer.local.evidence import collect_evidence
+from claude_mem.observer.local.markdown import sentences
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.passages import sentences
 from claude_mem.observer.local.scoring import content_words
 from claude_mem.observer.local.selection import (
     MAX_CHARS,

@@ -305,7 +305,7 @@ LOADED = {
     "_socket",
     "claude_mem",
     "claude_mem.hook",
-    "claude_mem.hook.faults",
+    "claude_mem.hook.kill_points",
     "claude_mem.hook.spool",
     "claude_mem.mcp",
     "claude_mem.mcp.shim",

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from claude_mem import params
 from claude_mem.errors import BadInput
-from claude_mem.privacy import Redactor
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
+from claude_mem.redaction import Redactor
 from claude_mem.worker.forgetting import ForgetRequest
 
 KINDS = ("observation", "summary", "prompt")

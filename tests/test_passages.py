@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer.local.passages import (
+from claude_mem.observer.local.markdown import (
     LONGEST_PASSAGE,
     Passage,
     as_label,

@@ -37,7 +37,7 @@ def test_the_sweep_looks_at_the_patterns_of_every_room() -> None:
         "claude_mem.intake.projects",
         "claude_mem.intake.transcripts.transcript",
         "claude_mem.index.text.words",
-        "claude_mem.privacy",
+        "claude_mem.redaction",
     ):
         assert any(name.startswith(expected) for name in names), expected
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.hook.scanner import NAMES
+from claude_mem.hook.private_text import NAMES
 from claude_mem.server import client
 from tests.conftest import Home
 from tests.payloads import edit, failure, post_compact, prompt, session_start, stop, tool, write

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from claude_mem.privacy import DETECTORS, Redactor
+from claude_mem.redaction import DETECTORS, Redactor
 from claude_mem.types import Json
 
 MIXED = "aB3dE5gH7jK9mN1pQ3sT5vW7xY9zA2cD4fG6iJ8kL0nP2rS4uV6wX8yZ0bC2eF4hI6jL8mO0"
@@ -403,7 +403,7 @@ def test_a_value_keeps_its_shape(value: Json) -> None:
 
 
 REDACT_STDIN = (
-    "import sys; from claude_mem.privacy import Redactor;"
+    "import sys; from claude_mem.redaction import Redactor;"
     "sys.stdout.write(str(len(Redactor().redact(sys.stdin.read()))))"
 )
 KB = 1024

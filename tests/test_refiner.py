@@ -9,8 +9,8 @@ from claude_mem.config import CaptureSettings
 from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.store.queue import LEASE_MS
 from claude_mem.types import Distillate, Observation, Summary, Turn
-from claude_mem.worker import refinement as refinement_module
-from claude_mem.worker.jobs import JobRunner
+from claude_mem.worker import refinement_runner as refinement_module
+from claude_mem.worker.distilling import JobRunner
 from claude_mem.worker.refiner import Refiner
 from tests.fake_api import Reply
 from tests.observed import (

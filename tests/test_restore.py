@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.cli.restore import report_of_file, restore_file
-from claude_mem.cli.store import open_store_for_import
+from claude_mem.cli.import_file import report_of_file, restore_file
+from claude_mem.cli.open_store import open_store_for_import
 from claude_mem.config import Layout, Settings, load_settings
 from claude_mem.errors import NewerDatabase, NewerWorker
-from claude_mem.hook.scanner import strip_private
-from claude_mem.privacy import Redactor
+from claude_mem.hook.private_text import strip_private
+from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.worker.lock import WorkerLock
 from tests.conftest import Home
@@ -237,7 +237,7 @@ def test_a_killed_restore_is_completed_by_the_next(story: Story, tmp_path: Path)
     marker = tmp_path / "marker"
     program = (
         "import sys; from pathlib import Path; from claude_mem.config import load_settings\n"
-        "from claude_mem.cli.restore import restore_file\n"
+        "from claude_mem.cli.import_file import restore_file\n"
         "restore_file(load_settings({'CLAUDE_MEM_DATA_DIR': sys.argv[1]}), Path(sys.argv[2]))"
     )
     counts = []

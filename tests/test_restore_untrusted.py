@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.cli.restore import is_export, report_of_file
+from claude_mem.cli.import_file import is_export, report_of_file
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.store.transfer import restore as restoring
 from tests.exports import SECRET, as_file, dump, live, restored, sound

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.index.text.matches import Filters
-from claude_mem.recall.parsed_text import parse_text
+from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.ranking import RankedTurn, rank
 from claude_mem.recall.strength import Judge
 from tests.api import Api, open_api
@@ -49,7 +49,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Api]
 
 
 def results_of(api: Api, question: str) -> tuple[list[RankedTurn], Judge]:
-    parsed = parse_text(question, NOW)
+    parsed = parse_query(question, NOW)
     index = api.worker.semantic_index
     ranked = api.worker.store.read(lambda c: rank(c, parsed, Filters(), 8, semantic_index=index))
     return ranked, Judge.of(parsed)

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from claude_mem.index.text import full_text
-from claude_mem.privacy import Redactor
 from claude_mem.recall.context import build_context
 from claude_mem.recall.formatting import memories_text
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.query import Query
 from claude_mem.recall.search import search
+from claude_mem.redaction import Redactor
 from claude_mem.store import Store, migrations
 from claude_mem.store.database import prepare
+from claude_mem.store.facts_json import commands_from, faults_from, open_steps_from
 from claude_mem.store.forgetting import Selection
+from claude_mem.store.listing import Page, Record
 from claude_mem.store.migrations import MIGRATIONS
-from claude_mem.store.pages import Page, Record
-from claude_mem.store.summary_facts import commands_from, faults_from, open_steps_from
 from claude_mem.store.transfer.restore import RestoreReport, restore
 from claude_mem.types import CommandRun, Distillate, EnvironmentFault, OpenStep, Summary
 from tests.payloads import PROJECT_DIR, SESSION, bash, failure, prompt, stop

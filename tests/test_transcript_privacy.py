@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.hook.scanner import NAMES, strip_private
+from claude_mem.hook.private_text import NAMES, strip_private
 from claude_mem.intake.transcripts import transcript
 from tests.transcripts import SESSION, Chat, image, read_events, read_prompts, read_sessions, text
 

@@ -27,7 +27,7 @@ from claude_mem.config import (
 )
 from claude_mem.errors import ClaudeMemError
 from claude_mem.hook import trouble
-from claude_mem.hook.launch import set_aside_state
+from claude_mem.hook.worker_start import set_aside_state
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.install.launcher import runs_newer, write_launcher
 from claude_mem.server.app import create_app
@@ -36,7 +36,7 @@ from claude_mem.store.clock import now_ms
 from claude_mem.store.store import open_or_restore
 from claude_mem.types import Json
 from claude_mem.worker.lock import WorkerLock
-from claude_mem.worker.loop import Worker, report_problems
+from claude_mem.worker.worker import Worker, report_problems
 
 log = logging.getLogger("claude_mem.daemon")
 

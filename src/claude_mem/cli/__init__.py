@@ -10,12 +10,13 @@ from claude_mem import __version__
 from claude_mem.cli import (
     demo,
     export,
-    hooks,
+    forget,
+    hook_commands,
     imports,
     install,
-    manual,
     mcp,
     observer,
+    remember,
     retry,
     search,
     settings,
@@ -78,14 +79,15 @@ class _Commands(click.Group):
 def commands(context: click.Context) -> None:
     if context.invoked_subcommand in install.TOLERANT:
         context.obj, _ = load_usable_settings(os.environ)
-    elif context.invoked_subcommand not in hooks.NAMES:
+    elif context.invoked_subcommand not in hook_commands.NAMES:
         context.obj = load_settings(os.environ)
 
 
 for group in (
     status,
     search,
-    manual,
+    remember,
+    forget,
     imports,
     export,
     install,
@@ -95,7 +97,7 @@ for group in (
     settings,
     mcp,
     demo,
-    hooks,
+    hook_commands,
 ):
     for command in group.commands:
         commands.add_command(command)

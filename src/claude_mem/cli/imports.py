@@ -8,15 +8,15 @@ from pathlib import Path
 
 import click
 
-from claude_mem.cli.output import json_option, pluralize, print_heading, print_json, print_table
-from claude_mem.cli.restore import (
+from claude_mem.cli.import_file import (
     import_database,
     is_export,
     report_of_database,
     report_of_file,
     restore_file,
 )
-from claude_mem.cli.store import open_store_for_import
+from claude_mem.cli.open_store import open_store_for_import
+from claude_mem.cli.output import json_option, pluralize, print_heading, print_json, print_table
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.hook.wake import wake

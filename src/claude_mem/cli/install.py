@@ -24,7 +24,7 @@ from claude_mem.install.launcher import disarm_launcher, write_launcher
 from claude_mem.intake.transcripts.importer import find_transcripts
 from claude_mem.server import client
 from claude_mem.store import StoreReader
-from claude_mem.store.pages import Page
+from claude_mem.store.listing import Page
 
 SCOPES = ("user", "project")
 TOLERANT = ("doctor", "uninstall")  # must work with invalid settings

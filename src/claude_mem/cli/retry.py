@@ -8,7 +8,7 @@ from claude_mem.cli.output import json_option, pluralize, print_json
 from claude_mem.cli.status import letter_line, open_reader
 from claude_mem.config import Settings
 from claude_mem.server import client
-from claude_mem.store.pages import Record
+from claude_mem.store.listing import Record
 from claude_mem.types import Json
 
 

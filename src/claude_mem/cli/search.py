@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from claude_mem import params
+from claude_mem.cli.open_store import open_store_for_import
 from claude_mem.cli.output import json_option, pluralize, print_json
 from claude_mem.cli.status import NO_MEMORIES, open_reader
-from claude_mem.cli.store import open_store_for_import
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.text import full_text
@@ -19,7 +19,7 @@ from claude_mem.index.text.words import pieces, plain_text, stem
 from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.formatting import Show, search_text, timeline_text
 from claude_mem.recall.memory_ids import parse_memory_id
-from claude_mem.recall.parsed_text import parse_text
+from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.query import ORDERS
 from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import search as find_memories
@@ -188,7 +188,7 @@ def _highlighter(query: str, now: datetime) -> Show:
     """Marks the words of the query if stdout is a terminal."""
     if not sys.stdout.isatty():
         return without_controls
-    query_stems = {stem(piece) for word in parse_text(query, now).words for piece in word.pieces}
+    query_stems = {stem(piece) for word in parse_query(query, now).words for piece in word.pieces}
 
     def highlight(match: re.Match[str]) -> str:
         stems = {stem(piece.lower()) for piece in pieces(plain_text(match[0]))}

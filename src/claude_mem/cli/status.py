@@ -28,9 +28,9 @@ from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.server.client import running_worker
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import now_ms
-from claude_mem.store.pages import Page, Record
+from claude_mem.store.facts_json import fact_texts
+from claude_mem.store.listing import Page, Record
 from claude_mem.store.records import record_data
-from claude_mem.store.summary_facts import fact_texts
 from claude_mem.text import without_controls
 from claude_mem.types import Json
 from claude_mem.worker.observer_status import describe, format_spending, has_spent

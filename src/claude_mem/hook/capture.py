@@ -9,7 +9,7 @@ import time
 
 from claude_mem import paths
 from claude_mem.hook import spool
-from claude_mem.hook.scanner import strip_private
+from claude_mem.hook.private_text import strip_private
 from claude_mem.hook.wake import wake_or_start
 
 CONTINUE = b'{"continue":true,"suppressOutput":true}'

@@ -10,7 +10,7 @@ import posix
 import time
 
 from claude_mem import __version__, paths
-from claude_mem.hook.faults import reach
+from claude_mem.hook.kill_points import reach
 
 MAGIC = b"claude-mem-spool"
 FORMAT = b"1"

@@ -29,6 +29,6 @@ def wake(data_dir: bytes) -> bool:
 
 def wake_or_start(data_dir: bytes) -> None:
     if not wake(data_dir):
-        from claude_mem.hook.launch import start_worker
+        from claude_mem.hook.worker_start import start_worker
 
         start_worker(data_dir)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.projects import Projects
-from claude_mem.intake.words import words_of
-from claude_mem.privacy import Redactor
+from claude_mem.intake.record_parts import words_of
+from claude_mem.redaction import Redactor
 from claude_mem.text import shorten_middle
 from claude_mem.types import Event, Json
 

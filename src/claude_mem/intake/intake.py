@@ -15,7 +15,7 @@ from pathlib import Path
 from claude_mem.config import Layout
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
-from claude_mem.hook.faults import reach
+from claude_mem.hook.kill_points import reach
 from claude_mem.intake import spool
 from claude_mem.intake.dialects import EventReader, parse_payload
 from claude_mem.store import Store

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from claude_mem.config import Layout, write_private
-from claude_mem.hook.scanner import strip_private
+from claude_mem.hook.private_text import strip_private
 from claude_mem.hook.spool import FORMAT, MAGIC, SUFFIX
 from claude_mem.intake.dialects import EventHeader
-from claude_mem.privacy import Redactor
+from claude_mem.redaction import Redactor
 
 # A backlog of this size or age is reported.
 WARN_FILES, WARN_HOURS = 5000, 24

@@ -18,7 +18,7 @@ from claude_mem import __version__
 from claude_mem.errors import ClaudeMemError
 from claude_mem.mcp.directory import directory_of
 from claude_mem.mcp.tools import INSTRUCTIONS, TOOLS, call_tool, error_text
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.worker import Worker
 
 log = logging.getLogger("claude_mem.mcp")
 logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs every request

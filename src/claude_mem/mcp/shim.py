@@ -116,7 +116,7 @@ def _start_worker(data_dir: bytes) -> None:
         )  # fmt: skip
         posix.waitpid(child, 0)
     except OSError:
-        from claude_mem.hook.launch import start_worker
+        from claude_mem.hook.worker_start import start_worker
 
         start_worker(data_dir)
     finally:

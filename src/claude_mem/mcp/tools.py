@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from claude_mem import params
 from claude_mem.errors import BadInput
-from claude_mem.hook.scanner import strip_private
+from claude_mem.hook.private_text import strip_private
 from claude_mem.intake.dialects import parse_payload
 from claude_mem.recall import fence
 from claude_mem.recall.answers import find_answers
@@ -32,8 +32,8 @@ from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
 from claude_mem.worker.forgetting import forget
-from claude_mem.worker.loop import Worker
-from claude_mem.worker.manual import save_memory
+from claude_mem.worker.saving import save_memory
+from claude_mem.worker.worker import Worker
 
 T = TypeVar("T")
 Arguments = dict[str, Json]

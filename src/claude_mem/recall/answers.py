@@ -15,12 +15,12 @@ from claude_mem.index.text import full_text, turn_text
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.parsed_text import ParsedText, parse_text
+from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.ranking import WEIGHTS, look_up_terms, match_expression, score_passages
 from claude_mem.recall.snippets import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
-from claude_mem.store.pages import Record
+from claude_mem.store.listing import Record
 from claude_mem.types import Json
 
 log = logging.getLogger("claude_mem.answers")
@@ -56,7 +56,7 @@ def find_answers(
 ) -> list[Answer]:
     """In the order of the ids. Passages of a turn come with the first of its memories alone."""
     memories = get_memories(store, ids)
-    parsed = parse_text(words, now)
+    parsed = parse_query(words, now)
 
     def work(connection: sqlite3.Connection) -> list[Answer]:
         may_answer = full_text.is_current(connection) and not parsed.is_empty
@@ -77,7 +77,7 @@ def find_answers(
 def best_passages(
     connection: sqlite3.Connection,
     turn_id: int,
-    parsed: ParsedText,
+    parsed: ParsedQuery,
     budget: int = BUDGET,
     semantic_index: SemanticIndex | None = None,
 ) -> list[Passage]:
@@ -105,7 +105,7 @@ def best_passages(
     return [selected[number] for number in sorted(selected)]
 
 
-def _fit(text: str, parsed: ParsedText, budget: int) -> str:
+def _fit(text: str, parsed: ParsedQuery, budget: int) -> str:
     length = 4 * budget
     while estimate_tokens(text) > budget and length > 0:
         text = snippet(text, parsed, length)
@@ -116,7 +116,7 @@ def _fit(text: str, parsed: ParsedText, budget: int) -> str:
 def _passages(
     connection: sqlite3.Connection,
     turn_id: int,
-    parsed: ParsedText,
+    parsed: ParsedQuery,
     budget: int,
     semantic_index: SemanticIndex | None,
 ) -> list[Passage]:
@@ -130,7 +130,7 @@ def _passages(
 def _scores(
     connection: sqlite3.Connection,
     turn_id: int,
-    parsed: ParsedText,
+    parsed: ParsedQuery,
     semantic_index: SemanticIndex | None,
 ) -> dict[int, float]:
     """By the number of the passage."""

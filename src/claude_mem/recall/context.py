@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from claude_mem.recall.fence import escape_fences, fenced
 from claude_mem.recall.tokens import estimate_tokens, tokens_of_bytes, utf16_units
 from claude_mem.store import StoreReader
-from claude_mem.store.pages import Record
-from claude_mem.store.summary_facts import commands_from, faults_from, open_steps_from
+from claude_mem.store.facts_json import commands_from, faults_from, open_steps_from
+from claude_mem.store.listing import Record
 from claude_mem.text import one_line, shorten
 from claude_mem.types import CommandRun, EnvironmentFault
 

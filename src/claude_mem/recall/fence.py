@@ -2,7 +2,7 @@
 
 import re
 
-from claude_mem.hook.scanner import NAMES
+from claude_mem.hook.private_text import NAMES
 
 FENCE = "claude-mem-context"
 _FENCES = re.compile(rf"<(?=[\s/]*(?:{'|'.join(name.decode() for name in NAMES)}))", re.IGNORECASE)

@@ -9,8 +9,8 @@ from claude_mem.recall.fence import escape_fences
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Row, SearchResult
 from claude_mem.recall.timeline import Timeline
-from claude_mem.store.pages import Record
-from claude_mem.store.summary_facts import fact_texts
+from claude_mem.store.facts_json import fact_texts
+from claude_mem.store.listing import Record
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 

@@ -20,7 +20,7 @@ from claude_mem.index.text.matches import Filters
 from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import grams, is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.parsed_text import ParsedText
+from claude_mem.recall.parsed_query import ParsedQuery
 from claude_mem.recall.times import Span
 
 
@@ -100,7 +100,7 @@ class ScoredPassage:
 
 def rank(
     connection: sqlite3.Connection,
-    parsed: ParsedText,
+    parsed: ParsedQuery,
     filters: Filters,
     count: int,
     weights: Weights = WEIGHTS,
@@ -160,7 +160,7 @@ def _ranked(turn: TurnRow, score: float, passage: ScoredPassage | None) -> Ranke
     return RankedTurn(turn, score, passage.row.id, passage.evidence)
 
 
-def look_up_terms(connection: sqlite3.Connection, parsed: ParsedText) -> list[Term]:
+def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
     texts: dict[str, str] = {}
     for word in parsed.words:
         if len(word.pieces) == 1 and not word.is_time:
@@ -178,7 +178,7 @@ def look_up_terms(connection: sqlite3.Connection, parsed: ParsedText) -> list[Te
 
 def _by_words(
     connection: sqlite3.Connection,
-    parsed: ParsedText,
+    parsed: ParsedQuery,
     terms: list[Term],
     filters: Filters,
     condition: matches.Condition,
@@ -192,7 +192,7 @@ def _by_words(
     )
 
 
-def match_expression(parsed: ParsedText, terms: list[Term]) -> str:
+def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
     """Any of the words, all of the phrases. A word in more than half of many passages would have
     all of them read, for a bm25 of nearly nothing."""
     everywhere = {t.stem for t in terms if t.count > MANY and t.weight < math.log(2)}
@@ -209,7 +209,7 @@ def match_expression(parsed: ParsedText, terms: list[Term]) -> str:
 
 
 def _excluded_turns(
-    connection: sqlite3.Connection, parsed: ParsedText, project_id: int | None
+    connection: sqlite3.Connection, parsed: ParsedQuery, project_id: int | None
 ) -> set[int]:
     if not parsed.excluded:
         return set()
@@ -218,7 +218,7 @@ def _excluded_turns(
 
 def _cosines(
     connection: sqlite3.Connection,
-    parsed: ParsedText,
+    parsed: ParsedQuery,
     by_words: dict[int, float],
     filters: Filters,
     condition: matches.Condition,
@@ -241,7 +241,7 @@ def _cosines(
 
 def _nearest_turns(
     connection: sqlite3.Connection,
-    parsed: ParsedText,
+    parsed: ParsedQuery,
     filters: Filters,
     condition: matches.Condition,
     limit: int,
@@ -333,7 +333,9 @@ def _brevity(turn: TurnRow, weights: Weights) -> float:
     return weights.half_share_words / (weights.half_share_words + turn.words)
 
 
-def _booster(parsed: ParsedText, weights: Weights) -> Callable[[TurnRow, PassageRow | None], float]:
+def _booster(
+    parsed: ParsedQuery, weights: Weights
+) -> Callable[[TurnRow, PassageRow | None], float]:
     stems = {stem(piece) for word in parsed.words for piece in word.pieces}
     asks_when = parsed.text.strip().lower().startswith(_ASKS_WHEN)
 

@@ -7,7 +7,7 @@ from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.text import full_text, matches
 from claude_mem.index.text.documents import load
 from claude_mem.index.text.matches import NO_FILTERS, Filters
-from claude_mem.index.vectors.passages import passages
+from claude_mem.index.vectors.memory_passages import passages
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.ranking import WEIGHTS

@@ -11,7 +11,7 @@ from claude_mem.index.text.matches import Match
 from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.parsed_text import ParsedText, content_word_forms, parse_text
+from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query
 from claude_mem.recall.query import Query
 from claude_mem.recall.ranking import WEIGHTS, RankedTurn, Weights, rank
 from claude_mem.recall.snippets import snippet
@@ -80,7 +80,7 @@ def search(
     weights: Weights = WEIGHTS,
 ) -> SearchResult:
     """By words, and by meaning where there is a semantic index."""
-    parsed = parse_text(query.text, now)
+    parsed = parse_query(query.text, now)
 
     def work(connection: sqlite3.Connection) -> SearchResult:
         waiting = full_text.waiting(connection)
@@ -100,7 +100,7 @@ def search(
     return store.read(work)
 
 
-def _can_match(query: Query, parsed: ParsedText) -> bool:
+def _can_match(query: Query, parsed: ParsedQuery) -> bool:
     """A text without words, like a lone emoji, matches nothing; `*` and exclusions match
     everything else that passes the filters."""
     if not query.text or not parsed.is_empty:
@@ -112,7 +112,7 @@ def _can_match(query: Query, parsed: ParsedText) -> bool:
 def _find(
     connection: sqlite3.Connection,
     query: Query,
-    parsed: ParsedText,
+    parsed: ParsedQuery,
     weights: Weights,
     semantic_index: SemanticIndex | None,
 ) -> list[Row]:
@@ -155,7 +155,7 @@ def _merge_duplicates(
 def _turn_rows(
     connection: sqlite3.Connection,
     ranked: list[RankedTurn],
-    parsed: ParsedText,
+    parsed: ParsedQuery,
     query: Query,
     duplicates_of: dict[int, list[int]],
 ) -> list[Row]:
@@ -193,8 +193,8 @@ def _turn_rows(
 
 
 def with_occasions(
-    connection: sqlite3.Connection, parsed: ParsedText, project_id: int | None
-) -> ParsedText:
+    connection: sqlite3.Connection, parsed: ParsedQuery, project_id: int | None
+) -> ParsedQuery:
     """Resolves "before the release" to the time of the newest memory whose title names it."""
     spans = list(parsed.spans)
     for occasion in parsed.occasions:

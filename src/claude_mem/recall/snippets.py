@@ -1,12 +1,12 @@
 """The part of a passage that matches a query, short enough for one line."""
 
 from claude_mem.index.text.words import parts_of, pieces, stem
-from claude_mem.recall.parsed_text import ParsedText
+from claude_mem.recall.parsed_query import ParsedQuery
 
 LENGTH = 160
 
 
-def snippet(text: str, parsed: ParsedText, length: int = LENGTH) -> str:
+def snippet(text: str, parsed: ParsedQuery, length: int = LENGTH) -> str:
     """About `length` characters around the place where most words of the query are."""
     line = " ".join(text.split())
     if len(line) <= length:

@@ -8,7 +8,7 @@ remembered: how much the query says, how near the passage is, and how much of th
 import math
 from dataclasses import dataclass
 
-from claude_mem.recall.parsed_text import ParsedText
+from claude_mem.recall.parsed_query import ParsedQuery
 from claude_mem.recall.ranking import RankedTurn
 
 
@@ -30,7 +30,7 @@ class Judge:
     length: float
 
     @classmethod
-    def of(cls, parsed: ParsedText) -> "Judge":
+    def of(cls, parsed: ParsedQuery) -> "Judge":
         length = min(MAX_LENGTH, max(MIN_LENGTH, len(parsed.text.strip())))
         return cls(parsed.is_sentence, math.log(length))
 

@@ -12,11 +12,11 @@ from starlette.routing import Route
 from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFound
 from claude_mem.intake.spool import BadRecordError
 from claude_mem.mcp import endpoint as mcp
-from claude_mem.server import manual, memories, search, sessions, status, stream
+from claude_mem.server import forgetting, memories, saving, search, sessions, status, stream
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
-from claude_mem.worker.loop import Worker
 from claude_mem.worker.session_start import answer_session_start
+from claude_mem.worker.worker import Worker
 
 log = logging.getLogger("claude_mem.server")
 
@@ -37,7 +37,8 @@ public_routes = [
     *status.routes,
     *sessions.routes,
     *memories.routes,
-    *manual.routes,
+    *saving.routes,
+    *forgetting.routes,
     *search.routes,
     *stream.routes,
     *mcp.routes,

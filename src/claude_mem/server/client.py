@@ -13,7 +13,7 @@ from pathlib import Path
 from claude_mem import __version__
 from claude_mem.config import Layout
 from claude_mem.errors import ClaudeMemError, NewerWorker, NotRunning, WorkerError
-from claude_mem.hook.launch import start_worker
+from claude_mem.hook.worker_start import start_worker
 from claude_mem.types import Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.lock import is_held

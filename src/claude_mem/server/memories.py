@@ -10,7 +10,7 @@ from claude_mem import params
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.server.requests import page_of, reject_parameters
 from claude_mem.store.records import record_data
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.worker import Worker
 
 _PAGE = ("limit", "offset", "before", "project")
 

@@ -21,7 +21,7 @@ from claude_mem.recall.timeline import Timeline
 from claude_mem.recall.timeline import timeline as find_timeline
 from claude_mem.server.requests import read_object, reject_parameters
 from claude_mem.types import Json
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.worker import Worker
 
 T = TypeVar("T")
 

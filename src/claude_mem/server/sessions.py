@@ -14,7 +14,7 @@ from claude_mem.intake.transcripts.transcript import is_within
 from claude_mem.server.requests import MAX_ID, read_object, required_text, text_of
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json, Project
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.worker import Worker
 
 _SESSION = ("contentSessionId", "claudeSessionId", "sessionId", "session_id")
 # The kind of event of each action, and the status in its response.

@@ -12,7 +12,7 @@ from claude_mem.intake import spool
 from claude_mem.mcp.endpoint import endpoint
 from claude_mem.server.requests import read_object, reject_parameters
 from claude_mem.types import Json
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.worker import Worker
 
 
 async def health(request: Request) -> JSONResponse:

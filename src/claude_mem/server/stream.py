@@ -9,7 +9,7 @@ from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from claude_mem.types import Json
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.worker import Worker
 
 PING_SECONDS = 15.0
 

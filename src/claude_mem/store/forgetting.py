@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.store.inserts import insert_row
+from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
 from claude_mem.text import one_line, shorten

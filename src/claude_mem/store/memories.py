@@ -5,10 +5,10 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from claude_mem.hook.faults import reach
-from claude_mem.store import summary_facts
+from claude_mem.hook.kill_points import reach
+from claude_mem.store import facts_json
 from claude_mem.store.clock import iso
-from claude_mem.store.inserts import insert_row
+from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import JOBS
 from claude_mem.store.sessions import register_memory_session, set_titles
 from claude_mem.types import Distillate, Job, Observation, Summary, Turn
@@ -117,9 +117,9 @@ def load_distillate(connection: sqlite3.Connection, turn_id: int) -> Distillate 
         **{name: row[name] for name in _SUMMARY_TEXTS},
         files_read=_texts(row["files_read"]),
         files_edited=_texts(row["files_edited"]),
-        commands=summary_facts.commands_from(json.loads(row["commands"])),
-        faults=summary_facts.faults_from(json.loads(row["faults"])),
-        open_steps=summary_facts.open_steps_from(json.loads(row["open_steps"])),
+        commands=facts_json.commands_from(json.loads(row["commands"])),
+        faults=facts_json.faults_from(json.loads(row["faults"])),
+        open_steps=facts_json.open_steps_from(json.loads(row["open_steps"])),
         sources=_sources(connection, "summary", row["id"]),
     )
     return Distillate(
@@ -177,7 +177,7 @@ def _add_new_observations(connection: sqlite3.Connection, turn: Turn, draft: Dis
     connection.execute(
         "UPDATE session_summaries SET commands = :commands, faults = :faults,"
         " open_steps = :open_steps WHERE turn_id = :turn_id",
-        {**summary_facts.fact_values(draft.summary), "turn_id": turn.id},
+        {**facts_json.fact_values(draft.summary), "turn_id": turn.id},
     )
 
 
@@ -234,7 +234,7 @@ def _summary_values(summary: Summary) -> dict[str, object]:
         "files_read": _json(summary.files_read),
         "files_edited": _json(summary.files_edited),
         "notes": summary.notes,
-        **summary_facts.fact_values(summary),
+        **facts_json.fact_values(summary),
     }
 
 
@@ -304,5 +304,5 @@ def recent_memories(
 
 def _texts_of(row: sqlite3.Row) -> Iterator[str]:
     yield from filter(None, (*json.loads(row["texts"]), *json.loads(row["facts"])))
-    yield from (run.text for run in summary_facts.commands_from(json.loads(row["commands"])))
-    yield from (fault.text for fault in summary_facts.faults_from(json.loads(row["faults"])))
+    yield from (run.text for run in facts_json.commands_from(json.loads(row["commands"])))
+    yield from (fault.text for fault in facts_json.faults_from(json.loads(row["faults"])))

@@ -9,8 +9,8 @@ import sqlite3
 from collections.abc import Callable
 
 from claude_mem.errors import NewerDatabase
-from claude_mem.hook.faults import reach
-from claude_mem.store import earlier_notes
+from claude_mem.hook.kill_points import reach
+from claude_mem.store import migrated_notes
 
 _FIRST = """
 CREATE TABLE projects (
@@ -296,12 +296,12 @@ def _add_observer_state(connection: sqlite3.Connection) -> None:
 
 # Commands, faults and open steps as values; before, they were sentences of the notes.
 def _add_summary_facts(connection: sqlite3.Connection) -> None:
-    for column in earlier_notes.COLUMNS:
+    for column in migrated_notes.COLUMNS:
         connection.execute(
             f"ALTER TABLE session_summaries ADD COLUMN {column} TEXT NOT NULL DEFAULT '[]'"
         )
     table, kind, indexed = next(entry for entry in _INDEXED if entry[0] == "session_summaries")
-    columns = ", ".join((indexed, *earlier_notes.COLUMNS))
+    columns = ", ".join((indexed, *migrated_notes.COLUMNS))
     connection.execute(f"DROP TRIGGER {table}_change")
     connection.execute(
         f"CREATE TRIGGER {table}_change AFTER UPDATE OF {columns} ON {table} BEGIN"
@@ -317,7 +317,7 @@ def _add_summary_facts(connection: sqlite3.Connection) -> None:
         connection.execute(
             "UPDATE session_summaries SET notes = :notes, commands = :commands, faults = :faults,"
             " open_steps = :open_steps WHERE id = :id",
-            {**values, **earlier_notes.facts_of_notes(values)},
+            {**values, **migrated_notes.facts_of_notes(values)},
         )
     _add_facts_to_forgotten(connection)
 
@@ -332,7 +332,7 @@ def _add_facts_to_forgotten(connection: sqlite3.Connection) -> None:
         row = json.loads(content)
         connection.execute(
             "UPDATE forgotten_rows SET content = ? WHERE id = ?",
-            (json.dumps({**row, **earlier_notes.facts_of_notes(row)}), row_id),
+            (json.dumps({**row, **migrated_notes.facts_of_notes(row)}), row_id),
         )
 
 

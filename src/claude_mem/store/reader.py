@@ -10,9 +10,9 @@ from typing import Self, TypeVar, cast
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
     forgetting,
-    imports,
+    imported_sessions,
+    listing,
     notices,
-    pages,
     projects,
     provider_sessions,
     queue,
@@ -22,7 +22,7 @@ from claude_mem.store import (
     spending,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
-from claude_mem.store.pages import Page, Record
+from claude_mem.store.listing import Page, Record
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
 from claude_mem.types import Json, PastSession, Project, RecordPart
@@ -82,7 +82,7 @@ class StoreReader:
         return self._read(queue.JOBS.oldest_ms)
 
     def dead_letters(self) -> list[Record]:
-        return self._read(pages.dead_letters)
+        return self._read(listing.dead_letters)
 
     def provider_session_to_resume(self, session_db_id: int, provider: str) -> str | None:
         return self._read(lambda c: provider_sessions.to_resume(c, session_db_id, provider))
@@ -124,7 +124,7 @@ class StoreReader:
         return row[0] if row else None
 
     def session(self, session_db_id: int) -> Record:
-        record = self._read(lambda c: pages.get_session(c, "id", session_db_id))
+        record = self._read(lambda c: listing.get_session(c, "id", session_db_id))
         if record is None:
             raise NotFound(f"there is no session {session_db_id}")
         return record
@@ -140,7 +140,9 @@ class StoreReader:
         return row is None
 
     def session_by_content_id(self, content_session_id: str) -> Record | None:
-        return self._read(lambda c: pages.get_session(c, "content_session_id", content_session_id))
+        return self._read(
+            lambda c: listing.get_session(c, "content_session_id", content_session_id)
+        )
 
     def find_session(self, name: str) -> int:
         """By the agent's session id, or by its number."""
@@ -164,7 +166,7 @@ class StoreReader:
         return str(row[0])
 
     def memories_of_session(self, session_db_id: int) -> dict[str, Json]:
-        return self._read(lambda c: pages.memories_of_session(c, session_db_id))
+        return self._read(lambda c: listing.memories_of_session(c, session_db_id))
 
     def find_project(self, name: str) -> int:
         return self._read(lambda c: projects.find_project(c, name))
@@ -186,44 +188,44 @@ class StoreReader:
         return self._read(lambda c: projects.recent_directories(c, project_id, limit))
 
     def projects(self) -> list[Record]:
-        return self._read(pages.list_projects)
+        return self._read(listing.list_projects)
 
     def page(
         self, noun: str, page: Page, project_id: int | None = None
     ) -> tuple[list[Record], bool]:
         if noun == "sessions":
-            return self._read(lambda c: pages.list_sessions(c, page, project_id))
-        return self._read(lambda c: pages.list_page(c, noun, page, project_id))
+            return self._read(lambda c: listing.list_sessions(c, page, project_id))
+        return self._read(lambda c: listing.list_page(c, noun, page, project_id))
 
     def get_many(self, noun: str, ids: list[int]) -> list[Record]:
-        return self._read(lambda c: pages.get_many(c, noun, ids))
+        return self._read(lambda c: listing.get_many(c, noun, ids))
 
     def sources(self, noun: str, memory_id: int) -> list[Record]:
-        return self._read(lambda c: pages.event_sources(c, noun, memory_id))
+        return self._read(lambda c: listing.event_sources(c, noun, memory_id))
 
     def recent_summaries(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
         return self._read(
-            lambda c: pages.recent(c, "summaries", project_id, limit, without_session)
+            lambda c: listing.recent(c, "summaries", project_id, limit, without_session)
         )
 
     def recent_titles(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
         """Of observations, without their text."""
-        return self._read(lambda c: pages.recent(c, "titles", project_id, limit, without_session))
+        return self._read(lambda c: listing.recent(c, "titles", project_id, limit, without_session))
 
     def recent_sessions(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
-        return self._read(lambda c: pages.recent_sessions(c, project_id, limit, without_session))
+        return self._read(lambda c: listing.recent_sessions(c, project_id, limit, without_session))
 
-    def preview_import(self, session: PastSession) -> imports.ImportCounts:
-        return self._read(lambda c: imports.preview_import(c, session))
+    def preview_import(self, session: PastSession) -> imported_sessions.ImportCounts:
+        return self._read(lambda c: imported_sessions.preview_import(c, session))
 
     def is_imported(self, path: str, size: int, modified_ns: int) -> bool:
-        return self._read(lambda c: imports.is_imported(c, path, size, modified_ns))
+        return self._read(lambda c: imported_sessions.is_imported(c, path, size, modified_ns))
 
     def has_memories(self) -> bool:
         row = self._read(
@@ -245,7 +247,7 @@ class StoreReader:
         return self._read(lambda c: notices.is_pending(c, name))
 
     def counts(self) -> dict[str, int]:
-        return self._read(pages.table_counts)
+        return self._read(listing.table_counts)
 
     def schema(self) -> Schema:
         return self._read(read_schema)

@@ -8,7 +8,7 @@ the draft remains. One that succeeds is kept only where the reply says more than
 import sqlite3
 from dataclasses import replace
 
-from claude_mem.hook.faults import reach
+from claude_mem.hook.kill_points import reach
 from claude_mem.store.memories import load_distillate, save_memories
 from claude_mem.store.queue import REFINEMENTS
 from claude_mem.store.turns import load_turn

@@ -15,14 +15,14 @@ from claude_mem.errors import DamagedDatabase, StoreError
 from claude_mem.store import (
     backups,
     forgetting,
-    imports,
-    manual,
+    imported_sessions,
     memories,
     notices,
     provider_sessions,
     queue,
     records,
     refinements,
+    saved_memories,
     sessions,
     spending,
     turns,
@@ -31,7 +31,7 @@ from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
 from claude_mem.store.transfer import merge
-from claude_mem.store.transfer.records import Row
+from claude_mem.store.transfer.export_lines import Row
 from claude_mem.store.transfer.typescript import writer as typescript
 from claude_mem.store.transfer.typescript.sessions import LegacySession
 from claude_mem.store.turns import Recorded
@@ -138,11 +138,11 @@ class Store(StoreReader):
     def add_statements(self, turn: Turn, statements: list[Event]) -> "Future[Turn | None]":
         return self._write(lambda c: turns.add_statements(c, turn, statements))
 
-    def import_session(self, session: PastSession) -> "Future[imports.ImportCounts]":
-        return self._write(lambda c: imports.import_session(c, session))
+    def import_session(self, session: PastSession) -> "Future[imported_sessions.ImportCounts]":
+        return self._write(lambda c: imported_sessions.import_session(c, session))
 
     def mark_imported(self, path: str, size: int, modified_ns: int) -> "Future[None]":
-        return self._write(lambda c: imports.mark_imported(c, path, size, modified_ns))
+        return self._write(lambda c: imported_sessions.mark_imported(c, path, size, modified_ns))
 
     def finish_job(
         self,
@@ -282,11 +282,13 @@ class Store(StoreReader):
     def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
         return self._write(lambda c: sessions.set_start_context(c, content_session_id, text))
 
-    def save_manual(
+    def save_memory(
         self, project: Project, directory: str, observation: Observation, observer: str
-    ) -> "Future[manual.SavedMemory]":
+    ) -> "Future[saved_memories.SavedMemory]":
         now = self._clock()
-        return self._write(lambda c: manual.save(c, project, directory, observation, observer, now))
+        return self._write(
+            lambda c: saved_memories.save(c, project, directory, observation, observer, now)
+        )
 
     def forget(self, selection: forgetting.Selection, token: str) -> "Future[forgetting.Forgotten]":
         """`token` is that of the preview."""

@@ -14,7 +14,7 @@ from claude_mem.recall.search import search
 from claude_mem.store import StoreReader
 from claude_mem.store.forgetting import Forgotten, Preview, Selection
 from claude_mem.worker.contexts import remove_rendered
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.worker import Worker
 
 MAX_QUERY_MATCHES = 200
 _PAGE = 200

@@ -8,7 +8,7 @@ from claude_mem.observer.models.provider import Provider, select_provider
 from claude_mem.store import StoreReader
 from claude_mem.store.spending import Caps
 from claude_mem.types import Json
-from claude_mem.worker.refinement import Policy
+from claude_mem.worker.refinement_runner import Policy
 
 
 def policy_of(settings: Settings) -> Policy:

@@ -5,7 +5,7 @@ import logging
 from contextlib import suppress
 
 from claude_mem.config import Layout
-from claude_mem.hook.faults import reach
+from claude_mem.hook.kill_points import reach
 from claude_mem.intake.dialects import EventReader
 from claude_mem.observer.models.model import Model
 from claude_mem.store import Store
@@ -14,7 +14,7 @@ from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.conversations import Conversations
-from claude_mem.worker.refinement import Policy, RefinementRunner
+from claude_mem.worker.refinement_runner import Policy, RefinementRunner
 
 log = logging.getLogger("claude_mem.refiner")
 

@@ -8,7 +8,7 @@ from claude_mem.intake import spool
 from claude_mem.intake.dialects import parse_payload
 from claude_mem.store.notices import RECORD_BEGINS
 from claude_mem.types import Event, Json, Project
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.worker import Worker
 
 GREETED_SOURCES = ("startup", "clear")
 MAX_SESSIONS_COUNTED = 8

@@ -25,7 +25,7 @@ from claude_mem.index.vectors.blocks import (
     merge,
     quantise,
 )
-from claude_mem.index.vectors.passages import passages
+from claude_mem.index.vectors.memory_passages import passages
 
 MAX_DOCUMENTS = 150_000  # whose vectors are held; of larger projects only their signs
 RESCORED = 2_000

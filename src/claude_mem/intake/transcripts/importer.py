@@ -20,10 +20,10 @@ from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventReader, skipped_and_unobserved
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
-from claude_mem.privacy import Redactor
 from claude_mem.recall.tokens import estimate_tokens
+from claude_mem.redaction import Redactor
 from claude_mem.store import Store, StoreReader
-from claude_mem.store.imports import ImportCounts
+from claude_mem.store.imported_sessions import ImportCounts
 from claude_mem.types import PastSession, PastTurn, Project
 
 LARGE_FILE_BYTES = 24 * 1024 * 1024

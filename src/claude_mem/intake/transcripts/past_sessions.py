@@ -11,8 +11,8 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventHeader, EventReader
+from claude_mem.intake.record_parts import WORDED_TOOLS, record_of
 from claude_mem.intake.transcripts.transcript import Payload, Transcript, TranscriptEvent
-from claude_mem.intake.words import WORDED_TOOLS, record_of
 from claude_mem.observer.local.commands import reads_output_of
 from claude_mem.observer.local.files import EDITING
 from claude_mem.observer.local.observer import distil

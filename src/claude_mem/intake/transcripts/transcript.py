@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from claude_mem.errors import BadInput
-from claude_mem.hook.scanner import NAMES, strip_private
+from claude_mem.hook.private_text import NAMES, strip_private
 from claude_mem.intake.dialects import replace_surrogates
 from claude_mem.store.turns import STATEMENT
 from claude_mem.types import Json

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from itertools import groupby
 
-from claude_mem.observer.local.passages import Passage
+from claude_mem.observer.local.markdown import Passage
 from claude_mem.observer.local.phrases import without_opening
 from claude_mem.observer.local.selection import Candidate
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from claude_mem.observer.local.passages import heading_of, without_markup
+from claude_mem.observer.local.markdown import heading_of, without_markup
 from claude_mem.text import shorten
 
 LONGEST_LINE = 600  # a longer line is pasted, unless it reads like prose

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from claude_mem.observer.local.passages import without_markup
+from claude_mem.observer.local.markdown import without_markup
 from claude_mem.text import shorten
 from claude_mem.types import ToolUse, Turn
 

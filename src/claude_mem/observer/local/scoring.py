@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from claude_mem.observer.local.passages import Passage, width
+from claude_mem.observer.local.markdown import Passage, width
 from claude_mem.observer.local.phrases import is_empty_phrase
 
 Role = Literal["problem", "cause", "decision", "change", "outcome", "next", "none"]

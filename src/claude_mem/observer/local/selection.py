@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from claude_mem.observer.local.evidence import Origin, TurnEvidence, collect_evidence
-from claude_mem.observer.local.passages import Passage, split_passages
+from claude_mem.observer.local.markdown import Passage, split_passages
 from claude_mem.observer.local.scoring import Role, content_words, novelty, score_passage
 from claude_mem.types import Turn
 

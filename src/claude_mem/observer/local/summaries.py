@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from claude_mem.observer.local import titles
 from claude_mem.observer.local.commands import Failure
 from claude_mem.observer.local.evidence import TurnEvidence
-from claude_mem.observer.local.passages import sentences, split_passages
+from claude_mem.observer.local.markdown import sentences, split_passages
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.prose import as_sentence, join_passages
 from claude_mem.observer.local.scoring import CAUSE, describes_change

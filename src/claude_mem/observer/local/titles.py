@@ -2,7 +2,7 @@
 
 import re
 
-from claude_mem.observer.local.passages import sentences, width, without_markup
+from claude_mem.observer.local.markdown import sentences, width, without_markup
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 
 LONGEST_TITLE, LONGEST_PLAN_TITLE = 100, 150

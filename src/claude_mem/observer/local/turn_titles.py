@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from claude_mem.observer.local import titles
 from claude_mem.observer.local.evidence import Origin, TurnEvidence
 from claude_mem.observer.local.files import FileWork
-from claude_mem.observer.local.passages import Kind
+from claude_mem.observer.local.markdown import Kind
 from claude_mem.observer.local.scoring import Role
 from claude_mem.observer.local.selection import Candidate, TurnSelection
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from claude_mem.errors import BadInput
-from claude_mem.store import summary_facts
+from claude_mem.store import facts_json
 from claude_mem.store.forgetting import is_forgotten_session
-from claude_mem.store.inserts import insert_row
+from claude_mem.store.insert_row import insert_row
 from claude_mem.store.migrations import missing_migrations
 from claude_mem.store.queue import JOBS
 from claude_mem.store.sessions import MANUAL, register_memory_session
-from claude_mem.store.transfer.records import Row
+from claude_mem.store.transfer.export_lines import Row
 from claude_mem.store.transfer.tables import BY_NAME, Table
 
 Outcome = Literal["added", "existing", "private", "forgotten", "refused"]
@@ -259,10 +259,10 @@ def _adapt_summary(connection: sqlite3.Connection, values: Values) -> Values:
         return tuple(row[0] for row in rows)
 
     adapted = _adapt_memory(connection, values)
-    for column, read in summary_facts.READERS.items():
+    for column, read in facts_json.READERS.items():
         if column in values:
             facts = read(json.loads(values[column]))
-            adapted[column] = summary_facts.facts_json(summary_facts.with_sources(facts, ours))
+            adapted[column] = facts_json.facts_json(facts_json.with_sources(facts, ours))
     return adapted
 
 

@@ -9,8 +9,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from claude_mem.hook.faults import reach
-from claude_mem.privacy import Redactor
+from claude_mem.hook.kill_points import reach
+from claude_mem.redaction import Redactor
 from claude_mem.store.store import Store
 from claude_mem.store.transfer.restore import REASONS_KEPT, Refusal
 from claude_mem.store.transfer.typescript.reader import read_sessions

@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any
 
 from claude_mem.errors import BadInput, StoreError
-from claude_mem.hook.scanner import strip_private
-from claude_mem.privacy import Redactor
+from claude_mem.hook.private_text import strip_private
+from claude_mem.redaction import Redactor
 from claude_mem.store.transfer.typescript.sessions import (
     LegacyObservation,
     LegacySession,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.hook.scanner import MAX_SECTIONS, NAMES, strip_private
+from claude_mem.hook.private_text import MAX_SECTIONS, NAMES, strip_private
 from tests.growth import too_fast_growth
-from tests.plain_scanner import Pairs, strip_value
+from tests.plain_private_text import Pairs, strip_value
 
 SECRET = "zq9-the-secret-zq9"
 TAGS = [name.decode() for name in NAMES]

@@ -1,49 +1,18 @@
-"""claude-mem remember and forget, carried out by the worker, which also updates contexts."""
+"""claude-mem forget, carried out by the worker, which also updates contexts."""
 
-import os
 import shlex
 import sys
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 
 from claude_mem.cli.output import json_option, print_json
+from claude_mem.cli.worker_request import request
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.recall.formatting import counts_text
-from claude_mem.server import client
 from claude_mem.text import without_controls
-from claude_mem.types import OBSERVATION_TYPES, Json
-
-
-@click.command()
-@click.argument("text", nargs=-1, required=True)
-@click.option("--title", help="One line (default: the start of the text).")
-@click.option("--type", "type_", help=f"{', '.join(OBSERVATION_TYPES)} (default discovery).")
-@click.option("--concept", "concepts", multiple=True, help="A concept, such as gotcha; repeatable.")
-@click.option("--file", "files", multiple=True, help="A file it is about; repeatable.")
-@click.option("--project", help="Project name or key (default: that of this directory).")
-@json_option
-@click.pass_obj
-def remember(
-    settings: Settings, /, text: tuple[str, ...], type_: str | None, as_json: bool, **options: Any
-) -> None:
-    """Add a memory: a decision, a preference, or something that took time to find out.
-
-    \b
-    claude-mem remember "Deploys go through the staging branch" --type decision
-    """
-    params = {"text": " ".join(text), "type": type_, **options}
-    body = {name: list(v) if isinstance(v, tuple) else v for name, v in params.items() if v}
-    body["project_dir"] = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
-    saved = _request(settings, "/api/memories", body)
-    if as_json:
-        print_json(saved)
-    elif saved["new"]:
-        click.echo(f"Saved as #{saved['id']}. To see it: claude-mem show {saved['id']}")
-    else:
-        click.echo(f"Already saved as #{saved['id']}.")
+from claude_mem.types import Json
 
 
 @click.command()
@@ -108,7 +77,7 @@ def _forget(
     settings: Settings, params: dict[str, Json], yes: bool, confirm: str | None, as_json: bool
 ) -> dict[str, Any]:
     if confirm is None:
-        preview = _request(settings, "/api/forget", params)
+        preview = request(settings, "/api/forget", params)
         if not as_json:
             _print_preview(preview)
         if not yes and (as_json or not sys.stdin.isatty()):
@@ -119,7 +88,7 @@ def _forget(
         if not yes:
             click.confirm("Forget these?", abort=True)
         confirm = preview["confirm"]
-    return _request(settings, "/api/forget", {**params, "confirm": confirm})
+    return request(settings, "/api/forget", {**params, "confirm": confirm})
 
 
 def _print_preview(preview: dict[str, Any]) -> None:
@@ -133,7 +102,7 @@ def _print_preview(preview: dict[str, Any]) -> None:
 
 
 def _undo(settings: Settings, token: str | None, as_json: bool) -> None:
-    result = _request(settings, "/api/forget/undo", {"undo": token} if token else {})
+    result = request(settings, "/api/forget/undo", {"undo": token} if token else {})
     if as_json:
         print_json(result)
     else:
@@ -141,7 +110,7 @@ def _undo(settings: Settings, token: str | None, as_json: bool) -> None:
 
 
 def _list(settings: Settings, as_json: bool) -> None:
-    result = _request(settings, "/api/forgotten")
+    result = request(settings, "/api/forgotten")
     if as_json:
         print_json(result)
         return
@@ -152,9 +121,4 @@ def _list(settings: Settings, as_json: bool) -> None:
         click.echo("Nothing can be restored.")
 
 
-def _request(settings: Settings, path: str, body: Json = None) -> dict[str, Any]:
-    client.start(settings.layout, os.environ)
-    return cast("dict[str, Any]", client.ask_worker(settings.layout, path, body, timeout=120))
-
-
-commands = [remember, forget]
+commands = [forget]

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from claude_mem.errors import BadInput
-from claude_mem.hook.scanner import strip_private
-from claude_mem.privacy import Redactor
-from claude_mem.store import summary_facts
-from claude_mem.store.earlier_notes import COLUMNS, facts_of_notes
+from claude_mem.hook.private_text import strip_private
+from claude_mem.redaction import Redactor
+from claude_mem.store import facts_json
+from claude_mem.store.migrated_notes import COLUMNS, facts_of_notes
 from claude_mem.store.records import is_record
 from claude_mem.store.transfer.tables import Column, Schema
 from claude_mem.text import shorten
@@ -32,7 +32,7 @@ _IDENTITY = frozenset((
 ))  # fmt: skip
 _LISTS = frozenset(("facts", "concepts", "files_read", "files_modified", "files_edited"))
 _RECORD = frozenset(("parts", "words"))
-_JSON = _LISTS | _RECORD | summary_facts.READERS.keys() | {"tool_input", "tool_response", "detail"}
+_JSON = _LISTS | _RECORD | facts_json.READERS.keys() | {"tool_input", "tool_response", "detail"}
 _FENCE = "<claude-mem-context>\n", "\n</claude-mem-context>"
 
 
@@ -124,9 +124,9 @@ def _inner_json(name: str, text: str) -> Json:
         raise BadInput(f"has an invalid {name}", name)
     if name in _RECORD and not is_record(value):
         raise BadInput(f"has an invalid {name}", name)
-    if name in summary_facts.READERS:
+    if name in facts_json.READERS:
         try:
-            summary_facts.READERS[name](value)
+            facts_json.READERS[name](value)
         except ValueError as error:
             raise BadInput(f"has an invalid {name}: {error}", name) from None
     return value

@@ -12,9 +12,9 @@ from typing import Protocol
 
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
-from claude_mem.hook.faults import reach
+from claude_mem.hook.kill_points import reach
+from claude_mem.intake.record_parts import record_of
 from claude_mem.intake.statements import Statements
-from claude_mem.intake.words import record_of
 from claude_mem.store import Store
 from claude_mem.types import Distillate, Job, Project, Turn
 from claude_mem.worker.announcer import Announcer

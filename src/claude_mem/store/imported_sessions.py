@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from claude_mem.store import forgetting, memories, records, sessions
 from claude_mem.store.clock import iso
-from claude_mem.store.summary_facts import with_sources
+from claude_mem.store.facts_json import with_sources
 from claude_mem.store.turns import (
     SESSION_END,
     SESSION_START,

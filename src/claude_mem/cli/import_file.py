@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from claude_mem.cli.store import open_store_for_import
+from claude_mem.cli.open_store import open_store_for_import
 from claude_mem.config import Settings
 from claude_mem.hook.wake import wake
-from claude_mem.privacy import Redactor
+from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.transfer.restore import Refusal, RestoreReport, is_export, restore
 from claude_mem.store.transfer.typescript.importer import DatabaseReport, import_typescript

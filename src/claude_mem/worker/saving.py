@@ -4,10 +4,10 @@ import asyncio
 from dataclasses import dataclass
 
 from claude_mem.errors import BadInput
-from claude_mem.store.manual import SavedMemory
+from claude_mem.store.saved_memories import SavedMemory
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Observation, ObservationType, Project
-from claude_mem.worker.loop import Worker
+from claude_mem.worker.worker import Worker
 
 MAX_TEXT, MAX_TITLE, MAX_NAME = 10_000, 200, 500
 _MAX_FIRST_WORDS = 100
@@ -31,7 +31,7 @@ async def save_memory(
     observation = _observation(memory)
     project = await asyncio.to_thread(_project, worker, memory.project, directory)
     saved = await asyncio.wrap_future(
-        worker.store.save_manual(project, directory, observation, observer)
+        worker.store.save_memory(project, directory, observation, observer)
     )
     worker.announcer.memory_saved(project)
     await worker.render_contexts()

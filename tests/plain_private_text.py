@@ -1,10 +1,10 @@
-"""What hook/scanner.py does, as a plain program over parsed JSON with regular expressions."""
+"""What hook/private_text.py does, as a plain program over parsed JSON with regular expressions."""
 
 import json
 import re
 from typing import Any
 
-from claude_mem.hook.scanner import _FORMAT_WORDS, MAX_SECTIONS, NAMES
+from claude_mem.hook.private_text import _FORMAT_WORDS, MAX_SECTIONS, NAMES
 
 _SPACE = r"[\x01-\x20\x85\xa0\xad\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]"
 _TAG = re.compile(

@@ -25,8 +25,8 @@ from claude_mem.observer.models.provider import (
     create_model,
     select_provider,
 )
-from claude_mem.privacy import Redactor
 from claude_mem.recall.context import build_context
+from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import is_damage
@@ -39,9 +39,9 @@ from claude_mem.worker.contexts import (
     render_contexts,
 )
 from claude_mem.worker.conversations import Conversations
+from claude_mem.worker.distilling import JobRunner
 from claude_mem.worker.embedding import Embedding
 from claude_mem.worker.housekeeping import Housekeeping
-from claude_mem.worker.jobs import JobRunner
 from claude_mem.worker.observer_status import describe, policy_of
 from claude_mem.worker.refiner import Refiner
 

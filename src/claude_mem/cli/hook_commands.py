@@ -7,7 +7,7 @@ import tempfile
 import click
 
 from claude_mem.config import load_settings
-from claude_mem.hook.scanner import strip_private
+from claude_mem.hook.private_text import strip_private
 
 _EVENTS = {
     "new": ("UserPromptSubmit", "A prompt was submitted."),

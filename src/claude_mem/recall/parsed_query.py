@@ -48,7 +48,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class ParsedText:
+class ParsedQuery:
     text: str
     words: tuple[Word, ...] = ()
     phrases: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class ParsedText:
         return sum(not word.is_part for word in self.words) >= SENTENCE_WORDS
 
 
-def parse_text(text: str, now: datetime) -> ParsedText:
+def parse_query(text: str, now: datetime) -> ParsedQuery:
     plain = plain_text(text[:MAX_TEXT])
     times = read_times(plain, now)
     phrases: list[str] = []
@@ -86,7 +86,7 @@ def parse_text(text: str, now: datetime) -> ParsedText:
             chunks.append(chunk)
     time_pieces = frozenset(piece.lower() for time in times.texts for piece in pieces(time))
     words = _mark_times(_words(chunks), time_pieces) if time_pieces else _words(chunks)
-    return ParsedText(
+    return ParsedQuery(
         plain,
         words,
         tuple(dict.fromkeys(phrases))[:MAX_PHRASES],

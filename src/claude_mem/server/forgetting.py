@@ -1,4 +1,4 @@
-"""Saving and forgetting memories over HTTP."""
+"""Forgetting memories over HTTP, and undoing it."""
 
 import asyncio
 from datetime import datetime
@@ -12,23 +12,9 @@ from claude_mem.server.requests import read_object, reject_parameters, text_of
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
-from claude_mem.worker import forgetting, manual
+from claude_mem.worker import forgetting
 from claude_mem.worker.forgetting import Undoable
-from claude_mem.worker.loop import Worker
-
-_DIRECTORY = ("project_dir", "projectDir", "cwd")
-
-
-async def save(request: Request) -> JSONResponse:
-    """POST /api/memories"""
-    reject_parameters(request)
-    worker: Worker = request.app.state.worker
-    body = await read_object(request)
-    directory = text_of(body, *_DIRECTORY) or ""
-    fields = {name: value for name, value in body.items() if name not in _DIRECTORY}
-    memory = params.new_memory(fields, worker.reader.redactor)
-    saved = await manual.save_memory(worker, memory, directory, "person")
-    return JSONResponse({"id": saved.id, "new": saved.is_new})
+from claude_mem.worker.worker import Worker
 
 
 async def forget(request: Request) -> JSONResponse:
@@ -78,7 +64,6 @@ def _undoable(entry: Undoable) -> dict[str, Json]:
 
 
 routes = [
-    Route("/api/memories", save, methods=["POST"]),
     Route("/api/forget", forget, methods=["POST"]),
     Route("/api/forget/undo", undo, methods=["POST"]),
     Route("/api/forgotten", undoable),

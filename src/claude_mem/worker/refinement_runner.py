@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
-from claude_mem.hook.faults import reach
+from claude_mem.hook.kill_points import reach
 from claude_mem.intake.dialects import EventReader
 from claude_mem.observer.models.failures import (
     LostSession,
