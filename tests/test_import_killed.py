@@ -28,7 +28,8 @@ from claude_mem.store import imported_sessions
 from claude_mem.intake.transcripts import importer
 
 module, name, number, when = sys.argv[1:5]
-owner = {"imported_sessions": imported_sessions, "Writer": database.Writer, "command": command}[module]
+owners = {"imported_sessions": imported_sessions, "Writer": database.Writer, "command": command}
+owner = owners[module]
 work, remaining = getattr(owner, name), [int(number)]
 
 def killed(*args, **kwargs):
