@@ -27,7 +27,7 @@ from tests.story import Story
 NOT_EXPORTED = {
     "schema_migrations", "transcripts", "unindexed", "documents", "memory_text", "index_version",
     "vectors", "vector_models", "vector_losses", "twins",
-    "forgotten", "forgotten_rows", "tombstones",
+    "forgotten", "forgotten_rows", "tombstones", "scrub_requests",
     "refinements", "observer_usage", "observer_breakers", "notices",
     "indexed_turns", "passages", "passage_count",
     "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",

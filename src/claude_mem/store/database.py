@@ -4,6 +4,7 @@ Writes that wait at the same time share a transaction and so one fsync; each has
 that a failure does not affect the others. `synchronous=FULL`: a commit that returned is on disk.
 """
 
+import itertools
 import logging
 import queue
 import sqlite3
@@ -44,6 +45,8 @@ def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA cache_size = -4096")
+        if not readonly:
+            connection.execute("PRAGMA secure_delete = ON")  # overwrites deleted rows
     except sqlite3.Error:
         connection.close()
         raise
@@ -123,6 +126,7 @@ def check_integrity(path: Path) -> str | None:
 class _Write:
     work: Callable[[sqlite3.Connection], Any]
     done: "Future[Any]"
+    alone: bool = False  # not in a transaction
 
 
 class Writer:
@@ -131,7 +135,6 @@ class Writer:
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
         self._connection.execute("PRAGMA synchronous = FULL")
-        self._connection.execute("PRAGMA secure_delete = ON")  # overwrites deleted rows
         self._derive: Callable[[sqlite3.Connection], object] | None = None
         self._derive_error = repr(None)
         self._submitting = threading.Lock()  # nothing is queued after the end marker
@@ -143,13 +146,22 @@ class Writer:
     def submit(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
         """Runs `work` in the next transaction; the future is done when it is on disk."""
         done: Future[T] = Future()
+        self._put(_Write(work, done))
+        return done
+
+    def submit_alone(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
+        """Runs `work` outside of a transaction, for statements that allow none."""
+        done: Future[T] = Future()
+        self._put(_Write(work, done, alone=True))
+        return done
+
+    def _put(self, write: _Write) -> None:
         with self._submitting:
             closed = self._closed
             if not closed:
-                self._waiting.put(_Write(work, done))
+                self._waiting.put(write)
         if closed:
-            done.set_exception(sqlite3.OperationalError("the store is closed"))
-        return done
+            write.done.set_exception(sqlite3.OperationalError("the store is closed"))
 
     def derive(self, work: Callable[[sqlite3.Connection], object]) -> None:
         """Runs `work` at the end of every transaction, to update what is derived from it."""
@@ -165,8 +177,12 @@ class Writer:
     def _run(self) -> None:
         while True:
             group, last = self._next_group()
-            if group:
-                self._commit(group)
+            for alone, writes in itertools.groupby(group, lambda write: write.alone):
+                if alone:
+                    for write in writes:
+                        self._run_alone(write)
+                else:
+                    self._commit(list(writes))
             if last:
                 return
 
@@ -203,6 +219,16 @@ class Writer:
                 write.done.set_result(value)
             else:
                 write.done.set_exception(failure)
+
+    def _run_alone(self, write: _Write) -> None:
+        if not write.done.set_running_or_notify_cancel():
+            return
+        try:
+            value = write.work(self._connection)
+        except Exception as error:
+            write.done.set_exception(error)
+        else:
+            write.done.set_result(value)
 
     def _run_derive(self) -> None:
         """A failure does not undo the writes, and is logged once."""

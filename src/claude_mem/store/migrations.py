@@ -368,6 +368,19 @@ def _add_record(connection: sqlite3.Connection) -> None:
             )
 
 
+# Text that was forgotten for good is also removed from the files; `erased`: without undo.
+_SCRUBBING = (
+    "CREATE TABLE scrub_requests ("
+    "id INTEGER PRIMARY KEY AUTOINCREMENT, requested_at_epoch INTEGER NOT NULL)",
+    "ALTER TABLE forgotten ADD COLUMN erased INTEGER NOT NULL DEFAULT 0",
+)
+
+
+def _add_scrubbing(connection: sqlite3.Connection) -> None:
+    for statement in _SCRUBBING:
+        connection.execute(statement)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -377,6 +390,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0006_observer_state", _add_observer_state),
     ("0007_summary_facts", _add_summary_facts),
     ("0008_record", _add_record),
+    ("0009_scrubbing", _add_scrubbing),
 )
 
 

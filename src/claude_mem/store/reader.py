@@ -18,6 +18,7 @@ from claude_mem.store import (
     queue,
     records,
     refinements,
+    scrubbing,
     sessions,
     spending,
 )
@@ -183,6 +184,9 @@ class StoreReader:
     def forgotten(self) -> list[forgetting.Forgotten]:
         """What can still be undone, the latest first."""
         return self._read(forgetting.all_forgotten)
+
+    def needs_scrub(self) -> bool:
+        return self._read(scrubbing.is_requested)
 
     def recent_directories(self, project_id: int, limit: int = 20) -> list[str]:
         return self._read(lambda c: projects.recent_directories(c, project_id, limit))

@@ -5,6 +5,7 @@ and do not wait for writes.
 """
 
 import sqlite3
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import closing
@@ -23,6 +24,7 @@ from claude_mem.store import (
     records,
     refinements,
     saved_memories,
+    scrubbing,
     sessions,
     spending,
     turns,
@@ -54,6 +56,7 @@ class Store(StoreReader):
         super().__init__(path)
         self._clock = clock
         self._writer = Writer(path)
+        self._backing_up = threading.Lock()
 
     @classmethod
     def open(
@@ -315,8 +318,21 @@ class Store(StoreReader):
         return self._write(lambda c: typescript.import_session(c, session))
 
     def back_up(self, directory: Path, keep: int) -> Path:
-        with closing(connect(self._path, readonly=True)) as connection:
+        with self._backing_up, closing(connect(self._path, readonly=True)) as connection:
             return backups.back_up(connection, directory, keep)
+
+    def scrub(self, backup_dir: Path) -> None:
+        """Removes deleted text from the database file, its journal, backups and damaged copies.
+
+        Raises DatabaseInUse if a reader still uses the journal; then the request remains.
+        """
+        with self._backing_up:  # a copy that began before would keep the text
+            last = self._read(scrubbing.last_request)
+            self._writer.submit_alone(scrubbing.compact).result()
+            with closing(connect(self._path, readonly=True)) as connection:
+                scrubbing.replace_backups(connection, backup_dir)
+            scrubbing.delete_damaged_copies(self._path)
+            self._write(lambda c: scrubbing.finish(c, last)).result()
 
 
 def open_or_restore(
