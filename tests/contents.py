@@ -57,6 +57,13 @@ _ALL = {
     " JOIN tool_events e ON e.id = l.event_id",
     "records": f"SELECT {_TURN}, r.parts, r.bytes, r.created_at_epoch FROM turn_records r"
     f" {_OF_TURN.format('r')}",
+    "facts": "SELECT p.key, f.kind, f.subject, f.value, f.scope, f.origin, f.status, f.count,"
+    " f.first_seen_epoch, f.last_seen_epoch, f.pinned, n.value FROM facts f"
+    " JOIN projects p ON p.id = f.project_id LEFT JOIN facts n ON n.id = f.superseded_by",
+    "facts' turns": f"SELECT {_TURN}, f.kind, f.subject, f.value, f.scope, l.observer, l.note,"
+    " l.seen_at_epoch, (SELECT group_concat(e.event_key) FROM json_each(l.events) source"
+    " JOIN tool_events e ON e.id = source.value) FROM fact_sources l"
+    f" JOIN facts f ON f.id = l.fact_id {_OF_TURN.format('l')}",
     "waiting": "SELECT status FROM pending_messages",
 }
 
@@ -73,6 +80,8 @@ _MEMORY = {
     # In any order: a replay through hooks happens at another time than the transcript tells.
     "records": "SELECT s.content_session_id, t.prompt_number, part.value"
     f" FROM turn_records r, json_each(r.parts) part {_OF_TURN.format('r')}",
+    "facts": "SELECT p.key, f.kind, f.subject, f.value, f.scope, f.origin, f.status, f.count"
+    " FROM facts f JOIN projects p ON p.id = f.project_id",
     "waiting": "SELECT status FROM pending_messages",
 }
 

@@ -12,6 +12,7 @@ from claude_mem.store import Store
 from claude_mem.store.transfer.restore import RestoreReport, restore
 from tests.payloads import (
     SESSION,
+    bash,
     edit,
     prompt,
     session_start,
@@ -61,7 +62,7 @@ def sound(story: Story) -> bool:
 
 def live(story: Story) -> Story:
     """A session with all that can be in a database: done, private, waiting and open turns."""
-    story.tell(session_start(), prompt(), tool(), edit(), stop())
+    story.tell(session_start(), prompt(), tool(), edit(), bash("make test", "3 passed"), stop())
     story.distil()
     context = "<claude-mem-context>\nMemory: ‹claude-mem-context> was said\n</claude-mem-context>"
     story.store.remember_start_context(SESSION, context).result()

@@ -53,9 +53,11 @@ def test_of_questions_and_tasks_only_the_words_are_recorded(home: Home) -> None:
         "SELECT tool_name, tool_input, tool_response FROM tool_events WHERE tool_name IS NOT NULL"
     )
     assert rows == [
-        {"tool_name": name, "tool_input": None, "tool_response": None}
-        for name in ("AskUserQuestion", "TodoWrite")
-    ]
+        {"tool_name": "AskUserQuestion",
+         "tool_input": '{"questions": [{"question": "Which lamp?"}]}',
+         "tool_response": '{"answers": {"Which lamp?": "The green one"}}'},
+        {"tool_name": "TodoWrite", "tool_input": None, "tool_response": None},
+    ]  # fmt: skip
     (record,) = home.rows("SELECT parts FROM turn_records")
     parts = json.loads(record["parts"])
     assert ["question", "user", "Which lamp?\nAnswer: The green one"] in parts

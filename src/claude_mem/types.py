@@ -76,6 +76,7 @@ class ToolUse:
     text: str | None
     agent_id: str | None
     words: tuple[RecordPart, ...] = ()
+    cwd: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,7 @@ class CommandRun:
     outcome: CommandOutcome
     counts: str = ""  # "41 passed, 1 failed", where the output has counts
     sources: tuple[int, ...] = ()  # ids of the events of its runs
+    scope: str = ""  # the folder it was run in, relative to the project's directory
 
     @property
     def text(self) -> str:
@@ -186,6 +188,57 @@ class Summary:
         return "\n".join(filter(None, fields))
 
 
+FactKind = Literal["rule", "decision", "command", "fault", "open", "place", "artifact"]
+FACT_KINDS: tuple[FactKind, ...] = (
+    "rule", "decision", "command", "fault", "open", "place", "artifact",
+)  # fmt: skip
+FactOrigin = Literal["person", "agent", "outside"]  # the user, the agent, or what it read
+FACT_ORIGINS: tuple[FactOrigin, ...] = ("person", "agent", "outside")
+FactStatus = Literal["candidate", "holds", "past", "wrong"]
+FACT_STATUSES: tuple[FactStatus, ...] = ("candidate", "holds", "past", "wrong")
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedFact:
+    """Something that a turn reveals about its project.
+
+    What `subject` and `value` are depends on the kind:
+    rule: "", the user's sentence verbatim; decision: the question, the answer;
+    command: its purpose, the command; fault: the command that fails, the one that works;
+    open: the file it is about or "", the step; place: what is there, the host, port or path;
+    artifact: "branch", "commit", "pull request" or "document", its name, hash, address or path.
+    """
+
+    kind: FactKind
+    subject: str
+    value: str
+    scope: str = ""  # a folder relative to the project's directory; "": the whole project
+    origin: FactOrigin = "agent"
+    status: FactStatus = "holds"
+    note: str = ""  # of this turn: a command's outcome, a fault's error, a commit's subject
+    sources: tuple[int, ...] = ()  # ids of the events it comes from
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact of a project as stored: the same proposal of several turns, merged."""
+
+    id: int
+    project_id: int
+    kind: FactKind
+    subject: str
+    value: str
+    scope: str
+    origin: FactOrigin
+    status: FactStatus
+    note: str  # of the latest turn
+    count: int  # of the turns it comes from; 0: none, the user wrote it
+    first_seen_ms: int
+    last_seen_ms: int
+    superseded_by: int | None
+    is_pinned: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Distillate:
     """The memories of a turn, and the observer that wrote them."""
@@ -197,6 +250,7 @@ class Distillate:
     observer: str = "local"
     model: str | None = None
     prompt_version: str | None = None
+    facts: tuple[ProposedFact, ...] = ()  # besides those of the summary
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ _IGNORED_FIELDS = ("permission_mode", "effort", "background_tasks", "session_cro
 _NOT_DETAIL = (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, "prompt", *_IGNORED_FIELDS)
 _LEAF_LIMITS = (4096, 1024, 256, 64)
 LONGEST_ID = 200
-RECORDED_TOOLS = frozenset(("AskUserQuestion", "TodoWrite"))
+QUESTION_TOOL = "AskUserQuestion"
+RECORDED_TOOLS = frozenset((QUESTION_TOOL, "TodoWrite"))
 FIELD_BYTES = 8192  # longest field of a raw event
 PROMPT_LIMIT_FACTOR = 4  # searches rely on prompts, so they may be longer than other fields
 
@@ -48,7 +49,7 @@ class EventReader:
     projects: Projects
     field_bytes: int = FIELD_BYTES
     skip_tools: frozenset[str] = frozenset()
-    unobserved_tools: frozenset[str] = frozenset()  # only their words are recorded
+    unobserved_tools: frozenset[str] = frozenset()  # their words and the answers of the user count
     keeps_words: bool = True
 
     def use(self, settings: CaptureSettings, *, keeps_words: bool = True) -> None:
@@ -86,7 +87,7 @@ class EventReader:
         words = words_of(kind, redacted) if self.keeps_words else ()
         tool_name = _identifier(payload, "tool_name")
         if tool_name in self.unobserved_tools:
-            redacted = {}
+            redacted = _questions(redacted) if tool_name == QUESTION_TOOL else {}
         return Event(
             kind=kind,
             session_id=session_id,
@@ -143,6 +144,19 @@ def skipped_and_unobserved(tools: Iterable[str]) -> tuple[frozenset[str], frozen
     if names == CaptureSettings().skip_tools:
         return frozenset(names) - RECORDED_TOOLS, frozenset(names) & RECORDED_TOOLS
     return frozenset(names), frozenset()
+
+
+def _questions(payload: Mapping[str, Json]) -> dict[str, Json]:
+    """The questions and the user's answers, which are decisions, without the options."""
+    tool_input, response = payload.get("tool_input"), payload.get("tool_response")
+    questions = tool_input.get("questions") if isinstance(tool_input, dict) else None
+    answers = response.get("answers") if isinstance(response, dict) else None
+    texts: list[Json] = [
+        {"question": item.get("question")}
+        for item in (questions if isinstance(questions, list) else ())
+        if isinstance(item, dict)
+    ]
+    return {"tool_input": {"questions": texts}, "tool_response": {"answers": answers}}
 
 
 def parse_payload(data: bytes) -> dict[str, Json]:

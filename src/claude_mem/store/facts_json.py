@@ -16,11 +16,12 @@ from claude_mem.types import (
     EnvironmentFault,
     Json,
     OpenStep,
+    ProposedFact,
     Summary,
 )
 
 Fact = CommandRun | EnvironmentFault | OpenStep
-T = TypeVar("T", bound=CommandRun | EnvironmentFault | OpenStep)
+T = TypeVar("T", bound=CommandRun | EnvironmentFault | OpenStep | ProposedFact)
 Choice = TypeVar("Choice", bound=str)
 Item = dict[str, Json]
 
@@ -83,6 +84,7 @@ def _command(item: Item) -> CommandRun:
         outcome=_one_of(COMMAND_OUTCOMES, _text(item, "outcome")),
         counts=_text(item, "counts"),
         sources=_sources(item),
+        scope=_text(item, "scope") if "scope" in item else "",
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from claude_mem.errors import BadInput, NotFound
+from claude_mem.store import forgotten_facts
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
@@ -228,6 +229,7 @@ def _forget_sessions(trash: _Trash, ids: list[int], project: int | None) -> None
     trash.keep("summary_events", "summary_id", [row["id"] for row in summaries])
     trash.keep("observation_events", "observation_id", [row["id"] for row in observations])
     trash.keep("turn_records", "turn_id", turn_ids)
+    forgotten_facts.forget_facts(trash, turn_ids)
     for queue in QUEUES:
         trash.keep(queue.table, "session_id", ids)
     # Not for saved memories: the next one would belong to the same session.
@@ -256,6 +258,7 @@ def _forget_memories(trash: _Trash, ids: dict[str, list[int]]) -> None:
     trash.keep("summary_events", "summary_id", ids["summaries"])
     trash.keep("observation_events", "observation_id", ids["observations"])
     trash.keep("turn_records", "turn_id", turn_ids)  # it tells what is forgotten
+    forgotten_facts.forget_facts(trash, turn_ids)
     for queue in QUEUES:
         trash.keep(queue.table, "turn_id", turn_ids)
     trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_unique(turn["prompt_id"])])
@@ -405,6 +408,7 @@ def undo(connection: sqlite3.Connection, token: str | None) -> Forgotten:
 
 def _restore(connection: sqlite3.Connection, identity: int) -> None:
     projects: dict[int, int] = {}
+    facts: dict[int, int] = {}
     rows = connection.execute(
         "SELECT of_table, kind, content FROM forgotten_rows WHERE forgotten_id = ? ORDER BY id",
         (identity,),
@@ -413,6 +417,8 @@ def _restore(connection: sqlite3.Connection, identity: int) -> None:
         values: dict[str, Any] = json.loads(content)
         if kind == "sealed":
             connection.execute("UPDATE user_prompts SET sealed = sealed - 1 WHERE id = :id", values)
+        elif table == "facts" and kind == "changed":
+            forgotten_facts.restore_link(connection, values, facts)
         elif kind == "changed":
             _restore_columns(connection, table, values)
         elif table == "projects":
@@ -420,6 +426,11 @@ def _restore(connection: sqlite3.Connection, identity: int) -> None:
         else:
             if "project_id" in values:
                 values["project_id"] = projects.get(values["project_id"], values["project_id"])
+            if table == "facts":
+                facts[values["id"]] = forgotten_facts.restore_fact(connection, values)
+                continue
+            if table == "fact_sources":
+                values["fact_id"] = facts.get(values["fact_id"], values["fact_id"])
             _insert(connection, table, values)
 
 

@@ -328,6 +328,7 @@ def _with_sources(distillate: Distillate, event_ids: list[int]) -> Distillate:
             sources=ids_at(summary.sources),
         ),
         observations=tuple(replace(o, sources=ids_at(o.sources)) for o in distillate.observations),
+        facts=with_sources(distillate.facts, ids_at),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import facts_json
+from claude_mem.store import facts, facts_json
 from claude_mem.store.clock import iso
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import JOBS
@@ -67,6 +67,7 @@ def save_memories(
     origin = _origin(connection, session_db_id, turn_id, number, distillate)
     save_summary(connection, distillate.summary, origin)
     _save_observations(connection, distillate.observations, origin)
+    facts.save_proposals(connection, turn_id, distillate)
     set_titles(connection, session_db_id, distillate.title, distillate.subtitle)
 
 
@@ -179,6 +180,7 @@ def _add_new_observations(connection: sqlite3.Connection, turn: Turn, draft: Dis
         " open_steps = :open_steps WHERE turn_id = :turn_id",
         {**facts_json.fact_values(draft.summary), "turn_id": turn.id},
     )
+    facts.save_proposals(connection, turn.id, draft)
 
 
 def _since(draft: Distillate, last: int) -> tuple[Observation, ...]:

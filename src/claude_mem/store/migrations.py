@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import migrated_notes
+from claude_mem.store import migrated_facts, migrated_notes
 
 _FIRST = """
 CREATE TABLE projects (
@@ -381,6 +381,12 @@ def _add_scrubbing(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _add_facts(connection: sqlite3.Connection) -> None:
+    for statement in migrated_facts.STATEMENTS:
+        connection.execute(statement)
+    migrated_facts.fill_from_summaries(connection)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -391,6 +397,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0007_summary_facts", _add_summary_facts),
     ("0008_record", _add_record),
     ("0009_scrubbing", _add_scrubbing),
+    ("0010_facts", _add_facts),
 )
 
 

@@ -1,7 +1,7 @@
 """The reading half of the store, for code that must not write."""
 
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -9,6 +9,7 @@ from typing import Self, TypeVar, cast
 
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
+    facts,
     forgetting,
     imported_sessions,
     listing,
@@ -26,7 +27,7 @@ from claude_mem.store.database import Readers, check_integrity, connect, is_curr
 from claude_mem.store.listing import Page, Record
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
-from claude_mem.types import Json, PastSession, Project, RecordPart
+from claude_mem.types import Fact, FactKind, FactStatus, Json, PastSession, Project, RecordPart
 
 T = TypeVar("T")
 
@@ -206,6 +207,19 @@ class StoreReader:
 
     def sources(self, noun: str, memory_id: int) -> list[Record]:
         return self._read(lambda c: listing.event_sources(c, noun, memory_id))
+
+    def facts(
+        self,
+        project_id: int,
+        kinds: Sequence[FactKind] = (),
+        statuses: Sequence[FactStatus] = (),
+    ) -> list[Fact]:
+        """Of these kinds and statuses, or of all; the surest first."""
+        return self._read(lambda c: facts.list_facts(c, project_id, kinds, statuses))
+
+    def fact_sources(self, fact_id: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Turns and events that the fact comes from, the latest first."""
+        return self._read(lambda c: facts.sources_of(c, fact_id))
 
     def recent_summaries(
         self, project_id: int, limit: int, without_session: str | None = None

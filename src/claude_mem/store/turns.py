@@ -180,7 +180,13 @@ def _fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: s
         _set_first_prompt(connection, turn["session_id"], prompt)
         return
     connection.execute("UPDATE user_prompts SET private = 1 WHERE id = ?", (turn["id"],))
-    for table in ("tool_events", "observations", "session_summaries", "turn_records"):
+    for table in (
+        "tool_events",
+        "observations",
+        "session_summaries",
+        "turn_records",
+        "fact_sources",
+    ):
         connection.execute(f"DELETE FROM {table} WHERE turn_id = ?", (turn["id"],))
     for queue in QUEUES:
         queue.delete_turns(connection, [turn["id"]])
@@ -308,7 +314,7 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
     if row is None:
         return None
     events = connection.execute(
-        "SELECT id, event, tool_name, tool_input, tool_response, text, agent_id, words"
+        "SELECT id, event, tool_name, tool_input, tool_response, text, agent_id, words, cwd"
         " FROM tool_events"
         " WHERE turn_id = ? ORDER BY created_at_epoch, id",
         (turn_id,),
@@ -353,6 +359,7 @@ def _tool_use(row: sqlite3.Row) -> ToolUse:
         text=row["text"],
         agent_id=row["agent_id"],
         words=parse_parts(row["words"] or "[]"),
+        cwd=row["cwd"] or "",
     )
 
 

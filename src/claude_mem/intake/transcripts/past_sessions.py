@@ -194,6 +194,7 @@ def tool_use(number: int, event: Event) -> ToolUse:
         text=event.text,
         agent_id=event.agent_id,
         words=event.words,
+        cwd=event.cwd,
     )
 
 

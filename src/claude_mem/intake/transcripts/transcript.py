@@ -233,7 +233,8 @@ class _SessionReader:
             if call is None or self.prompt_id is None:
                 continue
             tool: Payload = {"tool_name": call.get("name"), "tool_input": call.get("input"),
-                             "tool_use_id": call.get("id")}  # fmt: skip
+                             "tool_use_id": call.get("id"),
+                             "cwd": _text(line.get("cwd")) or self.cwd}  # fmt: skip
             if block.get("is_error"):
                 error = "\n".join(_texts(_blocks(block.get("content"))))
                 if not _NEVER_RAN.match(error):

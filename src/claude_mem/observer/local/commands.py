@@ -4,6 +4,7 @@ A failure ends when the same command succeeds, or a similar one does. Edits and 
 are recorded as its fix.
 """
 
+import posixpath
 import re
 from dataclasses import dataclass, field
 
@@ -50,6 +51,12 @@ _HEREDOC = re.compile(r"<<-?\s{0,3}['\"]?(\w{1,40})['\"]?[^\n]{0,80}(?=\n)")
 _MESSAGE = re.compile(
     r"(?:-[a-z]*m|--message)[= ]\s{0,3}(?:\"((?:[^\"\\]|\\.)+)\"|'([^']+)')", re.DOTALL
 )
+# Their outputs name branches, remotes and pull requests.
+_PUBLISHES = re.compile(
+    r"\b(?:git\b[^|;&\n]{0,80}?\b(?:push|remote|clone|fetch|pull)|gh\s+(?:pr|repo)|glab\s+mr"
+    r"|hub\s+pull-request)\b"
+)
+_CHANGES_DIRECTORY = re.compile(r"\s*cd\s+(?:\"([^\"]+)\"|'([^']+)'|([^\s;&|]+))\s*(?:&&|;)")
 _HASH = re.compile(r"^\[[^\]\n]{0,120}?([0-9a-f]{7,12})\]", re.MULTILINE)
 
 _PREFIX = re.compile(r"(?<!\S)(?:cd \S+ ?(?:&&|;) ?|[A-Z_]++=\S*+ |sudo |time |timeout \S+ )+")
@@ -135,7 +142,7 @@ def read_commands(turn: Turn) -> CommandLog:
         if event.tool_name in EDITING and event.kind == "PostToolUse":
             _add_edit(unresolved, event, turn.project_dir)
         elif event.tool_name == "Bash" and event.kind in ("PostToolUse", "PostToolUseFailure"):
-            _read_command(event, log, unresolved)
+            _read_command(event, log, unresolved, turn.project_dir)
     resolved_errors = {failure.error for failure in log.failures}
     for failure in unresolved:
         if failure.error not in resolved_errors and _is_test_or_check(failure.command):
@@ -148,7 +155,9 @@ def read_commands(turn: Turn) -> CommandLog:
 def reads_output_of(command: str) -> bool:
     """Whether the output of a successful command matters here."""
     full = command[:READ_COMMAND]
-    return bool(_COMMIT.search(full) or _TEST.search(short_command(full)))
+    return bool(
+        _COMMIT.search(full) or _PUBLISHES.search(full) or _TEST.search(short_command(full))
+    )
 
 
 def _is_test_or_check(command: str) -> bool:
@@ -169,13 +178,15 @@ def _add_edit(unresolved: list[_OpenFailure], event: ToolUse, project_dir: str) 
             failure.edited.append(shown)
 
 
-def _read_command(event: ToolUse, log: CommandLog, unresolved: list[_OpenFailure]) -> None:
+def _read_command(
+    event: ToolUse, log: CommandLog, unresolved: list[_OpenFailure], project_dir: str
+) -> None:
     params = event.tool_input if isinstance(event.tool_input, dict) else {}
     full = params.get("command")
     if not isinstance(full, str) or event.agent_id:
         return
     full = full[:READ_COMMAND]
-    command, output = short_command(full), _output(event)
+    command, output = short_command(full), output_of(event)
     purpose = _purpose(command)
     counts = _counts(output) if purpose == "test" else ""
     # A pipe hides the exit code; the counts of a test run do not.
@@ -187,12 +198,23 @@ def _read_command(event: ToolUse, log: CommandLog, unresolved: list[_OpenFailure
     if purpose is not None:
         sources = log.runs[command].sources if command in log.runs else ()
         outcome: CommandOutcome = "failed" if failed else "passed"
-        log.runs[command] = CommandRun(command, purpose, outcome, counts, (*sources, event.id))
+        scope = _scope(full, event.cwd or project_dir, project_dir)
+        sources = (*sources, event.id)
+        log.runs[command] = CommandRun(command, purpose, outcome, counts, sources, scope)
     if failed:
         error = error_line(output)
         _add_failure(_OpenFailure(command, error, bool(counts), event.id), unresolved)
     else:
         _add_success(command, event.id, log, unresolved)
+
+
+def _scope(command: str, cwd: str, project_dir: str) -> str:
+    """The folder it runs in, if that is below the project's directory; else empty."""
+    change = _CHANGES_DIRECTORY.match(command)
+    target = next(filter(None, change.groups()), "") if change else ""
+    directory = posixpath.normpath(posixpath.join(cwd, target))
+    folder = relative(directory, project_dir)
+    return "" if folder == directory else folder
 
 
 def _add_failure(failure: _OpenFailure, unresolved: list[_OpenFailure]) -> None:
@@ -282,7 +304,7 @@ def _flat(line: str) -> str:
     return shorten(one_line(line), LONGEST_ERROR)
 
 
-def _output(event: ToolUse) -> str:
+def output_of(event: ToolUse) -> str:
     response = event.tool_response
     if isinstance(response, dict):
         parts = [response.get("stdout"), response.get("stderr")]

@@ -4,6 +4,7 @@ Deterministic. The texts of a turn are split into passages and scored, and the b
 something new are kept, up to a share of the text. They become observations and a summary.
 """
 
+from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.observations import build_observations, says_more_than
 from claude_mem.observer.local.scoring import content_words
 from claude_mem.observer.local.selection import select_from_turn
@@ -30,4 +31,5 @@ def distil(turn: Turn) -> Distillate:
         title=title or None,
         subtitle=summary.completed if has_subtitle else None,
         observer=LocalObserver.name,
+        facts=propose_facts(turn),
     )

@@ -28,11 +28,21 @@ _IDENTITY = frozenset((
     "transcript_path", "dialect", "status", "started_at", "updated_at", "completed_at",
     "created_at", "provider", "provider_session_id", "prompt_id", "event_key", "event",
     "tool_name", "tool_use_id", "agent_id", "cwd", "type", "observer", "model", "prompt_version",
-    "lease",
+    "lease", "kind", "origin",
 ))  # fmt: skip
 _LISTS = frozenset(("facts", "concepts", "files_read", "files_modified", "files_edited"))
 _RECORD = frozenset(("parts", "words"))
-_JSON = _LISTS | _RECORD | facts_json.READERS.keys() | {"tool_input", "tool_response", "detail"}
+_JSON = (
+    _LISTS
+    | _RECORD
+    | facts_json.READERS.keys()
+    | {
+        "tool_input",
+        "tool_response",
+        "detail",
+        "events",
+    }
+)
 _FENCE = "<claude-mem-context>\n", "\n</claude-mem-context>"
 
 
@@ -124,6 +134,9 @@ def _inner_json(name: str, text: str) -> Json:
         raise BadInput(f"has an invalid {name}", name)
     if name in _RECORD and not is_record(value):
         raise BadInput(f"has an invalid {name}", name)
+    is_ids = isinstance(value, list) and all(type(item) is int for item in value)
+    if name == "events" and not is_ids:
+        raise BadInput(f"has invalid {name}", name)
     if name in facts_json.READERS:
         try:
             facts_json.READERS[name](value)

@@ -36,6 +36,9 @@ _TEMPORARY = (
     "CREATE INDEX temp.same_rows_by_ours ON same_rows (of, ours)",
     "DROP TABLE IF EXISTS temp.open_turns",
     "CREATE TEMP TABLE open_turns (turn_id INTEGER PRIMARY KEY)",
+    "DROP TABLE IF EXISTS temp.file_facts",
+    "CREATE TEMP TABLE file_facts (fact_id INTEGER PRIMARY KEY, count INTEGER,"
+    " superseded_by INTEGER)",
 )
 
 
@@ -64,7 +67,9 @@ def merge_rows(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Merg
 
 
 def end(connection: sqlite3.Connection) -> list[int]:
-    """Reopens the turns that were open in the file; returns the projects of the rows."""
+    """Reopens the turns that were open in the file, and completes facts; returns the projects of
+    the rows."""
+    _complete_facts(connection)
     connection.execute(
         "UPDATE user_prompts SET closed = 0 WHERE id IN (SELECT turn_id FROM temp.open_turns)"
         " AND private = 0"
@@ -76,6 +81,21 @@ def end(connection: sqlite3.Connection) -> list[int]:
     ).fetchall()
     begin(connection)
     return [int(row[0]) for row in rows]
+
+
+def _complete_facts(connection: sqlite3.Connection) -> None:
+    """A fact whose turns were all refused must not stay; links need both facts."""
+    connection.execute(
+        "DELETE FROM facts WHERE id IN (SELECT fact_id FROM temp.file_facts WHERE count > 0)"
+        " AND pinned = 0 AND status <> 'wrong'"
+        " AND NOT EXISTS (SELECT 1 FROM fact_sources WHERE fact_id = facts.id)"
+    )
+    connection.execute(
+        "UPDATE facts SET superseded_by = s.ours FROM temp.file_facts f JOIN temp.same_rows s"
+        " ON s.of = 'facts' AND s.theirs = f.superseded_by WHERE facts.id = f.fact_id"
+        " AND facts.superseded_by IS NULL AND facts.status = 'past' AND s.ours <> facts.id"
+        " AND EXISTS (SELECT 1 FROM facts successor WHERE successor.id = s.ours)"
+    )
 
 
 def _in_savepoint(connection: sqlite3.Connection, row: Row) -> MergeReport:
@@ -102,6 +122,8 @@ def _merge(connection: sqlite3.Connection, table: Table, values: Values) -> Outc
         _map_id(connection, table.name, theirs, ours)
         if table.name == "user_prompts":
             _follow_turn(connection, values, ours)
+        elif table.name == "facts":
+            _follow_fact(connection, values, ours)
         elif table.name == "tool_events":
             _revise_turn(connection, adapted)
         return "added"
@@ -110,6 +132,8 @@ def _merge(connection: sqlite3.Connection, table: Table, values: Values) -> Outc
         _map_id(connection, table.name, theirs, existing["id"] if is_same else None)
     if table.name == "user_prompts":
         _follow_turn(connection, values, existing["id"])
+    elif table.name == "facts":
+        _follow_fact(connection, values, existing["id"])
     return "existing"
 
 
@@ -249,21 +273,43 @@ def _adapt_memory(connection: sqlite3.Connection, values: Values) -> Values:
 
 def _adapt_summary(connection: sqlite3.Connection, values: Values) -> Values:
     """With the ids that the source events of its facts have here."""
+    adapted = _adapt_memory(connection, values)
 
     def ours(sources: tuple[int, ...]) -> tuple[int, ...]:
-        rows = connection.execute(
-            "SELECT s.ours FROM json_each(?) e JOIN temp.same_rows s ON s.of = 'tool_events'"
-            " AND s.theirs = e.value WHERE s.ours IS NOT NULL ORDER BY e.key",
-            (json.dumps(sources),),
-        )
-        return tuple(row[0] for row in rows)
+        return _our_events(connection, sources)
 
-    adapted = _adapt_memory(connection, values)
     for column, read in facts_json.READERS.items():
         if column in values:
             facts = read(json.loads(values[column]))
             adapted[column] = facts_json.facts_json(facts_json.with_sources(facts, ours))
     return adapted
+
+
+def _our_events(connection: sqlite3.Connection, sources: Sequence[int]) -> tuple[int, ...]:
+    rows = connection.execute(
+        "SELECT s.ours FROM json_each(?) e JOIN temp.same_rows s ON s.of = 'tool_events'"
+        " AND s.theirs = e.value WHERE s.ours IS NOT NULL ORDER BY e.key",
+        (json.dumps(list(sources)),),
+    )
+    return tuple(row[0] for row in rows)
+
+
+def _adapt_fact(connection: sqlite3.Connection, values: Values) -> Values:
+    """Its sources restore the count; see `_complete_facts` for its link."""
+    project_id = _ours(connection, values, "project_id", "projects")
+    return {**_with_id(values), "project_id": project_id, "count": 0, "superseded_by": None}
+
+
+def _adapt_fact_source(connection: sqlite3.Connection, values: Values) -> Values:
+    turn = _turn(connection, values)
+    fact_id = _ours(connection, values, "fact_id", "facts")
+    project_id = connection.execute(
+        "SELECT project_id FROM facts WHERE id = ?", (fact_id,)
+    ).fetchone()[0]
+    if project_id != turn["project_id"]:
+        raise BadInput("belongs to a turn of a different project", "turn_id")
+    events = _our_events(connection, json.loads(values.get("events") or "[]"))
+    return {**values, "turn_id": turn["id"], "fact_id": fact_id, "events": json.dumps(events)}
 
 
 def _adapt_observation(connection: sqlite3.Connection, values: Values) -> Values:
@@ -315,6 +361,8 @@ _ADAPT: dict[str, Callable[[sqlite3.Connection, Values], Values]] = {
     "turn_records": _adapt_record,
     "summary_events": _adapt_summary_link,
     "observation_events": _adapt_observation_link,
+    "facts": _adapt_fact,
+    "fact_sources": _adapt_fact_source,
     "pending_messages": _adapt_message,
 }
 
@@ -357,6 +405,13 @@ def _follow_turn(connection: sqlite3.Connection, theirs: Values, turn_id: int) -
     )
     if not theirs.get("closed"):
         connection.execute("INSERT OR IGNORE INTO temp.open_turns VALUES (?)", (turn_id,))
+
+
+def _follow_fact(connection: sqlite3.Connection, theirs: Values, fact_id: int) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO temp.file_facts VALUES (?, ?, ?)",
+        (fact_id, theirs.get("count") or 0, theirs.get("superseded_by")),
+    )
 
 
 def _revise_turn(connection: sqlite3.Connection, event: Values) -> None:

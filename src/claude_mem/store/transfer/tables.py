@@ -27,6 +27,7 @@ Schema = dict[str, tuple[Column, ...]]
 _SESSIONS = "(SELECT id FROM sdk_sessions WHERE project_id = :project)"
 _TURNS = f"(SELECT id FROM user_prompts WHERE session_id IN {_SESSIONS})"
 _SUMMARIES = f"(SELECT id FROM session_summaries WHERE turn_id IN {_TURNS})"
+_FACTS = "(SELECT id FROM facts WHERE project_id = :project)"
 _OBSERVATIONS = f"(SELECT id FROM observations WHERE turn_id IN {_TURNS})"
 
 # In the order in which they can be restored: a row comes after those that it references, a turn's
@@ -43,6 +44,8 @@ CANONICAL = (
     Table("summary_events", ("summary_id", "event_id"), f"summary_id IN {_SUMMARIES}"),
     Table("observation_events", ("observation_id", "event_id"),
           f"observation_id IN {_OBSERVATIONS}"),
+    Table("facts", ("project_id", "kind", "scope", "subject", "value"), "project_id = :project"),
+    Table("fact_sources", ("fact_id", "turn_id", "observer"), f"fact_id IN {_FACTS}"),
     Table("pending_messages", ("turn_id",), f"session_id IN {_SESSIONS}"),
 )  # fmt: skip
 BY_NAME = {table.name: table for table in CANONICAL}

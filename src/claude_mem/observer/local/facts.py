@@ -1,0 +1,93 @@
+"""Facts that a turn reveals besides its commands: what the user decided, and branches, commits and
+pull requests that came of it."""
+
+import re
+from collections.abc import Iterator
+
+from claude_mem.observer.local.commands import READ_COMMAND, READ_OUTPUT, output_of
+from claude_mem.types import Json, ProposedFact, ToolUse, Turn
+
+BRANCH, COMMIT, PULL_REQUEST = "branch", "commit", "pull request"
+_LONGEST_NAME = 200
+
+_NEW_BRANCH = re.compile(
+    r"\bgit\b[^|;&\n]{0,80}?\b(?:checkout\s+-[bB]|switch\s+(?:-[cC]|--create))\s+"
+    r"([\w][\w./-]{0,200})"
+)
+# "[main 1a2b3c4] Subject" or "[main (root-commit) 1a2b3c4] Subject", as `git commit` prints it.
+_COMMITTED = re.compile(
+    r"^\[([\w./-]{1,200})(?: \([a-z-]{1,40}\))? ([0-9a-f]{7,40})\] ([^\n]{1,300})", re.MULTILINE
+)
+_DETACHED = "detached"
+# " * [new branch]      fix-lamp -> fix-lamp", as `git push` prints it.
+_PUSHED = re.compile(r"^ [*+! ]? .{3,60}? {1,20}\S{1,200} -> ([\w./-]{1,200})$", re.MULTILINE)
+_GIT_PUSH = re.compile(r"\bgit\b[^|;&\n]{0,80}?\bpush\b")
+_CREATES_PULL_REQUEST = re.compile(r"\b(?:gh\s+pr|glab\s+mr|hub\s+pull-request)\b")
+_PULL_REQUEST_URL = re.compile(
+    r"https://[\w.-]{1,100}/[\w./-]{1,200}?/(?:pull|merge_requests|pull-requests)/\d{1,9}\b"
+)
+_PULL_REQUEST_TOOL = re.compile(r"create_(?:pull|merge)_request$")
+_TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\\]|\\.){1,300})"|'([^']{1,300})')""")
+
+
+def propose_facts(turn: Turn) -> tuple[ProposedFact, ...]:
+    """Each once, with all its events; the last note wins."""
+    facts: dict[tuple[str, str, str], ProposedFact] = {}
+    for event in turn.events:
+        for fact in _facts_of(event):
+            key = (fact.kind, fact.subject, fact.value)
+            sources = facts[key].sources if key in facts else ()
+            note = fact.note or (facts[key].note if key in facts else "")
+            facts[key] = ProposedFact(
+                fact.kind, fact.subject, fact.value, origin=fact.origin, note=note,
+                sources=(*sources, event.id),
+            )  # fmt: skip
+    return tuple(facts.values())
+
+
+def _facts_of(event: ToolUse) -> Iterator[ProposedFact]:
+    params = event.tool_input if isinstance(event.tool_input, dict) else {}
+    if event.kind != "PostToolUse" or event.agent_id:
+        return
+    if event.tool_name == "AskUserQuestion":
+        yield from _answers(params, event.tool_response)
+    elif event.tool_name == "Bash" and isinstance(command := params.get("command"), str):
+        yield from _artifacts(command[:READ_COMMAND], output_of(event)[-READ_OUTPUT:])
+    elif _PULL_REQUEST_TOOL.search(event.tool_name or ""):
+        title = params.get("title")
+        yield from _pull_requests(output_of(event)[:READ_OUTPUT], title)
+
+
+def _answers(params: dict[str, Json], response: Json) -> Iterator[ProposedFact]:
+    """The user decided by choosing an answer, or by typing one."""
+    answers = response.get("answers") if isinstance(response, dict) else None
+    questions = params.get("questions")
+    for item in questions if isinstance(questions, list) else ():
+        question = item.get("question") if isinstance(item, dict) else None
+        if not isinstance(question, str) or not isinstance(answers, dict):
+            continue
+        answer = answers.get(question)
+        if isinstance(answer, str) and answer.strip():
+            yield ProposedFact("decision", question.strip(), answer.strip(), origin="person")
+
+
+def _artifacts(command: str, output: str) -> Iterator[ProposedFact]:
+    for name in _NEW_BRANCH.findall(command):
+        yield ProposedFact("artifact", BRANCH, name[:_LONGEST_NAME])
+    if "commit" in command:
+        for branch, commit_hash, subject in _COMMITTED.findall(output):
+            yield ProposedFact("artifact", COMMIT, commit_hash, note=subject.strip())
+            if branch != _DETACHED:
+                yield ProposedFact("artifact", BRANCH, branch)
+    if _GIT_PUSH.search(command):
+        for name in _PUSHED.findall(output):
+            yield ProposedFact("artifact", BRANCH, name)
+    if _CREATES_PULL_REQUEST.search(command):
+        title = _TITLE.search(command)
+        yield from _pull_requests(output, title and (title[1] or title[2]))
+
+
+def _pull_requests(output: str, title: Json) -> Iterator[ProposedFact]:
+    note = title if isinstance(title, str) else ""
+    for url in dict.fromkeys(_PULL_REQUEST_URL.findall(output)):
+        yield ProposedFact("artifact", PULL_REQUEST, url, note=note)

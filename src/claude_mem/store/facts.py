@@ -1,0 +1,152 @@
+"""Facts of a project: what its turns revealed, merged.
+
+The same kind, subject, value and scope is the same fact, and every turn that reveals it is one of
+its sources. A turn that is distilled again replaces its sources, so it counts once. Triggers of the
+table keep the counts and times (`migrated_facts`).
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+
+from claude_mem.types import (
+    Distillate,
+    Fact,
+    FactKind,
+    FactStatus,
+    ProposedFact,
+    Summary,
+)
+
+LOCAL = "local"
+LONGEST_SUBJECT, LONGEST_VALUE, LONGEST_NOTE = 500, 2_000, 300
+_ORIGIN_RANK = "CASE {} WHEN 'person' THEN 2 WHEN 'agent' THEN 1 ELSE 0 END"
+
+
+def facts_of_summary(summary: Summary) -> Iterator[ProposedFact]:
+    """A command that does not work here is a fault, not a command of the project."""
+    faulty = {fault.command for fault in summary.faults}
+    for run in (run for run in summary.commands if run.command not in faulty):
+        yield ProposedFact("command", run.purpose, run.command, run.scope,
+                           note=run.counts or run.outcome, sources=run.sources)  # fmt: skip
+    for fault in summary.faults:
+        yield ProposedFact(
+            "fault", fault.command, fault.alternative, note=fault.error, sources=fault.sources
+        )
+    for step in summary.open_steps:
+        yield ProposedFact("open", "", step.text, sources=step.sources)
+
+
+def save_proposals(connection: sqlite3.Connection, turn_id: int, distillate: Distillate) -> None:
+    """Those of a model are kept apart from the draft's: each replaces only its own."""
+    if distillate.model is None:
+        proposals = (*facts_of_summary(distillate.summary), *distillate.facts)
+        replace_facts(connection, turn_id, proposals, LOCAL)
+    elif distillate.facts:
+        replace_facts(connection, turn_id, distillate.facts, distillate.observer)
+
+
+def replace_facts(
+    connection: sqlite3.Connection, turn_id: int, proposals: Iterable[ProposedFact], observer: str
+) -> None:
+    """Makes these the facts that the observer has from the turn."""
+    turn = connection.execute(
+        "SELECT project_id, created_at_epoch FROM user_prompts WHERE id = ?", (turn_id,)
+    ).fetchone()
+    current = {
+        _merge(connection, turn["project_id"], proposal, turn["created_at_epoch"]): proposal
+        for proposal in proposals
+        if _is_acceptable(proposal)
+    }
+    connection.execute(
+        "DELETE FROM fact_sources WHERE turn_id = ? AND (observer = 'local') = ?"
+        " AND fact_id NOT IN (SELECT value FROM json_each(?))",
+        (turn_id, observer == LOCAL, json.dumps(list(current))),
+    )
+    for fact_id, proposal in current.items():
+        connection.execute(
+            "INSERT INTO fact_sources (fact_id, turn_id, observer, note, events, seen_at_epoch)"
+            " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET note = excluded.note,"
+            " events = excluded.events",
+            (fact_id, turn_id, observer, proposal.note[:LONGEST_NOTE],
+             json.dumps(proposal.sources), turn["created_at_epoch"]),
+        )  # fmt: skip
+
+
+def _is_acceptable(proposal: ProposedFact) -> bool:
+    """Only the user's own words make a rule."""
+    return bool(proposal.value) and (proposal.kind != "rule" or proposal.origin == "person")
+
+
+def _merge(connection: sqlite3.Connection, project_id: int, proposal: ProposedFact, ms: int) -> int:
+    """The id of the fact; a better origin and a surer status win, what the user decided stays."""
+    stronger = f"{_ORIGIN_RANK.format('excluded.origin')} > {_ORIGIN_RANK.format('facts.origin')}"
+    row = connection.execute(
+        "INSERT INTO facts (project_id, kind, subject, value, scope, origin, status,"
+        " first_seen_epoch, last_seen_epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        f" ON CONFLICT DO UPDATE SET origin = CASE WHEN {stronger} THEN excluded.origin"
+        " ELSE facts.origin END,"
+        " status = CASE WHEN facts.status = 'candidate' THEN excluded.status ELSE facts.status END"
+        " RETURNING id",
+        (project_id, proposal.kind, proposal.subject[:LONGEST_SUBJECT],
+         proposal.value[:LONGEST_VALUE], proposal.scope[:LONGEST_SUBJECT], proposal.origin,
+         proposal.status, ms, ms),
+    ).fetchone()  # fmt: skip
+    return int(row[0])
+
+
+def list_facts(
+    connection: sqlite3.Connection,
+    project_id: int,
+    kinds: Sequence[FactKind] = (),
+    statuses: Sequence[FactStatus] = (),
+) -> list[Fact]:
+    """Pinned ones first, then those of the most turns, then the latest."""
+    rows = connection.execute(
+        "SELECT f.*, coalesce((SELECT note FROM fact_sources s WHERE s.fact_id = f.id"
+        " ORDER BY seen_at_epoch DESC, turn_id DESC LIMIT 1), '') AS note FROM facts f"
+        " WHERE project_id = ?1"
+        " AND (?2 = '[]' OR kind IN (SELECT value FROM json_each(?2)))"
+        " AND (?3 = '[]' OR status IN (SELECT value FROM json_each(?3)))"
+        " ORDER BY pinned DESC, count DESC, last_seen_epoch DESC, id",
+        (project_id, json.dumps(list(kinds)), json.dumps(list(statuses))),
+    )
+    return [_fact(row) for row in rows]
+
+
+def facts_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Fact]:
+    rows = connection.execute(
+        "SELECT f.*, max(s.note) AS note FROM facts f JOIN fact_sources s ON s.fact_id = f.id"
+        " WHERE s.turn_id = ? GROUP BY f.id ORDER BY f.id",
+        (turn_id,),
+    )
+    return [_fact(row) for row in rows]
+
+
+def sources_of(connection: sqlite3.Connection, fact_id: int) -> list[tuple[int, tuple[int, ...]]]:
+    """Turns and events that the fact comes from, the latest first."""
+    rows = connection.execute(
+        "SELECT turn_id, events FROM fact_sources WHERE fact_id = ?"
+        " ORDER BY seen_at_epoch DESC, turn_id DESC, observer",
+        (fact_id,),
+    )
+    return [(row[0], tuple(json.loads(row[1]))) for row in rows]
+
+
+def _fact(row: sqlite3.Row) -> Fact:
+    return Fact(
+        id=row["id"],
+        project_id=row["project_id"],
+        kind=row["kind"],
+        subject=row["subject"],
+        value=row["value"],
+        scope=row["scope"],
+        origin=row["origin"],
+        status=row["status"],
+        note=row["note"],
+        count=row["count"],
+        first_seen_ms=row["first_seen_epoch"],
+        last_seen_ms=row["last_seen_epoch"],
+        superseded_by=row["superseded_by"],
+        is_pinned=bool(row["pinned"]),
+    )

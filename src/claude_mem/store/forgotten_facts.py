@@ -1,0 +1,73 @@
+"""What forgetting does to facts: turns leave their sources, and those without a source go too."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from claude_mem.store.insert_row import insert_row
+
+
+class Trash(Protocol):
+    """Where rows go that undo can restore."""
+
+    @property
+    def connection(self) -> sqlite3.Connection: ...
+
+    def keep(self, table: str, column: str, ids: Sequence[int]) -> list[sqlite3.Row]: ...
+
+    def put(self, table: str, kind: str, rows: list[dict[str, Any]]) -> None: ...
+
+
+def forget_facts(trash: Trash, turn_ids: Sequence[int]) -> None:
+    connection, turns = trash.connection, json.dumps(list(turn_ids))
+    ids = [row[0] for row in connection.execute(_ONLY_FROM, (turns,))]
+    # Undo restores the links between facts after the facts: they may point at each other.
+    links = connection.execute(
+        "SELECT id, superseded_by FROM facts WHERE superseded_by IS NOT NULL AND"
+        " (id IN (SELECT value FROM json_each(?1))"
+        " OR superseded_by IN (SELECT value FROM json_each(?1)))",
+        (json.dumps(ids),),
+    ).fetchall()
+    connection.executemany(
+        "UPDATE facts SET superseded_by = NULL WHERE id = ?", [(link["id"],) for link in links]
+    )
+    trash.keep("facts", "id", ids)
+    trash.keep("fact_sources", "turn_id", turn_ids)
+    trash.put("facts", "changed", [dict(link) for link in links])
+    connection.execute(
+        "DELETE FROM fact_sources WHERE turn_id IN (SELECT value FROM json_each(?))", (turns,)
+    )
+    # Also those that the triggers keep: the user pinned them, or marked them as wrong.
+    connection.executemany("DELETE FROM facts WHERE id = ?", [(fact,) for fact in ids])
+
+
+_ONLY_FROM = (
+    "SELECT DISTINCT fact_id FROM fact_sources s"
+    " WHERE turn_id IN (SELECT value FROM json_each(?1))"
+    " AND NOT EXISTS (SELECT 1 FROM fact_sources o WHERE o.fact_id = s.fact_id"
+    " AND o.turn_id NOT IN (SELECT value FROM json_each(?1))) ORDER BY 1"
+)
+
+
+def restore_fact(connection: sqlite3.Connection, values: dict[str, Any]) -> int:
+    """Its id now: a later turn may have revealed it again. Its sources restore the count."""
+    row = connection.execute(
+        "SELECT id FROM facts WHERE project_id = :project_id AND kind = :kind AND scope = :scope"
+        " AND subject = :subject AND value = :value",
+        values,
+    ).fetchone()
+    if row is not None:
+        return int(row[0])
+    return int(insert_row(connection, "facts", {**values, "count": 0}).lastrowid or 0)
+
+
+def restore_link(
+    connection: sqlite3.Connection, values: dict[str, Any], ids: dict[int, int]
+) -> None:
+    """`ids`: of restored facts, by their ids before."""
+    fact, successor = (ids.get(values[name], values[name]) for name in ("id", "superseded_by"))
+    connection.execute(
+        "UPDATE facts SET superseded_by = ? WHERE id = ? AND superseded_by IS NULL",
+        (successor, fact),
+    )

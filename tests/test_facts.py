@@ -1,0 +1,345 @@
+"""Facts of a project: proposed by turns, merged, and gone with the turns they come from."""
+
+import io
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from claude_mem.redaction import Redactor
+from claude_mem.store import Store, facts, migrations
+from claude_mem.store.database import prepare
+from claude_mem.store.forgetting import Selection
+from claude_mem.store.migrations import MIGRATIONS
+from claude_mem.store.transfer.restore import restore
+from claude_mem.types import Distillate, Fact, ProposedFact, Summary
+from tests.contents import contents_of
+from tests.payloads import PROJECT_DIR, SESSION, bash, edit, failure, prompt, stop, tool
+from tests.story import Story
+
+COMMITTED = "[fix-lamp 1a2b3c4d] Replace the fuse\n 1 file changed"
+URL = "https://github.com/dev/harbor/pull/12"
+QUESTION = {"questions": [{"question": "Which lamp?", "options": []}]}
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    with Story(tmp_path) as story:
+        yield story
+
+
+def work(story: Story, prompt_id: str = "p1", session_id: str = SESSION) -> None:
+    of = {"prompt_id": prompt_id, "session_id": session_id}
+    story.tell(
+        prompt("Light the lamp", **of),
+        failure(tool_input={"command": "wrap make test"}, error="error: no such command", **of),
+        bash("make test", "3 passed", **of),
+        bash("git checkout -b fix-lamp && git commit -am x", COMMITTED, **of),
+        stop("The lamp is lit. The `fuse` in `lamp.py` must still be replaced.", **of),
+    )  # fmt: skip
+    assert story.distil() == 1
+
+
+def project_id(story: Story) -> int:
+    return int(story.column("SELECT id FROM projects")[0])
+
+
+def stored(story: Story, *kinds: str) -> list[Fact]:
+    found = story.store.facts(project_id(story))
+    return [fact for fact in found if not kinds or fact.kind in kinds]
+
+
+def values(story: Story, *kinds: str) -> list[tuple[str, str, str, int]]:
+    return [(f.kind, f.subject, f.value, f.count) for f in stored(story, *kinds)]
+
+
+def propose(story: Story, prompt_id: str, *proposals: ProposedFact) -> None:
+    """A turn whose observer proposes these facts and nothing else."""
+    story.tell(prompt("Go on", prompt_id=prompt_id), stop("Done.", prompt_id=prompt_id))
+    job, turn = story.claim()
+    distillate = Distillate(Summary(), facts=proposals)
+    assert story.store.finish_job(job, turn, distillate).result()
+
+
+# Proposals
+
+
+def test_a_turn_proposes_its_commands_faults_steps_and_artifacts(story: Story) -> None:
+    work(story)
+    assert sorted(values(story)) == [
+        ("artifact", "branch", "fix-lamp", 1),
+        ("artifact", "commit", "1a2b3c4d", 1),
+        ("command", "test", "make test", 1),
+        ("fault", "wrap make test", "make test", 1),
+        ("open", "", "The `fuse` in `lamp.py` must still be replaced.", 1),
+    ]
+    notes = {fact.kind: fact.note for fact in stored(story, "command", "fault")}
+    assert notes == {"command": "3 passed", "fault": "error: no such command"}
+    (commit,) = (fact for fact in stored(story) if fact.subject == "commit")
+    assert (commit.note, commit.origin, commit.status) == ("Replace the fuse", "agent", "holds")
+    ((turn_id, events),) = story.store.fact_sources(commit.id)
+    assert turn_id == 1
+    assert story.column(f"SELECT tool_name FROM tool_events WHERE id = {events[0]}") == ["Bash"]
+
+
+def test_the_folder_of_a_command_is_its_scope(story: Story) -> None:
+    story.tell(
+        prompt(),
+        bash("cd web && npm test", "2 passed"),
+        bash("npm test", "4 passed", cwd=f"{PROJECT_DIR}/api"),
+        bash(f"cd {PROJECT_DIR} && make test", "1 passed"),
+        stop(),
+    )
+    story.distil()
+    scopes = {(fact.value, fact.scope, fact.note) for fact in stored(story, "command")}
+    # The same command of a turn is one run, the last.
+    assert scopes == {("npm test", "api", "4 passed"), ("make test", "", "1 passed")}
+
+
+def test_a_pull_request_and_an_answer_of_the_user_are_facts(story: Story) -> None:
+    story.tell(
+        prompt(),
+        tool("AskUserQuestion", tool_input=QUESTION,
+             tool_response={"answers": {"Which lamp?": "Both"}}),
+        bash("gh pr create --title 'Light the lamp' --body x", f"Creating\n{URL}\n"),
+        bash("git push -u origin x", "To github.com:dev/harbor\n * [new branch]      x -> x\n"),
+        stop(),
+    )  # fmt: skip
+    story.distil()
+    assert sorted((f.kind, f.subject, f.value, f.origin, f.note) for f in stored(story)) == [
+        ("artifact", "branch", "x", "agent", ""),
+        ("artifact", "pull request", URL, "agent", "Light the lamp"),
+        ("decision", "Which lamp?", "Both", "person", ""),
+    ]
+
+
+# Merging
+
+
+def test_the_same_fact_of_two_turns_is_stored_once_and_counts_twice(story: Story) -> None:
+    work(story, "p1")
+    work(story, "p2")
+    (command,) = stored(story, "command")
+    assert command.count == 2
+    assert command.first_seen_ms < command.last_seen_ms
+    assert [turn for turn, _ in story.store.fact_sources(command.id)] == [2, 1]
+
+
+def test_a_turn_that_is_distilled_again_counts_once_and_replaces_its_facts(story: Story) -> None:
+    work(story)
+    story.tell(bash("npm run lint", prompt_id="p1"), stop("Nothing is left.", prompt_id="p1"))
+    story.distil()
+    assert all(fact.count == 1 for fact in stored(story))
+    assert [fact.value for fact in stored(story, "command")] == ["make test", "npm run lint"]
+    assert stored(story, "open") == []
+
+
+def test_another_value_or_scope_is_another_fact(story: Story) -> None:
+    port = ProposedFact("place", "server", "port 80", scope="api")
+    propose(story, "p1", port, ProposedFact("place", "server", "port 80", scope="web"))
+    propose(story, "p2", ProposedFact("place", "server", "port 81", scope="api"), port)
+    found = {(f.value, f.scope): f.count for f in stored(story)}
+    assert found == {("port 80", "api"): 2, ("port 80", "web"): 1, ("port 81", "api"): 1}
+
+
+def test_the_users_word_and_a_sure_status_win_in_a_merge(story: Story) -> None:
+    doubtful = ProposedFact("decision", "Which lamp?", "Both", origin="outside", status="candidate")
+    propose(story, "p1", doubtful)
+    sure = ProposedFact("decision", "Which lamp?", "Both", origin="person")
+    propose(story, "p2", sure)
+    propose(story, "p3", doubtful)
+    (fact,) = stored(story)
+    assert (fact.origin, fact.status, fact.count) == ("person", "holds", 3)
+
+
+def test_what_the_user_marked_as_wrong_stays_wrong_when_it_is_said_again(story: Story) -> None:
+    work(story)
+    story.store.write(lambda c: c.execute("UPDATE facts SET status = 'wrong'")).result()
+    work(story, "p2")
+    assert {fact.status for fact in stored(story)} == {"wrong"}
+
+
+def test_only_the_users_words_make_a_rule(story: Story) -> None:
+    rule = ProposedFact("rule", "", "Never push to main.", origin="agent")
+    propose(story, "p1", rule)
+    assert stored(story) == []
+    with pytest.raises(sqlite3.IntegrityError):
+        story.store.write(
+            lambda c: c.execute(
+                "INSERT INTO facts (project_id, kind, subject, value, origin, status,"
+                " first_seen_epoch, last_seen_epoch)"
+                " VALUES (1, 'rule', '', 'x', 'outside', 'holds', 0, 0)"
+            )
+        ).result()
+
+
+def test_facts_of_a_model_are_kept_apart_from_those_of_the_draft(story: Story) -> None:
+    work(story)
+    before = values(story)
+    decided = ProposedFact("decision", "lamp", "green")
+    for proposals in ((decided,), (ProposedFact("decision", "lamp", "red"),)):
+        revised = Distillate(Summary(), observer="claude", model="m", facts=proposals)
+        story.store.write(
+            lambda c, revised=revised: facts.save_proposals(c, 1, revised)  # type: ignore[misc]
+        ).result()
+    assert set(values(story)) == {*before, ("decision", "lamp", "red", 1)}
+
+
+# The turns they come from
+
+
+def test_forgetting_a_turn_takes_its_facts_and_undo_restores_them(story: Story) -> None:
+    work(story, "p1", "one")
+    work(story, "p2", "two")
+    story.tell(prompt(session_id="two", prompt_id="p3"),
+               bash("npm run lint", session_id="two", prompt_id="p3"),
+               stop(session_id="two", prompt_id="p3"))  # fmt: skip
+    story.distil()
+    story.store.write(
+        lambda c: c.execute(
+            "UPDATE facts SET status = 'past', superseded_by = (SELECT id FROM facts"
+            " WHERE value = 'npm run lint') WHERE value = 'make test' AND kind = 'command'"
+        )
+    ).result()
+    before = contents_of(story.layout.database)
+    selection = Selection(session=story.session_db_id("two"))
+    token = story.store.preview_forgetting(selection).token
+    story.store.forget(selection, token).result()
+    assert [(f.value, f.count) for f in stored(story, "command")] == [("make test", 1)]
+    assert all(fact.count == 1 for fact in stored(story))
+    story.store.undo_forgetting().result()
+    assert contents_of(story.layout.database) == before
+
+
+def test_a_forgotten_fact_that_comes_back_by_another_turn_is_one_after_undo(story: Story) -> None:
+    work(story, "p1", "one")
+    selection = Selection(session=story.session_db_id("one"))
+    story.store.forget(selection, story.store.preview_forgetting(selection).token).result()
+    assert stored(story) == []
+    work(story, "p2", "two")
+    story.store.undo_forgetting().result()
+    assert {fact.count for fact in stored(story)} == {2}
+
+
+def test_forgetting_one_memory_of_a_turn_takes_its_facts_too_even_pinned(story: Story) -> None:
+    work(story)
+    story.store.write(lambda c: c.execute("UPDATE facts SET pinned = 1")).result()
+    selection = Selection(summaries=(1,))
+    story.store.forget(selection, story.store.preview_forgetting(selection).token).result()
+    assert stored(story) == []
+
+
+def test_a_pinned_fact_stays_when_its_turn_no_longer_reveals_it(story: Story) -> None:
+    work(story)
+    story.store.write(
+        lambda c: c.execute("UPDATE facts SET pinned = 1 WHERE kind = 'open'")
+    ).result()
+    story.tell(stop("Nothing is left.", prompt_id="p1"))
+    story.distil()
+    assert [fact.count for fact in stored(story, "open")] == [0]
+
+
+def test_a_prompt_that_turns_out_to_be_private_takes_its_facts(story: Story) -> None:
+    of = {"prompt_id": "p1"}
+    story.tell(bash("make test", "3 passed", **of), stop("Done.", **of))
+    story.distil()
+    assert len(stored(story)) == 1
+    story.tell(prompt("", **of))
+    assert stored(story) == []
+
+
+# Export, restore, migration
+
+
+def exported(story: Story, path: Path) -> Path:
+    lines = io.BytesIO()
+    story.store.export(lines.write)
+    path.write_bytes(lines.getvalue())
+    return path
+
+
+def test_an_export_restores_facts_with_sources_counts_and_links(
+    story: Story, tmp_path: Path
+) -> None:
+    work(story, "p1", "one")
+    work(story, "p2", "two")
+    propose(story, "p3", ProposedFact("command", "test", "make all"))
+    story.store.write(
+        lambda c: c.execute(
+            "UPDATE facts SET status = 'past', pinned = 1, superseded_by = (SELECT id FROM facts"
+            " WHERE value = 'make all') WHERE value = 'make test' AND kind = 'command'"
+        )
+    ).result()
+    file = exported(story, tmp_path / "export.jsonl")
+    with Story(tmp_path / "other") as other:
+        for _ in range(2):
+            report = restore(other.store, file, Redactor())
+            assert report.refused == 0
+            assert contents_of(other.layout.database) == contents_of(story.layout.database)
+
+
+def test_a_restored_fact_of_forgotten_turns_does_not_come_back(
+    story: Story, tmp_path: Path
+) -> None:
+    work(story, "p1", "one")
+    file = exported(story, tmp_path / "export.jsonl")
+    selection = Selection(session=story.session_db_id("one"))
+    story.store.forget(selection, story.store.preview_forgetting(selection).token).result()
+    restore(story.store, file, Redactor())
+    assert story.column("SELECT count(*) FROM facts") == [0]
+
+
+def test_a_secret_in_an_edited_export_is_redacted_in_facts(story: Story, tmp_path: Path) -> None:
+    propose(story, "p1", ProposedFact("place", "registry", "token SECRETHERE"))
+    file = exported(story, tmp_path / "export.jsonl")
+    secret = "ghp_" + "a1B2c3D4e5" * 4
+    file.write_bytes(file.read_bytes().replace(b"SECRETHERE", secret.encode()))
+    with Story(tmp_path / "other") as other:
+        restore(other.store, file, Redactor())
+        (fact,) = stored(other)
+        assert secret not in fact.value and fact.value.startswith("token ")
+
+
+@pytest.mark.parametrize(
+    ("column", "bad"), [("kind", '"gossip"'), ("events", '"[null]"'), ("origin", '"agent"')]
+)
+def test_a_fact_of_an_export_is_checked(
+    story: Story, tmp_path: Path, column: str, bad: str
+) -> None:
+    propose(story, "p1", ProposedFact("rule", "", "Never push.", origin="person"))
+    file = exported(story, tmp_path / "export.jsonl")
+    good = {"kind": '"rule"', "events": '"[]"', "origin": '"person"'}[column]
+    text = file.read_text()
+    assert f'"{column}":{good}' in text
+    file.write_text(text.replace(f'"{column}":{good}', f'"{column}":{bad}'))
+    with Story(tmp_path / "other") as other:
+        assert restore(other.store, file, Redactor()).refused
+        assert other.column("SELECT count(*) FROM facts") == [0]
+
+
+def test_the_migration_fills_the_table_from_stored_summaries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Story(tmp_path / "a") as story:
+        work(story, "p1")
+        work(story, "p2")
+        story.tell(prompt(prompt_id="p3"), edit(prompt_id="p3"), stop("Done.", prompt_id="p3"))
+        story.distil()
+        expected = [value for value in values(story) if value[0] != "artifact"]
+        path = story.layout.database
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("fact_sources", "facts"):
+            connection.execute(f"DROP TABLE {table}")
+        names = [name for name, _ in MIGRATIONS]
+        later = names[names.index("0010_facts") :]
+        connection.executemany(
+            "DELETE FROM schema_migrations WHERE name = ?", [(name,) for name in later]
+        )
+        connection.commit()
+    monkeypatch.setattr(migrations, "MIGRATIONS", MIGRATIONS[: names.index("0010_facts") + 1])
+    prepare(path, tmp_path / "backups", 1)
+    with Store(path) as store:
+        migrated = [(f.kind, f.subject, f.value, f.count) for f in store.facts(1)]
+    assert sorted(migrated) == sorted(expected)
