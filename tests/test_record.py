@@ -11,7 +11,8 @@ import pytest
 
 from claude_mem.cli.replay import payloads
 from claude_mem.store import Store
-from claude_mem.store.forgetting import Forgotten, Selection
+from claude_mem.store.forgetting import Selection
+from claude_mem.store.trash import Forgotten
 from tests.api import open_api
 from tests.conftest import Home
 from tests.exports import SECRET, dump, restored, sound

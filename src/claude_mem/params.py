@@ -29,7 +29,7 @@ SEARCH = ("query", *FILTERS, "limit", "offset", "orderBy")
 RELATED = ("anchor", *FILTERS, "limit")
 TIMELINE = ("anchor", "query", *FILTERS, "depth_before", "depth_after")
 SAVE = ("text", "title", "type", "concepts", "files", "project")
-FORGET = ("ids", "session", "file", "query", "project", "confirm")
+FORGET = ("ids", "session", "file", "query", "project", "hard", "confirm")
 MAX_LIMIT, MAX_OFFSET, MAX_DEPTH, MAX_IDS = 200, 10_000, 200, 500
 MAX_LIST = 100
 
@@ -135,6 +135,7 @@ def forget_request(params: Params) -> ForgetRequest:
         file=file or "",
         query=text(params, "query") or "",
         project=text(params, "project") or "",
+        hard=flag(params, "hard"),
         confirm=text(params, "confirm") or "",
     )
 

@@ -14,6 +14,11 @@ from claude_mem.recall.formatting import counts_text
 from claude_mem.text import without_controls
 from claude_mem.types import Json
 
+HARD_WARNING = """\
+This cannot be undone. The text is also removed from the journal, the index and the backups of the
+database (a fresh backup replaces them). Files that cannot be searched for it reliably are deleted:
+logs, hook payloads that could not be read, and copies of damaged databases."""
+
 
 @click.command()
 @click.argument("ids", nargs=-1)
@@ -21,6 +26,7 @@ from claude_mem.types import Json
 @click.option("--file", help="All memories that name this file or folder.")
 @click.option("--query", help="All turns that match the words of this query (at most 200).")
 @click.option("--project", help="All memories of a project; or limits --file and --query.")
+@click.option("--hard", is_flag=True, help="For good: remove the text from every file, no undo.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--confirm", help="The token from the preview.")
 @click.option(
@@ -33,6 +39,7 @@ def forget(
     settings: Settings,
     /,
     ids: tuple[str, ...],
+    hard: bool,
     yes: bool,
     confirm: str | None,
     undo: bool,
@@ -49,13 +56,14 @@ def forget(
 
     Shows a preview first. Forgotten memories disappear at once from search, exports and contexts,
     and can be restored for a day (CLAUDE_MEM_UNDO_HOURS). A forgotten session is not recorded
-    again.
+    again. With --hard they cannot be restored: their text is removed from every file in the data
+    directory, backups included.
     """
     params: dict[str, Json] = {
         name: value for name, value in selection.items() if value is not None
     }
     if list_ or undo:
-        if params or (list_ and ids) or len(ids) > 1:
+        if params or hard or (list_ and ids) or len(ids) > 1:
             raise BadInput("--undo takes only a token, --list takes no arguments")
         if list_:
             _list(settings, as_json)
@@ -64,9 +72,15 @@ def forget(
         return
     if ids:
         params["ids"] = list(ids)
+    if hard:
+        params["hard"] = True
     result = _forget(settings, params, yes, confirm, as_json)
     if as_json:
         print_json(result)
+    elif result["forgotten"] and hard:
+        click.echo(f"Forgotten for good: {counts_text(result['counts'])}.")
+        if not result["scrubbed"]:
+            click.echo("The worker is still removing it from its files: see claude-mem doctor.")
     elif result["forgotten"]:
         until = result["until"][:16].replace("T", " ")
         click.echo(f"Forgotten: {counts_text(result['counts'])}.")
@@ -76,6 +90,7 @@ def forget(
 def _forget(
     settings: Settings, params: dict[str, Json], yes: bool, confirm: str | None, as_json: bool
 ) -> dict[str, Any]:
+    hard = bool(params.get("hard"))
     if confirm is None:
         preview = request(settings, "/api/forget", params)
         if not as_json:
@@ -86,7 +101,7 @@ def _forget(
                 click.echo(f"Nothing was forgotten yet. To confirm: claude-mem {command}")
             return preview
         if not yes:
-            click.confirm("Forget these?", abort=True)
+            click.confirm("Forget these for good?" if hard else "Forget these?", abort=True)
         confirm = preview["confirm"]
     return request(settings, "/api/forget", {**params, "confirm": confirm})
 
@@ -99,6 +114,8 @@ def _print_preview(preview: dict[str, Any]) -> None:
     nouns = ("sessions", "observations") if counts["sessions"] else tuple(counts)
     if (more := sum(counts[noun] for noun in nouns) - len(examples)) > 0:
         click.echo(f"  and {more} more")
+    if preview["hard"]:
+        click.echo(HARD_WARNING)
 
 
 def _undo(settings: Settings, token: str | None, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from claude_mem import paths
 from claude_mem.hook.spool import make_directories, write_all
 
 MAX_LOG_BYTES = 1024 * 1024
+SHOWN = b"." + paths.TROUBLE + b".told"
 
 _APPEND = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC
 _REPLACE = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC
@@ -26,7 +27,7 @@ def report(data_dir: bytes, message: str) -> bool:
 
 def take(data_dir: bytes) -> bytes:
     """The last message that was not shown yet. Only the process that renames the file shows it."""
-    taken_path = data_dir + b"/." + paths.TROUBLE + b".told"
+    taken_path = data_dir + b"/" + SHOWN
     try:
         posix.rename(data_dir + b"/" + paths.TROUBLE, taken_path)
         file = posix.open(taken_path, posix.O_RDONLY | posix.O_CLOEXEC)

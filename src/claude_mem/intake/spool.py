@@ -1,6 +1,7 @@
 """The spool from the worker's side: records in order of arrival, read whole, removed last."""
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,6 +93,13 @@ def reject(layout: Layout, path: Path, redactor: Redactor) -> None:
 
 def rejected(layout: Layout) -> list[Path]:
     return sorted(layout.rejected.glob("*" + _SUFFIX))
+
+
+def delete_leftovers(layout: Layout) -> None:
+    """Everything but records that still wait for the worker."""
+    unfinished = abandoned(layout, time.time() - 60)
+    for path in (*rejected(layout), *layout.rejected.glob(".*"), *unfinished):
+        path.unlink(missing_ok=True)
 
 
 def abandoned(layout: Layout, before_epoch: float) -> list[Path]:

@@ -31,7 +31,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
-from claude_mem.worker.forgetting import forget
+from claude_mem.worker.forgetting import Erased, forget
 from claude_mem.worker.saving import save_memory
 from claude_mem.worker.worker import Worker
 
@@ -176,11 +176,15 @@ async def _forget(call: Call) -> str:
         return fenced(_NEW_PROJECT)
     result = await forget(call.worker, params.forget_request(arguments), call.now)
     if isinstance(result, Preview):
+        for_good = " for good; nobody can undo it" if result.is_hard else ""
         return fenced(
-            f"This would be forgotten: {counts_text(result.counts)}.",
+            f"This would be forgotten{for_good}: {counts_text(result.counts)}.",
             *(fence.escape_fences(line) for line in result.examples),
             f'Nothing is forgotten yet. Repeat the call with confirm "{result.token}" to do it.',
         )
+    if isinstance(result, Erased):
+        rest = "" if result.is_scrubbed else " The worker is still removing it from its files."
+        return f"Forgotten for good: {counts_text(result.forgotten.counts)}.{rest}"
     until = iso(result.until_epoch)[:16]
     return (
         f"Forgotten: {counts_text(result.forgotten.counts)}. Until {until} UTC"
@@ -290,6 +294,7 @@ TOOLS: dict[str, Tool] = {
                 "file": _TEXT,
                 "query": _TEXT,
                 "project": _TEXT,
+                "hard": {"type": "boolean", "description": "for good, without undo"},
                 "confirm": _described("token of the first call"),
             },
             changes=True,

@@ -13,7 +13,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
 from claude_mem.worker import forgetting
-from claude_mem.worker.forgetting import Undoable
+from claude_mem.worker.forgetting import Erased, Undoable
 from claude_mem.worker.worker import Worker
 
 
@@ -29,8 +29,11 @@ async def forget(request: Request) -> JSONResponse:
             "forgotten": False,
             "counts": result.counts,
             "examples": list(result.examples),
+            "hard": result.is_hard,
             "confirm": result.token,
         })  # fmt: skip
+    if isinstance(result, Erased):
+        return JSONResponse({"forgotten": True, **_erased(result)})
     return JSONResponse({"forgotten": True, **_undoable(result)})
 
 
@@ -60,6 +63,16 @@ def _undoable(entry: Undoable) -> dict[str, Json]:
         "projects": [project.name for project in forgotten.projects],
         "at": iso(forgotten.at_epoch),
         "until": iso(entry.until_epoch),
+    }
+
+
+def _erased(result: Erased) -> dict[str, Json]:
+    forgotten = result.forgotten
+    return {
+        "hard": True,
+        "counts": dict(forgotten.counts),
+        "at": iso(forgotten.at_epoch),
+        "scrubbed": result.is_scrubbed,
     }
 
 

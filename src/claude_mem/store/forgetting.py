@@ -1,8 +1,7 @@
 """Forgetting: rows move out of their tables, so that no query has to filter them.
 
-They are kept in `forgotten_rows`, unchanged, until undo restores them or they expire. `tombstones`
-and sealed turns keep them from being recorded again by a transcript, a late hook or an old export;
-both remain after the rows have expired.
+They are kept in the trash until undo restores them or they expire (`trash.py`), or are removed for
+good (`erasing.py`). Tombstones and sealed turns keep them from being recorded again; both remain.
 """
 
 import hashlib
@@ -10,19 +9,19 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
 
-from claude_mem.errors import BadInput, NotFound
+from claude_mem.errors import BadInput
 from claude_mem.store import forgotten_facts
-from claude_mem.store.insert_row import insert_row
+from claude_mem.store.erasing import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
+from claude_mem.store.trash import Forgotten, Trash, find
 from claude_mem.text import one_line, shorten
-from claude_mem.types import Project
 
 EXAMPLES = 20
 _EXAMPLE_CHARS = 100
+_SHORT_WORD = 3  # letters: words such as "the" are in every text
 _RAW = ("tool_input", "tool_response", "text", "detail", "words")
 
 
@@ -44,30 +43,31 @@ class Preview:
     counts: dict[str, int]
     examples: tuple[str, ...]
     token: str
+    is_hard: bool = False  # for good, without undo
 
     @property
     def is_empty(self) -> bool:
         return not any(self.counts.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """One forgetting, which can be undone until it expires."""
-
-    token: str
-    counts: dict[str, int]
-    at_epoch: int
-    projects: tuple[Project, ...] = field(default=())
-
-
 # Preview
 
 
-def preview(connection: sqlite3.Connection, selection: Selection) -> Preview:
+def preview(connection: sqlite3.Connection, selection: Selection, *, hard: bool = False) -> Preview:
     ids = _ids(connection, selection)
-    digest = hashlib.blake2b(json.dumps([selection.project, ids]).encode(), digest_size=8)
+    identity = [selection.project, ids, *(["hard"] if hard else [])]
+    digest = hashlib.blake2b(json.dumps(identity).encode(), digest_size=8)
     counts = {noun: len(rows) for noun, rows in ids.items()}
-    return Preview(counts, tuple(_examples(connection, ids)), digest.hexdigest())
+    return Preview(counts, tuple(_examples(connection, ids)), digest.hexdigest(), hard)
+
+
+def sessions_of(connection: sqlite3.Connection, selection: Selection) -> list[int]:
+    """The sessions that the selection belongs to."""
+    sessions = _sessions(connection, selection)
+    if sessions is not None:
+        return sessions
+    turns = _turns_of(connection, _ids(connection, selection))
+    return _column(connection, "SELECT DISTINCT session_id FROM user_prompts WHERE id IN", turns)
 
 
 def _ids(connection: sqlite3.Connection, selection: Selection) -> dict[str, list[int]]:
@@ -147,19 +147,21 @@ def _examples(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> Iter
 # Forgetting
 
 
-def forget(connection: sqlite3.Connection, selection: Selection, token: str, ms: int) -> Forgotten:
+def forget(
+    connection: sqlite3.Connection, selection: Selection, token: str, ms: int, *, hard: bool = False
+) -> Forgotten:
     """Forgets exactly the rows of the preview; raises when the selection has others now."""
     previous = find(connection, token)
     if previous is not None:
         return previous  # a repeated request
-    current = preview(connection, selection)
+    current = preview(connection, selection, hard=hard)
     if current.token != token:
         raise BadInput("the memories to forget have changed: preview them again", "confirm")
     cursor = connection.execute(
         "INSERT INTO forgotten (token, at_epoch, counts) VALUES (?, ?, ?)",
         (token, ms, json.dumps(current.counts)),
     )
-    trash = _Trash(connection, int(cursor.lastrowid or 0), ms)
+    trash = Trash(connection, int(cursor.lastrowid or 0), ms, hard)
     sessions = _sessions(connection, selection)
     if sessions is not None:
         _forget_sessions(trash, sessions, selection.project)
@@ -167,53 +169,13 @@ def forget(connection: sqlite3.Connection, selection: Selection, token: str, ms:
         _forget_memories(trash, _ids(connection, selection))
     forgotten = find(connection, token)
     assert forgotten is not None
+    if hard:
+        erase(connection, trash.id, ms)
+        return replace(forgotten, is_erased=True)
     return forgotten
 
 
-@dataclass(frozen=True, slots=True)
-class _Trash:
-    """The rows of one forgetting, in the order in which they can be restored."""
-
-    connection: sqlite3.Connection
-    id: int
-    ms: int
-
-    def keep(self, table: str, column: str, ids: Sequence[int]) -> list[sqlite3.Row]:
-        """Saves rows, which the caller then deletes."""
-        rows = self.connection.execute(
-            f"SELECT * FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(ids)),),
-        ).fetchall()
-        self.put(table, "gone", [dict(row) for row in rows])
-        return rows
-
-    def change(self, table: str, rows: Sequence[sqlite3.Row], **new: object) -> None:
-        """Changes columns of rows that stay, and saves the old values."""
-        self.put(table, "changed", [
-            {"id": row["id"], **{name: row[name] for name in new}} for row in rows
-        ])  # fmt: skip
-        changes = ", ".join(f"{name} = :{name}" for name in new)
-        self.connection.executemany(
-            f"UPDATE {table} SET {changes} WHERE id = :id",
-            [{"id": row["id"], **new} for row in rows],
-        )
-
-    def put(self, table: str, kind: str, rows: list[dict[str, Any]]) -> None:
-        self.connection.executemany(
-            "INSERT INTO forgotten_rows (forgotten_id, of_table, kind, content)"
-            " VALUES (?, ?, ?, ?)",
-            [(self.id, table, kind, json.dumps(row)) for row in rows],
-        )
-
-    def bury(self, kind: str, keys: Iterable[str]) -> None:
-        self.connection.executemany(
-            "INSERT OR IGNORE INTO tombstones (kind, key, forgotten_id, at_epoch)"
-            " VALUES (?, ?, ?, ?)",
-            [(kind, key, self.id, self.ms) for key in keys],
-        )
-
-
-def _forget_sessions(trash: _Trash, ids: list[int], project: int | None) -> None:
+def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
     connection = trash.connection
     projects = _projects_of(connection, ids) if project is None else [project]
     project_rows = trash.keep("projects", "id", projects)
@@ -244,7 +206,7 @@ def _forget_sessions(trash: _Trash, ids: list[int], project: int | None) -> None
         _delete(connection, "projects", projects)  # deletes everything of the project by cascade
 
 
-def _forget_memories(trash: _Trash, ids: dict[str, list[int]]) -> None:
+def _forget_memories(trash: Trash, ids: dict[str, list[int]]) -> None:
     connection = trash.connection
     turn_ids = _turns_of(connection, ids)
     turns = connection.execute(
@@ -300,7 +262,7 @@ def _projects_of(connection: sqlite3.Connection, sessions: list[int]) -> list[in
 
 
 def _clear_titles(
-    trash: _Trash, turns: Sequence[sqlite3.Row], memories: Sequence[sqlite3.Row]
+    trash: Trash, turns: Sequence[sqlite3.Row], memories: Sequence[sqlite3.Row]
 ) -> None:
     """Removes titles and first prompts of sessions that repeat what was forgotten."""
     texts_by_session: dict[int, str] = {}
@@ -315,7 +277,7 @@ def _clear_titles(
             cleared = {
                 name: None
                 for name in ("title", "subtitle", "user_prompt")
-                if row[name] and _is_repeated(row[name], text)
+                if row[name] and _is_repeated(row[name], text, trash.is_hard)
             }
             if cleared:
                 trash.change("sdk_sessions", [row], **cleared)
@@ -332,13 +294,16 @@ def _with_same_titles(connection: sqlite3.Connection, session_id: int) -> list[s
     ).fetchall()
 
 
-def _is_repeated(title: str, text: str) -> bool:
-    """Whether most words of the title are in the text."""
+def _is_repeated(title: str, text: str, is_hard: bool) -> bool:
+    """Whether most words of the title are in the text; for good, whether any long word is."""
     words = set(re.findall(r"\w+", title.lower()))
-    return len(words & set(re.findall(r"\w+", text.lower()))) * 2 > len(words)
+    shared = words & set(re.findall(r"\w+", text.lower()))
+    if is_hard:
+        return any(len(word) > _SHORT_WORD for word in shared)
+    return len(shared) * 2 > len(words)
 
 
-def _clear_contexts(trash: _Trash, projects: list[int], since: int) -> None:
+def _clear_contexts(trash: Trash, projects: list[int], since: int) -> None:
     """Removes the contexts of later sessions of the project, which may contain it."""
     rows = trash.connection.execute(
         "SELECT * FROM sdk_sessions WHERE start_context <> '' AND updated_at_epoch >= ?"
@@ -358,149 +323,3 @@ def _delete(connection: sqlite3.Connection, table: str, ids: Sequence[int]) -> N
 def _is_unique(prompt_id: str) -> bool:
     """Whether a prompt id identifies one turn everywhere, unlike a mere number."""
     return len(prompt_id) >= 32
-
-
-# Undo
-
-
-def find(connection: sqlite3.Connection, token: str) -> Forgotten | None:
-    return next((entry for entry in all_forgotten(connection) if entry.token == token), None)
-
-
-def all_forgotten(connection: sqlite3.Connection) -> list[Forgotten]:
-    """What can still be undone, the latest first."""
-    entries = []
-    for row in connection.execute("SELECT * FROM forgotten ORDER BY id DESC").fetchall():
-        projects = connection.execute(
-            "SELECT content FROM forgotten_rows WHERE forgotten_id = ? AND of_table = 'projects'"
-            " ORDER BY id",
-            (row["id"],),
-        )
-        values = (json.loads(content) for (content,) in projects)
-        entries.append(
-            Forgotten(row["token"], json.loads(row["counts"]), row["at_epoch"],
-                      tuple(Project(project["key"], project["name"]) for project in values))
-        )  # fmt: skip
-    return entries
-
-
-def undo(connection: sqlite3.Connection, token: str | None) -> Forgotten:
-    """Restores the rows of the latest forgetting, or of the one with this token."""
-    entries = all_forgotten(connection)
-    forgotten = next((entry for entry in entries if token in (None, entry.token)), None)
-    if forgotten is None:
-        raise NotFound("nothing to undo: `claude-mem forget --list` shows what can be undone")
-    identity = connection.execute(
-        "SELECT id FROM forgotten WHERE token = ?", (forgotten.token,)
-    ).fetchone()[0]
-    try:
-        _restore(connection, identity)
-    except sqlite3.IntegrityError:
-        raise BadInput(
-            "its session or project was forgotten later: undo that first"
-            " (`claude-mem forget --list`)",
-            "undo",
-        ) from None
-    connection.execute("DELETE FROM tombstones WHERE forgotten_id = ?", (identity,))
-    connection.execute("DELETE FROM forgotten WHERE id = ?", (identity,))
-    return forgotten
-
-
-def _restore(connection: sqlite3.Connection, identity: int) -> None:
-    projects: dict[int, int] = {}
-    facts: dict[int, int] = {}
-    rows = connection.execute(
-        "SELECT of_table, kind, content FROM forgotten_rows WHERE forgotten_id = ? ORDER BY id",
-        (identity,),
-    ).fetchall()
-    for table, kind, content in rows:
-        values: dict[str, Any] = json.loads(content)
-        if kind == "sealed":
-            connection.execute("UPDATE user_prompts SET sealed = sealed - 1 WHERE id = :id", values)
-        elif table == "facts" and kind == "changed":
-            forgotten_facts.restore_link(connection, values, facts)
-        elif kind == "changed":
-            _restore_columns(connection, table, values)
-        elif table == "projects":
-            projects[values["id"]] = _restore_project(connection, values)
-        else:
-            if "project_id" in values:
-                values["project_id"] = projects.get(values["project_id"], values["project_id"])
-            if table == "facts":
-                facts[values["id"]] = forgotten_facts.restore_fact(connection, values)
-                continue
-            if table == "fact_sources":
-                values["fact_id"] = facts.get(values["fact_id"], values["fact_id"])
-            _insert(connection, table, values)
-
-
-def _restore_project(connection: sqlite3.Connection, values: dict[str, Any]) -> int:
-    """It may exist (again), and its id may belong to a different project by now."""
-    row = connection.execute("SELECT id FROM projects WHERE key = :key", values).fetchone()
-    if row is not None:
-        return int(row[0])
-    is_id_used = connection.execute("SELECT 1 FROM projects WHERE id = :id", values).fetchone()
-    if is_id_used:
-        del values["id"]
-    return _insert(connection, "projects", values)
-
-
-def _restore_columns(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
-    if "start_context" in values:  # a session that was resumed since has a newer one
-        change = "start_context = coalesce(start_context, :start_context)"
-    else:
-        change = ", ".join(f"{name} = :{name}" for name in values if name != "id")
-    connection.execute(f"UPDATE {table} SET {change} WHERE id = :id", values)
-
-
-def _insert(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> int:
-    conflict = "ON CONFLICT DO NOTHING" if table == "project_dirs" else ""
-    return int(insert_row(connection, table, values, conflict).lastrowid or 0)
-
-
-def expire(connection: sqlite3.Connection, before_ms: int) -> int:
-    """Deletes for good what was forgotten before; returns how many times that was."""
-    return connection.execute("DELETE FROM forgotten WHERE at_epoch < ?", (before_ms,)).rowcount
-
-
-# What must not be recorded again
-
-
-def is_forgotten_session(connection: sqlite3.Connection, content_session_id: str) -> bool:
-    return _has_tombstone(connection, "session", content_session_id)
-
-
-def is_forgotten_turn(connection: sqlite3.Connection, prompt_id: str) -> bool:
-    return _has_tombstone(connection, "turn", prompt_id)
-
-
-def is_any_forgotten_turn(connection: sqlite3.Connection, prompt_ids: Sequence[str]) -> bool:
-    row = connection.execute(
-        "SELECT 1 FROM tombstones WHERE kind = 'turn'"
-        " AND key IN (SELECT value FROM json_each(?)) LIMIT 1",
-        (json.dumps(prompt_ids),),
-    ).fetchone()
-    return row is not None
-
-
-def has_sealed_turn(connection: sqlite3.Connection, session_id: int) -> bool:
-    row = connection.execute(
-        "SELECT 1 FROM user_prompts WHERE session_id = ? AND sealed > 0", (session_id,)
-    ).fetchone()
-    return row is not None
-
-
-def is_forgotten_project(connection: sqlite3.Connection, key: str, started_ms: int) -> bool:
-    """Whether the project was forgotten after a session that started then."""
-    row = connection.execute(
-        "SELECT 1 FROM tombstones WHERE kind = 'project' AND key = ? AND at_epoch >= ?",
-        (key, started_ms),
-    ).fetchone()
-    return row is not None
-
-
-def _has_tombstone(connection: sqlite3.Connection, kind: str, key: str) -> bool:
-    row = connection.execute(
-        "SELECT 1 FROM tombstones WHERE kind = ? AND key = ?", (kind, key)
-    ).fetchone()
-    return row is not None

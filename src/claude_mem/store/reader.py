@@ -22,6 +22,7 @@ from claude_mem.store import (
     scrubbing,
     sessions,
     spending,
+    trash,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.listing import Page, Record
@@ -179,12 +180,21 @@ class StoreReader:
     def project(self, project_id: int) -> Project:
         return self._read(lambda c: projects.get_project(c, project_id))
 
-    def preview_forgetting(self, selection: forgetting.Selection) -> forgetting.Preview:
-        return self._read(lambda c: forgetting.preview(c, selection))
+    def preview_forgetting(
+        self, selection: forgetting.Selection, *, hard: bool = False
+    ) -> forgetting.Preview:
+        return self._read(lambda c: forgetting.preview(c, selection, hard=hard))
 
-    def forgotten(self) -> list[forgetting.Forgotten]:
+    def sessions_of(self, selection: forgetting.Selection) -> list[int]:
+        return self._read(lambda c: forgetting.sessions_of(c, selection))
+
+    def find_forgotten(self, token: str) -> trash.Forgotten | None:
+        """Also if it cannot be undone."""
+        return self._read(lambda c: trash.find(c, token))
+
+    def forgotten(self) -> list[trash.Forgotten]:
         """What can still be undone, the latest first."""
-        return self._read(forgetting.all_forgotten)
+        return self._read(trash.all_forgotten)
 
     def needs_scrub(self) -> bool:
         return self._read(scrubbing.is_requested)

@@ -27,6 +27,7 @@ from claude_mem.store import (
     scrubbing,
     sessions,
     spending,
+    trash,
     turns,
 )
 from claude_mem.store.clock import Clock, now_ms
@@ -293,15 +294,19 @@ class Store(StoreReader):
             lambda c: saved_memories.save(c, project, directory, observation, observer, now)
         )
 
-    def forget(self, selection: forgetting.Selection, token: str) -> "Future[forgetting.Forgotten]":
-        """`token` is that of the preview."""
-        return self._write(lambda c: forgetting.forget(c, selection, token, self._clock()))
+    def forget(
+        self, selection: forgetting.Selection, token: str, *, hard: bool = False
+    ) -> "Future[trash.Forgotten]":
+        """`token` is that of the preview. `hard`: for good; to be followed by `scrub`."""
+        return self._write(
+            lambda c: forgetting.forget(c, selection, token, self._clock(), hard=hard)
+        )
 
-    def undo_forgetting(self, token: str | None = None) -> "Future[forgetting.Forgotten]":
-        return self._write(lambda c: forgetting.undo(c, token))
+    def undo_forgetting(self, token: str | None = None) -> "Future[trash.Forgotten]":
+        return self._write(lambda c: trash.undo(c, token))
 
     def expire_forgotten(self, before_ms: int) -> "Future[int]":
-        return self._write(lambda c: forgetting.expire(c, before_ms))
+        return self._write(lambda c: trash.expire(c, before_ms))
 
     def begin_merge(self) -> "Future[None]":
         return self._write(merge.begin)

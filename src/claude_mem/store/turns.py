@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from claude_mem.store.clock import iso
-from claude_mem.store.forgetting import is_forgotten_session
 from claude_mem.store.memories import recent_memories
 from claude_mem.store.queue import JOBS, QUEUES
 from claude_mem.store.records import dump_parts, parse_parts
 from claude_mem.store.sessions import end_session, ensure_session, revive
+from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.types import Event, Project, ToolUse, Turn
 
 PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"

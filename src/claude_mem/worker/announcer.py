@@ -7,7 +7,7 @@ import asyncio
 
 from claude_mem.config import Layout
 from claude_mem.store import Store
-from claude_mem.store.forgetting import Forgotten
+from claude_mem.store.trash import Forgotten
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Distillate, Event, Json, Project, Turn
 from claude_mem.worker.activity import Activity

@@ -32,10 +32,15 @@ def clear_contexts_of_other_budget(layout: Layout, budget: int) -> bool:
     mark = layout.contexts / _BUDGET
     changed = mark.exists() and mark.read_text("ascii") != str(budget)
     if changed:
-        for file in layout.contexts.iterdir():
-            file.unlink()
+        clear_contexts(layout)
     write_private(mark, str(budget).encode())
     return changed
+
+
+def clear_contexts(layout: Layout) -> None:
+    for file in layout.contexts.iterdir():
+        if file.name != _BUDGET:
+            file.unlink(missing_ok=True)
 
 
 def remove_rendered(layout: Layout, directories: Iterable[str]) -> None:

@@ -12,7 +12,8 @@ from claude_mem.recall.query import Query
 from claude_mem.recall.ranking import WEIGHTS
 from claude_mem.recall.search import search
 from claude_mem.store import StoreReader
-from claude_mem.store.forgetting import Forgotten, Preview, Selection
+from claude_mem.store.forgetting import Preview, Selection
+from claude_mem.store.trash import Forgotten
 from claude_mem.worker.contexts import remove_rendered
 from claude_mem.worker.worker import Worker
 
@@ -36,6 +37,7 @@ class ForgetRequest:
     file: str = ""
     query: str = ""
     project: str = ""  # with a file or query, limits them to it
+    hard: bool = False  # for good, without undo
     confirm: str = ""  # the token of a preview
 
 
@@ -47,22 +49,54 @@ class Undoable:
     until_epoch: int
 
 
-async def forget(worker: Worker, request: ForgetRequest, now: datetime) -> Preview | Undoable:
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What was forgotten for good."""
+
+    forgotten: Forgotten
+    is_scrubbed: bool  # False: the worker repeats it until the text has left every file
+
+
+async def forget(
+    worker: Worker, request: ForgetRequest, now: datetime
+) -> Preview | Undoable | Erased:
     """A preview of what would go; with its token in `confirm`, it goes."""
     store = worker.store
-    if request.confirm and (done := await asyncio.to_thread(_find_done, store, request.confirm)):
-        return _undoable(worker, done)  # repeated: the first answer may have been lost
+    if request.confirm and (done := await asyncio.to_thread(store.find_forgotten, request.confirm)):
+        return _done(worker, done)  # repeated: the first answer may have been lost
+    if request.hard:
+        await worker.catch_up()  # what waits in the spool goes, too
     selection = await asyncio.to_thread(select, store, request, now)
-    preview = await asyncio.to_thread(store.preview_forgetting, selection)
+    preview = await asyncio.to_thread(store.preview_forgetting, selection, hard=request.hard)
     if preview.is_empty:
         raise NotFound("no memories match")
     if not request.confirm:
         return preview
+    if request.hard:
+        await _end_requests(worker, selection)
     directories = await asyncio.to_thread(_directories, store, selection)
-    forgotten = await asyncio.wrap_future(store.forget(selection, request.confirm))
+    forgotten = await asyncio.wrap_future(
+        store.forget(selection, request.confirm, hard=request.hard)
+    )
     remove_rendered(worker.settings.layout, directories)
     worker.announcer.forgotten(forgotten)
+    if request.hard:
+        await worker.erase_leftovers()
+        await worker.refiner.clean_up()
     await worker.render_contexts()
+    return _done(worker, forgotten)
+
+
+async def _end_requests(worker: Worker, selection: Selection) -> None:
+    """A request to a model that is running would be kept as a conversation to resume."""
+    seconds = worker.settings.sessions.delete_timeout / 1000
+    for session in await asyncio.to_thread(worker.store.sessions_of, selection):
+        await worker.refiner.cancel_session(session, seconds)
+
+
+def _done(worker: Worker, forgotten: Forgotten) -> Undoable | Erased:
+    if forgotten.is_erased:
+        return Erased(forgotten, is_scrubbed=not worker.store.needs_scrub())
     return _undoable(worker, forgotten)
 
 
@@ -80,10 +114,6 @@ def undoable(worker: Worker) -> list[Undoable]:
 def _undoable(worker: Worker, forgotten: Forgotten) -> Undoable:
     hours = worker.settings.retention.undo_hours
     return Undoable(forgotten, forgotten.at_epoch + hours * HOUR)
-
-
-def _find_done(store: StoreReader, token: str) -> Forgotten | None:
-    return next((done for done in store.forgotten() if done.token == token), None)
 
 
 def select(store: StoreReader, request: ForgetRequest, now: datetime) -> Selection:

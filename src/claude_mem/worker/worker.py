@@ -11,6 +11,7 @@ from pathlib import Path
 
 from claude_mem import __version__
 from claude_mem.config import Layout, Settings, load_usable_settings
+from claude_mem.errors import StoreError
 from claude_mem.hook import trouble
 from claude_mem.index.text import full_text
 from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
@@ -41,6 +42,7 @@ from claude_mem.worker.contexts import (
 from claude_mem.worker.conversations import Conversations
 from claude_mem.worker.distilling import JobRunner
 from claude_mem.worker.embedding import Embedding
+from claude_mem.worker.erasing import erase_leftovers
 from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.observer_status import describe, policy_of
 from claude_mem.worker.refiner import Refiner
@@ -175,11 +177,28 @@ class Worker:
 
     async def _run_housekeeping(self) -> None:
         self.embedding.release_if_idle()
+        if self.store.needs_scrub():
+            await self.erase_leftovers()
+            await self.render_contexts()
         if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
             await self.catch_up()
         activity = self.announcer.activity
         if activity.is_processing and not self.store.has_open_turn():
             activity.reset(self.clock())
+
+    async def erase_leftovers(self) -> None:
+        """After forgetting for good. What fails is repeated by housekeeping."""
+        layout = self.settings.layout
+        try:
+            await asyncio.to_thread(erase_leftovers, layout, self.store, self.announcer)
+        except (StoreError, sqlite3.Error, OSError) as error:
+            if is_damage(error):
+                raise
+            log.exception("forgotten text is not removed from all files yet")
+            reason = f"forgotten text is not removed from all files yet, will be retried: {error}"
+            trouble.report(os.fsencode(layout.root), reason)
+        else:
+            log.info("forgotten text was removed from all files; logs before this were deleted")
 
     def _has_newer_hook(self) -> bool:
         return parse_version(self.intake.newest_hook) > parse_version(__version__)

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 from claude_mem.errors import BadInput
 from claude_mem.store import facts_json
-from claude_mem.store.forgetting import is_forgotten_session
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.migrations import missing_migrations
 from claude_mem.store.queue import JOBS
 from claude_mem.store.sessions import MANUAL, register_memory_session
+from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.store.transfer.export_lines import Row
 from claude_mem.store.transfer.tables import BY_NAME, Table
 

@@ -10,10 +10,10 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from claude_mem.store.forgetting import is_forgotten_session
 from claude_mem.store.memories import Origin, save_observation, save_summary
 from claude_mem.store.projects import ensure_project
 from claude_mem.store.sessions import NewSession, insert_session, register_memory_session
+from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.store.transfer.typescript.sessions import LegacySession, LegacyTurn
 from claude_mem.store.turns import NewTurn, insert_turn
 from claude_mem.types import Project

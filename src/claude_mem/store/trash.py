@@ -1,0 +1,169 @@
+"""The trash: forgotten rows, unchanged, until undo restores them or they expire."""
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from claude_mem.errors import BadInput, NotFound
+from claude_mem.store import forgotten_facts, tombstones
+from claude_mem.store.insert_row import insert_row
+from claude_mem.types import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """One forgetting, which can be undone until it expires, unless it was erased."""
+
+    token: str
+    counts: dict[str, int]
+    at_epoch: int
+    projects: tuple[Project, ...] = field(default=())
+    is_erased: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trash:
+    """The rows of one forgetting, in the order in which they can be restored."""
+
+    connection: sqlite3.Connection
+    id: int
+    ms: int
+    is_hard: bool
+
+    def keep(self, table: str, column: str, ids: Sequence[int]) -> list[sqlite3.Row]:
+        """Saves rows, which the caller then deletes."""
+        rows = self.connection.execute(
+            f"SELECT * FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(ids)),),
+        ).fetchall()
+        self.put(table, "gone", [dict(row) for row in rows])
+        return rows
+
+    def change(self, table: str, rows: Sequence[sqlite3.Row], **new: object) -> None:
+        """Changes columns of rows that stay, and saves the old values."""
+        self.put(table, "changed", [
+            {"id": row["id"], **{name: row[name] for name in new}} for row in rows
+        ])  # fmt: skip
+        changes = ", ".join(f"{name} = :{name}" for name in new)
+        self.connection.executemany(
+            f"UPDATE {table} SET {changes} WHERE id = :id",
+            [{"id": row["id"], **new} for row in rows],
+        )
+
+    def put(self, table: str, kind: str, rows: list[dict[str, Any]]) -> None:
+        self.connection.executemany(
+            "INSERT INTO forgotten_rows (forgotten_id, of_table, kind, content)"
+            " VALUES (?, ?, ?, ?)",
+            [(self.id, table, kind, json.dumps(row)) for row in rows],
+        )
+
+    def bury(self, kind: str, keys: Iterable[str]) -> None:
+        tombstones.put(self.connection, kind, keys, self.id, self.ms)
+
+
+def find(connection: sqlite3.Connection, token: str) -> Forgotten | None:
+    """Also one that was erased."""
+    return next((entry for entry in _entries(connection) if entry.token == token), None)
+
+
+def all_forgotten(connection: sqlite3.Connection) -> list[Forgotten]:
+    """What can still be undone, the latest first."""
+    return [entry for entry in _entries(connection) if not entry.is_erased]
+
+
+def _entries(connection: sqlite3.Connection) -> list[Forgotten]:
+    entries = []
+    for row in connection.execute("SELECT * FROM forgotten ORDER BY id DESC").fetchall():
+        projects = connection.execute(
+            "SELECT content FROM forgotten_rows WHERE forgotten_id = ? AND of_table = 'projects'"
+            " ORDER BY id",
+            (row["id"],),
+        )
+        values = (json.loads(content) for (content,) in projects)
+        entries.append(
+            Forgotten(row["token"], json.loads(row["counts"]), row["at_epoch"],
+                      tuple(Project(project["key"], project["name"]) for project in values),
+                      bool(row["erased"]))
+        )  # fmt: skip
+    return entries
+
+
+def undo(connection: sqlite3.Connection, token: str | None) -> Forgotten:
+    """Restores the rows of the latest forgetting, or of the one with this token."""
+    entries = all_forgotten(connection)
+    forgotten = next((entry for entry in entries if token in (None, entry.token)), None)
+    if forgotten is None:
+        raise NotFound("nothing to undo: `claude-mem forget --list` shows what can be undone")
+    identity = connection.execute(
+        "SELECT id FROM forgotten WHERE token = ?", (forgotten.token,)
+    ).fetchone()[0]
+    try:
+        _restore(connection, identity)
+    except sqlite3.IntegrityError:
+        raise BadInput(
+            "its session or project was forgotten later: undo that first"
+            " (`claude-mem forget --list`)",
+            "undo",
+        ) from None
+    tombstones.remove(connection, identity)
+    connection.execute("DELETE FROM forgotten WHERE id = ?", (identity,))
+    return forgotten
+
+
+def _restore(connection: sqlite3.Connection, identity: int) -> None:
+    projects: dict[int, int] = {}
+    facts: dict[int, int] = {}
+    rows = connection.execute(
+        "SELECT of_table, kind, content FROM forgotten_rows WHERE forgotten_id = ? ORDER BY id",
+        (identity,),
+    ).fetchall()
+    for table, kind, content in rows:
+        values: dict[str, Any] = json.loads(content)
+        if kind == "sealed":
+            connection.execute("UPDATE user_prompts SET sealed = sealed - 1 WHERE id = :id", values)
+        elif table == "facts" and kind == "changed":
+            forgotten_facts.restore_link(connection, values, facts)
+        elif kind == "changed":
+            _restore_columns(connection, table, values)
+        elif table == "projects":
+            projects[values["id"]] = _restore_project(connection, values)
+        else:
+            if "project_id" in values:
+                values["project_id"] = projects.get(values["project_id"], values["project_id"])
+            if table == "facts":
+                facts[values["id"]] = forgotten_facts.restore_fact(connection, values)
+                continue
+            if table == "fact_sources":
+                values["fact_id"] = facts.get(values["fact_id"], values["fact_id"])
+            _insert(connection, table, values)
+
+
+def _restore_project(connection: sqlite3.Connection, values: dict[str, Any]) -> int:
+    """It may exist (again), and its id may belong to a different project by now."""
+    row = connection.execute("SELECT id FROM projects WHERE key = :key", values).fetchone()
+    if row is not None:
+        return int(row[0])
+    is_id_used = connection.execute("SELECT 1 FROM projects WHERE id = :id", values).fetchone()
+    if is_id_used:
+        del values["id"]
+    return _insert(connection, "projects", values)
+
+
+def _restore_columns(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
+    if "start_context" in values:  # a session that was resumed since has a newer one
+        change = "start_context = coalesce(start_context, :start_context)"
+    else:
+        change = ", ".join(f"{name} = :{name}" for name in values if name != "id")
+    connection.execute(f"UPDATE {table} SET {change} WHERE id = :id", values)
+
+
+def _insert(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> int:
+    conflict = "ON CONFLICT DO NOTHING" if table == "project_dirs" else ""
+    return int(insert_row(connection, table, values, conflict).lastrowid or 0)
+
+
+def expire(connection: sqlite3.Connection, before_ms: int) -> int:
+    """Deletes for good what was forgotten before; returns how many times that was."""
+    return connection.execute("DELETE FROM forgotten WHERE at_epoch < ?", (before_ms,)).rowcount
