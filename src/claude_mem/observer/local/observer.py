@@ -6,6 +6,7 @@ something new are kept, up to a share of the text. They become observations and 
 
 from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.observations import build_observations, says_more_than
+from claude_mem.observer.local.rules import proposed_rules, rule_observations
 from claude_mem.observer.local.scoring import content_words
 from claude_mem.observer.local.selection import select_from_turn
 from claude_mem.observer.local.summaries import build_summary
@@ -27,9 +28,12 @@ def distil(turn: Turn) -> Distillate:
     has_subtitle = says_more_than(title, content_words(summary.completed or ""))
     return Distillate(
         summary=summary,
-        observations=build_observations(selection, title),
+        observations=(
+            *build_observations(selection, title),
+            *rule_observations(turn.prompt or ""),
+        ),
         title=title or None,
         subtitle=summary.completed if has_subtitle else None,
         observer=LocalObserver.name,
-        facts=propose_facts(turn),
+        facts=(*proposed_rules(turn.prompt or ""), *propose_facts(turn)),
     )
