@@ -6,6 +6,7 @@ something new are kept, up to a share of the text. They become observations and 
 
 from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.observations import build_observations, says_more_than
+from claude_mem.observer.local.open_steps import with_open_steps
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
 from claude_mem.observer.local.scoring import content_words
 from claude_mem.observer.local.selection import select_from_turn
@@ -24,7 +25,7 @@ class LocalObserver:
 def distil(turn: Turn) -> Distillate:
     selection = select_from_turn(turn)
     title = turn_title(selection)
-    summary = build_summary(selection, title)
+    summary = with_open_steps(build_summary(selection, title), turn)
     has_subtitle = says_more_than(title, content_words(summary.completed or ""))
     return Distillate(
         summary=summary,
