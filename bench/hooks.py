@@ -16,8 +16,8 @@ from bench.material import code, reading
 from bench.measure import Figure, in_turns, median, p90, run, table
 from bench.memories import fill
 from claude_mem.store import Store
-from claude_mem.worker.contexts import render_contexts
 from claude_mem.worker.lock import is_held
+from claude_mem.worker.rendered_contexts import render_contexts
 
 ROUNDS = 100
 OBSERVATIONS = 400

@@ -24,8 +24,8 @@ from typing import Any
 from bench.home import temporary_home
 from bench.measure import Figure, table
 from bench.semantic import embed_all
-from claude_mem.index.text import full_text
-from claude_mem.index.text.matches import Filters
+from claude_mem.index import maintenance
+from claude_mem.index.text.queries import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.query import Query
 from claude_mem.recall.ranking import WEIGHTS, Weights
@@ -114,7 +114,7 @@ def locomo(path: Path) -> Iterator[tuple[Store, list[Conversation]]]:
         layout = home.layout
         layout.create()
         with Store.open(layout.database, layout.backups) as store:
-            full_text.keep_current(store)
+            maintenance.keep_current(store)
             yield store, [_remember(store, sample) for sample in json.loads(path.read_bytes())]
 
 

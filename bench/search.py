@@ -15,8 +15,8 @@ from itertools import cycle
 from bench.home import temporary_home
 from bench.measure import Figure, in_turns, median, run, seconds_of, table
 from bench.memories import fill
-from claude_mem.index.text import full_text
-from claude_mem.index.text.matches import Filters, any_of
+from claude_mem.index import maintenance
+from claude_mem.index.text.queries import Filters, any_of
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.query import Query
@@ -101,8 +101,8 @@ def _library(observations: int) -> Iterator[Library]:
         layout = home.layout
         with Store.open(layout.database, layout.backups) as store:
             project = fill(layout.database, "harbor", home.project_dir, observations)
-            full_text.keep_current(store)
-            full_text.rebuild(store)
+            maintenance.keep_current(store)
+            maintenance.rebuild(store)
             yield Library(store, project, observations)
 
 

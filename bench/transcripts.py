@@ -28,7 +28,7 @@ from claude_mem.cli.imports import processes
 from claude_mem.cli.replay import payloads
 from claude_mem.config import Layout
 from claude_mem.errors import BadInput
-from claude_mem.index.text import full_text
+from claude_mem.index import maintenance
 from claude_mem.install.launcher import write_launcher
 from claude_mem.intake import spool
 from claude_mem.intake.transcripts.importer import (
@@ -85,7 +85,7 @@ def import_options() -> ImportOptions:
 def _import(directory: Path, files: list[Path], count: int | None = None) -> Store:
     directory.mkdir(parents=True)
     store = Store.open(directory / "memory.db", directory / "backups")
-    full_text.keep_current(store)
+    maintenance.keep_current(store)
     import_transcripts(store, files[:count], import_options(), processes=processes())
     return store
 

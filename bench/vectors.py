@@ -24,9 +24,9 @@ from bench.material import code
 from bench.measure import Figure, in_turns, median, run, seconds_of, table
 from bench.memories import OBSERVATIONS_PER_TURN, fill
 from bench.search import BARE, NOW, QUESTIONS
+from claude_mem.index import maintenance
 from claude_mem.index.embedders.static_model import StaticModel
-from claude_mem.index.text import full_text
-from claude_mem.index.text.matches import Filters, any_of
+from claude_mem.index.text.queries import Filters, any_of
 from claude_mem.index.vectors import storage
 from claude_mem.index.vectors.blocks import Rows
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -132,8 +132,8 @@ def _library(
     with Store.open(layout.database, layout.backups) as store:
         each = int(memories * _OBSERVATIONS) // projects
         filled = [fill(layout.database, f"p{at}", f"/p{at}", each) for at in range(projects)]
-        full_text.keep_current(store)
-        full_text.rebuild(store)
+        maintenance.keep_current(store)
+        maintenance.rebuild(store)
         model = StaticModel.load()
         semantic_index = SemanticIndex(model.id, lambda: model)
         embed(store, semantic_index)

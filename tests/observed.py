@@ -14,17 +14,18 @@ from typing import Any, TypeVar
 
 from claude_mem.config import Layout, load_settings
 from claude_mem.observer import LocalObserver
+from claude_mem.observer.models.active_observer import address_of
 from claude_mem.observer.models.apis import AnthropicModel, OpenAIModel
 from claude_mem.observer.models.claude import ClaudeModel
 from claude_mem.observer.models.claude_client import ClaudeOptions
 from claude_mem.observer.models.claude_files import ClaudeFiles
+from claude_mem.observer.models.consent import record_consent
 from claude_mem.observer.models.model import Model
-from claude_mem.observer.models.provider import address_of, record_consent
 from claude_mem.store import memories, turns
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Json, Turn
-from claude_mem.worker.conversations import Conversations
-from claude_mem.worker.distilling import JobRunner
+from claude_mem.worker.conversation_cleanup import Conversations
+from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.refinement_runner import Policy
 from claude_mem.worker.refiner import Refiner
 from tests.conftest import Home

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from claude_mem.index.text.matches import Filters
+from claude_mem.index.text.queries import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.query import Query
 from claude_mem.recall.search import SearchResult, search

@@ -10,7 +10,7 @@ from typing import Self
 
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
-from claude_mem.index.text import full_text
+from claude_mem.index import maintenance
 from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.observer import LocalObserver
@@ -20,7 +20,7 @@ from claude_mem.store.listing import Record
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.distilling import JobRunner
+from claude_mem.worker.distil_jobs import JobRunner
 from tests.payloads import PROJECT_DIR, SESSION, Payload
 from tests.rows import CommittedRows
 
@@ -34,7 +34,7 @@ class Story(CommittedRows):
         self._layout = Layout(directory / "data")
         self.layout.create()
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
-        full_text.keep_current(self.store)
+        maintenance.keep_current(self.store)
         self.announcer = Announcer(self.layout, self.store)
         self.reader = EventReader(Redactor(), Projects(home=None))
 

@@ -11,7 +11,7 @@ import pytest
 
 from claude_mem.store.database import connect
 from claude_mem.types import Distillate, Turn
-from claude_mem.worker.distilling import JobRunner
+from claude_mem.worker.distil_jobs import JobRunner
 from tests.api import Api, open_api
 from tests.payloads import PROJECT_DIR, SESSION
 from tests.session_requests import (

@@ -1,7 +1,7 @@
 """How a memory is split into passages for an embedder."""
 
 from claude_mem.index.text.documents import load
-from claude_mem.index.vectors.memory_passages import MAX_PASSAGES, passages
+from claude_mem.index.vectors.embedding_texts import MAX_PASSAGES, passages
 from claude_mem.types import Observation
 from tests.remembering import remember
 from tests.story import Story

@@ -21,7 +21,7 @@ from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.observer import LocalObserver
 from claude_mem.store import Store
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.distilling import JobRunner
+from claude_mem.worker.distil_jobs import JobRunner
 from tests.conftest import Home
 from tests.contents import Contents, memory_in
 from tests.importing import (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.index.text import full_text
+from claude_mem.index import maintenance
 from claude_mem.index.text.words import grams, parts_of, searchable
 from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.types import Observation, Summary
@@ -85,7 +85,7 @@ def test_what_another_program_deletes_or_changes_is_not_found_before_it_is_index
         f"UPDATE observations SET title = 'The rope' WHERE id = {second}",
     )
     assert not titles(story, "relay")
-    story.store.write(full_text.refresh).result()
+    story.store.write(maintenance.refresh).result()
     assert titles(story, "rope") == ["The rope"]
     assert not titles(story, "relay")
 
@@ -103,7 +103,7 @@ def test_memories_from_before_the_index_are_found_after_the_migration(tmp_path: 
         )  # fmt: skip
     with Story(tmp_path) as story:
         assert not titles(story, "relay")
-        story.store.write(full_text.refresh).result()
+        story.store.write(maintenance.refresh).result()
         assert titles(story, "relay") == ["The relay clicks"]
 
 
@@ -132,7 +132,7 @@ def test_an_index_that_cannot_be_written_costs_no_memory(
     remember(story, "The fuse is bent")
     assert story.column("SELECT count(*) FROM observations") == [2]
     assert "claude-mem reindex" in caplog.text
-    full_text.rebuild(story.store)
+    maintenance.rebuild(story.store)
     assert titles(story, "fuse") == ["The fuse is bent"]
 
 
@@ -142,7 +142,7 @@ def test_a_rebuilt_index_is_the_one_that_grew(story: Story) -> None:
     story.tell(stop("again", session_id="t", prompt_id=f"t-{story.now}"))
     distil_as(story, ["Seven", "Eight"], Summary(completed="Nine"))
     grown = contents(story)
-    assert full_text.rebuild(story.store) == len(grown[0]) == 6
+    assert maintenance.rebuild(story.store) == len(grown[0]) == 6
     assert contents(story) == grown
 
 
@@ -151,8 +151,8 @@ def test_a_rebuild_takes_more_than_one_piece_when_there_is_more(
 ) -> None:
     remember(story, *(f"Pier {number}" for number in range(12)))
     grown = contents(story)
-    monkeypatch.setattr(full_text, "CHUNK", 5)
-    assert full_text.rebuild(story.store) == 12
+    monkeypatch.setattr(maintenance, "CHUNK", 5)
+    assert maintenance.rebuild(story.store) == 12
     assert contents(story) == grown
 
 
@@ -162,7 +162,7 @@ def test_an_index_of_another_version_finds_nothing_until_it_is_rebuilt(story: St
     result = look(story, "relay")
     assert not result.rows
     assert result.waiting
-    story.store.write(full_text.refresh).result()
+    story.store.write(maintenance.refresh).result()
     assert titles(story, "relay") == ["The relay clicks"]
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from claude_mem.observer.models.consent import record_consent
 from claude_mem.observer.models.prompts import PROMPT_VERSION
-from claude_mem.observer.models.provider import record_consent
 from claude_mem.server.client import ask_worker
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until

@@ -9,7 +9,7 @@ import pytest
 from claude_mem.observer import LocalObserver
 from claude_mem.store.queue import LARGEST_ERROR, LEASE_MS
 from claude_mem.types import Distillate, Job, Json, Observation, Project, Summary, Turn
-from claude_mem.worker.distilling import CLAIMS, TRIES, Drafter, JobRunner, exponential_backoff
+from claude_mem.worker.distil_jobs import CLAIMS, TRIES, Drafter, JobRunner, exponential_backoff
 from tests.payloads import PROJECT_DIR, SESSION, edit, prompt, session_start, stop
 from tests.story import MINUTE, SECOND, Story, transactions_of
 

@@ -10,7 +10,7 @@ from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.store.queue import LEASE_MS
 from claude_mem.types import Distillate, Observation, Summary, Turn
 from claude_mem.worker import refinement_runner as refinement_module
-from claude_mem.worker.distilling import JobRunner
+from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.refiner import Refiner
 from tests.fake_api import Reply
 from tests.observed import (

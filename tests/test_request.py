@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer.local.request import Request, parse_request
+from claude_mem.observer.local.user_request import Request, parse_request
 
 
 def test_plain_words_are_the_users_own() -> None:

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.index.text import matches
 from claude_mem.index.text.documents import DOCUMENT_BITS
-from claude_mem.index.text.matches import Filters
+from claude_mem.index.text.queries import Filters
 from claude_mem.recall.query import Order, Query
 from claude_mem.recall.search import search
 from claude_mem.store import records
@@ -404,7 +403,5 @@ def test_a_search_in_a_project_reads_only_its_texts(story: Story) -> None:
         f" ON d.id = memory_text.rowid & {(1 << DOCUMENT_BITS) - 1} ORDER BY memory_text.rowid"
     )
     assert order == sorted(order)
-    documents = story.store.read(lambda c: matches.holding(c, '"lamp"', dock))
-    assert len(documents) == 3
-    assert story.store.read(lambda c: matches.frequency(c, '"lamp"', dock)) == 3
-    assert story.store.read(lambda c: matches.frequency(c, '"lamp"')) == 6
+    assert len(look(story, "lamp", Filters(project_id=dock)).rows) == 3
+    assert len(look(story, "lamp").rows) == 6

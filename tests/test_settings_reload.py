@@ -10,7 +10,7 @@ import pytest
 from claude_mem.config import change_setting, find_setting
 from claude_mem.server import client
 from claude_mem.store.clock import iso
-from claude_mem.worker.contexts import rendered_context
+from claude_mem.worker.rendered_contexts import rendered_context
 from tests.api import Api, open_api
 from tests.conftest import Home
 from tests.payloads import PROJECT_DIR
@@ -117,11 +117,11 @@ def test_another_embedder_is_used_at_once_and_the_same_stays_loaded(api: Api) ->
 
 def test_the_observer_is_restarted_when_its_own_settings_change(api: Api) -> None:
     api.post_json("/api/observer")
-    before = api.worker.provider
+    before = api.worker.observer
     change(api, "raw_days", "7")
-    assert api.worker.provider is before  # its running work is not put back
+    assert api.worker.observer is before  # its running work is not put back
     change(api, "daily_requests", "3")
-    assert api.worker.provider is not before
+    assert api.worker.observer is not before
     assert api.get_json("/api/observer")["today"]["requests_cap"] == 3
 
 

@@ -165,10 +165,10 @@ def test_a_content_session_is_one_session_wherever_it_goes(story: Story) -> None
 def test_a_provider_session_is_resumed_on_a_continuation_prompt_only(story: Story) -> None:
     story.tell(prompt(prompt_id="p1"))
     session_db_id = story.session_db_id()
-    story.store.remember_provider_session(session_db_id, "claude", "sdk-abc").result()
-    assert story.store.provider_session_to_resume(session_db_id, "claude") is None
+    story.store.remember_conversation(session_db_id, "claude", "sdk-abc").result()
+    assert story.store.conversation_to_resume(session_db_id, "claude") is None
     story.tell(prompt(prompt_id="p2"))
-    assert story.store.provider_session_to_resume(session_db_id, "claude") == "sdk-abc"
+    assert story.store.conversation_to_resume(session_db_id, "claude") == "sdk-abc"
 
 
 @pytest.fixture
@@ -179,43 +179,43 @@ def continued(story: Story) -> int:
 
 
 def test_the_agents_own_id_is_never_resumed(story: Story, continued: int) -> None:
-    story.store.remember_provider_session(continued, "claude", SESSION).result()
-    assert story.store.provider_session_to_resume(continued, "claude") is None
+    story.store.remember_conversation(continued, "claude", SESSION).result()
+    assert story.store.conversation_to_resume(continued, "claude") is None
 
 
 def test_the_agents_own_id_does_not_displace_what_is_known(story: Story, continued: int) -> None:
-    story.store.remember_provider_session(continued, "claude", "sdk-abc").result()
-    story.store.remember_provider_session(continued, "claude", SESSION).result()
-    assert story.store.provider_session_to_resume(continued, "claude") == "sdk-abc"
+    story.store.remember_conversation(continued, "claude", "sdk-abc").result()
+    story.store.remember_conversation(continued, "claude", SESSION).result()
+    assert story.store.conversation_to_resume(continued, "claude") == "sdk-abc"
 
 
 def test_a_made_up_memory_id_is_never_resumed(story: Story, continued: int) -> None:
     story.register_memory_session(continued)
-    assert story.store.provider_session_to_resume(continued, "claude") is None
+    assert story.store.conversation_to_resume(continued, "claude") is None
 
 
 def test_what_one_provider_gave_is_not_resumed_by_another(story: Story, continued: int) -> None:
-    story.store.remember_provider_session(continued, "claude", "sdk-abc").result()
-    assert story.store.provider_session_to_resume(continued, "openai") is None
-    story.store.remember_provider_session(continued, "openai", "thread-1").result()
-    assert story.store.provider_session_to_resume(continued, "claude") is None
-    assert story.store.provider_session_to_resume(continued, "openai") == "thread-1"
+    story.store.remember_conversation(continued, "claude", "sdk-abc").result()
+    assert story.store.conversation_to_resume(continued, "openai") is None
+    story.store.remember_conversation(continued, "openai", "thread-1").result()
+    assert story.store.conversation_to_resume(continued, "claude") is None
+    assert story.store.conversation_to_resume(continued, "openai") == "thread-1"
 
 
 def test_a_provider_session_is_dropped_on_request_and_memory_stays(
     story: Story, continued: int
 ) -> None:
     registered = story.register_memory_session(continued)
-    story.store.remember_provider_session(continued, "claude", "sdk-abc").result()
-    story.store.drop_provider_session(continued).result()
-    assert story.store.provider_session_to_resume(continued, "claude") is None
+    story.store.remember_conversation(continued, "claude", "sdk-abc").result()
+    story.store.drop_conversation(continued).result()
+    assert story.store.conversation_to_resume(continued, "claude") is None
     assert story.session()["memory_session_id"] == registered
 
 
 def test_a_provider_session_is_of_one_session_only(story: Story, continued: int) -> None:
     story.tell(prompt(session_id=OTHER, prompt_id="p1"), prompt(session_id=OTHER, prompt_id="p2"))
-    story.store.remember_provider_session(continued, "claude", "sdk-abc").result()
-    assert story.store.provider_session_to_resume(story.session_db_id(OTHER), "claude") is None
+    story.store.remember_conversation(continued, "claude", "sdk-abc").result()
+    assert story.store.conversation_to_resume(story.session_db_id(OTHER), "claude") is None
 
 
 # Status

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.index.text.matches import Filters
+from claude_mem.index.text.queries import Filters
 from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.ranking import RankedTurn, rank
 from claude_mem.recall.strength import Judge

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.index.text import full_text
+from claude_mem.index import maintenance
 from claude_mem.recall.context import build_context
 from claude_mem.recall.formatting import memories_text
 from claude_mem.recall.memory_ids import MemoryId
@@ -261,7 +261,7 @@ def test_summaries_of_the_version_before_keep_how_to_work_here(old: Path, tmp_pa
             assert [fault.command for fault in faults_from(record["faults"])] == ["wrap make test"]
             assert open_steps_from(record["open_steps"]) == (OpenStep(STEP),)
         assert working_here(context(story)) == WORKING_HERE
-        full_text.rebuild(story.store)
+        maintenance.rebuild(story.store)
         assert results(story, "wrap make") == ["S2", "S1"]
 
 

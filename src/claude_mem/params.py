@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from claude_mem.errors import BadInput
-from claude_mem.index.text.matches import Filters
+from claude_mem.index.text.queries import Filters
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.query import DEFAULT_LIMIT, ORDERS, Order, Query
 from claude_mem.recall.related import DEFAULT_LIMIT as DEFAULT_RELATED

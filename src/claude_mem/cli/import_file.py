@@ -11,7 +11,7 @@ from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.transfer.restore import Refusal, RestoreReport, is_export, restore
 from claude_mem.store.transfer.typescript.importer import DatabaseReport, import_typescript
-from claude_mem.worker.contexts import render_contexts
+from claude_mem.worker.rendered_contexts import render_contexts
 
 __all__ = ["import_database", "is_export", "report_of_database", "report_of_file", "restore_file"]
 

@@ -34,7 +34,7 @@ from claude_mem.recall.context import build_context
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import now_ms
 from claude_mem.types import Json, Project
-from claude_mem.worker.contexts import render_contexts
+from claude_mem.worker.rendered_contexts import render_contexts
 
 DAY_MS = 86_400_000
 PROCESSES = 4

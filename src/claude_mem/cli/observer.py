@@ -11,12 +11,11 @@ from claude_mem.cli.output import json_option, pluralize, print_heading, print_j
 from claude_mem.cli.status import open_reader
 from claude_mem.config import OBSERVER, Settings, change_setting, load_settings
 from claude_mem.errors import ClaudeMemError, NotRunning
-from claude_mem.observer.models.provider import (
+from claude_mem.observer.models.active_observer import (
     address_of,
-    has_consent,
     missing_requirement,
-    record_consent,
 )
+from claude_mem.observer.models.consent import has_consent, record_consent
 from claude_mem.server import client
 from claude_mem.store.clock import now_ms
 from claude_mem.text import without_controls

@@ -9,7 +9,7 @@ import os
 
 from claude_mem.config import Settings
 from claude_mem.errors import StoreError
-from claude_mem.index.text import full_text
+from claude_mem.index import maintenance
 from claude_mem.server import client
 from claude_mem.store import Store
 from claude_mem.store.database import is_current
@@ -25,7 +25,7 @@ def open_store_for_import(settings: Settings) -> Store:
     settings.layout.create()
     lock = WorkerLock.acquire(settings.layout)
     store = _open_with_worker(settings) if lock is None else _open_alone(settings, lock)
-    full_text.keep_current(store)
+    maintenance.keep_current(store)
     return store
 
 

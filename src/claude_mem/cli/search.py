@@ -14,7 +14,7 @@ from claude_mem.cli.output import json_option, pluralize, print_json
 from claude_mem.cli.status import NO_MEMORIES, open_reader
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index.text import full_text
+from claude_mem.index import maintenance
 from claude_mem.index.text.words import pieces, plain_text, stem
 from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.formatting import Show, search_text, timeline_text
@@ -204,7 +204,7 @@ def reindex(settings: Settings) -> None:
     if not settings.layout.database.exists():
         raise NotFound(NO_MEMORIES)
     with open_store_for_import(settings) as store:
-        click.echo(f"Indexed {pluralize(full_text.rebuild(store), 'memory')}.")
+        click.echo(f"Indexed {pluralize(maintenance.rebuild(store), 'memory')}.")
         semantic_index = open_semantic_index(settings.embedder)
         while semantic_index is not None and semantic_index.embed_some(store):
             pass

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from claude_mem.errors import EmbedderError
+from claude_mem.index import maintenance
 from claude_mem.index.passages import MOST, Passage
-from claude_mem.index.text import full_text, turn_text
+from claude_mem.index.text import turn_text
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
@@ -59,7 +60,7 @@ def find_answers(
     parsed = parse_query(words, now)
 
     def work(connection: sqlite3.Connection) -> list[Answer]:
-        may_answer = full_text.is_current(connection) and not parsed.is_empty
+        may_answer = maintenance.is_current(connection) and not parsed.is_empty
         answers: list[Answer] = []
         answered: set[int] = set()
         for memory_id, memory in memories:

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from claude_mem.index.text.matches import phrase
+from claude_mem.index.text.queries import phrase
 from claude_mem.index.text.words import (
     grams,
     is_unspaced,

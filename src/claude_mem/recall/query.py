@@ -6,7 +6,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from claude_mem.index.text.matches import NO_FILTERS, Filters
+from claude_mem.index.text.queries import NO_FILTERS, Filters
 
 Order = Literal["relevance", "date_desc", "date_asc"]
 ORDERS: tuple[Order, ...] = ("relevance", "date_desc", "date_asc")

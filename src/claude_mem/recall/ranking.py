@@ -14,9 +14,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from claude_mem.index.text import matches, turn_text
+from claude_mem.index.text import queries, turn_text
 from claude_mem.index.text.documents import kind_of, memory_id_of
-from claude_mem.index.text.matches import Filters
+from claude_mem.index.text.queries import Filters
 from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import grams, is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -109,7 +109,7 @@ def rank(
     """Best first, at least `count` where there are so many."""
     terms = look_up_terms(connection, parsed)
     limit = max(PASSAGES, 2 * count)
-    condition = matches.turn_condition(filters)
+    condition = queries.turn_condition(filters)
     by_words = _by_words(connection, parsed, terms, filters, condition, limit)
     cosines = _cosines(
         connection, parsed, by_words, filters, condition, limit, weights, semantic_index
@@ -181,7 +181,7 @@ def _by_words(
     parsed: ParsedQuery,
     terms: list[Term],
     filters: Filters,
-    condition: matches.Condition,
+    condition: queries.Condition,
     limit: int,
 ) -> dict[int, float]:
     expression = match_expression(parsed, terms)
@@ -204,8 +204,8 @@ def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
     forms = [form for word in words for form in word.forms]
     if not (forms or parsed.phrases):
         return ""
-    expression = matches.any_of([*forms, *parsed.phrases])
-    return matches.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
+    expression = queries.any_of([*forms, *parsed.phrases])
+    return queries.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
 
 
 def _excluded_turns(
@@ -213,7 +213,7 @@ def _excluded_turns(
 ) -> set[int]:
     if not parsed.excluded:
         return set()
-    return turn_text.turns_holding(connection, matches.any_of(parsed.excluded), project_id)
+    return turn_text.turns_holding(connection, queries.any_of(parsed.excluded), project_id)
 
 
 def _cosines(
@@ -221,7 +221,7 @@ def _cosines(
     parsed: ParsedQuery,
     by_words: dict[int, float],
     filters: Filters,
-    condition: matches.Condition,
+    condition: queries.Condition,
     limit: int,
     weights: Weights,
     semantic_index: SemanticIndex | None,
@@ -243,7 +243,7 @@ def _nearest_turns(
     connection: sqlite3.Connection,
     parsed: ParsedQuery,
     filters: Filters,
-    condition: matches.Condition,
+    condition: queries.Condition,
     limit: int,
     least: float,
     semantic_index: SemanticIndex,

@@ -4,10 +4,11 @@ import sqlite3
 from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index.text import full_text, matches
+from claude_mem.index import maintenance
+from claude_mem.index.text import queries
 from claude_mem.index.text.documents import load
-from claude_mem.index.text.matches import NO_FILTERS, Filters
-from claude_mem.index.vectors.memory_passages import passages
+from claude_mem.index.text.queries import NO_FILTERS, Filters
+from claude_mem.index.vectors.embedding_texts import passages
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.ranking import WEIGHTS
@@ -34,7 +35,7 @@ def related(
     document = query.anchor.document
 
     def work(connection: sqlite3.Connection) -> SearchResult:
-        anchors = load(connection, [document]) if full_text.is_current(connection) else []
+        anchors = load(connection, [document]) if maintenance.is_current(connection) else []
         if not anchors:
             raise NotFound(f"there is no memory {query.anchor}")
         filters = query.filters
@@ -45,11 +46,11 @@ def related(
         threshold = semantic_index.cosine(WEIGHTS.min_deviations)
         nearest = {other: cosine for other, cosine in similarities.best(CANDIDATES)
                    if cosine >= threshold and other != document}  # fmt: skip
-        passing = {row.document for row in matches.features(connection, list(nearest), filters)}
+        passing = queries.passing(connection, list(nearest), filters)
         scores = {other: cosine for other, cosine in nearest.items() if other in passing}
-        documents = matches.get(connection, list(scores)[: query.limit + 1])
+        documents = queries.get(connection, list(scores)[: query.limit + 1])
         rows = as_rows(connection, documents[: query.limit], scores)
         has_more = len(documents) > query.limit
-        return SearchResult(tuple(rows), has_more, full_text.waiting(connection))
+        return SearchResult(tuple(rows), has_more, maintenance.waiting(connection))
 
     return store.read(work)

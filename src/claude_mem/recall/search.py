@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claude_mem.errors import EmbedderError
-from claude_mem.index.text import full_text, matches, turn_text
-from claude_mem.index.text.matches import Match
+from claude_mem.index import maintenance
+from claude_mem.index.text import queries, turn_text
+from claude_mem.index.text.queries import Match
 from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
@@ -83,8 +84,8 @@ def search(
     parsed = parse_query(query.text, now)
 
     def work(connection: sqlite3.Connection) -> SearchResult:
-        waiting = full_text.waiting(connection)
-        if not full_text.is_current(connection):
+        waiting = maintenance.waiting(connection)
+        if not maintenance.is_current(connection):
             return SearchResult((), False, waiting)
         if not _can_match(query, parsed):
             return SearchResult((), False, 0)
@@ -118,7 +119,7 @@ def _find(
 ) -> list[Row]:
     """One row more than the limit, where there are more."""
     if parsed.is_empty:
-        return as_rows(connection, matches.newest(
+        return as_rows(connection, queries.newest(
             connection, query.filters, query.limit + 1, query.offset,
             oldest=query.order == "date_asc", without=parsed.excluded,
         ))  # fmt: skip
@@ -162,7 +163,7 @@ def _turn_rows(
     """A row for each turn, named after the first of its memories that passes the filters."""
     judge = Judge.of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
-    memories = matches.memories_of_turns(connection, places, query.filters)
+    memories = queries.memories_of_turns(connection, places, query.filters)
     names = project_names(connection)
     texts = turn_text.texts(connection, [r.passage for r in ranked if r.passage is not None])
     rows: list[Row] = []
@@ -198,7 +199,7 @@ def with_occasions(
     """Resolves "before the release" to the time of the newest memory whose title names it."""
     spans = list(parsed.spans)
     for occasion in parsed.occasions:
-        moment = matches.newest_named(connection, content_word_forms(occasion.words), project_id)
+        moment = queries.newest_named(connection, content_word_forms(occasion.words), project_id)
         if moment is not None:
             spans.append(occasion.span_around(moment))
     return replace(parsed, spans=tuple(spans), occasions=()) if parsed.occasions else parsed

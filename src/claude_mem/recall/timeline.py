@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claude_mem.errors import NotFound
-from claude_mem.index.text import full_text, matches
-from claude_mem.index.text.matches import NO_FILTERS, Filters, Match
+from claude_mem.index import maintenance
+from claude_mem.index.text import queries
+from claude_mem.index.text.queries import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.query import Query
@@ -50,17 +51,17 @@ def timeline(
 
 
 def _around(connection: sqlite3.Connection, anchor: MemoryId, query: TimelineQuery) -> Timeline:
-    indexed = full_text.is_current(connection)
-    anchors = matches.get(connection, [anchor.document]) if indexed else []
+    indexed = maintenance.is_current(connection)
+    anchors = queries.get(connection, [anchor.document]) if indexed else []
     if not anchors:
         raise NotFound(f"there is no memory {anchor}")
     middle, filters = anchors[0], query.filters
     if filters.project_id is None:
         filters = replace(filters, project_id=middle.project_id)
     documents: list[Match] = [
-        *matches.in_order(connection, middle, filters, query.before, backwards=True)[::-1],
+        *queries.in_order(connection, middle, filters, query.before, backwards=True)[::-1],
         middle,
-        *matches.in_order(connection, middle, filters, query.after),
+        *queries.in_order(connection, middle, filters, query.after),
     ]
     rows = as_rows(connection, documents)
     return Timeline(rows[documents.index(middle)], tuple(rows))

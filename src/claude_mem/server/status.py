@@ -32,7 +32,7 @@ async def stats(request: Request) -> JSONResponse:
             "waiting": len(spool.waiting(worker.settings.layout)),
             "rejected": len(spool.rejected(worker.settings.layout)),
         },
-        "observer": worker.provider.active,
+        "observer": worker.observer.active,
         "observing": await asyncio.to_thread(worker.observer_status),
         "meaning": await asyncio.to_thread(_semantic_index, worker),
         "mcp": {"loaded": endpoint.is_loaded},
@@ -111,7 +111,7 @@ async def observer(request: Request) -> JSONResponse:
         await read_object(request)
         await worker.reload_settings(restart_observer=True)
         # The user may have fixed the cause of its failures, so the next turn tries again.
-        await asyncio.wrap_future(worker.store.close_breaker(worker.provider.active))
+        await asyncio.wrap_future(worker.store.close_breaker(worker.observer.active))
     return JSONResponse(await asyncio.to_thread(worker.observer_status))
 
 

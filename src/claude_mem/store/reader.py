@@ -9,13 +9,13 @@ from typing import Self, TypeVar, cast
 
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
+    conversations,
     facts,
     forgetting,
     imported_sessions,
     listing,
     notices,
     projects,
-    provider_sessions,
     queue,
     records,
     refinements,
@@ -87,8 +87,8 @@ class StoreReader:
     def dead_letters(self) -> list[Record]:
         return self._read(listing.dead_letters)
 
-    def provider_session_to_resume(self, session_db_id: int, provider: str) -> str | None:
-        return self._read(lambda c: provider_sessions.to_resume(c, session_db_id, provider))
+    def conversation_to_resume(self, session_db_id: int, provider: str) -> str | None:
+        return self._read(lambda c: conversations.to_resume(c, session_db_id, provider))
 
     def next_refinement(self) -> int | None:
         return self._read(queue.REFINEMENTS.next_due_ms)
@@ -102,11 +102,11 @@ class StoreReader:
     def kept_replies(self) -> list[dict[str, Json]]:
         return self._read(refinements.kept_replies)
 
-    def has_finished_provider_session(self) -> bool:
-        return self._read(provider_sessions.has_finished)
+    def has_finished_conversation(self) -> bool:
+        return self._read(conversations.has_finished)
 
-    def provider_sessions(self, provider: str) -> set[str]:
-        return self._read(lambda c: provider_sessions.all_resumable(c, provider))
+    def resumable_conversations(self, provider: str) -> set[str]:
+        return self._read(lambda c: conversations.all_resumable(c, provider))
 
     def spent_today(self, now: int) -> dict[str, int]:
         return self._read(lambda c: spending.spent_today(c, now))

@@ -15,11 +15,11 @@ from typing import Self, TypeVar
 from claude_mem.errors import DamagedDatabase, StoreError
 from claude_mem.store import (
     backups,
+    conversations,
     forgetting,
     imported_sessions,
     memories,
     notices,
-    provider_sessions,
     queue,
     records,
     refinements,
@@ -267,21 +267,21 @@ class Store(StoreReader):
     def interrupt_stale(self, before_ms: int) -> "Future[list[int]]":
         return self._write(lambda c: sessions.interrupt_stale(c, before_ms))
 
-    def remember_provider_session(
+    def remember_conversation(
         self, session_db_id: int, provider: str, provider_session_id: str
     ) -> "Future[None]":
         return self._write(
-            lambda c: provider_sessions.remember(c, session_db_id, provider, provider_session_id)
+            lambda c: conversations.remember(c, session_db_id, provider, provider_session_id)
         )
 
-    def drop_provider_session(self, session_db_id: int) -> "Future[None]":
-        return self._write(lambda c: provider_sessions.drop(c, session_db_id))
+    def drop_conversation(self, session_db_id: int) -> "Future[None]":
+        return self._write(lambda c: conversations.drop(c, session_db_id))
 
-    def drop_other_provider_sessions(self, provider: str) -> "Future[None]":
-        return self._write(lambda c: provider_sessions.drop_others(c, provider))
+    def drop_other_conversations(self, provider: str) -> "Future[None]":
+        return self._write(lambda c: conversations.drop_others(c, provider))
 
-    def drop_finished_provider_sessions(self) -> "Future[list[int]]":
-        return self._write(provider_sessions.drop_finished)
+    def drop_finished_conversations(self) -> "Future[list[int]]":
+        return self._write(conversations.drop_finished)
 
     def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
         return self._write(lambda c: sessions.set_start_context(c, content_session_id, text))

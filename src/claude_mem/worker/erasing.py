@@ -12,11 +12,11 @@ from claude_mem import paths
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
-from claude_mem.index.text import full_text
+from claude_mem.index import maintenance
 from claude_mem.intake import spool
 from claude_mem.store import Store
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.contexts import clear_contexts
+from claude_mem.worker.rendered_contexts import clear_contexts
 
 
 def erase_leftovers(layout: Layout, store: Store, announcer: Announcer) -> None:
@@ -28,7 +28,7 @@ def erase_leftovers(layout: Layout, store: Store, announcer: Announcer) -> None:
     _empty_logs(layout)
     for name in (paths.TROUBLE, trouble.SHOWN):
         layout.at(name).unlink(missing_ok=True)
-    store.write(full_text.tidy).result()
+    store.write(maintenance.tidy).result()
     reach(b"erase.before_scrub")
     store.scrub(layout.backups)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index.text.matches import Filters
+from claude_mem.index.text.queries import Filters
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.query import Query
 from claude_mem.recall.ranking import WEIGHTS
@@ -14,7 +14,7 @@ from claude_mem.recall.search import search
 from claude_mem.store import StoreReader
 from claude_mem.store.forgetting import Preview, Selection
 from claude_mem.store.trash import Forgotten
-from claude_mem.worker.contexts import remove_rendered
+from claude_mem.worker.rendered_contexts import remove_rendered
 from claude_mem.worker.worker import Worker
 
 MAX_QUERY_MATCHES = 200

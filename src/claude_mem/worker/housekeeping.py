@@ -8,7 +8,7 @@ import os
 
 from claude_mem.config import Layout, RecordSettings, RetentionSettings, SessionSettings
 from claude_mem.hook import trouble
-from claude_mem.index.text import full_text
+from claude_mem.index import maintenance
 from claude_mem.intake import spool
 from claude_mem.store import Store
 from claude_mem.store.notices import RECORD_NEARLY_FULL
@@ -85,7 +85,7 @@ class Housekeeping:
         if not any(forgotten.at_epoch < before for forgotten in self._store.forgotten()):
             return
         self._store.expire_forgotten(before).result()
-        self._store.write(full_text.tidy).result()
+        self._store.write(maintenance.tidy).result()
         log.info("forgotten memories can no longer be restored")
 
     def _clear_abandoned(self, now: int) -> None:

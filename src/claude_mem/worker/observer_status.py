@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from claude_mem.config import Settings
+from claude_mem.observer.models.active_observer import ActiveObserver, select_observer
 from claude_mem.observer.models.keys import read_key
-from claude_mem.observer.models.provider import Provider, select_provider
 from claude_mem.store import StoreReader
 from claude_mem.store.spending import Caps
 from claude_mem.types import Json
@@ -29,17 +29,17 @@ def describe(
     environ: Mapping[str, str],
     store: StoreReader | None,
     now: int,
-    provider: Provider | None = None,
+    observer: ActiveObserver | None = None,
 ) -> dict[str, Json]:
     """For status, doctor, /api/stats and `claude-mem observer`; never the key."""
-    provider = provider or select_provider(settings, environ)
+    observer = observer or select_observer(settings, environ)
     caps = caps_of(settings)
     spent = store.spent_today(now) if store else {"requests": 0, "tokens": 0}
     drafts = store.refinement_state() if store else {}
     status: dict[str, Json] = {
-        "wanted": provider.requested,
-        "used": provider.active,
-        "why": provider.reason,
+        "wanted": observer.requested,
+        "used": observer.active,
+        "why": observer.reason,
         "today": {
             "requests": spent["requests"],
             "requests_cap": caps.requests,
@@ -48,12 +48,12 @@ def describe(
         },
         "drafts": {name: count for name, count in drafts.items() if name != "held"},
     }
-    if provider.requested != "local":
+    if observer.requested != "local":
         closed: dict[str, Json] = {"state": "closed"}
-        status["model"] = provider.model_name
-        status["address"] = provider.address
+        status["model"] = observer.model_name
+        status["address"] = observer.address
         status["key"] = read_key(settings)[1] or "none"
-        status["breaker"] = store.breaker_state(provider.requested, now) if store else closed
+        status["breaker"] = store.breaker_state(observer.requested, now) if store else closed
     if store and (reason := store.last_kept_reason()):
         status["last_reason"] = reason
     return status

@@ -36,7 +36,7 @@ from claude_mem.store.queue import LEASE_MS
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.conversations import Conversations
+from claude_mem.worker.conversation_cleanup import Conversations
 
 log = logging.getLogger("claude_mem.refinement")
 

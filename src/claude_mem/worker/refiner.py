@@ -13,7 +13,7 @@ from claude_mem.store.clock import Clock
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.conversations import Conversations
+from claude_mem.worker.conversation_cleanup import Conversations
 from claude_mem.worker.refinement_runner import Policy, RefinementRunner
 
 log = logging.getLogger("claude_mem.refiner")

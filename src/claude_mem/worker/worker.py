@@ -13,18 +13,18 @@ from claude_mem import __version__
 from claude_mem.config import Layout, Settings, load_usable_settings
 from claude_mem.errors import StoreError
 from claude_mem.hook import trouble
-from claude_mem.index.text import full_text
+from claude_mem.index import maintenance
 from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.statements import Statements
 from claude_mem.observer import LocalObserver
-from claude_mem.observer.models.provider import (
-    Provider,
+from claude_mem.observer.models.active_observer import (
+    ActiveObserver,
     claude_files,
     create_model,
-    select_provider,
+    select_observer,
 )
 from claude_mem.recall.context import build_context
 from claude_mem.redaction import Redactor
@@ -34,18 +34,18 @@ from claude_mem.store.database import is_damage
 from claude_mem.types import Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.contexts import (
-    clear_contexts_of_other_budget,
-    printed_context,
-    render_contexts,
-)
-from claude_mem.worker.conversations import Conversations
-from claude_mem.worker.distilling import JobRunner
+from claude_mem.worker.conversation_cleanup import Conversations
+from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.embedding import Embedding
 from claude_mem.worker.erasing import erase_leftovers
 from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.observer_status import describe, policy_of
 from claude_mem.worker.refiner import Refiner
+from claude_mem.worker.rendered_contexts import (
+    clear_contexts_of_other_budget,
+    printed_context,
+    render_contexts,
+)
 
 log = logging.getLogger("claude_mem.worker")
 
@@ -67,7 +67,7 @@ class Worker:
         self.settings, self.store, self.clock = settings, store, clock
         self.transcripts_dir = transcripts_dir  # of the client
         self._environ = environ
-        full_text.keep_current(store)
+        maintenance.keep_current(store)
         self.announcer = Announcer(layout, store)
         self.projects = Projects(Path(home) if (home := environ.get("HOME")) else None)
         self.reader = EventReader(Redactor(), self.projects)
@@ -84,7 +84,7 @@ class Worker:
         self.jobs.keeps_records = settings.record.is_on
         conversations = Conversations(store, claude_files(layout, environ))
         self.refiner = Refiner(layout, store, clock, self.announcer, conversations, self.reader)
-        self.provider = Provider("local", "the worker is starting")
+        self.observer = ActiveObserver("local", "the worker is starting")
         index = open_semantic_index(settings.embedder, clock)
         self.embedding = Embedding(layout, store, index, clock)
         self.housekeeping = Housekeeping(
@@ -123,14 +123,14 @@ class Worker:
         self.wake()
 
     async def _use_observer(self, settings: Settings) -> None:
-        self.provider = await asyncio.to_thread(select_provider, settings, self._environ)
-        log.info("observer: %s (%s)", self.provider.active, self.provider.reason)
-        self.jobs.queues_refinements = self.provider.has_model
-        model = await asyncio.to_thread(create_model, self.provider, settings, self._environ)
+        self.observer = await asyncio.to_thread(select_observer, settings, self._environ)
+        log.info("observer: %s (%s)", self.observer.active, self.observer.reason)
+        self.jobs.queues_refinements = self.observer.has_model
+        model = await asyncio.to_thread(create_model, self.observer, settings, self._environ)
         await self.refiner.use(model, policy_of(settings))
 
     def observer_status(self) -> dict[str, Json]:
-        return describe(self.settings, self._environ, self.store, self.clock(), self.provider)
+        return describe(self.settings, self._environ, self.store, self.clock(), self.observer)
 
     async def run(self, outdated: Callable[[], bool]) -> None:
         """Until it is cancelled, or until a newer version is installed."""
@@ -212,10 +212,10 @@ class Worker:
 
     async def _index_waiting(self) -> None:
         """Memories that are older than the index, in batches: hooks write in between."""
-        remaining = self.store.read(full_text.waiting)
+        remaining = self.store.read(maintenance.waiting)
         while remaining:
             previous = remaining
-            remaining = await asyncio.wrap_future(self.store.write(full_text.refresh))
+            remaining = await asyncio.wrap_future(self.store.write(maintenance.refresh))
             if remaining >= previous:
                 return  # it failed; the log says why
 

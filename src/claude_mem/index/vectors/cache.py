@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from claude_mem.index import maintenance
 from claude_mem.index.embedders.embedder import Embedder
-from claude_mem.index.text import full_text
 from claude_mem.index.text.documents import TURN, Document, document_id, load
 from claude_mem.index.text.turn_text import PASSAGE_BITS
 from claude_mem.index.vectors import storage
@@ -25,7 +25,7 @@ from claude_mem.index.vectors.blocks import (
     merge,
     quantise,
 )
-from claude_mem.index.vectors.memory_passages import passages
+from claude_mem.index.vectors.embedding_texts import passages
 
 MAX_DOCUMENTS = 150_000  # whose vectors are held; of larger projects only their signs
 RESCORED = 2_000
@@ -160,7 +160,7 @@ class VectorCache:
 
     def _read_state(self, connection: sqlite3.Connection) -> State:
         return State(
-            full_text.generation(connection),
+            maintenance.generation(connection),
             storage.number_of(connection, self._embedder.id, self._embedder.dimension),
             storage.revision(connection),
             storage.losses(connection),

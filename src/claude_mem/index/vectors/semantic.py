@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from claude_mem.config import EmbedderSettings
+from claude_mem.index import maintenance
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
-from claude_mem.index.text import full_text, turn_text
+from claude_mem.index.text import turn_text
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, storage
 from claude_mem.store import Store, StoreReader
@@ -70,7 +71,7 @@ class SemanticIndex:
         """How many documents wait for their vector, up to the limit."""
 
         def work(connection: sqlite3.Connection) -> int:
-            if not full_text.is_current(connection):
+            if not maintenance.is_current(connection):
                 return 0
             return len(storage.waiting(connection, storage.number_of(connection, self.id), limit))
 
@@ -78,8 +79,8 @@ class SemanticIndex:
 
     def progress(self, store: StoreReader) -> storage.Progress:
         def work(connection: sqlite3.Connection) -> storage.Progress:
-            if not full_text.is_current(connection):
-                return storage.Progress(0, full_text.waiting(connection))
+            if not maintenance.is_current(connection):
+                return storage.Progress(0, maintenance.waiting(connection))
             return storage.progress(connection, storage.number_of(connection, self.id))
 
         return store.read(work)
@@ -129,7 +130,7 @@ class SemanticIndex:
 
     def _embed(self, connection: sqlite3.Connection, chunk: int) -> "_Batch":
         model, cache, _, soft_words = self._load()
-        generation = full_text.generation(connection)
+        generation = maintenance.generation(connection)
         number = storage.number_of(connection, model.id, model.dimension)
         waiting = storage.waiting(connection, number, chunk)
         documents = load(connection, [row.document for row in waiting])
@@ -154,7 +155,7 @@ class SemanticIndex:
 
     def _store(self, connection: sqlite3.Connection, batch: "_Batch") -> None:
         """Unless the index was rebuilt, and only for texts that have not changed since."""
-        if full_text.generation(connection) != batch.generation:
+        if maintenance.generation(connection) != batch.generation:
             return
         model = self._load().embedder
         number = storage.register(connection, model.id, model.dimension)

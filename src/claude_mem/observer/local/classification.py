@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection
 
-from claude_mem.observer.local.request import Request
+from claude_mem.observer.local.user_request import Request
 from claude_mem.types import ObservationType
 
 _CONVENTIONAL_TYPES: tuple[tuple[str, ObservationType], ...] = (

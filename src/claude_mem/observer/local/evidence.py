@@ -6,8 +6,8 @@ from typing import Literal
 
 from claude_mem.observer.local.commands import CommandLog, read_commands
 from claude_mem.observer.local.files import FileWork, files_changed, files_read
-from claude_mem.observer.local.request import Request, parse_request
 from claude_mem.observer.local.research import research_topics
+from claude_mem.observer.local.user_request import Request, parse_request
 from claude_mem.types import ToolUse, Turn
 
 Origin = Literal["plan", "request", "statement", "final"]

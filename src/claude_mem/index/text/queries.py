@@ -1,4 +1,4 @@
-"""Queries of the full-text tables: which documents match, and their neighbours in the session.
+"""Queries of the full-text tables: documents by filter, by time and by turn.
 
 Expressions are in FTS5's language and come from `phrase`, `any_of`, `all_of` and `within` alone,
 never from a user's text.
@@ -13,9 +13,6 @@ from typing import NamedTuple
 from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, PLACES, text_id
 from claude_mem.index.text.words import grams, is_unspaced, pieces
 
-ColumnWeights = tuple[float, float, float, float, float, float]  # as full_text.COLUMNS
-
-_FEATURES = "d.id, d.created_at_epoch, d.words, d.tells_time, d.title_stems"
 _MATCH = (
     "d.id, d.project_id, d.session_id, d.place, d.created_at_epoch, d.type, d.title, d.file, d.size"
 )
@@ -25,16 +22,6 @@ _INDEXED = "d.id NOT IN (SELECT document FROM unindexed)"
 _OF_CLOSED_TURNS = (
     f"d.id NOT IN (SELECT id * 4 + {KINDS.index('prompt')} FROM user_prompts WHERE closed = 0)"
 )
-
-
-class Features(NamedTuple):
-    """What ranking needs of a document; small, for there are many."""
-
-    document: int
-    created_at_epoch: int
-    words: int
-    tells_time: int
-    title_stems: str
 
 
 class Match(NamedTuple):
@@ -101,52 +88,6 @@ def all_of(expressions: Iterable[str]) -> str:
 
 def within(column: str, expression: str) -> str:
     return f"{column} : {expression}"
-
-
-def frequency(
-    connection: sqlite3.Connection, expression: str, project_id: int | None = None
-) -> int:
-    """How many documents of a project, or of all, match."""
-    in_project = _texts_of(project_id)
-    row = connection.execute(
-        f"SELECT count(*) FROM memory_text WHERE memory_text MATCH ? AND {in_project.sql}",
-        (expression, *in_project.values),
-    ).fetchone()
-    return int(row[0])
-
-
-def holding(
-    connection: sqlite3.Connection, expression: str, project_id: int | None = None
-) -> list[int]:
-    """The documents of a project, or of all, that match."""
-    in_project = _texts_of(project_id)
-    rows = connection.execute(
-        f"SELECT {_DOCUMENT} FROM memory_text WHERE memory_text MATCH ? AND {in_project.sql}",
-        (expression, *in_project.values),
-    )
-    return [row[0] for row in rows]
-
-
-def best(
-    connection: sqlite3.Connection,
-    expression: str,
-    weights: ColumnWeights,
-    filters: Filters,
-    limit: int,
-) -> list[tuple[Features, float]]:
-    """The best by bm25 among those that pass the filters, with their scores."""
-    rank = f"bm25(memory_text, {', '.join(map(repr, weights))})"
-    other_filters = replace(filters, project_id=None)
-    in_project, condition = _texts_of(filters.project_id), where(other_filters)
-    join = f" CROSS JOIN documents d ON d.id = {_DOCUMENT}" if other_filters else ""
-    rows = connection.execute(
-        f"SELECT {_FEATURES}, f.score FROM (SELECT {_DOCUMENT} AS id, -{rank} AS score"
-        f" FROM memory_text{join}"
-        f" WHERE memory_text MATCH ? AND {in_project.sql} AND {condition.sql}"
-        f" ORDER BY score DESC LIMIT ?) f CROSS JOIN documents d ON d.id = f.id WHERE {_INDEXED}",
-        (expression, *in_project.values, *condition.values, limit),
-    )
-    return [(Features._make(row[:5]), row[5]) for row in rows]
 
 
 def _texts_of(project_id: int | None) -> Condition:
@@ -218,35 +159,15 @@ def in_order(
     return [Match._make(row) for row in rows]
 
 
-def neighbours(
-    connection: sqlite3.Connection, documents: list[int], reach: int
-) -> list[tuple[int, int, int]]:
-    """The documents up to `reach` places away in the session: (document, distance, neighbour)."""
-    steps = [
-        f"SELECT d.id, {sign}{distance}, (SELECT n.id FROM documents n"
-        f" WHERE n.session_id = d.session_id AND n.place {compare} d.place"
-        f" ORDER BY n.place {order} LIMIT 1 OFFSET {distance - 1})"
-        " FROM documents d WHERE d.id IN (SELECT value FROM json_each(:chosen))"
-        for distance in range(1, reach + 1)
-        for sign, compare, order in (("", ">", "ASC"), ("-", "<", "DESC"))
-    ]
-    if not steps:
-        return []
-    rows = connection.execute(" UNION ALL ".join(steps), {"chosen": json.dumps(documents)})
-    return [(document, distance, other) for document, distance, other in rows if other is not None]
-
-
-def features(
-    connection: sqlite3.Connection, documents: list[int], filters: Filters
-) -> list[Features]:
-    """Of those that pass the filters."""
+def passing(connection: sqlite3.Connection, documents: list[int], filters: Filters) -> set[int]:
+    """Those of the documents that pass the filters."""
     condition = where(filters)
     rows = connection.execute(
-        f"SELECT {_FEATURES} FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
+        "SELECT d.id FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
         f" AND {_INDEXED} AND {condition.sql}",
         (json.dumps(documents), *condition.values),
     )
-    return [Features._make(row) for row in rows]
+    return {row[0] for row in rows}
 
 
 def get(connection: sqlite3.Connection, documents: list[int]) -> list[Match]:

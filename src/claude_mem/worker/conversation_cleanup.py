@@ -13,31 +13,31 @@ class Conversations:
         self._store, self._claude = store, claude
 
     def resumable(self, session: int, provider: str) -> str | None:
-        return self._store.provider_session_to_resume(session, provider)
+        return self._store.conversation_to_resume(session, provider)
 
     async def record(self, session: int, provider: str, provider_session_id: str | None) -> None:
         if provider_session_id is None:
             await self.forget(session)
         else:
             await asyncio.wrap_future(
-                self._store.remember_provider_session(session, provider, provider_session_id)
+                self._store.remember_conversation(session, provider, provider_session_id)
             )
 
     async def forget(self, session: int) -> None:
-        await asyncio.wrap_future(self._store.drop_provider_session(session))
+        await asyncio.wrap_future(self._store.drop_conversation(session))
 
     async def begin(self, provider: str | None) -> None:
         """Before any client of this provider runs. A conversation with another provider is not
         continued; without a provider all stay, for a user who switches back."""
         self._claude.delete_pid_files()
         if provider is not None:
-            await asyncio.wrap_future(self._store.drop_other_provider_sessions(provider))
+            await asyncio.wrap_future(self._store.drop_other_conversations(provider))
 
     async def end_finished(self, model: Model | None) -> None:
         """Of sessions that are over and have no work left."""
-        if not self._store.has_finished_provider_session():
+        if not self._store.has_finished_conversation():
             return
-        sessions = await asyncio.wrap_future(self._store.drop_finished_provider_sessions())
+        sessions = await asyncio.wrap_future(self._store.drop_finished_conversations())
         if model is not None:
             for session in sessions:
                 await model.end_conversation(session)
@@ -48,4 +48,4 @@ class Conversations:
         Claude Code's transcripts are deleted also while another provider is in use.
         """
         if self._claude.has_transcripts():
-            self._claude.delete_transcripts(self._store.provider_sessions(ClaudeModel.name))
+            self._claude.delete_transcripts(self._store.resumable_conversations(ClaudeModel.name))

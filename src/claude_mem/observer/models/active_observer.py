@@ -1,17 +1,17 @@
 """Which observer is active, and why: the settings, what it requires, and the user's consent."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from claude_mem.config import OBSERVER, Layout, Settings, write_private
+from claude_mem.config import OBSERVER, Layout, Settings
 from claude_mem.http_client import url_problem
 from claude_mem.observer.local.observer import LocalObserver
 from claude_mem.observer.models.apis import ANTHROPIC_URL, OPENAI_URL, AnthropicModel, OpenAIModel
 from claude_mem.observer.models.claude import ClaudeModel, find_command, is_sdk_installed
 from claude_mem.observer.models.claude_client import ClaudeOptions
 from claude_mem.observer.models.claude_files import ClaudeFiles
+from claude_mem.observer.models.consent import has_consent
 from claude_mem.observer.models.keys import read_key
 from claude_mem.observer.models.model import Model
 
@@ -20,7 +20,7 @@ _URLS = {"anthropic": ANTHROPIC_URL, "openai": OPENAI_URL}
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class ActiveObserver:
     requested: str
     reason: str  # why it is active, or why it is not
     model_name: str = ""
@@ -36,19 +36,21 @@ class Provider:
         return self.active != LocalObserver.name
 
 
-def select_provider(settings: Settings, environ: Mapping[str, str]) -> Provider:
+def select_observer(settings: Settings, environ: Mapping[str, str]) -> ActiveObserver:
     requested = settings.observer.kind
     source = settings.source_of(OBSERVER)
     if requested == LocalObserver.name:
-        return Provider(requested, "by default" if source == "default" else f"set in {source}")
+        return ActiveObserver(
+            requested, "by default" if source == "default" else f"set in {source}"
+        )
     name, address = model_name(settings), address_of(settings)
     problem = missing_requirement(settings, environ)
     if not problem and not has_consent(settings.layout, requested, address):
         problem = f"you have not agreed to it yet: claude-mem observer {requested}"
     if problem:
         reason = f"{requested} is configured, but {problem}"
-        return Provider(requested, reason, name, address, is_ready=False)
-    return Provider(requested, f"set in {source}", name, address)
+        return ActiveObserver(requested, reason, name, address, is_ready=False)
+    return ActiveObserver(requested, f"set in {source}", name, address)
 
 
 def model_name(settings: Settings) -> str:
@@ -85,25 +87,25 @@ def missing_requirement(settings: Settings, environ: Mapping[str, str]) -> str:
 
 
 def create_model(
-    provider: Provider, settings: Settings, environ: Mapping[str, str]
+    observer: ActiveObserver, settings: Settings, environ: Mapping[str, str]
 ) -> Model | None:
     """None if the local observer works alone."""
-    if not provider.has_model:
+    if not observer.has_model:
         return None
     seconds = float(settings.observer.request_seconds)
-    if provider.active == ClaudeModel.name:
+    if observer.active == ClaudeModel.name:
         return ClaudeModel(
             ClaudeOptions(
                 command=str(find_command(settings, environ)),
                 files=claude_files(settings.layout, environ),
-                model=provider.model_name,
+                model=observer.model_name,
                 max_clients=settings.observer.clients,
                 seconds=seconds,
             )
         )
-    model_class = AnthropicModel if provider.active == AnthropicModel.name else OpenAIModel
+    model_class = AnthropicModel if observer.active == AnthropicModel.name else OpenAIModel
     url, key = settings.observer.api_url, read_key(settings)[0]
-    return model_class(url, provider.model_name, key, seconds)
+    return model_class(url, observer.model_name, key, seconds)
 
 
 def claude_files(layout: Layout, environ: Mapping[str, str]) -> ClaudeFiles:
@@ -111,28 +113,4 @@ def claude_files(layout: Layout, environ: Mapping[str, str]) -> ClaudeFiles:
     return ClaudeFiles(
         directory=layout.observer,
         config_dir=Path(config_dir) if config_dir else Path(environ.get("HOME", "/")) / ".claude",
-    )
-
-
-# Consent is to an observer together with the address that it sends to.
-
-
-def has_consent(layout: Layout, observer: str, address: str) -> bool:
-    return f"{observer} {address}" in _consents(layout)
-
-
-def record_consent(layout: Layout, observer: str, address: str) -> None:
-    consents = sorted({*_consents(layout), f"{observer} {address}"})
-    layout.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_private(layout.agreed, (json.dumps({"agreed": consents}, indent=2) + "\n").encode())
-
-
-def _consents(layout: Layout) -> list[str]:
-    try:
-        content = json.loads(layout.agreed.read_text("utf-8"))
-        consents = content["agreed"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return []
-    return (
-        [text for text in consents if isinstance(text, str)] if isinstance(consents, list) else []
     )
