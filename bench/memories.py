@@ -20,9 +20,9 @@ def fill(database: Path, key: str, directory: str, observations: int) -> int:
     connection = connect(database)
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("BEGIN")
-    project = _insert(connection, "projects", {"key": key, "name": key})
+    project = insert(connection, "projects", {"key": key, "name": key})
     directory_row: Row = {"directory": directory, "project_id": project, "seen_at_epoch": _FIRST_MS}
-    _insert(connection, "project_dirs", directory_row)
+    insert(connection, "project_dirs", directory_row)
     turns = observations // OBSERVATIONS_PER_TURN
     for number in range(0, turns, TURNS_PER_SESSION):
         _add_session(connection, project, directory, min(TURNS_PER_SESSION, turns - number))
@@ -34,33 +34,33 @@ def fill(database: Path, key: str, directory: str, observations: int) -> int:
 
 def _add_session(connection: sqlite3.Connection, project: int, directory: str, turns: int) -> None:
     before = connection.execute("SELECT coalesce(max(id), 0) FROM user_prompts").fetchone()[0]
-    session = _insert(connection, "sdk_sessions", _session(project, directory, before, turns))
+    session = insert(connection, "sdk_sessions", session_row(project, directory, before, turns))
     for turn in range(before + 1, before + turns + 1):
         origin: Row = {
             "project_id": project,
             "prompt_number": turn - before,
-            "created_at": iso(_moment(turn)),
-            "created_at_epoch": _moment(turn),
+            "created_at": iso(moment(turn)),
+            "created_at_epoch": moment(turn),
         }
-        _insert(connection, "user_prompts", _prompt(session, turn) | origin)
+        insert(connection, "user_prompts", _prompt(session, turn) | origin)
         memory = {"memory_session_id": f"memory-{before}", "turn_id": turn, "observer": "bench"}
-        _insert(connection, "session_summaries", _summary(turn) | memory | origin)
+        insert(connection, "session_summaries", _summary(turn) | memory | origin)
         for ordinal in range(OBSERVATIONS_PER_TURN):
-            _insert(connection, "observations", _observation(turn, ordinal) | memory | origin)
+            insert(connection, "observations", _observation(turn, ordinal) | memory | origin)
 
 
-def _insert(connection: sqlite3.Connection, table: str, row: Row) -> int:
+def insert(connection: sqlite3.Connection, table: str, row: Row) -> int:
     places = ", ".join(f":{name}" for name in row)
     cursor = connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", row)
     return int(cursor.lastrowid or 0)
 
 
-def _moment(turn: int) -> int:
+def moment(turn: int) -> int:
     return _FIRST_MS + turn * 300_000
 
 
-def _session(project: int, directory: str, before: int, turns: int) -> Row:
-    last = _moment(before + turns)
+def session_row(project: int, directory: str, before: int, turns: int) -> Row:
+    last = moment(before + turns)
     return {
         "content_session_id": f"session-{before}",
         "memory_session_id": f"memory-{before}",
@@ -72,8 +72,8 @@ def _session(project: int, directory: str, before: int, turns: int) -> Row:
         "user_prompt": code(300, before),
         "prompt_counter": turns,
         "status": "completed",
-        "started_at": iso(_moment(before + 1)),
-        "started_at_epoch": _moment(before + 1),
+        "started_at": iso(moment(before + 1)),
+        "started_at_epoch": moment(before + 1),
         "updated_at": iso(last),
         "updated_at_epoch": last,
         "completed_at": iso(last),
@@ -88,7 +88,7 @@ def _prompt(session: int, turn: int) -> Row:
         "prompt_id": f"prompt-{turn}",
         "prompt_text": f"Why does pier {turn} stay dark? {code(300, turn)}",
         "closed": 1,
-        "updated_at_epoch": _moment(turn),
+        "updated_at_epoch": moment(turn),
     }
 
 

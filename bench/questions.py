@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.semantic import embed_all
-from claude_mem.index.text.documents import kind_of, memory_id_of
+from claude_mem.index.text.turn_text import PASSAGE_BITS
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.mcp.tools import fenced
 from claude_mem.recall.answers import find_answers, turn_of
@@ -136,8 +136,8 @@ def _methods(store: Store, semantic_index: SemanticIndex) -> dict[str, Method]:
 
     def by_meaning(text: str) -> list[int]:
         similarities = store.read(lambda c: semantic_index.similarities(c, text))
-        best = [document for document, _ in similarities.best(5 * RANKED)]
-        return [memory_id_of(document) for document in best if kind_of(document) == "turn"]
+        best = [passage >> PASSAGE_BITS for passage, _ in similarities.best(20 * RANKED)]
+        return list(dict.fromkeys(best))
 
     return {"words": lambda text: fused(text, None), "both": fused, "meaning": by_meaning}
 

@@ -7,15 +7,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput, EmbedderError, NotFound
 from claude_mem.index import maintenance
 from claude_mem.index.text.queries import NO_FILTERS, Filters
-from claude_mem.index.vectors import blocks, cache
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.related import RelatedQuery, related
@@ -313,11 +309,12 @@ def test_a_deleted_memory_takes_its_vector_with_it(library: Story, filled: bool)
     library.delete_session(library.session_db_id("s0"))
     assert titles(library, "signin circle", semantic_index=index) == []
     assert len(models(library)) == 2
-    assert len(index._load().cache._projects[1].compare(query_vector(index, "login")).best(10)) == 4
+    for kind in ("turn", "observation"):
+        assert len(near_login(library, index, kind)) == 2
 
 
-def query_vector(index: SemanticIndex, text: str) -> blocks.QueryVector:
-    return blocks.QueryVector(index._load().cache.encode([text])[0])
+def near_login(story: Story, index: SemanticIndex, kind: str) -> list[tuple[int, float]]:
+    return story.store.read(lambda c: index.similarities(c, "login", None, kind).best(10))
 
 
 def test_what_another_process_writes_is_found(library: Story) -> None:
@@ -415,73 +412,6 @@ def test_an_idle_model_is_given_back_and_comes_again(library: Story) -> None:
         False, True, False,
     ]  # fmt: skip
     assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
-
-
-# Many vectors
-
-
-def test_of_many_vectors_the_signs_choose_and_the_table_decides(
-    library: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = new_index()
-    fill(library, index)
-    exact = look(library, "a slow login loop", semantic_index=index)
-    monkeypatch.setattr(cache, "MAX_DOCUMENTS", 2)
-    few = new_index()
-    assert look(library, "a slow login loop", semantic_index=few) == exact
-    assert few._load().cache._projects[1].signs_only
-
-
-def test_projects_that_nobody_asked_about_lately_make_room(
-    story: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("dock", "pier", "quay"):
-        remember(story, REDIRECT, "lamp", session=name, project=Project(name, name))
-    projects = [story.store.find_project(name) for name in ("dock", "pier", "quay")]
-    monkeypatch.setattr(cache, "MAX_DOCUMENTS", 9)
-    index = new_index()
-    fill(story, index)
-    for project in (*projects, projects[1]):
-        assert titles(story, "signin circle", Filters(project_id=project), index) == [REDIRECT]
-    assert list(index._load().cache._projects) == [projects[2], projects[1]]
-    assert len(titles(story, "signin circle", semantic_index=index)) == 3
-
-
-small = st.lists(st.integers(-127, 127), min_size=3, max_size=3)
-
-
-@given(
-    steps=st.lists(st.tuples(st.integers(0, 12), st.none() | small), max_size=40),
-    question=small,
-    count=st.integers(1, 15),
-)
-def test_vector_blocks_hold_what_was_added_last_and_compare_it_exactly(
-    steps: list[tuple[int, list[int] | None]], question: list[int], count: int
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "BLOCK", 4)
-        vectors = blocks.VectorBlocks(3)
-        added: dict[int, list[int]] = {}
-        for document, row in steps:
-            vectors.remove([document])
-            added.pop(document, None)
-            if row is not None:
-                vectors.add(np.array([document]), np.array([row], np.int8))
-                added[document] = row
-        similarities = vectors.compare(blocks.QueryVector(np.array(question, np.int8)))
-    expected = {document: cosine(row, question) for document, row in added.items()}
-    best = similarities.best(count)
-    assert len(best) == min(count, len(added))
-    everything = similarities.best(len(added) + len(steps))
-    assert similarities.of(list(added)) == dict(everything)
-    for document, value in best:
-        assert value == pytest.approx(expected[document], abs=1e-6)
-    assert best == sorted(best, key=lambda pair: (-pair[1], pair[0]))
-
-
-def cosine(row: list[int], other: list[int]) -> float:
-    length = (sum(x * x for x in row) * sum(x * x for x in other)) ** 0.5
-    return sum(x * y for x, y in zip(row, other, strict=True)) / length if length else 0.0
 
 
 # In the background

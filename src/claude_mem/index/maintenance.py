@@ -28,7 +28,7 @@ from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
 
-VERSION = 6  # a new one rebuilds the index at the next write: raise it when tokenisation changes
+VERSION = 7  # a new one rebuilds the index at the next write: raise it when tokenisation changes
 CHUNK = 500  # documents: a transaction of a few tenths of a second at most
 
 EMBEDDED = ("observation", TURN)  # duplicates are found among observations
@@ -147,9 +147,17 @@ def generation(connection: sqlite3.Connection) -> int:
 def waiting(connection: sqlite3.Connection) -> int:
     """How many documents are marked; without a current index, how many would be."""
     if not is_current(connection):
-        tables = " UNION ALL ".join(f"SELECT id FROM {table}" for table in _SOURCES.values())
-        return int(connection.execute(f"SELECT count(*) FROM ({tables})").fetchone()[0])
+        return _all_documents(connection)
+    return marked(connection)
+
+
+def marked(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM unindexed").fetchone()[0])
+
+
+def _all_documents(connection: sqlite3.Connection) -> int:
+    tables = " UNION ALL ".join(f"SELECT id FROM {table}" for table in _SOURCES.values())
+    return int(connection.execute(f"SELECT count(*) FROM ({tables})").fetchone()[0])
 
 
 def count(connection: sqlite3.Connection, project_id: int | None = None) -> int:

@@ -138,10 +138,11 @@ def _scores(
     terms = look_up_terms(connection, parsed)
     expression = match_expression(parsed, terms)
     by_words = turn_text.scores_in_turn(connection, expression, turn_id) if expression else {}
+    rows = turn_text.rows_of_turn(connection, turn_id)
     cosines: dict[int, float] = {}
     if semantic_index is not None:
-        cosines = semantic_index.passage_cosines(connection, parsed.text, [turn_id], (), MOST)
-    rows = turn_text.rows_of_turn(connection, turn_id)
+        ids = [row.id for row in rows]
+        cosines = semantic_index.passage_cosines(connection, parsed.text, ids)
     scored = score_passages(rows, terms, by_words, cosines, WEIGHTS, semantic_index)
     return {passage.row.id % MOST: passage.score for passage in scored}
 

@@ -9,19 +9,21 @@ Ties go to the newer turn.
 
 import math
 import sqlite3
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from claude_mem.index.text import queries, turn_text
-from claude_mem.index.text.documents import kind_of, memory_id_of
 from claude_mem.index.text.queries import Filters
 from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import grams, is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.parsed_query import ParsedQuery
 from claude_mem.recall.times import Span
+
+if TYPE_CHECKING:
+    from claude_mem.index.vectors.blocks import Similarities
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,8 @@ class Weights:
 
 WEIGHTS = Weights()
 PASSAGES = 100  # candidates by words, and as many by vectors
-SHARING = 60  # turns that share their scores with neighbours
+READ = 80  # of these candidates: the best of both, whose words are compared
+SHARING = 30  # turns that share their scores with neighbours
 MAX_LENGTH = 80  # words: longer passages are not boosted more
 MANY = 2_000
 REPETITIONS = ("compaction", "plan")
@@ -107,6 +110,7 @@ def rank(
     semantic_index: SemanticIndex | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
+    is_sentence = parsed.is_sentence
     terms = look_up_terms(connection, parsed)
     limit = max(PASSAGES, 2 * count)
     condition = queries.turn_condition(filters)
@@ -115,7 +119,7 @@ def rank(
         connection, parsed, by_words, filters, condition, limit, weights, semantic_index
     )
     excluded = _excluded_turns(connection, parsed, filters.project_id)
-    ids = {*by_words, *cosines}
+    ids = _promising(by_words, cosines, terms, weights, max(READ, 2 * count))
     rows = [
         row for row in turn_text.passage_rows(connection, ids).values() if row.turn not in excluded
     ]
@@ -126,29 +130,29 @@ def rank(
     for passage in score_passages(rows, terms, by_words, cosines, weights, semantic_index):
         evidence = passage.evidence
         is_noise = evidence.coverage < weights.min_coverage and evidence.cosine < near
-        if is_noise and parsed.is_sentence:
+        if is_noise and is_sentence:
             continue
         previous = best.get(passage.row.turn)
         if previous is None or passage.score > previous.score:
             best[passage.row.turn] = passage
     turns = turn_text.turn_rows(connection, best, condition.sql, condition.values)
     scores = {turn: best[turn].score for turn in turns}
-    shared = _shared_scores(connection, turns, scores, weights)
-    if parsed.is_sentence:
-        new = [turn for turn in shared if turn not in turns]
-        turns |= turn_text.turn_rows(connection, new, condition.sql, condition.values)
+    shared: dict[int, float] = {}
+    if is_sentence:
+        shared, others = _shared_scores(connection, turns, scores, weights)
+        if condition.sql != "TRUE":
+            others = turn_text.turn_rows(connection, others, condition.sql, condition.values)
+        turns |= others
     boost = _booster(parsed, weights)
 
     def score(turn: TurnRow) -> float:
         passage = best.get(turn.id)
-        own = scores.get(turn.id, 0.0)
-        if parsed.is_sentence:
-            own += shared.get(turn.id, 0.0)
+        own = scores.get(turn.id, 0.0) + shared.get(turn.id, 0.0)
         return own * boost(turn, passage.row if passage else None)
 
     order = [(score(turn), turn) for turn in turns.values() if turn.id not in excluded]
     order.sort(key=lambda pair: (-pair[0], -pair[1].created_at_epoch, -pair[1].id))
-    if order and parsed.is_sentence:
+    if order and is_sentence:
         threshold = order[0][0] * weights.min_score_share
         order = [pair for pair in order if pair[0] >= threshold]
     return [_ranked(turn, value, best.get(turn.id)) for value, turn in order]
@@ -226,39 +230,57 @@ def _cosines(
     weights: Weights,
     semantic_index: SemanticIndex | None,
 ) -> dict[int, float]:
-    """Of the passages found by words, and of the nearest where the query allows for them."""
+    """Of the passages that match by words, and of the nearest where the query allows for them."""
     if semantic_index is None:
         return {}
-    near: list[int] = []
+    similarities = semantic_index.similarities(
+        connection, parsed.text, filters.project_id, include=by_words
+    )
+    cosines = similarities.of(by_words)
     if not (parsed.phrases or parsed.excluded):
         least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
-        near = _nearest_turns(connection, parsed, filters, condition, limit, least, semantic_index)
-    turns = {*near, *(passage >> PASSAGE_BITS for passage in by_words)}
-    return semantic_index.passage_cosines(
-        connection, parsed.text, turns, by_words, limit if near else 0
-    )
+        cosines |= _nearest(connection, similarities, condition, limit, least)
+    return cosines
 
 
-def _nearest_turns(
+def _nearest(
     connection: sqlite3.Connection,
-    parsed: ParsedQuery,
-    filters: Filters,
+    similarities: "Similarities",
     condition: queries.Condition,
     limit: int,
     least: float,
-    semantic_index: SemanticIndex,
-) -> list[int]:
-    similarities = semantic_index.similarities(connection, parsed.text, filters.project_id)
-    size = 2 * limit
+) -> dict[int, float]:
+    """The nearest passages of turns that pass the condition."""
+    size = limit
     while True:
         best = similarities.best(size)
-        near = [memory_id_of(d) for d, cosine in best if kind_of(d) == "turn" and cosine >= least]
+        near = {passage: cosine for passage, cosine in best if cosine >= least}
         if condition.sql != "TRUE":
-            passing = turn_text.turn_rows(connection, near, condition.sql, condition.values)
-            near = [turn for turn in near if turn in passing]
-        if len(near) >= limit or len(best) < size:
-            return near[:limit]
+            turns = {passage >> PASSAGE_BITS for passage in near}
+            passing = turn_text.turn_rows(connection, turns, condition.sql, condition.values)
+            near = {p: cosine for p, cosine in near.items() if p >> PASSAGE_BITS in passing}
+        if len(near) >= limit or len(best) < size or best[-1][1] < least:
+            return dict(list(near.items())[:limit])
         size *= 4
+
+
+def _promising(
+    by_words: dict[int, float],
+    cosines: dict[int, float],
+    terms: list[Term],
+    weights: Weights,
+    limit: int,
+) -> list[int]:
+    """The best by what is known without reading them."""
+    bm25 = weights.bm25 / _total_weight(terms)
+    scores = {passage: weights.cosine * max(0.0, cosine) for passage, cosine in cosines.items()}
+    for passage, score in by_words.items():
+        scores[passage] = scores.get(passage, 0.0) + bm25 * score
+    return sorted(scores, key=lambda passage: (-scores[passage], passage))[:limit]
+
+
+def _total_weight(terms: list[Term]) -> float:
+    return sum(term.weight for term in terms) or 1.0
 
 
 def score_passages(
@@ -269,21 +291,20 @@ def score_passages(
     weights: Weights,
     semantic_index: SemanticIndex | None,
 ) -> list[ScoredPassage]:
-    total = sum(term.weight for term in terms) or 1.0
-    hashes = turn_text.term_hashes(term.stem for term in terms)
+    total = _total_weight(terms)
+    weighted = [(turn_text.hashed(term.stem), term.weight) for term in terms]
     soft = _soft_words(rows, terms, semantic_index)
     scored: list[ScoredPassage] = []
-    for number, row in enumerate(rows):
-        held = set(array("H", row.terms))
+    for row, similarities in zip(rows, soft, strict=True):
         covered = soft_covered = 0.0
         complete = bool(terms)
-        for term, hashed, similar in zip(terms, hashes, soft[number], strict=True):
-            if hashed in held:
-                covered += term.weight
-                soft_covered += term.weight
+        for (term_hash, weight), similar in zip(weighted, similarities, strict=True):
+            if turn_text.holds(row, term_hash):
+                covered += weight
+                soft_covered += weight
             else:
                 complete = False
-                soft_covered += term.weight * similar
+                soft_covered += weight * similar
         evidence = Evidence(
             max(0.0, cosines.get(row.id, 0.0)), covered / total, soft_covered / total, complete
         )
@@ -312,13 +333,14 @@ def _shared_scores(
     turns: dict[int, TurnRow],
     scores: dict[int, float],
     weights: Weights,
-) -> dict[int, float]:
-    """What turns get from their neighbours; one that does not match itself may enter so."""
+) -> tuple[dict[int, float], dict[int, TurnRow]]:
+    """What turns get from their neighbours, and those among them that do not match themselves."""
     sharing = sorted(turns.values(), key=lambda turn: (-scores[turn.id], turn.id))[:SHARING]
     reach = len(weights.next_shares)
     near = turn_text.neighbours(connection, sharing, reach)
     missing = {other for _, _, other in near if other not in turns}
-    everyone = turns | turn_text.turn_rows(connection, missing)
+    others = turn_text.turn_rows(connection, missing)
+    everyone = turns | others
     shared: defaultdict[int, float] = defaultdict(float)
     for turn, distance, other in near:
         if other not in everyone:
@@ -326,7 +348,7 @@ def _shared_scores(
         shares = weights.next_shares if distance > 0 else weights.previous_shares
         closeness = _brevity(everyone[turn], weights) * _brevity(everyone[other], weights)
         shared[other] += shares[abs(distance) - 1] * scores[turn] * closeness
-    return shared
+    return shared, others
 
 
 def _brevity(turn: TurnRow, weights: Weights) -> float:

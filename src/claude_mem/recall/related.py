@@ -42,7 +42,9 @@ def related(
         if filters.project_id is None:
             filters = replace(filters, project_id=anchors[0].project_id)
         text = "\n".join(passages(anchors[0]))
-        similarities = semantic_index.similarities(connection, text, filters.project_id)
+        similarities = semantic_index.similarities(
+            connection, text, filters.project_id, "observation"
+        )
         threshold = semantic_index.cosine(WEIGHTS.min_deviations)
         nearest = {other: cosine for other, cosine in similarities.best(CANDIDATES)
                    if cosine >= threshold and other != document}  # fmt: skip

@@ -25,6 +25,7 @@ from claude_mem.types import Json
 
 log = logging.getLogger("claude_mem.search")
 
+MERGED = 4  # times as many turns as are shown
 EVERYTHING = "*"  # a query text for everything that passes the filters
 
 
@@ -84,9 +85,9 @@ def search(
     parsed = parse_query(query.text, now)
 
     def work(connection: sqlite3.Connection) -> SearchResult:
-        waiting = maintenance.waiting(connection)
         if not maintenance.is_current(connection):
-            return SearchResult((), False, waiting)
+            return SearchResult((), False, maintenance.waiting(connection))
+        waiting = maintenance.marked(connection)
         if not _can_match(query, parsed):
             return SearchResult((), False, 0)
         error = None
@@ -129,7 +130,8 @@ def _find(
     if query.order != "relevance":
         newest_first = query.order == "date_desc"
         ranked.sort(key=lambda r: (r.turn.created_at_epoch, r.turn.id), reverse=newest_first)
-    page, duplicates_of = _merge_duplicates(connection, ranked)
+    # Duplicates are merged as far as the page can reach.
+    page, duplicates_of = _merge_duplicates(connection, ranked[: MERGED * end])
     return _turn_rows(connection, page[query.offset : end], parsed, query, duplicates_of)
 
 

@@ -53,6 +53,13 @@ def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
     return connection
 
 
+Open = Callable[[Path], sqlite3.Connection]
+
+
+def open_readonly(path: Path) -> sqlite3.Connection:
+    return connect(path, readonly=True)
+
+
 def prepare(path: Path, backups: Path, keep: int) -> None:
     """Creates or migrates the file; makes a backup before every migration."""
     is_new = require_own(path)

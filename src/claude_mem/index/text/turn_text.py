@@ -7,6 +7,7 @@ removed with its text, which stands in `passages`.
 import json
 import math
 import sqlite3
+import sys
 from array import array
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -164,8 +165,18 @@ def hashed_terms(text: str) -> bytes:
     return array("H", sorted(hashes)).tobytes()
 
 
-def term_hashes(stems: Iterable[str]) -> list[int]:
-    return [_hash(term) for term in stems]
+def hashed(term: str) -> bytes:
+    return _hash(term).to_bytes(2, sys.byteorder)
+
+
+def holds(row: PassageRow, term_hash: bytes) -> bool:
+    """Whether the passage holds a term, given by its hash."""
+    at = row.terms.find(term_hash)
+    while at % 2 == 1:  # between two hashes; -1, not found, is odd, too
+        if at < 0:
+            return False
+        at = row.terms.find(term_hash, at + 1)
+    return True
 
 
 def terms_of(text: str) -> set[str]:

@@ -1,14 +1,18 @@
-"""Vectors in memory: int8 numbers in blocks, scanned one block after the other with numpy.
+"""Vectors in memory, in blocks that are scanned one after the other with numpy.
 
-Ours and not a vector database's: at 100,000 vectors an exact scan takes milliseconds, while the
+Ours and not a vector database's: at 100,000 vectors a scan takes milliseconds, while the
 extensions of SQLite cannot be loaded by many Pythons and an approximate index would be a second
 store to keep in step. Sums of integers are exact, so a cosine is the same on every platform, in
-every order and with any number of threads. Where there are too many vectors to hold, signs alone,
-one bit each, select the few that are worth reading.
+every order and with any number of threads.
+
+Of many vectors only a code is held, one bit for each number: its sign. Two passes over the codes
+select the few vectors that are worth reading from the disk: the first counts equal signs, which
+is fast; the second adds up the numbers of the query with the signs of the vector.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +20,7 @@ from numpy.typing import NDArray
 BLOCK = 8_192
 MAX_INT8 = 127
 REMOVED = -1  # in the place of an id
+CODE_CANDIDATES = 16_384  # of the first pass over the codes
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.int8]
@@ -41,9 +46,9 @@ def quantise(vectors: Floats) -> Rows:
 
 @dataclass(frozen=True, slots=True)
 class Similarities:
-    """The documents that were compared, and their cosines."""
+    """The ids that were compared, and their cosines."""
 
-    documents: Ids
+    ids: Ids
     cosines: Floats
 
     def best(self, count: int) -> list[tuple[int, float]]:
@@ -54,29 +59,40 @@ class Similarities:
             selected = np.flatnonzero(cosines >= smallest)
         else:
             selected = np.arange(len(cosines))
-        order = np.lexsort((self.documents[selected], -cosines[selected]))
-        return [(int(self.documents[at]), float(cosines[at])) for at in selected[order][:count]]
+        order = selected[np.lexsort((self.ids[selected], -cosines[selected]))][:count]
+        return list(zip(self.ids[order].tolist(), cosines[order].tolist(), strict=True))
 
-    def of(self, documents: list[int]) -> dict[int, float]:
-        """Of these documents, where they were compared."""
-        places = np.flatnonzero(np.isin(self.documents, np.array(documents, np.int64)))
-        return {int(self.documents[at]): float(self.cosines[at]) for at in places}
+    def of(self, ids: Iterable[int]) -> dict[int, float]:
+        """Of these ids, where they were compared."""
+        places = np.flatnonzero(_is_any_of(self.ids, ids))
+        return dict(zip(self.ids[places].tolist(), self.cosines[places].tolist(), strict=True))
 
 
 NO_SIMILARITIES = Similarities(np.empty(0, np.int64), np.empty(0, np.float32))
 
 
 def merge(parts: list[Similarities]) -> Similarities:
-    """Without removed rows; the cosine of a document is that of its nearest passage."""
-    documents = np.concatenate([part.documents for part in parts])
+    """Without removed rows; of rows with the same id the nearest."""
+    ids = np.concatenate([part.ids for part in parts])
     cosines = np.concatenate([part.cosines for part in parts])
-    present = documents != REMOVED
+    present = ids != REMOVED
     if not present.all():
-        documents, cosines = documents[present], cosines[present]
-    firsts = np.flatnonzero(np.diff(documents, prepend=REMOVED))  # passages of one are adjacent
-    if len(firsts) == len(documents):
-        return Similarities(documents, cosines)
-    return Similarities(documents[firsts], np.maximum.reduceat(cosines, firsts))
+        ids, cosines = ids[present], cosines[present]
+    firsts = np.flatnonzero(np.diff(ids, prepend=REMOVED))  # rows of one id are adjacent
+    if len(firsts) == len(ids):
+        return Similarities(ids, cosines)
+    return Similarities(ids[firsts], np.maximum.reduceat(cosines, firsts))
+
+
+def _is_any_of(ids: Ids, values: Iterable[int]) -> NDArray[np.bool_]:
+    """As np.isin, which would sort all of the ids."""
+    sorted_values = np.unique(np.fromiter(values, np.int64))
+    if not len(sorted_values):
+        return np.zeros(len(ids), np.bool_)
+    places = np.searchsorted(sorted_values, ids)
+    places[places == len(sorted_values)] = 0
+    matches: NDArray[np.bool_] = sorted_values[places] == ids
+    return matches
 
 
 class QueryVector:
@@ -84,15 +100,18 @@ class QueryVector:
 
     def __init__(self, row: Rows) -> None:
         self.row = row
+        self.code = _codes(row[None])[:, 0]
         self._inverse_length = _inverse_lengths(row[None])[0]
 
-    def cosines(self, rows: Rows, inverse_lengths: Floats) -> Floats:
+    def cosines(self, rows: Rows, inverse_lengths: Floats | None = None) -> Floats:
+        if inverse_lengths is None:
+            inverse_lengths = _inverse_lengths(rows)
         products = np.einsum("ij,j->i", rows, self.row, dtype=np.int32)
         cosines: Floats = products.astype(np.float32) * inverse_lengths * self._inverse_length
         return cosines
 
     def compare(self, ids: Ids, rows: Rows) -> Similarities:
-        return Similarities(ids, self.cosines(rows, _inverse_lengths(rows)))
+        return Similarities(ids, self.cosines(rows))
 
 
 def _inverse_lengths(rows: Rows) -> Floats:
@@ -103,7 +122,7 @@ def _inverse_lengths(rows: Rows) -> Floats:
     return inverse.astype(np.float32)
 
 
-def _signs(rows: Rows) -> Bits:
+def _codes(rows: Rows) -> Bits:
     """A bit for each number, in planes of 64."""
     bits = np.packbits(rows > 0, axis=1)
     missing = -bits.shape[1] % 8
@@ -111,102 +130,124 @@ def _signs(rows: Rows) -> Bits:
     return np.ascontiguousarray(padded.view(np.uint64).T)
 
 
+class RowsDropped(LookupError):
+    """The blocks hold codes alone, perhaps since a moment ago."""
+
+
+class Candidates(NamedTuple):
+    """The ids whose codes are nearest to a query, with a score that only orders them."""
+
+    ids: Ids
+    scores: Floats
+
+
 @dataclass(slots=True)
 class _Block:
     ids: Ids
-    inverse_lengths: Floats
-    rows: Rows | None  # where the vectors are held
-    signs: Bits | None  # where only their signs are
+    codes: Bits
+    rows: Rows | None  # while all vectors are held
+    inverse_lengths: Floats | None
     used: int = 0
-
-    def planes(self) -> Bits:
-        if self.signs is not None:
-            return self.signs[:, : self.used]
-        assert self.rows is not None
-        return _signs(self.rows[: self.used])
 
 
 @dataclass(slots=True)
 class VectorBlocks:
-    """The vectors of a project, or their signs alone."""
+    """The vectors of a project. An id, shifted, is its owner: what is removed as a whole."""
 
     dimension: int
-    signs_only: bool = False
+    owner_shift: int = 0
+    has_rows: bool = True
     _blocks: list[_Block] = field(default_factory=list)
 
     def __len__(self) -> int:
         return sum(block.used for block in self._blocks)
 
     def add(self, ids: Ids, rows: Rows) -> None:
-        """The rows of one document must be adjacent."""
+        """Rows of the same id must be adjacent."""
         at = 0
         while at < len(ids):
             block = self._block_with_room()
             count = min(len(ids) - at, BLOCK - block.used)
             target, source = slice(block.used, block.used + count), slice(at, at + count)
             block.ids[target] = ids[source]
-            block.inverse_lengths[target] = _inverse_lengths(rows[source])
-            if block.rows is not None:
+            block.codes[:, target] = _codes(rows[source])
+            if block.rows is not None and block.inverse_lengths is not None:
                 block.rows[target] = rows[source]
-            if block.signs is not None:
-                block.signs[:, target] = _signs(rows[source])
-            block.used += count
+                block.inverse_lengths[target] = _inverse_lengths(rows[source])
+            block.used += count  # last: a search may be scanning the block
             at += count
 
-    def remove(self, documents: list[int]) -> None:
-        ids = np.array(documents, np.int64)
-        self._remove_where(lambda block: np.isin(block, ids))
-
-    def keep_only(self, documents: list[int]) -> None:
-        ids = np.array(documents, np.int64)
-        self._remove_where(lambda block: np.isin(block, ids, invert=True))
-
-    def _remove_where(self, condition: Callable[[Ids], NDArray[np.bool_]]) -> None:
+    def drop_rows(self) -> None:
+        """Keeps the codes alone."""
+        self.has_rows = False
         for block in self._blocks:
-            block.ids[: block.used][condition(block.ids[: block.used])] = REMOVED
+            block.rows = block.inverse_lengths = None
+
+    def remove(self, owners: Iterable[int]) -> None:
+        values = list(owners)
+        if not values:
+            return
+        for block in self._blocks:
+            ids = block.ids[: block.used]
+            ids[_is_any_of(ids >> self.owner_shift, values)] = REMOVED
 
     def compare(self, query: QueryVector) -> Similarities:
         """Exact cosines of all vectors."""
-        parts = [NO_SIMILARITIES]
-        for block in self._blocks:
-            assert block.rows is not None
-            used = slice(block.used)
-            cosines = query.cosines(block.rows[used], block.inverse_lengths[used])
-            parts.append(Similarities(block.ids[used], cosines))
-        return merge(parts)
+        parts = [
+            Similarities(ids, query.cosines(rows, inverse_lengths))
+            for ids, rows, inverse_lengths in self._held_rows()
+        ]
+        return merge([NO_SIMILARITIES, *parts])
 
-    def compare_signs(self, query: QueryVector) -> Similarities:
-        """By the number of equal signs instead of cosines."""
-        parts = [NO_SIMILARITIES]
-        signs = _signs(query.row[None])[:, 0]
+    def candidates(self, query: QueryVector, count: int) -> Candidates:
+        """By the codes alone, in no order."""
+        ids, distances, planes = [np.empty(0, np.int64)], [np.empty(0, np.uint16)], []
         for block in self._blocks:
-            used = slice(block.used)
-            distance = np.zeros(block.used, np.uint16)
-            for plane, sign in zip(block.planes(), signs, strict=True):
-                distance += np.bitwise_count(plane ^ sign)
-            parts.append(Similarities(block.ids[used], -distance.astype(np.float32)))
-        return merge(parts)
+            used = block.used
+            ids.append(block.ids[:used])
+            planes.append(block.codes[:, :used])
+            distances.append(_distances(planes[-1], query.code))
+        all_ids, all_distances = np.concatenate(ids), np.concatenate(distances)
+        nearest = _smallest(all_distances, max(count, CODE_CANDIDATES))
+        nearest = nearest[all_ids[nearest] != REMOVED]
+        scores = _signed_sums(planes, nearest, query.row)
+        selected = _smallest(-scores, count)
+        return Candidates(all_ids[nearest[selected]], scores[selected])
 
     def similar_pairs(
         self, ids: Ids, rows: Rows, min_cosine: float, limit: int
     ) -> list[tuple[int, int]]:
-        """Each of these ids with up to `limit` other documents of the blocks, nearest first."""
+        """Each of these ids with up to `limit` other ids of the blocks, nearest first."""
         floats, inverse = rows.astype(np.float32), _inverse_lengths(rows)
         similar: list[list[Similarities]] = [[NO_SIMILARITIES] for _ in ids]
-        for block in self._blocks:
-            assert block.rows is not None
-            used = slice(block.used)
-            cosines = floats @ block.rows[used].astype(np.float32).T
-            cosines *= inverse[:, None] * block.inverse_lengths[used]
-            cosines[ids[:, None] == block.ids[used]] = 0
+        for block_ids, block_rows, block_inverse in self._held_rows():
+            cosines = floats @ block_rows.astype(np.float32).T
+            cosines *= inverse[:, None] * block_inverse
+            cosines[ids[:, None] == block_ids] = 0
             for at in np.flatnonzero((cosines >= min_cosine).any(axis=1)):
                 near = np.flatnonzero(cosines[at] >= min_cosine)
-                similar[at].append(Similarities(block.ids[used][near], cosines[at][near]))
+                similar[at].append(Similarities(block_ids[near], cosines[at][near]))
         return [
-            (int(document), other)
-            for document, parts in zip(ids, similar, strict=True)
+            (int(id_), other)
+            for id_, parts in zip(ids, similar, strict=True)
             for other, _ in merge(parts).best(limit)
         ]
+
+    def with_similar_codes(self, query: QueryVector, max_distance: int, limit: int) -> list[int]:
+        """The ids of up to `limit` codes that differ in at most so many signs."""
+        near = [np.empty(0, np.int64)]
+        for block in self._blocks:
+            ids = block.ids[: block.used]
+            distances = _distances(block.codes[:, : block.used], query.code)
+            near.append(ids[(distances <= max_distance) & (ids != REMOVED)][:limit])
+        return list(dict.fromkeys(np.concatenate(near).tolist()))[:limit]
+
+    def _held_rows(self) -> Iterator[tuple[Ids, Rows, Floats]]:
+        for block in self._blocks:
+            used, rows, inverse_lengths = slice(block.used), block.rows, block.inverse_lengths
+            if rows is None or inverse_lengths is None:
+                raise RowsDropped
+            yield block.ids[used], rows[used], inverse_lengths[used]
 
     def _block_with_room(self) -> _Block:
         if not self._blocks or self._blocks[-1].used == BLOCK:
@@ -215,9 +256,36 @@ class VectorBlocks:
 
     def _new_block(self) -> _Block:
         planes = -(-self.dimension // 64)
-        return _Block(
-            ids=np.empty(BLOCK, np.int64),
-            inverse_lengths=np.empty(BLOCK, np.float32),
-            rows=None if self.signs_only else np.empty((BLOCK, self.dimension), np.int8),
-            signs=np.empty((planes, BLOCK), np.uint64) if self.signs_only else None,
-        )
+        rows = np.empty((BLOCK, self.dimension), np.int8) if self.has_rows else None
+        lengths = np.empty(BLOCK, np.float32) if self.has_rows else None
+        ids = np.empty(BLOCK, np.int64)
+        return _Block(ids, np.empty((planes, BLOCK), np.uint64), rows, lengths)
+
+
+def _distances(planes: Bits, code: Bits) -> NDArray[np.uint16]:
+    """How many signs differ."""
+    distances = np.zeros(planes.shape[1], np.uint16)
+    for plane, bits in zip(planes, code, strict=True):
+        distances += np.bitwise_count(plane ^ bits)
+    return distances
+
+
+def _smallest(values: NDArray[np.uint16] | Floats, count: int) -> NDArray[np.intp]:
+    """The places of the smallest values, in no order."""
+    if count >= len(values):
+        return np.arange(len(values))
+    return np.argpartition(values, count)[:count]
+
+
+def _signed_sums(planes: list[Bits], places: NDArray[np.intp], row: Rows) -> Floats:
+    """For each place of the blocks the numbers of the row, added up with the signs of its code."""
+    sums = np.zeros(len(places), np.float32)
+    numbers = row.astype(np.float32)
+    block_of = places // BLOCK
+    for number, block in enumerate(planes):
+        of_block = np.flatnonzero(block_of == number)
+        if len(of_block):
+            codes = np.ascontiguousarray(block[:, places[of_block] - number * BLOCK].T)
+            bits = np.unpackbits(codes.view(np.uint8), axis=1, count=len(row))
+            sums[of_block] = bits @ numbers
+    return sums

@@ -1,103 +1,87 @@
-"""The vectors of projects in memory: loaded at the first search, kept in step with the table.
+"""The vectors of projects in memory: read at the first search, and dropped when others need room.
+
+Small projects are read by the search that needs them. Large ones are read by a thread of their
+own; until it is done, searches compare only what they have found by words. Nothing that takes long
+happens under a lock that another search needs.
 
 Documents that still wait for their vector are embedded at once, so that the newest are never
 missing, unless there are too many of them.
 """
 
 import sqlite3
+import threading
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 
 from claude_mem.index import maintenance
 from claude_mem.index.embedders.embedder import Embedder
-from claude_mem.index.text.documents import TURN, Document, document_id, load
+from claude_mem.index.text.documents import TURN, Document, document_id, load, memory_id_of
 from claude_mem.index.text.turn_text import PASSAGE_BITS
 from claude_mem.index.vectors import storage
 from claude_mem.index.vectors.blocks import (
     NO_SIMILARITIES,
-    Ids,
     QueryVector,
     Rows,
+    RowsDropped,
     Similarities,
     VectorBlocks,
     merge,
     quantise,
 )
 from claude_mem.index.vectors.embedding_texts import passages
+from claude_mem.index.vectors.project_vectors import ProjectVectors, TableState
+from claude_mem.store.database import Open, open_readonly
 
-MAX_DOCUMENTS = 150_000  # whose vectors are held; of larger projects only their signs
-RESCORED = 2_000
-
-
-class State(NamedTuple):
-    """Of the table, when it was last read."""
-
-    generation: int
-    model: int
-    revision: int
-    losses: int
+MAX_ROWS = 32_768  # vectors that are held in full; beyond, the largest projects keep codes alone
+MAX_CODES = 2_000_000  # beyond, the projects that were not searched lately are dropped
+MAX_READ_AT_ONCE = 4_000  # documents; more are read by a thread of their own
+RESCORED = 1_000  # candidates by their codes, whose vectors are read from the disk
+# Signs in which two vectors of a cosine of 0.85 differ: 18%, and some deviations more.
+MAX_DIFFERENT_SIGNS, MAX_SIMILAR = 0.28, 64
 
 
 class VectorCache:
-    def __init__(self, embedder: Embedder, read_ahead: int) -> None:
-        self._embedder, self._read_ahead = embedder, read_ahead
-        self._projects: dict[int, VectorBlocks] = {}  # least recently used first
-        self._sizes: dict[int | None, int] = {}
-        self._waiting: dict[int, int] = {}  # documents without a vector, and their projects
-        self._state = State(0, 0, 0, 0)
+    def __init__(self, embedder: Embedder, read_ahead: int, open_: Open = open_readonly) -> None:
+        self._embedder, self._read_ahead, self._open = embedder, read_ahead, open_
+        self._lock = threading.Lock()  # of the fields below
+        self._projects: dict[tuple[int, str], ProjectVectors] = {}  # least recently used first
+        self._threads: list[threading.Thread] = []
+        self._epoch = (0, 0)  # generation of the index and number of the model
 
     def similarities(
         self,
         connection: sqlite3.Connection,
         text: str,
         project_id: int | None,
-        include: Iterable[int],
+        kind: str,
+        include: Iterable[int] = (),
     ) -> Similarities:
         (row,) = self.encode([text])
         if not row.any():
             return NO_SIMILARITIES
-        self._refresh(connection)
         query = QueryVector(row)
-        signs_only = self._size(connection, project_id) > MAX_DOCUMENTS
-        blocks = self._load(connection, project_id, signs_only)
-        self._embed_waiting(connection)
-        if not signs_only:
-            return merge([NO_SIMILARITIES, *(part.compare(query) for part in blocks)])
-        by_signs = merge([NO_SIMILARITIES, *(part.compare_signs(query) for part in blocks)])
-        documents = {document for document, _ in by_signs.best(RESCORED)}.union(include)
-        rows = storage.stored(connection, self._state.model, sorted(documents))
-        return merge([NO_SIMILARITIES, query.compare(*self._as_arrays(rows))])
+        state = self._read_state(connection)
+        loaded = self._loaded(connection, project_id, kind, state)
+        try:
+            parts = [vectors.blocks.compare(query) for vectors in loaded]
+        except RowsDropped:
+            parts = [self._compare_by_codes(connection, query, loaded, kind, state.model)]
+        compared = merge([NO_SIMILARITIES, *parts])
+        missing = set(include).difference(compared.of(include)) if kind == TURN else set()
+        if not missing:
+            return compared
+        return merge([compared, self._compare_passages(connection, query, missing, state.model)])
 
     def passage_cosines(
-        self,
-        connection: sqlite3.Connection,
-        text: str,
-        turns: Iterable[int],
-        include: Iterable[int],
-        limit: int,
+        self, connection: sqlite3.Connection, text: str, passage_ids: Iterable[int]
     ) -> dict[int, float]:
-        """By id the nearest passages of these turns, and those of `include` that have a vector."""
         (row,) = self.encode([text])
-        self._refresh(connection)
-        documents = sorted(document_id(TURN, turn) for turn in turns)
-        stored = storage.stored(connection, self._state.model, documents)
-        stored = [row for row in stored if row.vector]
-        waiting = set(documents).difference(row.document for row in stored)
-        stored += self._embed_now(connection, sorted(waiting)[-self._read_ahead :])
-        ids, rows = self._as_arrays(stored)
-        if not len(ids):
-            return {}
-        cosines = QueryVector(row).compare(ids, rows).cosines
-        starts = np.flatnonzero(np.diff(ids, prepend=-1))
-        numbers = np.arange(len(ids)) - np.repeat(starts, np.diff([*starts, len(ids)]))
-        passages = (ids // 4 << PASSAGE_BITS) | numbers
-        selected = np.isin(passages, np.fromiter(include, np.int64))
-        if limit:
-            order = np.argsort(-cosines, kind="stable")[:limit]
-            selected[order] = True
-        return dict(zip(passages[selected].tolist(), cosines[selected].tolist(), strict=True))
+        model = self._read_state(connection).model
+        compared = self._compare_passages(connection, QueryVector(row), set(passage_ids), model)
+        return dict(zip(compared.ids.tolist(), compared.cosines.tolist(), strict=True))
 
     def similar_pairs(
         self,
@@ -107,23 +91,26 @@ class VectorCache:
         min_cosine: float,
         limit: int,
     ) -> tuple[list[tuple[int, int]], int]:
-        """Pairs of these documents, which have a row each, with each other and with all of their
-        projects; and the revision of the table that they were compared with. None of projects
-        that are too large to be held."""
-        self._refresh(connection)
+        """Pairs of these observations, which have a row each, with each other and with all of
+        their projects; and the revision of the table that they were compared with."""
+        state = self._read_state(connection)
         pairs: list[tuple[int, int]] = []
         for project in dict.fromkeys(document.project_id for document in documents):
-            if self._size(connection, project) > MAX_DOCUMENTS:
-                continue
-            (blocks,) = self._load(connection, project, signs_only=False)
+            vectors = self._vectors(project, "observation", state)
+            with vectors.lock:
+                vectors.catch_up(connection, state)
+            self._make_room({project})
             of_project = [at for at, d in enumerate(documents) if d.project_id == project]
             new_ids = np.array([documents[at].id for at in of_project], np.int64)
             new_rows = np.array([rows[at] for at in of_project])
             new_blocks = VectorBlocks(self._embedder.dimension)
             new_blocks.add(new_ids, new_rows)
-            for compared in (blocks, new_blocks):
+            stored = vectors.blocks
+            if not stored.has_rows:
+                stored = self._similar_by_code(connection, vectors, new_rows, state.model)
+            for compared in (stored, new_blocks):
                 pairs += compared.similar_pairs(new_ids, new_rows, min_cosine, limit)
-        return pairs, self._state.revision
+        return pairs, state.revision
 
     def encode(self, texts: Sequence[str]) -> Rows:
         return quantise(self._embedder.encode(texts))
@@ -135,92 +122,180 @@ class VectorCache:
         ends = np.cumsum([len(parts) for parts in texts])
         return np.split(rows, ends[:-1]) if texts else []
 
-    def _size(self, connection: sqlite3.Connection, project_id: int | None) -> int:
-        if project_id not in self._sizes:
-            self._sizes[project_id] = storage.count(connection, project_id)
-        return self._sizes[project_id]
+    def settle(self) -> None:
+        """Waits for the threads that read large projects."""
+        with self._lock:
+            threads, self._threads = self._threads, []
+        for thread in threads:
+            thread.join()
 
-    def _refresh(self, connection: sqlite3.Connection) -> None:
-        """Applies what has changed in the table."""
-        previous, state = self._state, self._read_state(connection)
-        if state[:2] != previous[:2]:
-            self._projects.clear()
-            self._waiting.clear()
-        if state == previous:
-            return
-        self._state = state
-        self._sizes.clear()
-        if state.losses != previous.losses:
-            for project, blocks in self._projects.items():
-                blocks.keep_only(storage.documents_of(connection, project))
-        for rows in storage.changes(connection, previous.revision) if self._projects else ():
-            for blocks in self._projects.values():
-                blocks.remove([row.document for row in rows])
-            self._add(rows)
+    # What is in memory
 
-    def _read_state(self, connection: sqlite3.Connection) -> State:
-        return State(
+    def _read_state(self, connection: sqlite3.Connection) -> TableState:
+        return TableState(
             maintenance.generation(connection),
             storage.number_of(connection, self._embedder.id, self._embedder.dimension),
             storage.revision(connection),
-            storage.losses(connection),
+            storage.last_loss(connection),
         )
 
-    def _load(
-        self, connection: sqlite3.Connection, project_id: int | None, signs_only: bool
-    ) -> list[VectorBlocks]:
-        """Of a project or of all, from the table where they are not in memory yet."""
+    def _vectors(self, project_id: int, kind: str, state: TableState) -> ProjectVectors:
+        with self._lock:
+            if self._epoch != state[:2]:
+                self._epoch = state[:2]
+                self._projects.clear()
+            key = project_id, kind
+            vectors = self._projects.pop(key, None)
+            if vectors is None:
+                vectors = ProjectVectors(project_id, kind, self._embedder.dimension, state)
+            self._projects[key] = vectors
+            return vectors
+
+    def _loaded(
+        self, connection: sqlite3.Connection, project_id: int | None, kind: str, state: TableState
+    ) -> list[ProjectVectors]:
+        """Of a project or of all, those that are in memory now."""
         projects = storage.projects(connection) if project_id is None else [project_id]
+        loaded: list[ProjectVectors] = []
         for project in projects:
-            blocks = self._projects.pop(project, None)
-            if blocks is not None and (signs_only or not blocks.signs_only):
-                self._projects[project] = blocks
+            vectors = self._vectors(project, kind, state)
+            if vectors.read_state == state:
+                loaded.append(vectors)
                 continue
-            self._projects[project] = VectorBlocks(self._embedder.dimension, signs_only)
-            for rows in storage.changes(connection, 0, project):
-                self._add(rows)
-        self._evict(keep=set(projects))
-        return [self._projects[project] for project in projects]
+            changed = storage.change_count(
+                connection, project, vectors.revision, MAX_READ_AT_ONCE + 1
+            )
+            if changed > MAX_READ_AT_ONCE:
+                self._load_in_background(connection, vectors, state)
+                continue
+            with vectors.lock:
+                vectors.catch_up(connection, state)
+                vectors.embed_waiting(connection, self.embed, self._read_ahead)
+                vectors.read_state = state
+            loaded.append(vectors)
+        self._make_room(set(projects))
+        return loaded
 
-    def _evict(self, keep: set[int]) -> None:
-        for project in [project for project in self._projects if project not in keep]:
-            loaded = [blocks for blocks in self._projects.values() if not blocks.signs_only]
-            if sum(map(len, loaded)) <= MAX_DOCUMENTS:
-                return
-            del self._projects[project]
-            self._waiting = {d: of for d, of in self._waiting.items() if of != project}
+    def _load_in_background(
+        self, connection: sqlite3.Connection, vectors: ProjectVectors, state: TableState
+    ) -> None:
+        if not vectors.lock.acquire(blocking=False):
+            return  # another search has started it
+        path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
 
-    def _add(self, rows: list[storage.Row]) -> None:
-        """To the projects that are loaded."""
-        ready: dict[int, list[storage.Row]] = {}
-        for row in rows:
-            self._waiting.pop(row.document, None)
-            if row.project_id in self._projects:
-                if row.vector and row.model == self._state.model:
-                    ready.setdefault(row.project_id, []).append(row)
-                else:
-                    self._waiting[row.document] = row.project_id
-        for project, of_project in ready.items():
-            self._projects[project].add(*self._as_arrays(of_project))
+        def work() -> None:
+            try:
+                with closing(self._open(path)) as own_connection:
+                    vectors.catch_up(own_connection, state)
+            finally:
+                vectors.lock.release()
+            self._make_room(set())
 
-    def _embed_waiting(self, connection: sqlite3.Connection) -> None:
-        """The newest first, as many as may be read ahead."""
-        ids = list(self._waiting)[-self._read_ahead :]
-        self._add(self._embed_now(connection, ids))
-        for document in ids:
-            self._waiting.pop(document, None)
+        thread = threading.Thread(target=work, name="claude-mem-vectors", daemon=True)
+        with self._lock:
+            self._threads.append(thread)
+        thread.start()
 
-    def _embed_now(self, connection: sqlite3.Connection, ids: list[int]) -> list[storage.Row]:
-        documents = load(connection, ids) if self._read_ahead else []
+    def _make_room(self, searched: set[int]) -> None:
+        with self._lock:
+            sizes = {key: len(vectors.blocks) for key, vectors in self._projects.items()}
+            for key in [key for key in sizes if key[0] not in searched]:
+                if sum(sizes.values()) > MAX_CODES:
+                    del self._projects[key], sizes[key]
+            held = {key: size for key, size in sizes.items() if self._projects[key].blocks.has_rows}
+            for key in sorted(held, key=lambda key: held[key], reverse=True):
+                if sum(held.values()) > MAX_ROWS:
+                    self._projects[key].blocks.drop_rows()
+                    del held[key]
+
+    # What is on the disk
+
+    def _compare_by_codes(
+        self,
+        connection: sqlite3.Connection,
+        query: QueryVector,
+        loaded: list[ProjectVectors],
+        kind: str,
+        model: int,
+    ) -> Similarities:
+        parts = [vectors.blocks.candidates(query, RESCORED) for vectors in loaded]
+        ids = np.concatenate([part.ids for part in parts])
+        order = np.argsort(-np.concatenate([part.scores for part in parts]), kind="stable")
+        nearest = {int(id_) for id_ in ids[order[:RESCORED]]}
+        if kind == TURN:
+            return self._compare_passages(connection, query, nearest, model, loaded)
+        return merge([NO_SIMILARITIES, *self._compare_documents(connection, query, nearest, model)])
+
+    def _compare_passages(
+        self,
+        connection: sqlite3.Connection,
+        query: QueryVector,
+        passage_ids: set[int],
+        model: int,
+        loaded: Sequence[ProjectVectors] = (),
+    ) -> Similarities:
+        """Of passages of turns; those that have no vector yet are embedded if they may be."""
+        dimension = self._embedder.dimension
+        stored = storage.passage_vectors(connection, model, dimension, passage_ids)
+        ids = [passage for passage, _ in stored]
+        vectors = [vector for _, vector in stored]
+        missing = passage_ids.difference(ids)
+        for turn, rows in self._ahead(connection, missing, loaded).items():
+            first = turn << PASSAGE_BITS
+            wanted = [n for n in range(len(rows)) if first | n in missing]
+            ids += [first | number for number in wanted]
+            vectors += [rows[number].tobytes() for number in wanted]
+        flat = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, dimension)
+        return query.compare(np.array(ids, np.int64), flat)
+
+    def _ahead(
+        self,
+        connection: sqlite3.Connection,
+        passage_ids: set[int],
+        loaded: Sequence[ProjectVectors],
+    ) -> dict[int, Rows]:
+        """By turn the vectors of these passages that the table does not have."""
+        turns = {passage >> PASSAGE_BITS for passage in passage_ids}
+        ahead: dict[int, Rows] = {}
+        for vectors in loaded:
+            for turn in turns:
+                rows = vectors.embedded.get(document_id(TURN, turn))
+                if rows is not None:
+                    ahead[turn] = rows
+        remaining = sorted(turns.difference(ahead))[-self._read_ahead :] if self._read_ahead else []
+        documents = load(connection, [document_id(TURN, turn) for turn in remaining])
+        for document, rows in zip(documents, self.embed(documents), strict=True):
+            ahead[memory_id_of(document.id)] = rows
+        return ahead
+
+    def _compare_documents(
+        self, connection: sqlite3.Connection, query: QueryVector, documents: set[int], model: int
+    ) -> list[Similarities]:
+        rows = storage.stored(connection, model, documents)
         return [
-            storage.Row(document.id, document.project_id, self._state.model, rows.tobytes())
-            for document, rows in zip(documents, self.embed(documents), strict=True)
+            query.compare(np.full(len(vectors), row.document, np.int64), vectors)
+            for row in rows
+            for vectors in (self._rows(row.vector or b""),)
         ]
 
-    def _as_arrays(self, rows: list[storage.Row]) -> tuple[Ids, Rows]:
-        """A document's id is repeated for each of its passages."""
-        vectors = [row.vector or b"" for row in rows]
-        counts = [len(vector) // self._embedder.dimension for vector in vectors]
-        ids = np.repeat(np.array([row.document for row in rows], np.int64), counts)
-        flat = np.frombuffer(b"".join(vectors), np.int8)
-        return ids, flat.reshape(len(ids), self._embedder.dimension)
+    def _similar_by_code(
+        self,
+        connection: sqlite3.Connection,
+        vectors: ProjectVectors,
+        rows: Rows,
+        model: int,
+    ) -> VectorBlocks:
+        """Of a project whose codes alone are held, the vectors that may be similar to these."""
+        distance = int(MAX_DIFFERENT_SIGNS * self._embedder.dimension)
+        documents: set[int] = set()
+        for row in rows:
+            query = QueryVector(row)
+            documents.update(vectors.blocks.with_similar_codes(query, distance, MAX_SIMILAR))
+        similar = VectorBlocks(self._embedder.dimension)
+        for stored in storage.stored(connection, model, documents):
+            stored_rows = self._rows(stored.vector or b"")
+            similar.add(np.full(len(stored_rows), stored.document, np.int64), stored_rows)
+        return similar
+
+    def _rows(self, vector: bytes) -> Rows:
+        return np.frombuffer(vector, np.int8).reshape(-1, self._embedder.dimension)

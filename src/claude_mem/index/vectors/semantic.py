@@ -19,6 +19,7 @@ from claude_mem.index.text.documents import TURN, document_id, load, memory_id_o
 from claude_mem.index.vectors import duplicates, storage
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms
+from claude_mem.store.database import Open, open_readonly
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.blocks import Similarities
@@ -48,9 +49,11 @@ class SemanticIndex:
         load_embedder: Callable[[], Embedder],
         read_ahead: int = READ_AHEAD,
         clock: Clock = now_ms,
+        open_: Open = open_readonly,
     ) -> None:
         self.id = identity
         self._load_embedder, self._read_ahead, self._clock = load_embedder, read_ahead, clock
+        self._open = open_
         self._lock = threading.RLock()
         self._loaded: _Loaded | None = None
         self._used_at = 0
@@ -90,24 +93,25 @@ class SemanticIndex:
         connection: sqlite3.Connection,
         text: str,
         project_id: int | None = None,
+        kind: str = TURN,
         include: Iterable[int] = (),
     ) -> "Similarities":
-        """Of a text to the documents of a project, or of all: to the nearest at least, and to
-        those of `include` that have a vector."""
-        with self._lock:
-            return self._load().cache.similarities(connection, text, project_id, include)
+        """Of a text to the passages of turns (or to the observations) of a project, or of all: to
+        the nearest at least, and to the passages of `include` that have a vector. While many
+        vectors are being read, to those of `include` alone."""
+        return self._load().cache.similarities(connection, text, project_id, kind, include)
 
     def passage_cosines(
         self,
         connection: sqlite3.Connection,
         text: str,
-        turns: Iterable[int],
-        include: Iterable[int],
-        limit: int,
+        passage_ids: Iterable[int],
     ) -> dict[int, float]:
-        with self._lock:
-            cache = self._load().cache
-            return cache.passage_cosines(connection, text, turns, include, limit)
+        return self._load().cache.passage_cosines(connection, text, passage_ids)
+
+    def settle(self) -> None:
+        """Waits until vectors that are being read in the background are there."""
+        self._load().cache.settle()
 
     def soft_words(
         self, words: Sequence[str], passages: Sequence[bytes | None]
@@ -142,14 +146,13 @@ class SemanticIndex:
             if d.passages
         }
         candidates = [at for at, d in enumerate(documents) if duplicates.may_have_duplicates(d.id)]
-        with self._lock:
-            similar, revision = cache.similar_pairs(
-                connection,
-                [documents[at] for at in candidates],
-                [rows[at][0] for at in candidates],
-                duplicates.MIN_COSINE,
-                duplicates.MAX_CANDIDATES,
-            )
+        similar, revision = cache.similar_pairs(
+            connection,
+            [documents[at] for at in candidates],
+            [rows[at][0] for at in candidates],
+            duplicates.MIN_COSINE,
+            duplicates.MAX_CANDIDATES,
+        )
         pairs = _duplicate_pairs(connection, similar)
         return _Batch(generation, waiting, vectors, pairs, revision, pieces)
 
@@ -178,7 +181,7 @@ class SemanticIndex:
                 from claude_mem.index.vectors.soft_words import SoftWords
 
                 model = self._load_embedder()
-                cache = VectorCache(model, self._read_ahead)
+                cache = VectorCache(model, self._read_ahead, self._open)
                 static = model if isinstance(model, StaticModel) else StaticModel.load()
                 self._loaded = _Loaded(model, cache, Calibration.of(model), SoftWords(static))
             return self._loaded

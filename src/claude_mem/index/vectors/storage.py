@@ -2,19 +2,19 @@
 
 A row is inserted without a vector in the transaction that indexes its document (`mark`), and
 filled later by an embedder (`fill`). A vector never outlives its text: a change removes it in the
-same transaction. Caches read only what is new: every change gets a new revision, and transactions
-that removed documents are counted.
+same transaction. Caches read only what is new: every change gets a new revision, and documents that
+were removed are listed.
 """
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from claude_mem.index.text.documents import Document
+from claude_mem.index.text.documents import Document, document_id
+from claude_mem.index.text.turn_text import PASSAGE_BITS
 
 NO_VECTOR = 0  # instead of the number of a model
-CHUNK = 4_096
 
 TABLES = """
 CREATE TABLE vector_models (
@@ -31,13 +31,16 @@ CREATE TABLE vectors (
 );
 CREATE INDEX vectors_by_project ON vectors(project_id, revision);
 CREATE INDEX vectors_by_model ON vectors(model, revision);
-CREATE TABLE vector_losses (number INTEGER NOT NULL);
-INSERT INTO vector_losses VALUES (0)
+CREATE TABLE vector_losses (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  document INTEGER NOT NULL
+)
 """
 NAMES = ("vectors", "vector_models", "vector_losses")
 
 
 class Row(NamedTuple):
+    revision: int
     document: int
     project_id: int
     model: int
@@ -63,16 +66,20 @@ def mark(
     """Removes the vectors of changed documents; those that still exist wait for a new one."""
     existing = {document.id for document in present}
     _delete(connection, [document for document in documents if document not in existing])
+    connection.execute(
+        "INSERT INTO vector_losses (document) SELECT v.document FROM vectors v"
+        " JOIN json_each(?) d ON v.document = d.value ->> 0 AND v.project_id <> d.value ->> 1",
+        (json.dumps([(d.id, d.project_id) for d in present]),),
+    )
     _replace(connection, [(d.id, d.project_id, NO_VECTOR, None) for d in present])
 
 
 def _delete(connection: sqlite3.Connection, documents: list[int]) -> None:
     deleted = connection.execute(
-        "DELETE FROM vectors WHERE document IN (SELECT value FROM json_each(?))",
+        "DELETE FROM vectors WHERE document IN (SELECT value FROM json_each(?)) RETURNING document",
         (json.dumps(documents),),
-    )
-    if deleted.rowcount:
-        connection.execute("UPDATE vector_losses SET number = number + 1")
+    ).fetchall()
+    connection.executemany("INSERT INTO vector_losses (document) VALUES (?)", map(tuple, deleted))
 
 
 def _replace(
@@ -145,10 +152,20 @@ def unchanged(connection: sqlite3.Connection, documents: Iterable[int], since: i
     return {row[0] for row in rows}
 
 
-def losses(connection: sqlite3.Connection) -> int:
-    """How many transactions have removed documents."""
-    row = connection.execute("SELECT number FROM vector_losses").fetchone()
-    return int(row[0])
+def last_loss(connection: sqlite3.Connection) -> int:
+    """The number of the document that was removed last."""
+    row = connection.execute("SELECT max(number) FROM vector_losses").fetchone()
+    return int(row[0] or 0)
+
+
+def losses(connection: sqlite3.Connection, project_id: int, after: int) -> list[int]:
+    """The documents that were removed after that one and are not in the project."""
+    rows = connection.execute(
+        "SELECT l.document FROM vector_losses l WHERE l.number > ? AND NOT EXISTS"
+        " (SELECT 1 FROM vectors v WHERE v.document = l.document AND v.project_id = ?)",
+        (after, project_id),
+    )
+    return [row[0] for row in rows]
 
 
 def revision(connection: sqlite3.Connection) -> int:
@@ -158,46 +175,60 @@ def revision(connection: sqlite3.Connection) -> int:
 
 
 def changes(
-    connection: sqlite3.Connection, after: int, project_id: int | None = None
-) -> Iterator[list[Row]]:
-    """The rows of a project, or of all, after a revision, in chunks."""
+    connection: sqlite3.Connection, project_id: int, kind: str, after: int, limit: int
+) -> list[Row]:
+    """The oldest changes of a project's documents of a kind after a revision."""
     rows = connection.execute(
-        "SELECT document, project_id, model, vector FROM vectors WHERE revision > :after"
-        + ("" if project_id is None else " AND project_id = :project")
-        + " ORDER BY revision",
-        {"after": after, "project": project_id},
-    )
-    while chunk := rows.fetchmany(CHUNK):
-        yield [Row._make(row) for row in chunk]
-
-
-def stored(connection: sqlite3.Connection, model: int, documents: list[int]) -> list[Row]:
-    """The rows of these documents that have a vector of this model."""
-    rows = connection.execute(
-        # The plus keeps SQLite from reading the whole index of a model.
-        "SELECT document, project_id, model, vector FROM vectors WHERE +model = ?"
-        " AND document IN (SELECT value FROM json_each(?)) ORDER BY document",
-        (model, json.dumps(documents)),
+        "SELECT revision, document, project_id, model, vector FROM vectors"
+        " WHERE project_id = ? AND revision > ? AND document % 4 = ? ORDER BY revision LIMIT ?",
+        (project_id, after, document_id(kind, 0), limit),
     )
     return [Row._make(row) for row in rows]
 
 
-def documents_of(connection: sqlite3.Connection, project_id: int) -> list[int]:
-    rows = connection.execute("SELECT document FROM vectors WHERE project_id = ?", (project_id,))
-    return [row[0] for row in rows]
+def change_count(connection: sqlite3.Connection, project_id: int, after: int, limit: int) -> int:
+    """Of a project's documents of all kinds, up to the limit."""
+    row = connection.execute(
+        "SELECT count(*) FROM"
+        " (SELECT 1 FROM vectors WHERE project_id = ? AND revision > ? LIMIT ?)",
+        (project_id, after, limit),
+    ).fetchone()
+    return int(row[0])
+
+
+def stored(connection: sqlite3.Connection, model: int, documents: Iterable[int]) -> list[Row]:
+    """The rows of these documents that have a vector of this model."""
+    rows = connection.execute(
+        # The plus keeps SQLite from reading the whole index of a model.
+        "SELECT revision, document, project_id, model, vector FROM vectors WHERE +model = ?"
+        " AND document IN (SELECT value FROM json_each(?)) ORDER BY document",
+        (model, json.dumps(sorted(documents))),
+    )
+    return [Row._make(row) for row in rows]
+
+
+def passage_vectors(
+    connection: sqlite3.Connection, model: int, dimension: int, passages: Iterable[int]
+) -> list[tuple[int, bytes]]:
+    """By id the vectors of passages of turns that have one of this model."""
+    rows = connection.execute(
+        "SELECT p.value, substr(v.vector, (p.value & :ordinals) * :dimension + 1, :dimension)"
+        " FROM json_each(:passages) p"
+        " CROSS JOIN vectors v ON v.document = (p.value >> :bits) * 4 + 3"
+        " WHERE v.model = :model AND length(v.vector) > (p.value & :ordinals) * :dimension",
+        {
+            "ordinals": (1 << PASSAGE_BITS) - 1,
+            "bits": PASSAGE_BITS,
+            "dimension": dimension,
+            "passages": json.dumps(sorted(passages)),
+            "model": model,
+        },
+    )
+    return [(row[0], row[1]) for row in rows]
 
 
 def projects(connection: sqlite3.Connection) -> list[int]:
     return [row[0] for row in connection.execute("SELECT id FROM projects ORDER BY id")]
-
-
-def count(connection: sqlite3.Connection, project_id: int | None) -> int:
-    """Of a project, or of all."""
-    condition = "" if project_id is None else " WHERE project_id = :project"
-    row = connection.execute(
-        f"SELECT count(*) FROM vectors{condition}", {"project": project_id}
-    ).fetchone()
-    return int(row[0])
 
 
 def progress(connection: sqlite3.Connection, model: int | None = None) -> Progress:
