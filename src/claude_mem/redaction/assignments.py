@@ -1,0 +1,328 @@
+"""Secrets that are given a name: assignments, members, arguments, flags, headers, elements.
+
+Names are found by the words that they contain; then what follows is read as one of the ways in
+which languages and formats give a name its value.
+"""
+
+import re
+from collections.abc import Iterator
+
+from claude_mem.redaction.judging import (
+    Accept,
+    is_argument,
+    is_connection_password,
+    is_listed_secret,
+    is_mixed,
+    is_plain_secret,
+    is_quoted_secret,
+    is_setting,
+    kind_of,
+)
+from claude_mem.redaction.names import LONGEST_NAME, Certainty, certainty
+from claude_mem.redaction.rules import Subject
+from claude_mem.redaction.spans import Span
+
+_STEM = re.compile(r"pass|pwd|pw\b|psk|secret|token|key|cred|kennwort|senha|contrase")
+# From the end of a stem: the rest of the name, what closes it, and how a value is given to it.
+_AFTER = re.compile(
+    r"(?P<rest>[\w-]{0,40}+)"
+    r"(?P<close>\\{0,7}[\"'`]?)(?:\]|\)|\[\d{0,6}\]|\*{1,2})?"
+    r"(?:"
+    r"(?P<pair>,?\s{0,60}\\{0,7}[\"'`]?(?:[Vv]alue|ParameterValue|content)\\{0,7}[\"'`]?"
+    r"\s{0,4}[:=]|[ \t]{1,4}-Value(?=[ \t])"  # name: NAME, value:
+    r"|</key>\s{0,60}<string>(?=[^<]))"
+    r"|(?P<block>\s{0,4}[:=]?\s{0,4}\{[^{}]{0,300}?\b(?:[Dd]efault(?:Value)?|value)[\"']?\s{0,20}[:=]"
+    r"|:[ \t]{0,4}\n(?:[ \t]{1,40}\w{1,40}:[^\n]{0,80}\n){0,4}?[ \t]{1,40}[Dd]efault:)"
+    r"|(?P<typed>[ \t]{0,8}:[ \t]{0,4}[A-Za-z&*][\w.\[\]<>|?, '&*]{0,50}?"  # name: type =
+    r"(?: =(?![=>])|=(?=[ \t]{0,4}[\"'`]))"
+    r"|[ \t]{1,4}[*\[\]\w.]{1,20}[ \t]{1,4}:?=(?!=))"  # name type =
+    r"|[ \t]{0,20}(?P<operator>=>|:{1,3}=|\?\?=?|\?=|\|\|=?|[.+]=|={1,3}|!={1,2}|<-|->"
+    r"|:[-+?](?=\S)|:(?!:)\*{0,2}"
+    r"|,|\((?=\s{0,20}[^\s)])|\{(?=[\"'])|\.(?:toBe|toEqual|toStrictEqual|equals?|isEqualTo|set)\("
+    r"|\\{1,3}u003[dDaA]|%3[dDaA])"
+    r"|(?P<cell>[ \t`*]{0,20}\|)"
+    r"|(?P<element>(?:\s[^<>\n]{0,100})?>)"
+    r"|(?P<prose>(?: (?:for|of|to|on) [\w .@-]{1,40}?)?"
+    r"(?: is(?: now| set to)?:?|(?: provided)?:| =) )"
+    r"|(?P<space>[ \t]{1,20})"
+    r")"
+)
+# What may stand between the operator and a quoted value.
+_OPENING = re.compile(
+    r"[ \t]{0,20}(?:\\?\r?\n[ \t]{0,60})?"
+    r"(?P<wrapper>(?:new )?[\[\]&*]{0,3}[A-Za-z_][\w.]{0,40}\([ \t]{0,4}|[(\[][ \t]{0,4}"
+    r"|default[ \t]{0,4}=[ \t]{0,4})?"
+    r"[bBrRuUfFlLnN@$]{0,3}(?P<quote>\\{0,7}(?:\"{3}|'{3}|[\"'`]))"
+)
+_LOOKUP = re.compile(
+    r"(?i)get|env|input|read|load|find|fetch|param|config|lookup|prompt|ask|query|\b[t_]\($|has"
+    r"|encode|decode|replace|split|strip|format|join|print|log"
+)
+_FALLBACK = re.compile(r"[^\n;]{0,80}?(?:\?\?|\|\||\?:|\bor\b)[ \t]{0,4}(?P<quote>[\"'`])")
+_PLAIN = re.compile(r"(?P<gap>[ \t]{0,8})(?P<value>[^\s\"'`<>|;,(){}\[\]]{4,500}+)")
+_LAST_OF_LINE = re.compile(r"(?P<value>[^\s\"'`<>|;,(){}\[\]]{6,200}+)[ \t]{0,8}(?:\r?\n|\Z)")
+_NEXT_LINE = re.compile(
+    r"[ \t]{0,4}(?:[|>][-+]?)?[ \t]{0,4}\r?\n(?P<gap>[ \t]{1,60})"
+    r"(?P<value>[^\s\"'`<>|;,(){}\[\]:]{8,500}+)[ \t]*$",
+    re.MULTILINE,
+)
+_CELL_VALUE = re.compile(r"[ \t]{0,20}`?(?P<value>[^\s|`]{6,500})`?[ \t]{0,40}\|")
+_SENTENCE_VALUE = re.compile(
+    r"[ \t]{0,4}[\"'`]?(?P<value>[A-Za-z0-9_-]{20,200})(?![A-Za-z0-9_/.-]*[/(])"
+)
+_FIRST_WORD = re.compile(
+    r"(?i)\b(?:api|access|secret|private|auth|bearer|license|signing|encryption|account|refresh|session"
+    r"|subscription|bot) \Z"
+)
+_ELEMENT_VALUE = re.compile(
+    r"\s{0,60}(?:<!\[CDATA\[)?(?P<value>[^\s<>]{4,500})(?:\]\]>)?\s{0,60}</"
+)
+_REST = re.compile(r"[A-Za-z0-9+/_=.~!@#%^&*-]*")
+_AFTER_FLAG = re.compile(r"(?:\A|[\s\"'])--?[A-Za-z][\w-]{0,30}[ =][\"']?\Z|[\s\"']/[a-z]:\Z")
+_AFTER_PAIR = re.compile(r"(?:\A|[\s\"'(])\w{2,20}=[^\s,=()\"']{1,100} \Z")  # host=… password=…
+_USER_NEAR = re.compile(r"(?i)\b(?:user|user_?name|login|email)[\"']?[ \t]{0,8}[:=]")
+_USER_LINE = re.compile(
+    r"(?i)\b(?:user|user_?name|login|email)[ \t]{0,8}[:=][ \t]{0,8}[\w.@-]+[ \t]*\n[ \t]*\Z"
+)
+_ESCAPE = re.compile(r"\\{1,4}[nrt](?=[A-Z_#\[]|\Z)")  # the end of a line in a string
+_LONGEST_VALUE = 500
+_NEAR = 120  # characters before a name
+_LONGEST_LINE = 200  # of a line, what is looked at before a name
+_DEFINES = frozenset((
+    "#define", "define", "-x", "-gx", "-ux", "env", "setenv", "setx", "set", "arg", "export",
+    "(setq", "(def",
+    "(define", "fastcgi_param", "proxy_set_header", "add_header", "option",
+))  # fmt: skip
+_ENDS_ARGUMENT = re.compile(r"[ \t]{0,4}(?:\\?\r?\n|\Z|[|;&\"'`)]|-)")
+
+
+def find_assigned_secrets(subject: Subject) -> Iterator[Span]:
+    text, done = subject.text, 0
+    for stem in _STEM.finditer(subject.lowered):
+        if stem.start() < done:
+            continue
+        after = _AFTER.match(text, stem.end())
+        if after is None:
+            continue
+        span = _Assignment(text, stem.start(), after).span()
+        if span is not None:
+            done = span.end
+            yield span
+
+
+class _Assignment:
+    """A name in a text, and what gives it its value."""
+
+    def __init__(self, text: str, stem: int, after: re.Match[str]) -> None:
+        self.text, self.after = text, after
+        self.start = _name_start(text, stem)
+        self.name = text[self.start : after.end("rest")]
+        self.sure = self._certainty()
+        self.operator = after["operator"] or ""
+
+    def _certainty(self) -> Certainty:
+        if self.text[max(0, self.start - 1) : self.start] == " ":  # an API key
+            first = _FIRST_WORD.search(self.text, max(0, self.start - 14), self.start)
+            if first is not None and len(self.name) < 7:
+                return certainty(f"{first[0]}{self.name}")
+        sure = certainty(self.name)
+        if sure is Certainty.ODD and self.is_flag:
+            return Certainty.PASSWORD
+        if sure is Certainty.ODD:
+            near = max(0, self.start - _NEAR)
+            return Certainty.PASSWORD if _USER_NEAR.search(self.text, near, self.start) else sure
+        return sure
+
+    @property
+    def is_quoted(self) -> bool:
+        return bool(self.after["close"])
+
+    @property
+    def is_flag(self) -> bool:
+        return self.name.startswith("-")
+
+    @property
+    def is_environment(self) -> bool:
+        """NAMES_LIKE_THIS."""
+        return self.name == self.name.upper() and len(self.name) > 3
+
+    def span(self) -> Span | None:
+        if self.sure is Certainty.NONE or self.text.startswith("::", max(0, self.start - 2)):
+            return None
+        if self.after["element"] is not None:
+            return self._element()
+        if self.after["cell"] is not None:
+            match = _CELL_VALUE.match(self.text, self.after.end())
+            return self._found(match, is_plain_secret) if match else None
+        if self.after["space"] is not None:
+            return self._argument() or self._mentioned()
+        if self.after["prose"] is not None:
+            return self._quoted(is_listed_secret) or self._plain()
+        if self.operator == ",":
+            return self._listed()
+        if self.operator == "(" or self.operator.startswith("."):
+            return self._called()
+        return self._quoted(is_quoted_secret) or self._fallback() or self._plain()
+
+    def _called(self) -> Span | None:
+        """`setPassword("value")`."""
+        if self.is_quoted or self.sure is Certainty.ODD:
+            return None
+        return self._quoted(is_listed_secret if self.name.islower() else is_quoted_secret)
+
+    def _listed(self) -> Span | None:
+        """`f("NAME", "value")`, `["--name", "value"]`."""
+        if self.is_flag and self.is_quoted:
+            return self._quoted(is_quoted_secret)
+        if not self.is_quoted:
+            return None
+        before = self.text[max(0, self.start - 12) : self.start].rstrip("\"'`\\ \t\n")
+        if not before.endswith(("(", "[", "{")):
+            return self._quoted(is_mixed)
+        return self._quoted(is_quoted_secret if self.is_environment else is_listed_secret)
+
+    def _fallback(self) -> Span | None:
+        """`token = getenv("TOKEN") or "value"`."""
+        opening = _FALLBACK.match(self.text, self.after.end()) if self.operator == "=" else None
+        if opening is None:
+            return None
+        return self._between(opening.end(), opening["quote"], is_listed_secret)
+
+    def _quoted(self, accept: Accept) -> Span | None:
+        opening = _OPENING.match(self.text, self.after.end())
+        if opening is None:
+            return None
+        if _LOOKUP.search(opening["wrapper"] or ""):
+            accept = is_listed_secret
+        return self._between(opening.end(), opening["quote"], accept)
+
+    def _between(self, start: int, quote: str, accept: Accept) -> Span | None:
+        end = _closing(self.text, start, quote)
+        if end < 0:
+            end = _REST.match(self.text, start).end()  # type: ignore[union-attr]
+            end = end if end - start >= _LONGEST_VALUE else start
+        is_secret = end > start and accept(self.sure, self.text[start:end])
+        return Span(start, end, kind_of(self.sure)) if is_secret else None
+
+    def _element(self) -> Span | None:
+        before = self.text[self.start - 1 : self.start]
+        if before not in ("<", ":") and not (self.is_quoted and before in ('"', "'", ".")):
+            return None
+        match = _ELEMENT_VALUE.match(self.text, self.after.end())
+        return self._found(match, is_quoted_secret) if match else None
+
+    def _argument(self) -> Span | None:
+        """`--name value`, `#define NAME value`, `ENV NAME value`."""
+        before = self.text[_line_start(self.text, self.start) : self.start].strip().lower()
+        is_keyword = self.text[self.start - 1 : self.start] == ":"
+        is_defined = before.split(" ")[-1] in _DEFINES
+        if not (self.is_flag or is_defined or is_keyword) or self.is_quoted:
+            return None
+        if span := self._quoted(is_quoted_secret):
+            return span
+        match = _PLAIN.match(self.text, self.after.end())
+        if match is None or match["value"][0] == "-":
+            return None
+        is_word = match["value"].islower() and match["value"].isalpha()
+        if is_word and not _ENDS_ARGUMENT.match(self.text, match.end()):
+            return None  # prose about a flag
+        return self._found(match, is_plain_secret if is_keyword else is_argument)
+
+    def _mentioned(self) -> Span | None:
+        """`Invalid token 'value'`, `storePassword "value"`."""
+        if self.is_quoted:
+            return None
+        if self.sure is Certainty.PASSWORD:
+            return self._quoted(is_listed_secret) or self._alone()
+        match = _SENTENCE_VALUE.match(self.text, self.after.end())
+        return self._found(match, is_mixed) if match else None
+
+    def _alone(self) -> Span | None:
+        """`keyPassword value`, as the only words of a line."""
+        if self.text[_line_start(self.text, self.start) : self.start].strip():
+            return None
+        match = _LAST_OF_LINE.match(self.text, self.after.end())
+        return self._found(match, is_plain_secret) if match else None
+
+    def _plain(self) -> Span | None:
+        match = _PLAIN.match(self.text, self.after.end())
+        if match is None and self.operator == ":":
+            match = _NEXT_LINE.match(self.text, self.after.end())
+            return self._found(match, is_plain_secret) if match else None
+        if match is None:
+            return None
+        if self.text.startswith(("(", "["), match.end()):
+            return None
+        return self._found(match, self._plain_accept(match))
+
+    def _plain_accept(self, match: re.Match[str]) -> Accept:
+        """How sure a value without quotes must be, by what is around it."""
+        space_before = self.after.start("operator") > self.after.end("close")
+        is_tight = self.operator == "=" and not match["gap"] and not space_before
+        if is_tight and (self.is_environment or self.is_flag or self._is_after_flag()):
+            return is_argument
+        if self.operator in (":-", ":+", ":?") and self.is_environment:
+            return is_argument
+        if self.after["block"] is not None:
+            return is_setting
+        following = self.text[match.end() : match.end() + 1]
+        if is_tight and following == ";" and self.sure >= Certainty.ODD:
+            return is_connection_password
+        if following in ("", "\n", "\r") and self.operator in (":", "=") and not self.is_quoted:
+            line_start = _line_start(self.text, self.start)
+            is_alone = not self.text[line_start : self.start].strip(" \t-")
+            if is_alone and (is_tight or self._is_of_settings(line_start)):
+                return is_argument
+            if is_alone and self.operator == ":":
+                return is_setting
+        return is_plain_secret
+
+    def _is_after_flag(self) -> bool:
+        """`--set name=value`, `"host=… name=value"`."""
+        near = max(0, self.start - _NEAR)
+        return bool(
+            _AFTER_FLAG.search(self.text, near, self.start)
+            or _AFTER_PAIR.search(self.text, near, self.start)
+        )
+
+    def _is_of_settings(self, line_start: int) -> bool:
+        if self.is_environment:
+            return True
+        return bool(_USER_LINE.search(self.text, max(0, line_start - 120), self.start))
+
+    def _found(self, match: re.Match[str], accept: Accept) -> Span | None:
+        value = _ESCAPE.split(match["value"], maxsplit=1)[0].rstrip(".:!?")
+        if self.operator == "=" and "&" in value:  # the rest of a query
+            value = value.partition("&")[0]
+        if not accept(self.sure, value):
+            return None
+        start = match.start("value")
+        end = start + len(value)
+        if len(match["value"]) >= _LONGEST_VALUE and (rest := _REST.match(self.text, match.end())):
+            end = rest.end()
+        return Span(start, end, kind_of(self.sure))
+
+
+def _name_start(text: str, position: int) -> int:
+    least = max(0, position - LONGEST_NAME)
+    while position > least and (text[position - 1].isalnum() or text[position - 1] in "_-.$"):
+        position -= 1
+    if position and text[position - 1] == "\\" and text[position] in "nrt":
+        position += 1  # an escape is not part of the name
+    return position
+
+
+def _line_start(text: str, position: int) -> int:
+    least = max(0, position - _LONGEST_LINE)
+    return max(least, text.rfind("\n", least, position) + 1)
+
+
+def _closing(text: str, start: int, quote: str) -> int:
+    """The quote that ends a value on its line; -1 where there is none near."""
+    limit = start + _LONGEST_VALUE * 8
+    line_end = text.find("\n", start, limit)
+    limit = line_end if line_end >= 0 else limit
+    end = text.find(quote, start, limit)
+    while end > start and len(quote) == 1 and text[end - 1] == "\\" and text[end - 2] != "\\":
+        end = text.find(quote, end + 1, limit)
+    return end

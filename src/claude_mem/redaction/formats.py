@@ -1,0 +1,294 @@
+"""Secrets that a protocol, a file format or a call gives away, whatever their name."""
+
+import base64
+import re
+from collections.abc import Iterator
+
+from claude_mem.redaction.rules import Rule, RuleSet, Subject, judged, rule, rules_for
+from claude_mem.redaction.spans import MARK, Span
+from claude_mem.redaction.values import (
+    is_gibberish,
+    is_odd_password,
+    is_password,
+    is_placeholder,
+    looks_random,
+)
+
+
+def _is_token(value: str) -> bool:
+    return looks_random(value) or is_gibberish(value)
+
+
+def _is_user_and_password(value: str) -> bool:
+    """Base64 of `user:password`."""
+    try:
+        decoded = base64.b64decode(value + "=" * (-len(value) % 4), validate=True)
+    except ValueError:
+        return False
+    return b":" in decoded[1:] and decoded.isascii() and decoded.decode().isprintable()
+
+
+def _is_authorization(value: str) -> bool:
+    return _is_user_and_password(value) or _is_token(value)
+
+
+_Q = r"(?:\\{0,7}[\"'`])?"  # a quote, perhaps escaped
+_ASSIGN = r"\s{0,4}[:=]\s{0,4}"
+_ARGUMENT = r"[\"'][^\"'\n]{1,100}[\"']\s{0,4},\s{0,20}"
+_QUOTED = r"[\"'](?P<value>[^\"'\s]{4,200})[\"']"
+
+HEADERS = (
+    rule("eyj", "jwt", r"\beyJ[A-Za-z0-9_-]{8,4000}(?:\.[A-Za-z0-9_-]{0,8000}){2,4}"),
+    rule("zxlk", "jwt", r"\bZXlK[A-Za-z0-9+/_=-]{60,}"),
+    *(
+        rule(
+            word,
+            "authorization",
+            r"(?i)(?<![A-Za-z])", word, r"(?:entication)?", _Q, r"\]?\s{0,4}[:=,]\s{0,4}[bfru]?",
+            _Q, r"(?:[A-Za-z][A-Za-z-]{1,20}[ \t]{1,4}){0,1}+(?:token=\\{0,3}\")?",
+            r"(?P<value>[A-Za-z0-9._~+/:-]{12,4000}=*)",
+            accept=_is_authorization,
+        )
+        for word in ("authorization", "x-auth")
+    ),
+    rule(
+        "bearer ",
+        "authorization",
+        r"(?i)\bbearer[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/-]{16,4000}=*)",
+        accept=looks_random,
+    ),
+    rule(
+        "signature=",
+        "authorization",
+        r"(?i)signature=(?P<value>[0-9a-f]{40,}|[A-Za-z0-9+/%]{27,}=*)",
+        accept=looks_random,
+    ),
+    rule("sig=", "sas", r"(?i)\bsig=(?P<value>[A-Za-z0-9%+/_-]{30,}=*)", accept=looks_random),
+)  # fmt: skip
+
+FILES = (
+    rule(
+        "auth",
+        "docker-auth",
+        r"(?i)(?<![A-Za-z])auth", _Q, _ASSIGN, _Q, r"(?P<value>[A-Za-z0-9+/]{8,4000}={0,2})",
+        accept=_is_user_and_password,
+    ),
+    rule(
+        "authident",
+        "docker-auth",
+        r"(?i)authident", _Q, _ASSIGN, _Q, r"(?P<value>[^\s\"']{8,4000})",
+        accept=lambda value: ":" in value or _is_user_and_password(value),
+    ),
+    rule(
+        "-oauth",
+        "secret",
+        r"(?i)-oauth[\"']\s{0,4}:\s{0,4}\{\s{0,40}[\"'][^\"'\n]{1,100}[\"']\s{0,4}:\s{0,4}",
+        r"[\"'](?P<value>[^\"'\s]{16,200})",
+        accept=_is_token,
+    ),
+    rule(
+        ".docker",
+        "docker-auth",
+        r"(?i)\.docker(?:configjson|cfg)", _Q, _ASSIGN, r"(?:[|>][-+]?\s{1,40})?", _Q,
+        r"(?P<value>[A-Za-z0-9+/]{20,}={0,2})",
+    ),
+    *(
+        rule(word, "azure-key", rf"(?i){word}(?P<value>[A-Za-z0-9+/%&=_-]{{30,}})")
+        for word in ("accountkey=", "sharedaccesskey=", "sharedaccesssignature=")
+    ),
+    rule(
+        "machine",
+        "netrc-password",
+        r"(?i)\bmachine[ \t]{1,8}\S{1,200}\s{1,8}(?:(?:login|account)\s{1,8}\S{1,200}\s{1,8}){0,2}"
+        r"password\s{1,8}(?P<value>\S{3,200})",
+        accept=is_password,
+        whole=True,
+    ),
+    rule(
+        "login ",
+        "netrc-password",
+        r"(?i)\blogin[ \t]{1,8}\S{1,100}[ \t]{1,8}password[ \t]{1,8}(?P<value>\S{3,200})",
+        accept=is_password,
+    ),
+    rule(
+        '"kty',
+        "jwk",
+        r"\\{0,3}\"(?:d|p|q|dp|dq|qi|k)\\{0,3}\"\s{0,4}:\s{0,4}\\{0,3}\""
+        r"(?P<value>[A-Za-z0-9_-]{30,1000})",
+        before=2000,
+    ),
+    *rules_for(
+        ("mnemonic", "seed phrase", "seed_phrase", "recovery phrase", "recovery_phrase"),
+        "mnemonic",
+        _Q, r"\s{0,4}(?:[:=]|is)\s{0,4}", _Q, r"(?P<value>[a-z]{3,8}(?: [a-z]{3,8}){11,23})",
+        whole=True,
+    ),
+    *rules_for(
+        ("requirepass", "masterauth", "rootpw", "bindpw"),
+        "config-password",
+        r"[ \t]{1,8}[\"']?(?P<value>[^\s\"']{4,200})",
+        accept=is_password,
+        whole=True,
+    ),
+    rule(
+        "username ",
+        "config-password",  # of a router
+        r"(?i)username[ \t]{1,4}\S{1,60}[ \t]{1,4}(?:privilege \d{1,2} )?(?:password|secret)",
+        r"[ \t]{1,4}(?:\d[ \t])?(?P<value>[^\s\"']{4,200})",
+        accept=is_odd_password,
+        whole=True,
+    ),
+    rule(
+        "enable secret ",
+        "config-password",
+        r"(?i)enable secret (?:\d )?(?P<value>[^\s\"']{4,200})",
+        accept=is_password,
+        whole=True,
+    ),
+    rule(
+        "snmp-server community ",
+        "config-password",
+        r"(?i)snmp-server community (?P<value>[^\s\"']{4,200})",
+        accept=lambda value: value not in ("public", "private"),
+        whole=True,
+    ),
+    rule(
+        "password ",
+        "config-password",
+        r"(?i)(?:(?<![\s\S])|(?<=\n)|(?<=\n )|(?<=\n  )|(?<=\n    )|(?<=\nenable ))"
+        r"password[ \t]{1,8}(?:\d )?[\"']?(?P<value>[^\s\"']{6,200})[\"']?[ \t]*(?=\n|\Z)",
+        accept=is_odd_password,
+    ),
+    rule(
+        "sonar.login=",
+        "secret",
+        r"(?i)sonar\.login=(?P<value>[^\s\"']{16,200})",
+        accept=_is_token,
+    ),
+    rule(
+        "/pass",
+        "config-password",  # user/password: admin/…
+        r"(?i)/pass(?:word)?[ \t]{0,4}[:=][ \t]{0,4}[\w.@-]{1,60}[ \t]{0,2}/[ \t]{0,2}",
+        r"(?P<value>[^\s\"']{6,200})",
+        accept=is_odd_password,
+    ),
+    rule(
+        "bundle_",
+        "config-password",
+        r"(?i)BUNDLE_[A-Z0-9]{1,40}__[A-Z0-9_]{1,80}(?:=|:[ \t])[\"']?[\w.-]{1,60}:"
+        r"(?P<value>[^\s\"']{6,200})",
+        accept=is_password,
+    ),
+)  # fmt: skip
+
+SQL = (
+    rule(
+        "identified",
+        "sql-password",
+        r"(?i)IDENTIFIED(?:\s{1,4}WITH\s{1,4}\S{1,40})?\s{1,4}BY\s{1,4}(?:PASSWORD\s{1,4})?"
+        r"\\?[\"'](?P<value>[^\"'\n\\]{3,200})",
+        accept=is_password,
+    ),
+    rule(
+        "identified by ",
+        "sql-password",
+        r"(?i)\b(?:CREATE|ALTER|GRANT|CONNECT)\s{1,4}[^\n;]{1,100}\bIDENTIFIED\s{1,4}BY\s{1,4}"
+        r"(?P<value>[^\s\"'`;,(]{3,200})",
+        accept=is_password,
+        before=120,
+    ),
+    rule(
+        "password",
+        "sql-password",
+        r"(?i)\b(?:(?:(?:CREATE|ALTER)\s{1,4}(?:USER|ROLE|LOGIN)\b[^\n;]{1,80}?"
+        r"|WITH|ENCRYPTED|SET)\s{1,4}PASSWORD"
+        r"|PASSWORD\s{1,4}FOR\b[^\n;]{1,60}?|OPTIONS\s{0,4}\([^\n;)]{0,120}?PASSWORD)"
+        r"(?:\s{1,4}|\s{0,4}[=(]\s{0,4}(?:PASSWORD\()?)"
+        r"N?\\?'(?P<value>[^'\s\\,()]{3,200})",
+        accept=is_password,
+        before=140,
+    ),
+    rule(
+        "pragma ",
+        "sql-password",
+        r"(?i)PRAGMA\s{1,4}(?:re)?key\s{0,4}=\s{0,4}\\?[\"'](?P<value>[^\"'\n\\]{4,200})",
+        accept=is_password,
+        whole=True,
+    ),
+)
+
+CALLS = (
+    *rules_for(
+        ("mysqli_connect(", "new mysqli(", "new pdo(", "getconnection("),
+        "basic-auth",
+        r"[^,\n]{1,200},\s{0,20}", _ARGUMENT, _QUOTED,
+        accept=is_password,
+        whole=True,
+    ),
+    *rules_for(
+        ("auth=(", "basicauth(", "basic_auth(", "passwordauthentication(", "credential(",
+         "credentials("),
+        "basic-auth",
+        r"\s{0,20}", _ARGUMENT, _QUOTED,
+        accept=is_password,
+    ),
+    *rules_for(
+        ("login(", "auth = ("),
+        "basic-auth",
+        r"\s{0,20}", _ARGUMENT, _QUOTED,
+        accept=is_odd_password,
+    ),
+    *rules_for(
+        ("creds = (", "credentials = (", "wifi.begin("),
+        "basic-auth",
+        r"\s{0,20}", _ARGUMENT, _QUOTED,
+        accept=is_odd_password,
+        whole=True,
+    ),
+    rule(
+        "convertto-securestring",
+        "basic-auth",
+        r"(?i)ConvertTo-SecureString\s{1,4}(?:-String\s{1,4})?[\"'](?P<value>[^\"'\n]{4,200})",
+        accept=is_password,
+        whole=True,
+    ),
+)  # fmt: skip
+
+FORMATS = RuleSet((*HEADERS, *FILES, *SQL, *CALLS))
+
+# host:port:database:user:password
+_PGPASS_PORT = re.compile(r":(?:[0-9]{4,5}|\*):")
+PGPASS = Rule(
+    "pgpass-password",
+    ":",
+    re.compile(
+        r"(?m)^[ \t]{0,4}(?:[\w.-]{1,100}|\*):(?:\d{4,5}|\*):[\w*-]{1,63}:[\w*.@-]{1,63}:"
+        r"(?P<value>[^\s:]{3,200})[ \t]*$"
+    ),
+    is_password,
+)
+
+
+_KIND_SECRET = re.compile(r"kind:[ \t]{1,4}[\"']?secret[\"']?\s")
+# The values of a Secret of Kubernetes, whatever their names
+_SECRET_DATA = re.compile(
+    r"(?m)^[ \t]{0,20}(?:data|stringData):[ \t]{0,8}\n"
+    r"(?P<lines>(?:[ \t]{1,20}[\w.-]{1,80}:[^\n]{0,4000}\n?){1,50})"
+)
+_SECRET_LINE = re.compile(r"(?m):[ \t]{1,8}[\"']?(?P<value>[^\s\"'#|>$<{]{8,4000})")
+
+
+def _find_kubernetes_secrets(text: str) -> Iterator[Span]:
+    for block in _SECRET_DATA.finditer(text):
+        for line in _SECRET_LINE.finditer(text, block.start("lines"), block.end("lines")):
+            if not is_placeholder(line["value"]) and not line["value"].startswith(MARK):
+                yield Span(line.start("value"), line.end("value"), "kubernetes-secret")
+
+
+def find_formats(subject: Subject) -> Iterator[Span]:
+    yield from FORMATS.find(subject)
+    if _KIND_SECRET.search(subject.lowered):
+        yield from _find_kubernetes_secrets(subject.text)
+    if _PGPASS_PORT.search(subject.text):
+        for match in PGPASS.pattern.finditer(subject.text):
+            yield from judged(PGPASS, match)

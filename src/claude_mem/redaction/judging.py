@@ -1,0 +1,98 @@
+"""Whether a value is a secret under its name, and in the place where it stands."""
+
+import re
+from collections.abc import Callable
+
+from claude_mem.redaction.names import Certainty, certainty
+from claude_mem.redaction.spans import MARK
+from claude_mem.redaction.values import (
+    is_gibberish,
+    is_odd_password,
+    is_password,
+    is_placeholder,
+    is_reference,
+    is_uuid,
+    looks_random,
+)
+
+Accept = Callable[[Certainty, str], bool]
+_HEX_NUMBER = re.compile(r"0x[0-9a-fA-F]+")
+# Letters of a secret that consists of words.
+_SHORTEST_WORDS = {Certainty.LIKELY: 14, Certainty.SECRET: 8, Certainty.ODD: 99}
+
+
+def judge(name: str, value: str) -> str | None:
+    """The kind of secret that this value is under this name, as in {"name": "value"}."""
+    sure = certainty(name)
+    return kind_of(sure) if sure and is_quoted_secret(sure, value) else None
+
+
+def kind_of(sure: Certainty) -> str:
+    return "password" if sure >= Certainty.ODD else "secret"
+
+
+def is_quoted_secret(sure: Certainty, value: str) -> bool:
+    if len(value) < 6 or value.startswith("--") or any(c in value for c in " \t\n"):
+        return False
+    return is_argument(sure, value)
+
+
+def is_argument(sure: Certainty, value: str) -> bool:
+    """Of a flag or of the environment: there nothing but a value can be."""
+    if value.startswith(MARK):
+        return False
+    if sure is Certainty.PASSWORD:
+        return is_password(value)
+    if sure is Certainty.ODD:
+        return len(value) >= 8 and _is_unlike_words(value)
+    if sure >= Certainty.LIKELY and value.isalpha() and len(value) >= _SHORTEST_WORDS[sure]:
+        return is_password(value)
+    return _is_key(sure, value)
+
+
+def is_listed_secret(sure: Certainty, value: str) -> bool:
+    """In a list of strings or a call, where the name may be a string like any other."""
+    if any(c in value for c in " \t\n"):
+        return False
+    return is_plain_secret(sure, value)
+
+
+def is_connection_password(sure: Certainty, value: str) -> bool:
+    return is_password(value)
+
+
+def is_setting(sure: Certainty, value: str) -> bool:
+    """On a line of its own, as in YAML, where it might be a type."""
+    if sure is Certainty.PASSWORD and value.islower() and len(value) >= 8:
+        return is_password(value)
+    return is_plain_secret(sure, value)
+
+
+def is_plain_secret(sure: Certainty, value: str) -> bool:
+    """Without quotes in code or prose, where it might be any word."""
+    if len(value) < 6 or value.startswith(MARK):
+        return False
+    if sure is Certainty.PASSWORD:
+        return _is_unlike_words(value)
+    return sure is not Certainty.ODD and len(value) >= 16 and _is_key(sure, value)
+
+
+def is_mixed(sure: Certainty, value: str) -> bool:
+    """Unlike a name, even in a sentence."""
+    kinds = (str.isdigit, str.isalpha)
+    return len(value) >= 20 and all(any(map(k, value)) for k in kinds) and _is_key(sure, value)
+
+
+def _is_key(sure: Certainty, value: str) -> bool:
+    if is_reference(value) or is_placeholder(value):
+        return False
+    if is_uuid(value):
+        return True
+    if sure is Certainty.POSSIBLE and _HEX_NUMBER.fullmatch(value):
+        return False  # an address, a digest
+    least = 14 if sure is Certainty.POSSIBLE else 10
+    return len(value) >= least and (looks_random(value) or is_gibberish(value))
+
+
+def _is_unlike_words(value: str) -> bool:
+    return is_odd_password(value) or (is_gibberish(value) and not is_reference(value))

@@ -1,0 +1,157 @@
+"""Finds secrets in texts and in JSON values, and replaces them."""
+
+from collections.abc import Iterator
+
+from claude_mem.redaction.assignments import find_assigned_secrets
+from claude_mem.redaction.commands import find_command_secrets
+from claude_mem.redaction.cookies import find_cookies
+from claude_mem.redaction.formats import find_formats
+from claude_mem.redaction.judging import judge
+from claude_mem.redaction.names import LONGEST_NAME
+from claude_mem.redaction.private_keys import find_private_keys
+from claude_mem.redaction.rules import Subject
+from claude_mem.redaction.spans import MARK, Span, cut_out
+from claude_mem.redaction.urls import find_url_secrets
+from claude_mem.redaction.vendors import find_vendor_tokens
+from claude_mem.types import Json
+
+PASSES = 4
+_FINDERS = (
+    find_private_keys,
+    find_formats,
+    find_cookies,
+    find_command_secrets,
+    find_vendor_tokens,
+    find_url_secrets,
+    find_assigned_secrets,
+)
+SHORTEST = 6  # characters of a text that can hold a secret
+_LONGEST_COMMAND = 100  # items of a list that may be a command
+_NAME_KEYS = ("name", "key", "Name", "Key", "ParameterKey")
+_VALUE_KEYS = frozenset((
+    "value", "Value", "ParameterValue", "default", "Default", "defaultValue", "DefaultValue",
+))  # fmt: skip
+
+
+class Redactor:
+    def __init__(self, allowed: tuple[str, ...] = ()) -> None:
+        self._allowed = frozenset(allowed)
+
+    def redact(self, text: str) -> str:
+        """Again until nothing changes: what is removed may have hidden another secret."""
+        for _ in range(PASSES):
+            spans = self._spans(text)
+            if not spans:
+                break
+            text = cut_out(text, spans)
+        return text
+
+    def redact_json(self, value: Json) -> Json:
+        """All texts of a value are searched at once: few hold a secret, and most are short."""
+        texts: list[str] = []
+        if self._collect(value, texts) or self._spans("\n".join(texts)):
+            return self._redact_value(value)
+        return value
+
+    def _spans(self, text: str) -> list[Span]:
+        if len(text) < SHORTEST:
+            return []
+        subject = Subject(text)
+        return [
+            span
+            for find in _FINDERS
+            for span in find(subject)
+            if not self._is_allowed(text[span.start : span.end])
+        ]
+
+    def _collect(self, value: Json, texts: list[str], outer: str = "") -> bool:
+        """Appends the names and texts of a value; whether a name alone gives a secret away."""
+        if isinstance(value, str):
+            texts.append(value)
+            return _judge_pair(outer, value) is not None
+        if isinstance(value, list):
+            if command := _command_line(value):
+                texts.append(command)
+            inner = [self._collect(item, texts, name) for name, item in _items(value, outer)]
+            return any(inner)
+        if isinstance(value, dict):
+            texts += value
+            inner = [self._collect(item, texts, name) for _, name, item in _members(value, outer)]
+            return any(inner)
+        return False
+
+    def _redact_value(self, value: Json, outer: str = "") -> Json:
+        """A value is judged together with its name: {"password": "…"} is an assignment."""
+        if isinstance(value, str):
+            return self._redact_text(value, outer)
+        if isinstance(value, list):
+            items = self._redact_command(value)
+            return [self._redact_value(item, name) for name, item in _items(items, outer)]
+        if isinstance(value, dict):
+            return {
+                self.redact(key): self._redact_value(item, name)
+                for key, name, item in _members(value, outer)
+            }
+        return value
+
+    def _redact_text(self, text: str, name: str) -> str:
+        redacted = self.redact(text)
+        if redacted != text or self._is_allowed(text):
+            return redacted
+        kind = _judge_pair(name, text)
+        return f"{MARK}{kind}]" if kind else text
+
+    def _redact_command(self, items: list[Json]) -> list[Json]:
+        """["curl", "-u", "me:…"] is searched as the command that it is."""
+        command = _command_line(items)
+        spans = self._spans(command) if command else []
+        if not spans:
+            return items
+        redacted: list[Json] = []
+        start = 0
+        for item in map(str, items):
+            end = start + len(item)
+            inside = [
+                Span(max(span.start, start) - start, min(span.end, end) - start, span.kind)
+                for span in spans
+                if span.start < end and span.end > start
+            ]
+            redacted.append(cut_out(item, inside))
+            start = end + 1
+        return redacted
+
+    def _is_allowed(self, value: str) -> bool:
+        return value in self._allowed or value.startswith(MARK)
+
+
+def _judge_pair(name: str, value: str) -> str | None:
+    """The kind of secret that a value is by its name, or by the flag before it in a list."""
+    return judge(name, value) if name and len(name) <= LONGEST_NAME else None
+
+
+def _items(items: list[Json], outer: str) -> Iterator[tuple[str, Json]]:
+    """Each item with the flag before it, or with the name of the list."""
+    flag: Json = None
+    for item in items:
+        yield flag if isinstance(flag, str) and flag.startswith("-") else outer, item
+        flag = item
+
+
+def _members(member: dict[str, Json], outer: str) -> Iterator[tuple[str, str, Json]]:
+    """Each key, the name that its value has, and the value.
+
+    NAME of {"name": "NAME", "value": "…"} and of {"NAME": {"value": "…"}}.
+    """
+    names = (member.get(key) for key in _NAME_KEYS) if not _VALUE_KEYS.isdisjoint(member) else ()
+    named = next((name for name in names if isinstance(name, str)), outer)
+    for key, value in member.items():
+        yield key, named if named and key in _VALUE_KEYS else key, value
+
+
+def _command_line(items: list[Json]) -> str | None:
+    if not 1 < len(items) <= _LONGEST_COMMAND:
+        return None
+    words = [item for item in items if isinstance(item, str)]
+    if len(words) < len(items) or not any(word.startswith("-") for word in words):
+        return None
+    return " ".join(words)

@@ -1,0 +1,121 @@
+"""Patterns that are tried only where a word of theirs stands: most text has none of these words."""
+
+import re
+import string
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from claude_mem.redaction.spans import MARK, Span
+
+Accept = Callable[[str], bool]
+_WORD = re.compile(r"[a-z0-9_]+")
+_IN_WORDS = (string.ascii_lowercase + string.digits + "_").encode()
+_SEPARATORS = bytes(code if code in _IN_WORDS else ord(" ") for code in range(256))
+
+
+class Subject:
+    """A text that is searched for secrets."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lowered = _lower(text)
+        # Searching for each of a hundred words costs more than to list all words once.
+        self.words = frozenset(
+            self.lowered.encode("utf-8", "replace").translate(_SEPARATORS).split()
+        )
+
+
+def _lower(text: str) -> str:
+    """In lower case and of the same length, so that places in one are places in the other."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text.translate(_ASCII_LOWER)
+
+
+_ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    kind: str
+    word: str  # in lower case; the pattern is tried where it stands
+    pattern: re.Pattern[str]
+    accept: Accept | None = None  # judges the group `value`, else all that matched
+    before: int = 0  # characters before the word at which a match may begin
+    whole: bool = False  # the word is never part of a longer one
+
+
+def rule(
+    word: str,
+    kind: str,
+    *parts: str,
+    accept: Accept | None = None,
+    before: int = 0,
+    whole: bool = False,
+) -> Rule:
+    return Rule(kind, word, re.compile("".join(parts)), accept, before, whole)
+
+
+def rules_for(
+    words: Iterable[str],
+    kind: str,
+    *parts: str,
+    accept: Accept | None = None,
+    whole: bool = False,
+) -> tuple[Rule, ...]:
+    """The same pattern behind each of several words."""
+    return tuple(
+        rule(word, kind, "(?i)", re.escape(word), *parts, accept=accept, whole=whole)
+        for word in words
+    )
+
+
+# Parts that several words have in common, which are looked for once.
+_ROOTS = ("auth", "pass", "sharedaccess", "sig", "sql", "login", "identified", "cookie")
+_WINDOW, _LONGEST_MATCH = 4_000, 1_000
+_SHORT = 600  # characters of a match that may be looked at again from its next word on
+
+
+class RuleSet:
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.rules = tuple(rules)
+        self._by_word: dict[bytes, list[Rule]] = {}
+        self._by_root: dict[str, list[Rule]] = {}
+        for entry in self.rules:
+            if entry.whole:
+                longest = max(_WORD.findall(entry.word), key=len)
+                self._by_word.setdefault(longest.encode(), []).append(entry)
+            else:
+                root = next((root for root in _ROOTS if root in entry.word), entry.word)
+                self._by_root.setdefault(root, []).append(entry)
+
+    def find(self, subject: Subject) -> Iterator[Span]:
+        for word in self._by_word.keys() & subject.words:
+            for entry in self._by_word[word]:
+                yield from _find(entry, subject.text, subject.lowered)
+        for root, rules in self._by_root.items():
+            if root in subject.lowered:
+                for entry in rules:
+                    yield from _find(entry, subject.text, subject.lowered)
+
+
+def _find(entry: Rule, text: str, lowered: str) -> Iterator[Span]:
+    place = lowered.find(entry.word)
+    while place >= 0:
+        following = place + len(entry.word)
+        if entry.before:  # windows, each a little over the next
+            start, following = max(0, place - entry.before), place + _WINDOW
+            for match in entry.pattern.finditer(text, start, following + _LONGEST_MATCH):
+                yield from judged(entry, match)
+        elif match_here := entry.pattern.match(text, place):
+            spans = list(judged(entry, match_here))
+            yield from spans
+            if spans or match_here.end() - place > _SHORT:
+                following = match_here.end()
+        place = lowered.find(entry.word, following)
+
+
+def judged(entry: Rule, match: re.Match[str]) -> Iterator[Span]:
+    start, end = match.span("value" if "value" in entry.pattern.groupindex else 0)
+    value = match.string[start:end]
+    if not value.startswith(MARK) and (entry.accept is None or entry.accept(value)):
+        yield Span(start, end, entry.kind)
