@@ -23,6 +23,7 @@ HOOK_POINTS = ["hook.before_rename", "hook.after_rename"]
 WORKER_POINTS = [
     "migration.before_commit",
     "migration.after_commit",
+    "intake.before_read",
     "intake.before_commit",
     "intake.after_commit",
     "intake.after_unlink",

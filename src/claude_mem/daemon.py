@@ -105,6 +105,8 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
         trouble.report(os.fsencode(layout.root), restored)
     worker = Worker(settings, store, environ=environ, transcripts_dir=transcripts_dir(environ))
     stopping = _stop_signals()
+    crash_log = layout.worker_log.open("a")
+    worker.watchdog.start(crash_log)
     try:
         async with _listening(settings, worker) as state, _wake_fifo(layout, worker):
             write_launcher(layout)
@@ -130,6 +132,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
     finally:
         await worker.refiner.close()  # also if the loop failed: no client outlives the worker
         await asyncio.to_thread(store.close)
+        crash_log.close()
         log.info("stopped")
 
 

@@ -8,6 +8,9 @@ DEFAULT_DATA_DIR = b".claude-mem"
 
 SPOOL = b"spool"
 REJECTED = b"spool/rejected"
+SET_ASIDE = b"spool/set-aside"
+INTAKE_MARK = b"intake.mark"  # the record that is being processed
+INTAKE_SUSPECTS = b"intake.suspects"  # records whose worker died, and how often
 CONTEXTS = b"contexts"
 LOGS = b"logs"
 HOOK_LOG = b"logs/hook.log"

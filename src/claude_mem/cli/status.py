@@ -21,7 +21,7 @@ from claude_mem.cli.output import (
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.vectors.semantic import open_semantic_index
-from claude_mem.intake import spool
+from claude_mem.intake import leftovers, spool
 from claude_mem.intake.projects import Projects
 from claude_mem.recall.context import build_context
 from claude_mem.recall.tokens import estimate_tokens
@@ -64,7 +64,11 @@ def status(settings: Settings, as_json: bool) -> None:
     report: dict[str, Json] = {
         "worker": running["worker"] if running else None,
         "data_dir": str(layout.root),
-        "spool": {"waiting": len(spool.waiting(layout)), "rejected": len(spool.rejected(layout))},
+        "spool": {
+            "waiting": len(spool.waiting(layout)),
+            "rejected": len(leftovers.rejected(layout)),
+            "set_aside": len(leftovers.records_set_aside(layout)),
+        },
         "queue": dict(queue),
         "observer": observer,
         "database": dict(counts),
@@ -108,7 +112,9 @@ def _print_status(report: dict[str, Json]) -> None:
     assert isinstance(observer, dict)
     spent = f"; {format_spending(observer)}" if has_spent(observer) else ""
     pairs.append(("observer", f"{observer['used']}, {observer['why']}{spent}"))
-    pairs.append(("spool", f"{waiting['waiting']} events waiting, {waiting['rejected']} rejected"))
+    aside = f", {waiting['set_aside']} set aside" if waiting["set_aside"] else ""
+    spooled = f"{waiting['waiting']} events waiting, {waiting['rejected']} rejected{aside}"
+    pairs.append(("spool", spooled))
     print_pairs(pairs)
     dead = report["dead_letters"]
     if isinstance(dead, list) and dead:

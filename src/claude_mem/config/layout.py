@@ -14,7 +14,8 @@ _OWN_NAMES = frozenset(
         paths.SPOOL, paths.CONTEXTS, paths.LOGS, paths.TROUBLE, paths.WAKE, paths.LOCK,
         paths.SOCKET, paths.WORKER_STATE, paths.LAST_WORKER_STATE, paths.LAUNCHER,
         paths.MCP_LAUNCHER, paths.DATABASE, paths.BACKUPS, paths.TOKEN, paths.SETTINGS,
-        paths.ACTIVITY_FLAG, paths.OBSERVER, paths.AGREED,
+        paths.ACTIVITY_FLAG, paths.OBSERVER, paths.AGREED, paths.INTAKE_MARK,
+        paths.INTAKE_SUSPECTS,
         b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
     )
 )  # fmt: skip
@@ -37,6 +38,18 @@ class Layout:
     @property
     def rejected(self) -> Path:
         return self.at(paths.REJECTED)
+
+    @property
+    def set_aside(self) -> Path:
+        return self.at(paths.SET_ASIDE)
+
+    @property
+    def intake_mark(self) -> Path:
+        return self.at(paths.INTAKE_MARK)
+
+    @property
+    def intake_suspects(self) -> Path:
+        return self.at(paths.INTAKE_SUSPECTS)
 
     @property
     def contexts(self) -> Path:
@@ -112,8 +125,8 @@ class Layout:
 
     def create(self) -> None:
         """Create the directories, readable by their owner only."""
-        for directory in (self.root, self.spool, self.rejected, self.contexts, self.backups,
-                          self.worker_log.parent):  # fmt: skip
+        for directory in (self.root, self.spool, self.rejected, self.set_aside, self.contexts,
+                          self.backups, self.worker_log.parent):  # fmt: skip
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if directory.stat().st_mode & 0o077:
                 directory.chmod(0o700)

@@ -220,6 +220,14 @@ class CaptureSettings:
         (),
         "texts that are never redacted as secrets, separated by commas",
     )
+    event_seconds: int = declare(
+        "CLAUDE_MEM_EVENT_SECONDS",
+        60,
+        "seconds that reading one event may take; then the worker ends, and an event that caused "
+        "this twice is set aside",
+        minimum=1,
+        maximum=3600,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +261,16 @@ class RetentionSettings:
         "CLAUDE_MEM_RAW_MEGABYTES", 200, "maximum megabytes of raw events", minimum=1
     )
     backups: int = declare("CLAUDE_MEM_BACKUPS", 3, "database backups to keep", minimum=1)
+    rejected_days: int = declare(
+        "CLAUDE_MEM_REJECTED_DAYS",
+        30,
+        "days to keep hook payloads that could not be read, redacted",
+    )
+    rejected_megabytes: int = declare(
+        "CLAUDE_MEM_REJECTED_MEGABYTES",
+        20,
+        "maximum megabytes of hook payloads that could not be read",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from claude_mem.hook.wake import wake_or_start
 
 CONTINUE = b'{"continue":true,"suppressOutput":true}'
 NEED_RESPONSE = (b"SessionStart",)
-MAX_PAYLOAD = 64 * 1024 * 1024
 
 
 def run(arguments: list[str]) -> int:
@@ -53,10 +52,10 @@ def _read_payload() -> bytes:
     size = 0
     while chunk := posix.read(0, 1 << 20):
         size += len(chunk)
-        if size <= MAX_PAYLOAD:
+        if size <= spool.MAX_PAYLOAD:
             chunks.append(chunk)
-    if size > MAX_PAYLOAD:
-        raise ValueError(f"the payload has {size} bytes; the limit is {MAX_PAYLOAD}")
+    if size > spool.MAX_PAYLOAD:
+        raise ValueError(f"the payload has {size} bytes; the limit is {spool.MAX_PAYLOAD}")
     payload = b"".join(chunks)
     if not payload.strip():
         raise ValueError("the payload is empty")

@@ -1,7 +1,8 @@
 """Named points at which a test can kill the process, to prove that nothing is lost there.
 
 `CLAUDE_MEM_FAULT=<point>:<file>` kills the process at that point if <file> exists. The file is
-removed first, so each file causes one kill. If the variable is not set, a point costs one check.
+removed first, so each file causes one kill. A file that contains "hang" lets the process hang
+there instead. If the variable is not set, a point costs one check.
 """
 
 try:
@@ -20,7 +21,18 @@ def reach(point: bytes) -> None:
     if name != point:
         return
     try:
+        file = posix.open(marker, posix.O_RDONLY)
+        action = posix.read(file, 8)
+        posix.close(file)
         posix.unlink(marker)
     except OSError:
         return
+    while action == b"hang":
+        _sleep()
     posix.kill(posix.getpid(), 9)
+
+
+def _sleep() -> None:
+    import time
+
+    time.sleep(3600)

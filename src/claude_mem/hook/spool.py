@@ -15,6 +15,7 @@ from claude_mem.hook.kill_points import reach
 MAGIC = b"claude-mem-spool"
 FORMAT = b"1"
 SUFFIX = b".event"
+MAX_PAYLOAD = 64 * 1024 * 1024
 
 _CREATE = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC
 

@@ -51,10 +51,12 @@ class EventReader:
     skip_tools: frozenset[str] = frozenset()
     unobserved_tools: frozenset[str] = frozenset()  # their words and the answers of the user count
     keeps_words: bool = True
+    redact_allow: tuple[str, ...] = ()
 
     def use(self, settings: CaptureSettings, *, keeps_words: bool = True) -> None:
         """Read with these settings from now on."""
         self.redactor = Redactor(settings.redact_allow)
+        self.redact_allow = settings.redact_allow
         self.skip_tools, self.unobserved_tools = skipped_and_unobserved(settings.skip_tools)
         self.keeps_words = keeps_words
 

@@ -1,23 +1,26 @@
 """Spool to store: events in order, each once, committed before its spool file is removed.
 
-A batch is one transaction. A record that cannot be read is set aside with the reason and does not
-stop the others; a batch that the store refuses as a whole stays in the spool and is retried.
+A batch is one transaction. A record that cannot be read is rejected with the reason and does not
+stop the others, nor does one that makes its worker hang or die: after the second time it is set
+aside. A batch that the store refuses as a whole stays in the spool and is retried.
 """
 
 import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from claude_mem.config import Layout
+from claude_mem.config import CaptureSettings, Layout
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
-from claude_mem.intake import spool
+from claude_mem.intake import leftovers, spool
 from claude_mem.intake.dialects import EventReader, parse_payload
+from claude_mem.intake.progress import Progress
+from claude_mem.intake.watchdog import Watchdog
 from claude_mem.store import Store
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event
@@ -54,11 +57,17 @@ class Intake:
         reader: EventReader,
         listener: Listener | None = None,
         context_of: ContextLookup | None = None,
+        watchdog: Watchdog | None = None,
     ) -> None:
         self._layout, self._store, self._reader = layout, store, reader
         self._listener, self._context_of = listener, context_of
         self._lock = threading.Lock()
         self._stopping = False
+        self._watchdog = watchdog or Watchdog()
+        self.event_seconds = CaptureSettings().event_seconds
+        self._progress = Progress(layout)
+        self._has_recovered = False
+        self._suspects: set[str] = set()  # processed one by one
         self.newest_hook = ""  # the highest version among the hooks that wrote records
 
     def stop(self) -> None:
@@ -69,14 +78,47 @@ class Intake:
         """Stores everything that is in the spool now; one caller at a time."""
         counts = DrainCounts()
         with self._lock:
+            if not self._has_recovered:
+                self._recover()
+                self._has_recovered = True
             attempted: set[Path] = set()
             while paths := [p for p in spool.waiting(self._layout) if p not in attempted]:
                 attempted.update(paths)
-                for start in range(0, len(paths), BATCH):
+                for batch in self._batches(paths):
                     if self._stopping:
                         return counts
-                    self._drain_batch(paths[start : start + BATCH], counts)
+                    try:
+                        self._drain_batch(batch, counts)
+                    finally:
+                        self._progress.finish()
         return counts
+
+    def _recover(self) -> None:
+        """After a worker that died while it processed records."""
+        has_died, name = self._progress.accuse()
+        if name is not None and (path := self._layout.spool / name).exists():
+            reason = (
+                f"the event {name} made the worker hang or die twice: it was set aside in"
+                " spool/set-aside, the others are processed"
+            )
+            log.error(reason)
+            leftovers.set_aside(self._layout, path, self._reader.redact_allow)
+            trouble.report(os.fsencode(self._layout.root), reason)
+        if has_died:
+            self._suspects = {path.name for path in spool.waiting(self._layout)}
+
+    def _batches(self, paths: list[Path]) -> Iterator[list[Path]]:
+        batch: list[Path] = []
+        for path in paths:
+            if path.name in self._suspects:
+                yield [path]
+                continue
+            batch.append(path)
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
 
     def accept(self, events: list[Event]) -> list[Recorded]:
         """Stores events that did not come through the spool; returns when they are on disk."""
@@ -87,17 +129,22 @@ class Intake:
     def _drain_batch(self, paths: list[Path], counts: DrainCounts) -> None:
         batch: list[tuple[Path, Event]] = []
         processed: list[Path] = []
-        for path in paths:
-            try:
-                event = self._read(path, counts)
-            except (ValueError, RecursionError, BadInput) as error:
-                self._set_aside(path, error, counts)
-            except OSError as error:
-                log.warning("cannot read %s: %s", path.name, error)
-            else:
-                processed.append(path)
-                if event is not None:
-                    batch.append((path, event))
+        with self._watchdog.limit(self.event_seconds) as step:
+            for path in paths:
+                step.advance()
+                self._progress.note([path])
+                reach(b"intake.before_read")
+                try:
+                    event = self._read(path, counts)
+                except (ValueError, RecursionError, BadInput) as error:
+                    self._reject(path, error, counts)
+                except OSError as error:
+                    log.warning("cannot read %s: %s", path.name, error)
+                else:
+                    processed.append(path)
+                    if event is not None:
+                        batch.append((path, event))
+        self._progress.note(paths)
         reach(b"intake.before_commit")
         recorded = self._record(batch, counts)
         reach(b"intake.after_commit")
@@ -109,7 +156,7 @@ class Intake:
         self._notify(recorded)
 
     def _read(self, path: Path, counts: DrainCounts) -> Event | None:
-        record = spool.parse(path.read_bytes())
+        record = spool.parse(spool.read(path))
         if parse_version(record.version) > parse_version(self.newest_hook):
             self.newest_hook = record.version
         payload = parse_payload(record.payload)
@@ -137,7 +184,7 @@ class Intake:
             except sqlite3.OperationalError:
                 raise
             except Exception as error:
-                self._set_aside(path, error, counts)
+                self._reject(path, error, counts)
         return recorded
 
     def _store_with_contexts(self, events: list[Event]) -> list[Recorded]:
@@ -150,11 +197,11 @@ class Intake:
                 contexts.setdefault(event.session_id, text)
         return self._store.record(events, contexts).result()
 
-    def _set_aside(self, path: Path, error: Exception, counts: DrainCounts) -> None:
+    def _reject(self, path: Path, error: Exception, counts: DrainCounts) -> None:
         counts.rejected += 1
         reason = f"{path.name} was set aside in spool/rejected: {error or type(error).__name__}"
         log.warning(reason)
-        spool.reject(self._layout, path, self._reader.redactor)
+        leftovers.reject(self._layout, path, self._reader.redactor)
         trouble.report(os.fsencode(self._layout.root), reason)
 
     def _notify(self, recorded: list[tuple[Event, Recorded]]) -> None:

@@ -1,18 +1,18 @@
 """The spool from the worker's side: records in order of arrival, read whole, removed last."""
 
 import os
-import time
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from claude_mem.config import Layout, write_private
+from claude_mem.config import Layout
 from claude_mem.hook.private_text import strip_private
-from claude_mem.hook.spool import FORMAT, MAGIC, SUFFIX
+from claude_mem.hook.spool import FORMAT, MAGIC, MAX_PAYLOAD, SUFFIX
 from claude_mem.intake.dialects import EventHeader
-from claude_mem.redaction import Redactor
 
 # A backlog of this size or age is reported.
 WARN_FILES, WARN_HOURS = 5000, 24
+MAX_RECORD = MAX_PAYLOAD + 64 * 1024  # with its header
 
 _SUFFIX = SUFFIX.decode()
 
@@ -44,6 +44,18 @@ def arrival_ms(path: Path) -> int:
     if digits.isascii() and digits.isdecimal() and len(digits) == 20:
         return int(digits) // 1_000_000
     return int(path.stat().st_mtime * 1000)
+
+
+def read(path: Path) -> bytes:
+    """The bytes of a record; without waiting for a file that is not a regular one."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise BadRecordError("it is not a regular file")
+        if status.st_size > MAX_RECORD:
+            raise BadRecordError(f"it has {status.st_size} bytes; the limit is {MAX_RECORD}")
+        return file.readall()
 
 
 def parse(data: bytes) -> SpoolRecord:
@@ -81,28 +93,3 @@ def _unescape(text: str) -> str:
             character = {"n": "\n", "t": "\t"}.get(character, character)
         result.append(character)
     return "".join(result)
-
-
-def reject(layout: Layout, path: Path, redactor: Redactor) -> None:
-    """Keeps what might be a real payload, without its private and secret parts."""
-    text = strip_private(path.read_bytes()).decode("utf-8", "replace")
-    layout.rejected.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_private(layout.rejected / path.name, redactor.redact(text).encode("utf-8", "replace"))
-    path.unlink(missing_ok=True)
-
-
-def rejected(layout: Layout) -> list[Path]:
-    return sorted(layout.rejected.glob("*" + _SUFFIX))
-
-
-def delete_leftovers(layout: Layout) -> None:
-    """Everything but records that still wait for the worker."""
-    unfinished = abandoned(layout, time.time() - 60)
-    for path in (*rejected(layout), *layout.rejected.glob(".*"), *unfinished):
-        path.unlink(missing_ok=True)
-
-
-def abandoned(layout: Layout, before_epoch: float) -> list[Path]:
-    """Half-written records of hooks that died before they printed their line."""
-    hidden = [path for path in layout.spool.glob(".*") if path.is_file()]
-    return [path for path in hidden if path.stat().st_mtime < before_epoch]

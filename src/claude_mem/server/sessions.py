@@ -60,7 +60,7 @@ async def _accept(
     payload["prompt_id"] = await _prompt_id(worker, body)
     directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
     header = EventHeader(_ACTIONS[action][0], worker.clock(), directory, dialect="http")
-    event = worker.reader.read(header, payload)
+    event = await asyncio.to_thread(worker.reader.read, header, payload)
     event = _in_project(event, project, text_of(body, "project"), directory)
     recorded = (await asyncio.to_thread(worker.intake.accept, [event]))[0]
     worker.wake()

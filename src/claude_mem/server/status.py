@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from claude_mem.config import SETTINGS
 from claude_mem.errors import BadInput
-from claude_mem.intake import spool
+from claude_mem.intake import leftovers, spool
 from claude_mem.mcp.endpoint import endpoint
 from claude_mem.server.requests import read_object, reject_parameters
 from claude_mem.types import Json
@@ -30,7 +30,8 @@ async def stats(request: Request) -> JSONResponse:
         "queue": worker.store.queue_state(),
         "spool": {
             "waiting": len(spool.waiting(worker.settings.layout)),
-            "rejected": len(spool.rejected(worker.settings.layout)),
+            "rejected": len(leftovers.rejected(worker.settings.layout)),
+            "set_aside": len(leftovers.records_set_aside(worker.settings.layout)),
         },
         "observer": worker.observer.active,
         "observing": await asyncio.to_thread(worker.observer_status),

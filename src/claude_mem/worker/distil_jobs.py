@@ -15,6 +15,7 @@ from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
 from claude_mem.intake.record_parts import record_of
 from claude_mem.intake.statements import Statements
+from claude_mem.intake.watchdog import Watchdog
 from claude_mem.store import Store
 from claude_mem.types import Distillate, Job, Project, Turn
 from claude_mem.worker.announcer import Announcer
@@ -22,6 +23,7 @@ from claude_mem.worker.announcer import Announcer
 log = logging.getLogger("claude_mem.jobs")
 
 TRIES = 3
+TURN_SECONDS = 300  # longer than any turn takes: the worker hangs, and ends
 CLAIMS = 25  # a turn that was claimed so often without a result kills its worker
 
 Backoff = Callable[[int], int]
@@ -50,9 +52,11 @@ class JobRunner:
         *,
         statements: Statements | None = None,
         backoff: Backoff = exponential_backoff,
+        watchdog: Watchdog | None = None,
     ) -> None:
         self._layout, self._store, self._drafter = layout, store, drafter
         self._announcer, self._statements, self._backoff = announcer, statements, backoff
+        self._watchdog = watchdog or Watchdog()
         self.queues_refinements = False  # whether a model will revise the drafts
         self.keeps_records = True
         self._running: dict[asyncio.Task[None], Turn] = {}
@@ -106,7 +110,9 @@ class JobRunner:
         try:
             if self._statements is not None:
                 turn = await self._statements.complete(turn)
-            await self._store_result(job, turn, await self._drafter.distil(turn))
+            with self._watchdog.limit(TURN_SECONDS):
+                draft = await self._drafter.distil(turn)
+            await self._store_result(job, turn, draft)
         except sqlite3.OperationalError:
             raise  # the disk or the database, not the turn
         except Exception as error:

@@ -13,7 +13,7 @@ from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
 from claude_mem.index import maintenance
-from claude_mem.intake import spool
+from claude_mem.intake import leftovers
 from claude_mem.store import Store
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.rendered_contexts import clear_contexts
@@ -24,7 +24,7 @@ def erase_leftovers(layout: Layout, store: Store, announcer: Announcer) -> None:
     reach(b"erase.before_leftovers")
     clear_contexts(layout)
     announcer.projects_changed(*(str(project["key"]) for project in store.projects()))
-    spool.delete_leftovers(layout)
+    leftovers.delete_all(layout)
     _empty_logs(layout)
     for name in (paths.TROUBLE, trouble.SHOWN):
         layout.at(name).unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import os
 from claude_mem.config import Layout, RecordSettings, RetentionSettings, SessionSettings
 from claude_mem.hook import trouble
 from claude_mem.index import maintenance
-from claude_mem.intake import spool
+from claude_mem.intake import leftovers, spool
 from claude_mem.store import Store
 from claude_mem.store.notices import RECORD_NEARLY_FULL
 
@@ -59,6 +59,9 @@ class Housekeeping:
         self._trim_records(now)
         self._expire_forgotten(now - retention.undo_hours * HOUR)
         self._clear_abandoned(now)
+        leftovers.trim(
+            self._layout, retention.rejected_days, retention.rejected_megabytes, now / 1000
+        )
         self._warn_of_backlog(now)
         self._back_up_daily(now, retention.backups)
         return closed.result()
@@ -89,7 +92,7 @@ class Housekeeping:
         log.info("forgotten memories can no longer be restored")
 
     def _clear_abandoned(self, now: int) -> None:
-        for path in spool.abandoned(self._layout, (now - ABANDONED_AFTER_MS) / 1000):
+        for path in leftovers.abandoned(self._layout, (now - ABANDONED_AFTER_MS) / 1000):
             log.warning("deleted %s: its hook died while writing it", path.name)
             path.unlink(missing_ok=True)
 

@@ -18,7 +18,7 @@ CATCH_UP_SECONDS = 2.0  # the hook waits longer than this
 async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
     record = spool.parse(record_bytes)
     payload = parse_payload(record.payload)
-    event = worker.reader.read(record.header, payload)
+    event = await asyncio.to_thread(worker.reader.read, record.header, payload)
     await _catch_up(worker, event.project)
     source = str(payload.get("source"))
     project_id = worker.store.project_by_key(event.project.key)

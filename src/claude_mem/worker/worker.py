@@ -19,6 +19,7 @@ from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.statements import Statements
+from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer import LocalObserver
 from claude_mem.observer.models.active_observer import (
     ActiveObserver,
@@ -68,6 +69,7 @@ class Worker:
         self.transcripts_dir = transcripts_dir  # of the client
         self._environ = environ
         maintenance.keep_current(store)
+        self.watchdog = Watchdog()
         self.announcer = Announcer(layout, store)
         self.projects = Projects(Path(home) if (home := environ.get("HOME")) else None)
         self.reader = EventReader(Redactor(), self.projects)
@@ -78,9 +80,12 @@ class Worker:
             self.reader,
             self.announcer.events_recorded,
             partial(printed_context, layout),
+            self.watchdog,
         )
+        self.intake.event_seconds = settings.capture.event_seconds
         statements = Statements(store, self.reader)
-        self.jobs = JobRunner(layout, store, LocalObserver(), self.announcer, statements=statements)
+        self.jobs = JobRunner(layout, store, LocalObserver(), self.announcer,
+                              statements=statements, watchdog=self.watchdog)  # fmt: skip
         self.jobs.keeps_records = settings.record.is_on
         conversations = Conversations(store, claude_files(layout, environ))
         self.refiner = Refiner(layout, store, clock, self.announcer, conversations, self.reader)
@@ -113,6 +118,7 @@ class Worker:
             previous, self.settings = self.settings, settings
             self.reader.use(settings.capture, keeps_words=settings.record.is_on)
             self.jobs.keeps_records = settings.record.is_on
+            self.intake.event_seconds = settings.capture.event_seconds
             self.housekeeping.use(settings.sessions, settings.retention, settings.record)
             if settings.embedder != previous.embedder:
                 await self.embedding.use(open_semantic_index(settings.embedder, self.clock))

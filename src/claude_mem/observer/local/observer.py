@@ -4,6 +4,8 @@ Deterministic. The texts of a turn are split into passages and scored, and the b
 something new are kept, up to a share of the text. They become observations and a summary.
 """
 
+import asyncio
+
 from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.observations import build_observations, says_more_than
 from claude_mem.observer.local.open_steps import with_open_steps
@@ -19,7 +21,7 @@ class LocalObserver:
     name = "local"
 
     async def distil(self, turn: Turn) -> Distillate:
-        return distil(turn)
+        return await asyncio.to_thread(distil, turn)  # a long turn must not stop the event loop
 
 
 def distil(turn: Turn) -> Distillate:
