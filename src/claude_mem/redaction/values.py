@@ -31,6 +31,7 @@ _REFERENCE = re.compile(
 _DOTTED = re.compile(r"(?i)[*&]?[a-z_$][\w$]*(?:(?:\??\.|::|->)[a-z_$][\w$]*)+$")  # a.name
 _PATH = re.compile(r"\.{0,2}/|[\w.-]+(?:/[\w.-]+)+/?$")
 _SHORTEST_RANDOM = 10
+_LONG = 40  # characters in one word
 _SHORTEST_NUMBER = 15  # digits
 _LONGEST_JUDGED = 300  # characters: a longer value is judged by its beginning
 
@@ -82,6 +83,8 @@ def looks_random(value: str) -> bool:
         return head.isdigit() and len(head) >= _SHORTEST_NUMBER and _entropy(head) >= 2.5
     if len(head) < _SHORTEST_RANDOM or _entropy(head) < 2.8:
         return False
+    if len(head) >= _LONG and head.isalnum() and sum(map(str.isdigit, head)) >= 4:
+        return True
     return any(map(_is_random_hex, _HEX.findall(head))) or _likeness_to_words(head) < 2
 
 

@@ -77,9 +77,12 @@ def find_vendor_tokens(subject: Subject) -> Iterator[Span]:
             continue  # a name: inside of one there is no token without a digit
         start = max(done, candidate.start() - _LONGEST_PREFIX)
         while (prefix := _PREFIX.search(text, start, candidate.end() + _BEYOND)) is not None:
+            if prefix.start() >= candidate.end():
+                break  # cut off: the next candidate has it whole
             span = None if _is_in_base64(text, prefix) else _vendor_span(text, prefix)
-            start = done = span.end if span else prefix.end()
+            start = span.end if span else prefix.end()
             if span:
+                done = span.end
                 yield span
     if has_shape:
         yield from _find_shapes(subject)

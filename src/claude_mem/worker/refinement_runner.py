@@ -37,6 +37,7 @@ from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.conversation_cleanup import Conversations
+from claude_mem.worker.reply_redaction import redact_markup, redact_reply, redact_revision
 
 log = logging.getLogger("claude_mem.refinement")
 
@@ -177,8 +178,9 @@ class RefinementRunner:
             self._announcer.memory_stored(turn, revision.distillate)
 
     def _revise(self, turn: Turn, draft: Distillate, name: str, reply: Reply) -> Revision:
-        redacted = replace(reply, text=self._reader.redactor.redact(reply.text))
-        return revise_draft(turn, draft, redacted, name)
+        redactor = self._reader.redactor
+        redacted = replace(reply, text=redact_markup(redactor, reply.text))
+        return redact_revision(redactor, revise_draft(turn, draft, redacted, name))
 
     # Outcomes without a revision
 
@@ -234,7 +236,8 @@ class RefinementRunner:
 
     async def _keep_draft(self, job: Job, reason: str, reply: str | None = None) -> None:
         """A reply that could not be used is stored with the job."""
-        text = await asyncio.to_thread(self._reader.redactor.redact, reply) if reply else reply
+        redactor = self._reader.redactor
+        text = await asyncio.to_thread(redact_reply, redactor, reply) if reply else reply
         await asyncio.wrap_future(self._store.keep_draft(job, reason, text))
 
     def _report_once(self, error: ObserverError, reason: str) -> None:
