@@ -83,7 +83,7 @@ def library() -> Iterator[tuple[Store, dict[str, int], int, int]]:
     with temporary_home() as home:
         layout = home.layout
         with Store.open(layout.database, layout.backups) as store:
-            maintenance.keep_current(store)
+            store.derive(maintenance.refresh)
             answers: dict[str, int] = {}
             for number, paraphrase in enumerate(paraphrases()):
                 (answer,) = _remember(store, "with", f"asked-{number}", [paraphrase.memory])

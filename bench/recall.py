@@ -114,7 +114,7 @@ def locomo(path: Path) -> Iterator[tuple[Store, list[Conversation]]]:
         layout = home.layout
         layout.create()
         with Store.open(layout.database, layout.backups) as store:
-            maintenance.keep_current(store)
+            store.derive(maintenance.refresh)
             yield store, [_remember(store, sample) for sample in json.loads(path.read_bytes())]
 
 

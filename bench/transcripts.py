@@ -85,7 +85,7 @@ def import_options() -> ImportOptions:
 def _import(directory: Path, files: list[Path], count: int | None = None) -> Store:
     directory.mkdir(parents=True)
     store = Store.open(directory / "memory.db", directory / "backups")
-    maintenance.keep_current(store)
+    store.derive(maintenance.refresh)
     import_transcripts(store, files[:count], import_options(), processes=processes())
     return store
 

@@ -34,7 +34,7 @@ class Story(CommittedRows):
         self._layout = Layout(directory / "data")
         self.layout.create()
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
-        maintenance.keep_current(self.store)
+        self.store.derive(maintenance.refresh)
         self.announcer = Announcer(self.layout, self.store)
         self.reader = EventReader(Redactor(), Projects(home=None))
 

@@ -322,7 +322,7 @@ def test_what_another_process_writes_is_found(library: Story) -> None:
     fill(library, index)
     assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
     with Store(library.layout.database) as other:
-        maintenance.keep_current(other)
+        other.derive(maintenance.refresh)
         session = library.session_db_id("s0")
         other.write(
             lambda c: c.execute("DELETE FROM sdk_sessions WHERE id = ?", [session])

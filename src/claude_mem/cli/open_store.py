@@ -25,7 +25,7 @@ def open_store_for_import(settings: Settings) -> Store:
     settings.layout.create()
     lock = WorkerLock.acquire(settings.layout)
     store = _open_with_worker(settings) if lock is None else _open_alone(settings, lock)
-    maintenance.keep_current(store)
+    store.derive(maintenance.refresh)
     return store
 
 

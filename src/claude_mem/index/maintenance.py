@@ -70,11 +70,6 @@ _SOURCES = {
 }
 
 
-def keep_current(store: Store) -> None:
-    """From now on every write of this store is indexed as it is committed."""
-    store.derive(refresh)
-
-
 def rebuild(store: Store) -> int:
     """From scratch, in chunks between which others may write; the number of documents."""
     store.write(_recreate).result()
@@ -84,7 +79,10 @@ def rebuild(store: Store) -> int:
 
 
 def refresh(connection: sqlite3.Connection) -> int:
-    """Indexes the newest marked documents; how many are still marked."""
+    """Indexes the newest marked documents; how many are still marked.
+
+    With `store.derive(refresh)`, every write of this store is indexed as it is committed.
+    """
     if not is_current(connection):
         _recreate(connection)
     marked = connection.execute(

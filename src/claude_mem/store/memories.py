@@ -2,16 +2,17 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from claude_mem.hook.kill_points import reach
 from claude_mem.store import facts, facts_json
 from claude_mem.store.clock import iso
 from claude_mem.store.insert_row import insert_row
-from claude_mem.store.queue import JOBS
+from claude_mem.store.queue import JOBS, REFINEMENTS
+from claude_mem.store.records import save_record
 from claude_mem.store.sessions import register_memory_session, set_titles
-from claude_mem.types import Distillate, Job, Observation, Summary, Turn
+from claude_mem.types import Distillate, Job, Observation, RecordPart, Summary, Turn
 
 RECENT_MEMORIES = 10  # of a session that an observer gets with its next turn
 
@@ -36,12 +37,12 @@ def save_distillate(
     turn: Turn,
     distillate: Distillate,
     now: int,
-    after: Callable[[], None] = lambda: None,
+    *,
+    record: tuple[RecordPart, ...] = (),
+    is_draft: bool = False,
 ) -> bool:
-    """Saves a turn's memories and acknowledges the job; False: the lease is lost.
-
-    `after` runs in the same transaction.
-    """
+    """Saves a turn's memories and its record, queues the refinement of a draft, and acknowledges
+    the job; False: the lease is lost."""
     if not JOBS.is_leased(connection, job):
         return False
     reach(b"store.before_save")
@@ -49,7 +50,9 @@ def save_distillate(
         _add_new_observations(connection, turn, distillate)
     else:
         save_memories(connection, turn.session_db_id, turn.id, turn.prompt_number, distillate)
-    after()
+    save_record(connection, turn.id, record, turn.started_ms)
+    if is_draft:
+        REFINEMENTS.enqueue(connection, turn.session_db_id, turn.id, now)
     reach(b"queue.before_acknowledge")
     JOBS.acknowledge(connection, job, now)
     reach(b"queue.after_acknowledge")

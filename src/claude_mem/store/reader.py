@@ -61,64 +61,61 @@ class StoreReader:
     ) -> None:
         self.close()
 
-    def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Others call this for derived tables only, which have queries of their own."""
         with self._readers.connection() as connection:
             return work(connection)
 
-    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """For derived tables, which have queries of their own."""
-        return self._read(work)
-
     def next_due(self) -> int | None:
-        return self._read(queue.JOBS.next_due_ms)
+        return self.read(queue.JOBS.next_due_ms)
 
     def has_open_turn(self) -> bool:
-        row = self._read(
+        row = self.read(
             lambda c: c.execute("SELECT 1 FROM user_prompts WHERE closed = 0 LIMIT 1").fetchone()
         )
         return row is not None
 
     def queue_state(self, session_db_id: int | None = None) -> dict[str, int]:
-        return self._read(lambda c: queue.JOBS.counts(c, session_db_id))
+        return self.read(lambda c: queue.JOBS.counts(c, session_db_id))
 
     def oldest_waiting(self) -> int | None:
-        return self._read(queue.JOBS.oldest_ms)
+        return self.read(queue.JOBS.oldest_ms)
 
     def dead_letters(self) -> list[Record]:
-        return self._read(listing.dead_letters)
+        return self.read(listing.dead_letters)
 
     def conversation_to_resume(self, session_db_id: int, provider: str) -> str | None:
-        return self._read(lambda c: conversations.to_resume(c, session_db_id, provider))
+        return self.read(lambda c: conversations.to_resume(c, session_db_id, provider))
 
     def next_refinement(self) -> int | None:
-        return self._read(queue.REFINEMENTS.next_due_ms)
+        return self.read(queue.REFINEMENTS.next_due_ms)
 
     def refinement_state(self) -> dict[str, int]:
-        return self._read(refinements.counts)
+        return self.read(refinements.counts)
 
     def last_kept_reason(self) -> str | None:
-        return self._read(refinements.last_reason)
+        return self.read(refinements.last_reason)
 
     def kept_replies(self) -> list[dict[str, Json]]:
-        return self._read(refinements.kept_replies)
+        return self.read(refinements.kept_replies)
 
     def has_finished_conversation(self) -> bool:
-        return self._read(conversations.has_finished)
+        return self.read(conversations.has_finished)
 
     def resumable_conversations(self, provider: str) -> set[str]:
-        return self._read(lambda c: conversations.all_resumable(c, provider))
+        return self.read(lambda c: conversations.all_resumable(c, provider))
 
     def spent_today(self, now: int) -> dict[str, int]:
-        return self._read(lambda c: spending.spent_today(c, now))
+        return self.read(lambda c: spending.spent_today(c, now))
 
     def breaker_state(self, observer: str, now: int) -> dict[str, Json]:
-        return self._read(lambda c: spending.breaker_state(c, observer, now))
+        return self.read(lambda c: spending.breaker_state(c, observer, now))
 
     def breaker_failures(self, observer: str) -> int:
-        return self._read(lambda c: spending.failures(c, observer))
+        return self.read(lambda c: spending.failures(c, observer))
 
     def start_context(self, content_session_id: str) -> str | None:
-        row = self._read(
+        row = self.read(
             lambda c: c.execute(
                 "SELECT start_context FROM sdk_sessions WHERE content_session_id = ?",
                 (content_session_id,),
@@ -127,14 +124,14 @@ class StoreReader:
         return row[0] if row else None
 
     def session(self, session_db_id: int) -> Record:
-        record = self._read(lambda c: listing.get_session(c, "id", session_db_id))
+        record = self.read(lambda c: listing.get_session(c, "id", session_db_id))
         if record is None:
             raise NotFound(f"there is no session {session_db_id}")
         return record
 
     def is_first_session(self, content_session_id: str) -> bool:
         """Whether no other session was recorded yet, not counting saved memories."""
-        row = self._read(
+        row = self.read(
             lambda c: c.execute(
                 "SELECT 1 FROM sdk_sessions WHERE content_session_id <> ? AND dialect <> ? LIMIT 1",
                 (content_session_id, sessions.MANUAL),
@@ -143,9 +140,7 @@ class StoreReader:
         return row is None
 
     def session_by_content_id(self, content_session_id: str) -> Record | None:
-        return self._read(
-            lambda c: listing.get_session(c, "content_session_id", content_session_id)
-        )
+        return self.read(lambda c: listing.get_session(c, "content_session_id", content_session_id))
 
     def find_session(self, name: str) -> int:
         """By the agent's session id, or by its number."""
@@ -157,7 +152,7 @@ class StoreReader:
         return cast(int, session["id"])
 
     def prompt_id(self, content_session_id: str, prompt_number: int) -> str:
-        row = self._read(
+        row = self.read(
             lambda c: c.execute(
                 "SELECT t.prompt_id FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
                 " WHERE s.content_session_id = ? AND t.prompt_number = ?",
@@ -169,54 +164,54 @@ class StoreReader:
         return str(row[0])
 
     def memories_of_session(self, session_db_id: int) -> dict[str, Json]:
-        return self._read(lambda c: listing.memories_of_session(c, session_db_id))
+        return self.read(lambda c: listing.memories_of_session(c, session_db_id))
 
     def find_project(self, name: str) -> int:
-        return self._read(lambda c: projects.find_project(c, name))
+        return self.read(lambda c: projects.find_project(c, name))
 
     def project_by_key(self, key: str) -> int | None:
-        return self._read(lambda c: projects.project_by_key(c, key))
+        return self.read(lambda c: projects.project_by_key(c, key))
 
     def project(self, project_id: int) -> Project:
-        return self._read(lambda c: projects.get_project(c, project_id))
+        return self.read(lambda c: projects.get_project(c, project_id))
 
     def preview_forgetting(
         self, selection: forgetting.Selection, *, hard: bool = False
     ) -> forgetting.Preview:
-        return self._read(lambda c: forgetting.preview(c, selection, hard=hard))
+        return self.read(lambda c: forgetting.preview(c, selection, hard=hard))
 
     def sessions_of(self, selection: forgetting.Selection) -> list[int]:
-        return self._read(lambda c: forgetting.sessions_of(c, selection))
+        return self.read(lambda c: forgetting.sessions_of(c, selection))
 
     def find_forgotten(self, token: str) -> trash.Forgotten | None:
         """Also if it cannot be undone."""
-        return self._read(lambda c: trash.find(c, token))
+        return self.read(lambda c: trash.find(c, token))
 
     def forgotten(self) -> list[trash.Forgotten]:
         """What can still be undone, the latest first."""
-        return self._read(trash.all_forgotten)
+        return self.read(trash.all_forgotten)
 
     def needs_scrub(self) -> bool:
-        return self._read(scrubbing.is_requested)
+        return self.read(scrubbing.is_requested)
 
     def recent_directories(self, project_id: int, limit: int = 20) -> list[str]:
-        return self._read(lambda c: projects.recent_directories(c, project_id, limit))
+        return self.read(lambda c: projects.recent_directories(c, project_id, limit))
 
     def projects(self) -> list[Record]:
-        return self._read(listing.list_projects)
+        return self.read(listing.list_projects)
 
     def page(
         self, noun: str, page: Page, project_id: int | None = None
     ) -> tuple[list[Record], bool]:
         if noun == "sessions":
-            return self._read(lambda c: listing.list_sessions(c, page, project_id))
-        return self._read(lambda c: listing.list_page(c, noun, page, project_id))
+            return self.read(lambda c: listing.list_sessions(c, page, project_id))
+        return self.read(lambda c: listing.list_page(c, noun, page, project_id))
 
     def get_many(self, noun: str, ids: list[int]) -> list[Record]:
-        return self._read(lambda c: listing.get_many(c, noun, ids))
+        return self.read(lambda c: listing.get_many(c, noun, ids))
 
     def sources(self, noun: str, memory_id: int) -> list[Record]:
-        return self._read(lambda c: listing.event_sources(c, noun, memory_id))
+        return self.read(lambda c: listing.event_sources(c, noun, memory_id))
 
     def facts(
         self,
@@ -225,16 +220,16 @@ class StoreReader:
         statuses: Sequence[FactStatus] = (),
     ) -> list[Fact]:
         """Of these kinds and statuses, or of all; the surest first."""
-        return self._read(lambda c: facts.list_facts(c, project_id, kinds, statuses))
+        return self.read(lambda c: facts.list_facts(c, project_id, kinds, statuses))
 
     def fact_sources(self, fact_id: int) -> list[tuple[int, tuple[int, ...]]]:
         """Turns and events that the fact comes from, the latest first."""
-        return self._read(lambda c: facts.sources_of(c, fact_id))
+        return self.read(lambda c: facts.sources_of(c, fact_id))
 
     def recent_summaries(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
-        return self._read(
+        return self.read(
             lambda c: listing.recent(c, "summaries", project_id, limit, without_session)
         )
 
@@ -242,21 +237,21 @@ class StoreReader:
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
         """Of observations, without their text."""
-        return self._read(lambda c: listing.recent(c, "titles", project_id, limit, without_session))
+        return self.read(lambda c: listing.recent(c, "titles", project_id, limit, without_session))
 
     def recent_sessions(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[Record]:
-        return self._read(lambda c: listing.recent_sessions(c, project_id, limit, without_session))
+        return self.read(lambda c: listing.recent_sessions(c, project_id, limit, without_session))
 
     def preview_import(self, session: PastSession) -> imported_sessions.ImportCounts:
-        return self._read(lambda c: imported_sessions.preview_import(c, session))
+        return self.read(lambda c: imported_sessions.preview_import(c, session))
 
     def is_imported(self, path: str, size: int, modified_ns: int) -> bool:
-        return self._read(lambda c: imported_sessions.is_imported(c, path, size, modified_ns))
+        return self.read(lambda c: imported_sessions.is_imported(c, path, size, modified_ns))
 
     def has_memories(self) -> bool:
-        row = self._read(
+        row = self.read(
             lambda c: c.execute(
                 "SELECT id FROM session_summaries UNION ALL SELECT id FROM observations LIMIT 1"
             ).fetchone()
@@ -264,21 +259,21 @@ class StoreReader:
         return row is not None
 
     def record_bytes(self) -> int:
-        return self._read(records.record_bytes)
+        return self.read(records.record_bytes)
 
     def records_of(self, noun: str, ids: Iterable[int]) -> dict[int, tuple[RecordPart, ...]]:
         """What was said in the turns of these memories, by the ids of the memories."""
-        return self._read(lambda c: records.records_of(c, noun, ids))
+        return self.read(lambda c: records.records_of(c, noun, ids))
 
     def has_notice(self, name: str) -> bool:
         """Whether the user is still to be told."""
-        return self._read(lambda c: notices.is_pending(c, name))
+        return self.read(lambda c: notices.is_pending(c, name))
 
     def counts(self) -> dict[str, int]:
-        return self._read(listing.table_counts)
+        return self.read(listing.table_counts)
 
     def schema(self) -> Schema:
-        return self._read(read_schema)
+        return self.read(read_schema)
 
     def export(self, write: Write, project_id: int | None = None) -> int:
         """Writes everything, or one project, as lines; returns the number of rows."""

@@ -71,15 +71,12 @@ class Store(StoreReader):
         super().close()  # the last connection to close must be able to write: it checkpoints
         self._writer.close()
 
-    def _write(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
+        """Others call this for derived tables only."""
         return self._writer.submit(work)
 
-    def write(self, work: Callable[[sqlite3.Connection], T]) -> "Future[T]":
-        """For derived tables."""
-        return self._write(work)
-
     def derive(self, work: Callable[[sqlite3.Connection], object]) -> None:
-        """Runs `work` at the end of every transaction."""
+        """Runs `work` at the end of every transaction; for the index, `maintenance.refresh`."""
         self._writer.derive(work)
 
     def record(
@@ -93,11 +90,11 @@ class Store(StoreReader):
                 sessions.set_first_start_context(connection, session_id, text)
             return recorded
 
-        return self._write(work)
+        return self.write(work)
 
     def close_idle_turns(self, before_ms: int) -> "Future[int]":
         now = self._clock()
-        return self._write(
+        return self.write(
             lambda c: turns.close_open_turns(c, "updated_at_epoch < ?", (before_ms,), now)
         )
 
@@ -106,17 +103,17 @@ class Store(StoreReader):
             refinements.expire_kept(connection, before_ms, keep_bytes)
             return turns.retire_raw_events(connection, before_ms, keep_bytes)
 
-        return self._write(work)
+        return self.write(work)
 
     def trim_records(self, before_ms: int, keep_bytes: int) -> "Future[int]":
-        return self._write(lambda c: records.trim_records(c, before_ms, keep_bytes))
+        return self.write(lambda c: records.trim_records(c, before_ms, keep_bytes))
 
     def is_new_notice(self, name: str) -> "Future[bool]":
         """Whether the user was not told before; counts as told from now on."""
-        return self._write(lambda c: notices.is_new_notice(c, name, self._clock()))
+        return self.write(lambda c: notices.is_new_notice(c, name, self._clock()))
 
     def withdraw_notice(self, name: str) -> "Future[None]":
-        return self._write(lambda c: notices.withdraw(c, name))
+        return self.write(lambda c: notices.withdraw(c, name))
 
     def claim_job(self, project_id: int | None = None) -> "Future[tuple[Job, Turn | None] | None]":
         return self._claim(queue.JOBS, turns.load_turn, project_id)
@@ -128,7 +125,7 @@ class Store(StoreReader):
         project_id: int | None = None,
     ) -> "Future[tuple[Job, Turn | None] | None]":
         # Asked at every wake-up, and usually nothing is due: a read does not occupy the writer.
-        if not self._read(lambda c: jobs.is_due(c, self._clock(), project_id)):
+        if not self.read(lambda c: jobs.is_due(c, self._clock(), project_id)):
             nothing: Future[tuple[Job, Turn | None] | None] = Future()
             nothing.set_result(None)
             return nothing
@@ -137,16 +134,16 @@ class Store(StoreReader):
             job = jobs.claim(connection, self._clock(), project_id)
             return (job, load_turn(connection, job.turn_id)) if job else None
 
-        return self._write(work)
+        return self.write(work)
 
     def add_statements(self, turn: Turn, statements: list[Event]) -> "Future[Turn | None]":
-        return self._write(lambda c: turns.add_statements(c, turn, statements))
+        return self.write(lambda c: turns.add_statements(c, turn, statements))
 
     def import_session(self, session: PastSession) -> "Future[imported_sessions.ImportCounts]":
-        return self._write(lambda c: imported_sessions.import_session(c, session))
+        return self.write(lambda c: imported_sessions.import_session(c, session))
 
     def mark_imported(self, path: str, size: int, modified_ns: int) -> "Future[None]":
-        return self._write(lambda c: imported_sessions.mark_imported(c, path, size, modified_ns))
+        return self.write(lambda c: imported_sessions.mark_imported(c, path, size, modified_ns))
 
     def finish_job(
         self,
@@ -161,98 +158,92 @@ class Store(StoreReader):
 
         `is_draft`: a model should revise them; that is queued in the same transaction.
         """
-
-        def work(connection: sqlite3.Connection) -> bool:
-            now = self._clock()
-
-            def save_the_rest() -> None:
-                records.save_record(connection, turn.id, record, turn.started_ms)
-                if is_draft:
-                    queue.REFINEMENTS.enqueue(connection, turn.session_db_id, turn.id, now)
-
-            return memories.save_distillate(connection, job, turn, distillate, now, save_the_rest)
-
-        return self._write(work)
+        now = self._clock()
+        return self.write(
+            lambda c: memories.save_distillate(
+                c, job, turn, distillate, now, record=record, is_draft=is_draft
+            )
+        )
 
     def claim_refinement(self) -> "Future[tuple[Job, Turn | None] | None]":
         return self._claim(queue.REFINEMENTS, refinements.load_turn_to_refine)
 
     def renew_refinement(self, job: Job) -> "Future[bool]":
-        return self._write(lambda c: queue.REFINEMENTS.renew(c, job, self._clock()))
+        return self.write(lambda c: queue.REFINEMENTS.renew(c, job, self._clock()))
 
     def finish_refinement(
         self, job: Job, turn: Turn, distillate: Distillate, reply: str | None = None
     ) -> "Future[bool]":
         """`reply`: the model's text, where the memories do not hold all of it."""
-        return self._write(
+        return self.write(
             lambda c: refinements.save(c, job, turn, distillate, reply, self._clock())
         )
 
     def put_back_refinement(
         self, job: Job, error: str, available_ms: int, *, counted: bool = True
     ) -> "Future[None]":
-        return self._write(
+        return self.write(
             lambda c: queue.REFINEMENTS.put_back(c, job, error, available_ms, counted=counted)
         )
 
     def keep_draft(self, job: Job, reason: str, reply: str | None = None) -> "Future[None]":
-        return self._write(lambda c: refinements.keep_draft(c, job, reason, reply, self._clock()))
+        return self.write(lambda c: refinements.keep_draft(c, job, reason, reply, self._clock()))
 
     def keep_all_drafts(self, reason: str) -> "Future[int]":
-        return self._write(lambda c: queue.REFINEMENTS.bury_all(c, reason))
+        return self.write(lambda c: queue.REFINEMENTS.bury_all(c, reason))
 
     def drop_refinement(self, job: Job) -> "Future[None]":
-        return self._write(lambda c: queue.REFINEMENTS.remove(c, job))
+        return self.write(lambda c: queue.REFINEMENTS.remove(c, job))
 
     def ask_permission(
         self, observer: str, tokens: int, caps: spending.Caps
     ) -> "Future[spending.Permission]":
         """For a request to a model, which is charged if it may be made."""
-        return self._write(
+        return self.write(
             lambda c: spending.ask_permission(c, observer, tokens, caps, self._clock())
         )
 
     def settle_charge(
         self, observer: str, charged: int, used: int, requests: int = 1
     ) -> "Future[None]":
-        return self._write(
+        return self.write(
             lambda c: spending.settle(c, observer, charged, used, requests, self._clock())
         )
 
     def open_breaker(
         self, observer: str, reason: str, until_ms: int, *, lasting: bool
     ) -> "Future[None]":
-        return self._write(
+        return self.write(
             lambda c: spending.open_breaker(c, observer, reason, until_ms, lasting=lasting)
         )
 
     def note_failure(self, observer: str, reason: str, until_ms: int) -> "Future[None]":
-        return self._write(lambda c: spending.note_failure(c, observer, reason, until_ms))
+        return self.write(lambda c: spending.note_failure(c, observer, reason, until_ms))
 
     def close_breaker(self, observer: str) -> "Future[None]":
-        return self._write(lambda c: spending.close_breaker(c, observer))
+        return self.write(lambda c: spending.close_breaker(c, observer))
 
     def give_probe_back(self, observer: str) -> "Future[None]":
-        return self._write(lambda c: spending.give_probe_back(c, observer))
+        return self.write(lambda c: spending.give_probe_back(c, observer))
 
     def drop_job(self, job: Job) -> "Future[None]":
-        return self._write(lambda c: queue.JOBS.acknowledge(c, job, self._clock()))
+        return self.write(lambda c: queue.JOBS.acknowledge(c, job, self._clock()))
 
     def retry_job(self, job: Job, error: str, delay_ms: int) -> "Future[None]":
-        return self._write(lambda c: queue.JOBS.put_back(c, job, error, self._clock() + delay_ms))
+        return self.write(lambda c: queue.JOBS.put_back(c, job, error, self._clock() + delay_ms))
 
     def bury_job(self, job: Job, error: str) -> "Future[bool]":
-        return self._write(lambda c: queue.JOBS.bury(c, job, error, self._clock()))
+        return self.write(lambda c: queue.JOBS.bury(c, job, error, self._clock()))
 
     def revive_dead_jobs(self) -> "Future[int]":
-        return self._write(lambda c: queue.JOBS.revive_buried(c, self._clock()))
+        return self.write(lambda c: queue.JOBS.revive_buried(c, self._clock()))
 
     def free_all_leases(self) -> "Future[None]":
         def work(connection: sqlite3.Connection) -> None:
             for leased in queue.QUEUES:
                 leased.free_leases(connection)
 
-        return self._write(work)
+        return self.write(work)
 
     def stop_session(self, session_db_id: int) -> "Future[int]":
         """Marks it failed and holds its jobs; returns how many there are."""
@@ -262,35 +253,35 @@ class Store(StoreReader):
             queue.REFINEMENTS.hold_session(connection, session_db_id)
             return queue.JOBS.hold_session(connection, session_db_id)
 
-        return self._write(work)
+        return self.write(work)
 
     def interrupt_stale(self, before_ms: int) -> "Future[list[int]]":
-        return self._write(lambda c: sessions.interrupt_stale(c, before_ms))
+        return self.write(lambda c: sessions.interrupt_stale(c, before_ms))
 
     def remember_conversation(
         self, session_db_id: int, provider: str, provider_session_id: str
     ) -> "Future[None]":
-        return self._write(
+        return self.write(
             lambda c: conversations.remember(c, session_db_id, provider, provider_session_id)
         )
 
     def drop_conversation(self, session_db_id: int) -> "Future[None]":
-        return self._write(lambda c: conversations.drop(c, session_db_id))
+        return self.write(lambda c: conversations.drop(c, session_db_id))
 
     def drop_other_conversations(self, provider: str) -> "Future[None]":
-        return self._write(lambda c: conversations.drop_others(c, provider))
+        return self.write(lambda c: conversations.drop_others(c, provider))
 
     def drop_finished_conversations(self) -> "Future[list[int]]":
-        return self._write(conversations.drop_finished)
+        return self.write(conversations.drop_finished)
 
     def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
-        return self._write(lambda c: sessions.set_start_context(c, content_session_id, text))
+        return self.write(lambda c: sessions.set_start_context(c, content_session_id, text))
 
     def save_memory(
         self, project: Project, directory: str, observation: Observation, observer: str
     ) -> "Future[saved_memories.SavedMemory]":
         now = self._clock()
-        return self._write(
+        return self.write(
             lambda c: saved_memories.save(c, project, directory, observation, observer, now)
         )
 
@@ -298,29 +289,29 @@ class Store(StoreReader):
         self, selection: forgetting.Selection, token: str, *, hard: bool = False
     ) -> "Future[trash.Forgotten]":
         """`token` is that of the preview. `hard`: for good; to be followed by `scrub`."""
-        return self._write(
+        return self.write(
             lambda c: forgetting.forget(c, selection, token, self._clock(), hard=hard)
         )
 
     def undo_forgetting(self, token: str | None = None) -> "Future[trash.Forgotten]":
-        return self._write(lambda c: trash.undo(c, token))
+        return self.write(lambda c: trash.undo(c, token))
 
     def expire_forgotten(self, before_ms: int) -> "Future[int]":
-        return self._write(lambda c: trash.expire(c, before_ms))
+        return self.write(lambda c: trash.expire(c, before_ms))
 
     def begin_merge(self) -> "Future[None]":
-        return self._write(merge.begin)
+        return self.write(merge.begin)
 
     def merge_rows(self, rows: list[Row]) -> "Future[list[merge.MergeReport]]":
         """Rows of an export, between begin_merge and end_merge."""
-        return self._write(lambda c: merge.merge_rows(c, rows))
+        return self.write(lambda c: merge.merge_rows(c, rows))
 
     def end_merge(self) -> "Future[list[int]]":
-        return self._write(merge.end)
+        return self.write(merge.end)
 
     def import_legacy_session(self, session: LegacySession) -> "Future[typescript.ImportedSession]":
         """A session of the TypeScript claude-mem."""
-        return self._write(lambda c: typescript.import_session(c, session))
+        return self.write(lambda c: typescript.import_session(c, session))
 
     def back_up(self, directory: Path, keep: int) -> Path:
         with self._backing_up, closing(connect(self._path, readonly=True)) as connection:
@@ -332,12 +323,12 @@ class Store(StoreReader):
         Raises DatabaseInUse if a reader still uses the journal; then the request remains.
         """
         with self._backing_up:  # a copy that began before would keep the text
-            last = self._read(scrubbing.last_request)
+            last = self.read(scrubbing.last_request)
             self._writer.submit_alone(scrubbing.compact).result()
             with closing(connect(self._path, readonly=True)) as connection:
                 scrubbing.replace_backups(connection, backup_dir)
             scrubbing.delete_damaged_copies(self._path)
-            self._write(lambda c: scrubbing.finish(c, last)).result()
+            self.write(lambda c: scrubbing.finish(c, last)).result()
 
 
 def open_or_restore(

@@ -68,7 +68,7 @@ class Worker:
         self.settings, self.store, self.clock = settings, store, clock
         self.transcripts_dir = transcripts_dir  # of the client
         self._environ = environ
-        maintenance.keep_current(store)
+        store.derive(maintenance.refresh)
         self.watchdog = Watchdog()
         self.announcer = Announcer(layout, store)
         self.projects = Projects(Path(home) if (home := environ.get("HOME")) else None)
