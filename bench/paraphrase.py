@@ -21,8 +21,7 @@ from bench.semantic import embed_all
 from claude_mem.index import maintenance
 from claude_mem.index.text.queries import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.query import Query
-from claude_mem.recall.search import search
+from claude_mem.recall.search import Query, search
 from claude_mem.store import Store
 from claude_mem.types import Observation, Project
 

@@ -22,8 +22,7 @@ from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.mcp.tools import fenced
 from claude_mem.recall.answers import find_answers, turn_of
 from claude_mem.recall.formatting import answers_text, search_text
-from claude_mem.recall.query import Query
-from claude_mem.recall.search import Row, search
+from claude_mem.recall.search import Query, Row, search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
 from claude_mem.store.facts_json import fact_texts

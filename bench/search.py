@@ -28,8 +28,7 @@ from claude_mem.index.vectors.blocks import Rows
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import parse_query
-from claude_mem.recall.query import Query
-from claude_mem.recall.search import search
+from claude_mem.recall.search import Query, search
 from claude_mem.recall.timeline import TimelineQuery, timeline
 from claude_mem.store import Store
 

@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 from claude_mem.index.text.queries import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.query import Query
-from claude_mem.recall.search import SearchResult, search
+from claude_mem.recall.search import Query, SearchResult, search
 from claude_mem.types import Distillate, Event, Observation, Project, Summary
 from tests.story import Story
 

@@ -14,8 +14,7 @@ from claude_mem.index import maintenance
 from claude_mem.recall.context import build_context
 from claude_mem.recall.formatting import memories_text
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.query import Query
-from claude_mem.recall.search import search
+from claude_mem.recall.search import Query, search
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, migrations
 from claude_mem.store.database import prepare

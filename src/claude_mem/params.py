@@ -11,9 +11,9 @@ from typing import cast
 from claude_mem.errors import BadInput
 from claude_mem.index.text.queries import Filters
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
-from claude_mem.recall.query import DEFAULT_LIMIT, ORDERS, Order, Query
 from claude_mem.recall.related import DEFAULT_LIMIT as DEFAULT_RELATED
 from claude_mem.recall.related import RelatedQuery
+from claude_mem.recall.search import DEFAULT_LIMIT, ORDERS, Order, Query
 from claude_mem.recall.timeline import DEFAULT_DEPTH, TimelineQuery
 from claude_mem.redaction import Redactor
 from claude_mem.store import StoreReader

@@ -1,5 +1,6 @@
 """claude-mem forget, carried out by the worker, which also updates contexts."""
 
+import os
 import shlex
 import sys
 from typing import Any
@@ -7,10 +8,10 @@ from typing import Any
 import click
 
 from claude_mem.cli.output import json_option, print_json
-from claude_mem.cli.worker_request import request
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.recall.formatting import counts_text
+from claude_mem.server.client import request
 from claude_mem.text import without_controls
 from claude_mem.types import Json
 
@@ -92,7 +93,7 @@ def _forget(
 ) -> dict[str, Any]:
     hard = bool(params.get("hard"))
     if confirm is None:
-        preview = request(settings, "/api/forget", params)
+        preview = request(settings.layout, os.environ, "/api/forget", params)
         if not as_json:
             _print_preview(preview)
         if not yes and (as_json or not sys.stdin.isatty()):
@@ -103,7 +104,7 @@ def _forget(
         if not yes:
             click.confirm("Forget these for good?" if hard else "Forget these?", abort=True)
         confirm = preview["confirm"]
-    return request(settings, "/api/forget", {**params, "confirm": confirm})
+    return request(settings.layout, os.environ, "/api/forget", {**params, "confirm": confirm})
 
 
 def _print_preview(preview: dict[str, Any]) -> None:
@@ -119,7 +120,8 @@ def _print_preview(preview: dict[str, Any]) -> None:
 
 
 def _undo(settings: Settings, token: str | None, as_json: bool) -> None:
-    result = request(settings, "/api/forget/undo", {"undo": token} if token else {})
+    body: dict[str, Json] = {"undo": token} if token else {}
+    result = request(settings.layout, os.environ, "/api/forget/undo", body)
     if as_json:
         print_json(result)
     else:
@@ -127,7 +129,7 @@ def _undo(settings: Settings, token: str | None, as_json: bool) -> None:
 
 
 def _list(settings: Settings, as_json: bool) -> None:
-    result = request(settings, "/api/forgotten")
+    result = request(settings.layout, os.environ, "/api/forgotten")
     if as_json:
         print_json(result)
         return

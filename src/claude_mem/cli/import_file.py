@@ -11,16 +11,23 @@ from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.transfer.restore import Refusal, RestoreReport, is_export, restore
 from claude_mem.store.transfer.typescript.importer import DatabaseReport, import_typescript
-from claude_mem.worker.rendered_contexts import render_contexts
+from claude_mem.worker.rendered_contexts import render_all_contexts
 
-__all__ = ["import_database", "is_export", "report_of_database", "report_of_file", "restore_file"]
+__all__ = [
+    "import_database",
+    "is_export",
+    "refresh_contexts",
+    "report_of_database",
+    "report_of_file",
+    "restore_file",
+]
 
 
 def restore_file(settings: Settings, path: Path) -> RestoreReport:
     """Merge an export into the database; running it again changes nothing."""
     with open_store_for_import(settings) as store:
         report = restore(store, path, _redactor(settings))
-        _refresh(settings, store, report.projects)
+        refresh_contexts(settings, store)
     return report
 
 
@@ -28,7 +35,7 @@ def import_database(settings: Settings, path: Path) -> DatabaseReport:
     """Import the other database; nothing is written to it or next to it."""
     with open_store_for_import(settings) as store:
         report = import_typescript(store, path, _redactor(settings))
-        _refresh(settings, store, report.projects)
+        refresh_contexts(settings, store)
     return report
 
 
@@ -36,11 +43,12 @@ def _redactor(settings: Settings) -> Redactor:
     return Redactor(settings.capture.redact_allow)
 
 
-def _refresh(settings: Settings, store: Store, projects: list[int]) -> None:
-    """Render the stored contexts, and let a running worker process the queue."""
-    budget = settings.context.tokens
-    for project_id in projects:
-        render_contexts(settings.layout, store, project_id, budget)
+def refresh_contexts(settings: Settings, store: Store) -> None:
+    """Render the stored contexts, and let a running worker process the queue.
+
+    Of all projects, because an import that was killed may have left any of them out of date.
+    """
+    render_all_contexts(settings.layout, store, settings.context.tokens)
     wake(os.fsencode(settings.layout.root))
 
 

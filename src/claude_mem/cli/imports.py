@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,16 +10,15 @@ import click
 
 from claude_mem.cli.import_file import (
     import_database,
-    is_export,
+    refresh_contexts,
     report_of_database,
     report_of_file,
     restore_file,
 )
-from claude_mem.cli.open_store import open_store_for_import
+from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, pluralize, print_heading, print_json, print_table
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
-from claude_mem.hook.wake import wake
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import (
@@ -31,10 +30,10 @@ from claude_mem.intake.transcripts.importer import (
     import_transcripts,
 )
 from claude_mem.recall.context import build_context
-from claude_mem.store import Store, StoreReader
+from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
+from claude_mem.store.transfer.restore import is_export
 from claude_mem.types import Json, Project
-from claude_mem.worker.rendered_contexts import render_contexts
 
 DAY_MS = 86_400_000
 PROCESSES = 4
@@ -88,12 +87,15 @@ def import_past(
     if not files and not as_json:
         click.echo(f"No transcripts in {', '.join(map(str, transcripts))}.")
         return
-    opened = _open_reader(settings) if dry_run else open_store_for_import(settings)
+    opened = open_reader(settings) if dry_run else open_store_for_import(settings)
     with opened as store, _progress(files, as_json) as progress:
         report = import_transcripts(
             store, files, options, again=again, processes=processes(), progress=progress
         )
-        context = refresh_contexts(settings, store, report) if isinstance(store, Store) else ""
+        context = ""
+        if isinstance(store, Store):
+            refresh_contexts(settings, store)
+            context = context_of_most_active(settings, store, report)
     if as_json:
         print_json(report_json(report))
         return
@@ -102,18 +104,13 @@ def import_past(
         click.echo(f"These files contain no session of the project {project}.")
 
 
-def _open_reader(settings: Settings) -> AbstractContextManager[StoreReader | None]:
-    database = settings.layout.database
-    return StoreReader.open_existing(database) if database.exists() else nullcontext()
-
-
 def import_and_report(settings: Settings, files: list[Path]) -> None:
     """Import everything, as part of `claude-mem install`."""
     with open_store_for_import(settings) as store, _progress(files, as_json=False) as progress:
         report = import_transcripts(
             store, files, import_options(settings), processes=processes(), progress=progress
         )
-        refresh_contexts(settings, store, report)
+        refresh_contexts(settings, store)
     print_report(report, "", dry_run=False)
 
 
@@ -186,20 +183,12 @@ def _progress(files: list[Path], as_json: bool) -> Iterator[Progress]:
         yield lambda path, size: bar.advance(task, size)
 
 
-def refresh_contexts(settings: Settings, store: Store, report: Report) -> str:
-    """Render the stored contexts of all projects; returns that of the most active imported one.
-
-    All projects, because an import that was killed may have left any of them out of date.
-    """
-    budget = settings.context.tokens
-    for project in store.projects():
-        project_id = store.project_by_key(str(project["key"]))
-        if project_id is not None:
-            render_contexts(settings.layout, store, project_id, budget)
-    wake(os.fsencode(settings.layout.root))
-    busiest = most_active(report)
-    project_id = store.project_by_key(busiest.key) if busiest else None
-    return build_context(store, project_id, budget) if project_id is not None else ""
+def context_of_most_active(settings: Settings, store: Store, report: Report) -> str:
+    project = most_active(report)
+    project_id = store.project_by_key(project.key) if project else None
+    if project_id is None:
+        return ""
+    return build_context(store, project_id, settings.context.tokens)
 
 
 def most_active(report: Report) -> Project | None:

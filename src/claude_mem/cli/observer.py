@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import click
 
+from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, pluralize, print_heading, print_json, print_pairs
-from claude_mem.cli.status import open_reader
 from claude_mem.config import OBSERVER, Settings, change_setting, load_settings
 from claude_mem.errors import ClaudeMemError, NotRunning
 from claude_mem.observer.models.active_observer import (

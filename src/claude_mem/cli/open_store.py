@@ -1,4 +1,4 @@
-"""Opens the store for a command that writes while a worker may be running.
+"""Opens the store for a command, which may write while a worker is running.
 
 SQLite in WAL mode lets two processes write in turn: each waits up to ten seconds for the other's
 transaction, and ours are batches of milliseconds. Creating and migrating the file must not happen
@@ -6,14 +6,28 @@ in two processes at once; the worker's lock prevents that.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from claude_mem.config import Settings
 from claude_mem.errors import StoreError
 from claude_mem.index import maintenance
 from claude_mem.server import client
-from claude_mem.store import Store
+from claude_mem.store import Store, StoreReader
 from claude_mem.store.database import is_current
 from claude_mem.worker.lock import WorkerLock
+
+NO_MEMORIES = "No memories yet. They start with the first session after claude-mem install."
+
+
+@contextmanager
+def open_reader(settings: Settings) -> Iterator[StoreReader | None]:
+    """None if there is no database yet: reading must not create one."""
+    if not settings.layout.database.exists():
+        yield None
+        return
+    with StoreReader.open_existing(settings.layout.database) as store:
+        yield store
 
 
 def open_store_for_import(settings: Settings) -> Store:

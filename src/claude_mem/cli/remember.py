@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from claude_mem.cli.output import json_option, print_json
-from claude_mem.cli.worker_request import request
 from claude_mem.config import Settings
+from claude_mem.server.client import request
 from claude_mem.types import OBSERVATION_TYPES
 
 
@@ -32,7 +32,7 @@ def remember(
     params = {"text": " ".join(text), "type": type_, **options}
     body = {name: list(v) if isinstance(v, tuple) else v for name, v in params.items() if v}
     body["project_dir"] = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
-    saved = request(settings, "/api/memories", body)
+    saved = request(settings.layout, os.environ, "/api/memories", body)
     if as_json:
         print_json(saved)
     elif saved["new"]:

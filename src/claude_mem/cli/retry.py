@@ -4,10 +4,11 @@ import os
 
 import click
 
+from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, pluralize, print_json
-from claude_mem.cli.status import letter_line, open_reader
+from claude_mem.cli.status import letter_line
 from claude_mem.config import Settings
-from claude_mem.server import client
+from claude_mem.server.client import request
 from claude_mem.store.listing import Record
 from claude_mem.types import Json
 
@@ -26,12 +27,9 @@ def retry(settings: Settings, dry_run: bool, as_json: bool) -> None:
     if dry_run:
         _print_turns(count, letters, as_json)
         return
-    answer: Json = {"retried": 0}
-    if count:
-        # Done by the worker, which alone writes to the queue.
-        client.start(settings.layout, os.environ)
-        answer = client.ask_worker(settings.layout, "/api/queue/retry", {})
-    assert isinstance(answer, dict)
+    answer: dict[str, Json] = {"retried": 0}
+    if count:  # done by the worker, which alone writes to the queue
+        answer = request(settings.layout, os.environ, "/api/queue/retry", {})
     if as_json:
         print_json(answer)
     elif answer["retried"]:

@@ -9,22 +9,26 @@ from typing import Any
 import click
 
 from claude_mem import params
-from claude_mem.cli.open_store import open_store_for_import
+from claude_mem.cli.open_store import NO_MEMORIES, open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, pluralize, print_json
-from claude_mem.cli.status import NO_MEMORIES, open_reader
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import maintenance
 from claude_mem.index.text.words import pieces, plain_text, stem
 from claude_mem.index.vectors.semantic import open_semantic_index
-from claude_mem.recall.formatting import Show, search_text, timeline_text
+from claude_mem.recall.formatting import (
+    Show,
+    search_json,
+    search_text,
+    timeline_json,
+    timeline_text,
+)
 from claude_mem.recall.memory_ids import parse_memory_id
 from claude_mem.recall.parsed_query import parse_query
-from claude_mem.recall.query import ORDERS
 from claude_mem.recall.related import related as find_related
+from claude_mem.recall.search import ORDERS
 from claude_mem.recall.search import search as find_memories
 from claude_mem.recall.timeline import timeline as find_timeline
-from claude_mem.server.search import search_record, timeline_record
 from claude_mem.text import without_controls
 from claude_mem.types import OBSERVATION_TYPES, SESSION_STATUSES
 
@@ -123,7 +127,7 @@ def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **optio
             request = params.search_query(store, {"query": text, **_set(options)}, now)
             result = find_memories(store, request, now, open_semantic_index(settings.embedder))
     if as_json:
-        print_json(search_record(result) if result else {"results": []})
+        print_json(search_json(result) if result else {"results": []})
     elif result is None:
         click.echo(NO_MEMORIES)
     else:
@@ -147,7 +151,7 @@ def timeline(settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **op
         request = params.timeline_query(store, {name: text, **_set(options)}, now)
         result = find_timeline(store, request, now, open_semantic_index(settings.embedder))
     if as_json:
-        print_json(timeline_record(result))
+        print_json(timeline_json(result))
     else:
         click.echo(timeline_text(result, now.tzinfo, _highlighter(text, now)))
 
@@ -168,7 +172,7 @@ def related(settings: Settings, /, anchor: str, as_json: bool, **options: Any) -
         request = params.related_query(store, {"anchor": anchor, **_set(options)}, now)
         result = find_related(store, request, open_semantic_index(settings.embedder))
     if as_json:
-        print_json(search_record(result))
+        print_json(search_json(result))
     else:
         click.echo(search_text(result, now.tzinfo, without_controls))
 

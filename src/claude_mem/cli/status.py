@@ -1,14 +1,13 @@
 """claude-mem status, sessions, show, stats and context: commands that only read."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
 import click
 
 from claude_mem.cli.answers import show_answers
+from claude_mem.cli.open_store import NO_MEMORIES, open_reader
 from claude_mem.cli.output import (
     format_counts,
     json_option,
@@ -34,18 +33,6 @@ from claude_mem.store.records import record_data
 from claude_mem.text import without_controls
 from claude_mem.types import Json
 from claude_mem.worker.observer_status import describe, format_spending, has_spent
-
-NO_MEMORIES = "No memories yet. They start with the first session after claude-mem install."
-
-
-@contextmanager
-def open_reader(settings: Settings) -> Iterator[StoreReader | None]:
-    """None if there is no database yet: reading must not create one."""
-    if not settings.layout.database.exists():
-        yield None
-        return
-    with StoreReader.open_existing(settings.layout.database) as store:
-        yield store
 
 
 @click.command()

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
+from claude_mem.observer.local.commands import heredoc
 from claude_mem.types import Json, RecordKind, RecordPart, Speaker
 
 LONGEST_PART = 32_768
@@ -16,7 +17,6 @@ _NOTIFICATION_TAGS = ("summary", "result")
 _SUBAGENT_TOOLS = ("Task", "Agent")
 _COMMIT = re.compile(r"\bgit\b[^|;&\n]{0,200}?\bcommit\b")
 _PULL_REQUEST = re.compile(r"\bgh\s+pr\s+(?:create|edit)\b")
-_HEREDOC = re.compile(r"<<-?[ \t]{0,9}['\"]?(\w{1,40})['\"]?[^\n]{0,200}\n")
 # What the client writes around a compaction summary when it gives it to the agent.
 _CONTINUED = "This session is being continued from a previous conversation"
 _CONTINUED_SUMMARY = "\nSummary:\n"
@@ -174,19 +174,7 @@ def _command(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
 
 
 def _message(command: str, option: re.Pattern[str]) -> str:
-    return _heredoc(command) or _quoted(command, option)
-
-
-def _heredoc(command: str) -> str:
-    """The text of the first here-document."""
-    begin = _HEREDOC.search(command)
-    if begin is None:
-        return ""
-    lines = command[begin.end() :].split("\n")
-    last = next(
-        (n for n, line in enumerate(lines) if line.strip(" \t)\"'") == begin[1]), len(lines)
-    )
-    return "\n".join(lines[:last])
+    return heredoc(command) or _quoted(command, option)
 
 
 def _quoted(command: str, option: re.Pattern[str]) -> str:

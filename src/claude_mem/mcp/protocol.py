@@ -4,24 +4,28 @@ Stateless: every HTTP request stands alone, so a restart of the worker loses not
 """
 
 import logging
+import os
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from claude_mem import __version__
 from claude_mem.errors import ClaudeMemError
-from claude_mem.mcp.directory import directory_of
 from claude_mem.mcp.tools import INSTRUCTIONS, TOOLS, call_tool, error_text
 from claude_mem.worker.worker import Worker
 
 log = logging.getLogger("claude_mem.mcp")
 logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs every request
+
+DIRECTORY_HEADER = "claude-mem-directory"  # the shim sends it; other clients may
 
 Context = ServerRequestContext[dict[str, Any], Request]
 
@@ -44,7 +48,7 @@ async def _list_tools(
 async def _call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
     assert context.request is not None
     worker: Worker = context.request.app.state.worker
-    directory = directory_of(context.request.headers)
+    directory = _directory_of(context.request.headers)
     try:
         text = await call_tool(worker, params.name, params.arguments or {}, directory)
     except ClaudeMemError as error:
@@ -53,6 +57,12 @@ async def _call_tool(context: Context, params: types.CallToolRequestParams) -> t
         log.exception("tool %s failed", params.name[:80])
         return _result("internal error; the worker's log has the details", is_error=True)
     return _result(text)
+
+
+def _directory_of(headers: Headers) -> str:
+    """The working directory of the session; empty if the header is not an absolute path."""
+    directory = os.fsdecode(unquote_to_bytes(headers.get(DIRECTORY_HEADER, "")))
+    return directory if directory.startswith("/") and "\0" not in directory else ""
 
 
 def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:

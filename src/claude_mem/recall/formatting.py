@@ -1,4 +1,4 @@
-"""Results as text: few tokens, with the ids for the next step."""
+"""Results as text, with few tokens and the ids for the next step; and as JSON."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
@@ -75,6 +75,21 @@ def timeline_text(timeline: Timeline | None, zone: tzinfo | None, show: Show = s
         mark = "  <-- anchor" if row == timeline.anchor else ""
         lines.append(_line(row, moment, show) + mark)
     return "\n".join(lines)
+
+
+def search_json(result: SearchResult) -> dict[str, Json]:
+    result_json: dict[str, Json] = {
+        "results": [row.record() for row in result.rows],
+        "hasMore": result.has_more,
+        "notIndexed": result.waiting,
+    }
+    return result_json | ({"wordsAlone": result.embedder_error} if result.embedder_error else {})
+
+
+def timeline_json(result: Timeline | None) -> dict[str, Json]:
+    if result is None:
+        return {"anchor": None, "results": []}
+    return {"anchor": str(result.anchor.id), "results": [row.record() for row in result.rows]}
 
 
 def _result_lines(

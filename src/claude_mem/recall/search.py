@@ -4,16 +4,16 @@ import logging
 import sqlite3
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import maintenance
 from claude_mem.index.text import queries, turn_text
-from claude_mem.index.text.queries import Match
+from claude_mem.index.text.queries import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query
-from claude_mem.recall.query import Query
 from claude_mem.recall.ranking import WEIGHTS, RankedTurn, Weights, rank
 from claude_mem.recall.snippets import snippet
 from claude_mem.recall.strength import Judge
@@ -27,6 +27,18 @@ log = logging.getLogger("claude_mem.search")
 
 MERGED = 4  # times as many turns as are shown
 EVERYTHING = "*"  # a query text for everything that passes the filters
+Order = Literal["relevance", "date_desc", "date_asc"]
+ORDERS: tuple[Order, ...] = ("relevance", "date_desc", "date_asc")
+DEFAULT_LIMIT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    text: str = ""  # empty: everything that passes the filters, newest first
+    filters: Filters = NO_FILTERS
+    limit: int = DEFAULT_LIMIT
+    offset: int = 0
+    order: Order = "relevance"
 
 
 @dataclass(frozen=True, slots=True)

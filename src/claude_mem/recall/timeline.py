@@ -10,8 +10,7 @@ from claude_mem.index.text import queries
 from claude_mem.index.text.queries import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.query import Query
-from claude_mem.recall.search import Row, as_rows, search
+from claude_mem.recall.search import Query, Row, as_rows, search
 from claude_mem.store import StoreReader
 
 DEFAULT_DEPTH = 10

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
 
 from claude_mem import __version__
 from claude_mem.config import Layout
@@ -20,6 +21,7 @@ from claude_mem.worker.lock import is_held
 
 START_SECONDS = 20.0
 STOP_SECONDS = 10.0
+COMMAND_SECONDS = 120.0
 _POLL = 0.02
 
 
@@ -68,6 +70,14 @@ def ask_worker(layout: Layout, path: str, body: Json = None, timeout: float = 10
         reason = result.get("error") if isinstance(result, dict) else None
         raise WorkerError(str(reason or f"the worker responded with status {response.status}"))
     return result
+
+
+def request(
+    layout: Layout, environ: Mapping[str, str], path: str, body: Json = None
+) -> dict[str, Any]:
+    """For a command: starts the worker if it is not running, and returns its response."""
+    start(layout, environ)
+    return cast("dict[str, Any]", ask_worker(layout, path, body, timeout=COMMAND_SECONDS))
 
 
 def running_worker(layout: Layout) -> dict[str, Json] | None:

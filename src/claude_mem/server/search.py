@@ -12,7 +12,14 @@ from starlette.routing import Route
 from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.recall.answers import find_answers
-from claude_mem.recall.formatting import answers_text, memories_text, search_text, timeline_text
+from claude_mem.recall.formatting import (
+    answers_text,
+    memories_text,
+    search_json,
+    search_text,
+    timeline_json,
+    timeline_text,
+)
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import SearchResult
@@ -90,7 +97,7 @@ async def _search(request: Request, values: dict[str, Json], as_text: bool) -> R
 def _search_response(result: SearchResult, now: datetime, as_text: bool) -> Response:
     if as_text:
         return PlainTextResponse(search_text(result, now.tzinfo))
-    return JSONResponse(search_record(result))
+    return JSONResponse(search_json(result))
 
 
 async def timeline(request: Request) -> Response:
@@ -114,7 +121,7 @@ async def _timeline(request: Request, without: str) -> Response:
     result, now = await _run(request, work)
     if as_text:
         return PlainTextResponse(timeline_text(result, now.tzinfo))
-    return JSONResponse(timeline_record(result))
+    return JSONResponse(timeline_json(result))
 
 
 async def batch(request: Request) -> Response:
@@ -163,21 +170,6 @@ def _is_text(format_: Json) -> bool:
     if format_ is not None and format_ not in _FORMATS:
         raise BadInput(f"format must be one of {', '.join(_FORMATS)}", "format")
     return format_ == "text"
-
-
-def search_record(result: SearchResult) -> dict[str, Json]:
-    record: dict[str, Json] = {
-        "results": [row.record() for row in result.rows],
-        "hasMore": result.has_more,
-        "notIndexed": result.waiting,
-    }
-    return record | ({"wordsAlone": result.embedder_error} if result.embedder_error else {})
-
-
-def timeline_record(result: Timeline | None) -> dict[str, Json]:
-    if result is None:
-        return {"anchor": None, "results": []}
-    return {"anchor": str(result.anchor.id), "results": [row.record() for row in result.rows]}
 
 
 routes = [

@@ -27,6 +27,13 @@ def render_contexts(layout: Layout, store: Store, project_id: int, budget: int) 
     _prune(layout)
 
 
+def render_all_contexts(layout: Layout, store: Store, budget: int) -> None:
+    for project in store.projects():
+        project_id = store.project_by_key(str(project["key"]))
+        if project_id is not None:
+            render_contexts(layout, store, project_id, budget)
+
+
 def clear_contexts_of_other_budget(layout: Layout, budget: int) -> bool:
     """Delete all rendered contexts if the budget has changed; returns whether it has."""
     mark = layout.contexts / _BUDGET

@@ -47,7 +47,7 @@ _REPAIR = re.compile(
 )
 
 _COMMIT = re.compile(r"\bgit\b[^|;&]{0,80}?\bcommit\b")
-_HEREDOC = re.compile(r"<<-?\s{0,3}['\"]?(\w{1,40})['\"]?[^\n]{0,80}(?=\n)")
+_HEREDOC = re.compile(r"<<-?[ \t]{0,9}['\"]?(\w{1,40})['\"]?[^\n]{0,200}\n")
 _MESSAGE = re.compile(
     r"(?:-[a-z]*m|--message)[= ]\s{0,3}(?:\"((?:[^\"\\]|\\.)+)\"|'([^']+)')", re.DOTALL
 )
@@ -267,19 +267,20 @@ def _add_commit(full: str, output: str, log: CommandLog) -> None:
 
 
 def _commit_message(command: str) -> str:
-    if (heredoc := _heredoc(command)) is not None:
-        return heredoc
+    if (text := heredoc(command)) is not None:
+        return text
     message = _MESSAGE.search(command)
     return (message[1] or message[2]) if message else ""
 
 
-def _heredoc(command: str) -> str | None:
-    """The text of the first heredoc, if it is closed."""
+def heredoc(command: str) -> str | None:
+    """The text of the first here-document; to the end of the command, if that is cut off."""
     start = _HEREDOC.search(command)
     if start is None:
         return None
-    end = re.compile(rf"\n\s{{0,40}}{start[1]}\b").search(command, start.end() + 1)
-    return command[start.end() + 1 : end.start()] if end else None
+    lines = command[start.end() :].split("\n")
+    closing = (n for n, line in enumerate(lines) if line.strip(" \t)\"'") == start[1])
+    return "\n".join(lines[: next(closing, len(lines))])
 
 
 def short_command(command: str) -> str:

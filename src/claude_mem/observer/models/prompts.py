@@ -10,8 +10,9 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
-from claude_mem import text as texts
+from claude_mem.text import shorten_middle
 from claude_mem.types import Distillate, Json, Observation, ToolUse, Turn
 
 PROMPT_VERSION = "3"
@@ -22,7 +23,7 @@ MAX_TOOL_INPUT_CHARS, MAX_TOOL_OUTPUT_CHARS = 700, 900
 MIN_TOOL_CHARS = 160  # what remains of a tool's input or output in a very long turn
 MAX_DRAFT_CHARS = 16_000
 MAX_PREVIOUS_CHARS = 3_000
-HEAD_SHARE = 0.65  # the end of an output says most
+_shorten = partial(shorten_middle, head_share=0.65)  # the end of an output says most
 CHARS_PER_TOKEN = 4
 MAX_REPLY_TOKENS = 4_096
 
@@ -174,13 +175,13 @@ def turn_prompt(
     return _TURN.format(
         opening=opening + (_GROWN if is_revised_again else ""),
         record=format_record(turn, max_record_chars),
-        draft=escape_fence(_shorten_middle(format_draft(draft), max_draft_chars)),
+        draft=escape_fence(_shorten(format_draft(draft), max_draft_chars)),
         closing=_CLOSING,
     )
 
 
 def first_request(turn: Turn) -> str:
-    previous = _shorten_middle("\n---\n".join(turn.recent_memories[-4:]), MAX_PREVIOUS_CHARS)
+    previous = _shorten("\n---\n".join(turn.recent_memories[-4:]), MAX_PREVIOUS_CHARS)
     return _FIRST_REQUEST.format(
         project=escape_fence(turn.project.name),
         number=turn.prompt_number,
@@ -201,19 +202,19 @@ def format_record(turn: Turn, max_chars: int = MAX_RECORD_CHARS) -> str:
         text = "\n\n".join(_record_parts(turn, share))
         if len(text) <= max_chars:
             return text
-    return _shorten_middle(text, max_chars)
+    return _shorten(text, max_chars)
 
 
 def _record_parts(turn: Turn, share: float) -> Iterable[str]:
     if turn.prompt:
-        yield "[the user]\n" + escape_fence(_shorten_middle(turn.prompt, MAX_PROMPT_CHARS))
+        yield "[the user]\n" + escape_fence(_shorten(turn.prompt, MAX_PROMPT_CHARS))
     texts: set[str] = set()
     for event in turn.events:
         if event.tool_name:
             yield format_tool_use(event, share)
         elif event.text and event.text not in texts:
             texts.add(event.text)
-            text = escape_fence(_shorten_middle(event.text, MAX_STATEMENT_CHARS))
+            text = escape_fence(_shorten(event.text, MAX_STATEMENT_CHARS))
             yield f"[{_SPEAKERS.get(event.kind, event.kind)}]\n{text}"
 
 
@@ -233,14 +234,14 @@ def format_tool_use(event: ToolUse, share: float = 1.0) -> str:
     failed = ", failed" if event.kind == "PostToolUseFailure" else ""
     lines = [
         f"[tool {escape_fence(event.tool_name or '')}{failed}]",
-        escape_fence(_shorten_middle(_format_value(event.tool_input), max_input)),
+        escape_fence(_shorten(_format_value(event.tool_input), max_input)),
     ]
     output = _format_value(event.tool_response)
     # The response to an edit repeats its input with the file around it.
     if output and event.tool_name not in ("Edit", "Write", "MultiEdit", "NotebookEdit"):
-        lines.append("-> " + escape_fence(_shorten_middle(output, max_output)))
+        lines.append("-> " + escape_fence(_shorten(output, max_output)))
     if event.text:
-        lines.append("-> " + escape_fence(_shorten_middle(event.text, max_output)))
+        lines.append("-> " + escape_fence(_shorten(event.text, max_output)))
     return "\n".join(lines)
 
 
@@ -255,10 +256,6 @@ def _format_value(value: Json) -> str:
 
 def _format_leaf(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _shorten_middle(text: str, max_chars: int) -> str:
-    return texts.shorten_middle(text, max_chars, HEAD_SHARE)
 
 
 _FENCE = re.compile(r"<(?=\s*+/?\s*+record\b)", re.IGNORECASE)
