@@ -40,6 +40,15 @@ class RecordPart:
 
 
 @dataclass(frozen=True, slots=True)
+class Notice:
+    """A message that the client sent in place of a prompt: a background task reported."""
+
+    text: str
+    task_id: str | None = None
+    tool_use_id: str | None = None  # of the call that started the task
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """An event of an agent's session, independent of the client's format."""
 
@@ -55,6 +64,7 @@ class Event:
     prompt_id: str | None = None
     agent_id: str | None = None
     prompt: str | None = None
+    notice: Notice | None = None  # instead of a prompt
     tool_name: str | None = None
     tool_use_id: str | None = None
     tool_input: str | None = None
@@ -96,6 +106,7 @@ class Turn:
     started_ms: int
     events: tuple[ToolUse, ...]
     recent_memories: tuple[str, ...] = ()  # texts of the memories of the session's previous turns
+    is_notice: bool = False  # a message of the client began it, so it has no prompt
     draft: "Distillate | None" = None  # its stored memories, for a model to revise
 
 
@@ -259,13 +270,19 @@ class PastTurn:
     `events`, starting at 1."""
 
     prompt_id: str
-    prompt: str | None  # None: it was private, and the turn has no events
+    prompt: str | None  # None: it is a notice, or it was private and the turn has no events
     number: int
     started_ms: int
     events: tuple[Event, ...] = ()
     distillate: Distillate | None = None
     record: tuple[RecordPart, ...] = ()
     keeps_raw: bool = True  # whether its events are recent enough to store their raw texts
+    is_notice: bool = False
+    parent_prompt_id: str | None = None  # of the turn that started the task of the notice
+
+    @property
+    def is_private(self) -> bool:
+        return self.prompt is None and not self.is_notice
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,16 @@ Secrets are redacted before long values are truncated, so that no part of a secr
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
+from claude_mem.intake.notices import command_as_typed, split_notice
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.record_parts import words_of
 from claude_mem.redaction import Redactor
 from claude_mem.text import shorten_middle
-from claude_mem.types import Event, Json
+from claude_mem.types import Event, Json, Notice
 
 OWN_TOOLS = ("mcp__plugin_claudemem_", "mcp__claude-mem__", "mcp__claude_mem__")
 _IDENTITY_FIELDS = (
@@ -88,6 +89,7 @@ class EventReader:
         redacted = self._redact(payload)
         words = words_of(kind, redacted) if self.keeps_words else ()
         tool_name = _identifier(payload, "tool_name")
+        notice, prompt = self._prompt(redacted, kind)
         if tool_name in self.unobserved_tools:
             redacted = _questions(redacted) if tool_name == QUESTION_TOOL else {}
         return Event(
@@ -102,12 +104,13 @@ class EventReader:
             transcript_path=_text(payload, "transcript_path") or "",
             prompt_id=_identifier(payload, "prompt_id"),
             agent_id=_identifier(payload, "agent_id"),
-            prompt=self._prompt(redacted, kind),
+            prompt=prompt,
+            notice=notice,
             tool_name=tool_name,
             tool_use_id=_identifier(payload, "tool_use_id"),
             tool_input=self._json_field(redacted.get("tool_input")),
             tool_response=self._json_field(_without_bulk(redacted.get("tool_response"))),
-            text=self._event_text(redacted),
+            text=notice.text if notice else self._event_text(redacted),
             detail=self._detail(redacted),
             words=words,
         )
@@ -118,11 +121,16 @@ class EventReader:
         assert isinstance(redacted, dict)
         return redacted
 
-    def _prompt(self, payload: Mapping[str, Json], kind: str) -> str | None:
+    def _prompt(self, payload: Mapping[str, Json], kind: str) -> tuple[Notice | None, str | None]:
+        """What the user typed, or the message that the client sent in its place."""
         if kind != "UserPromptSubmit":
-            return None
-        prompt = _text(payload, "prompt") or ""
-        return shorten_middle(prompt, self.field_bytes * PROMPT_LIMIT_FACTOR)
+            return None, None
+        notice, typed = split_notice(_text(payload, "prompt") or "")
+        if notice is not None and not typed:
+            text = shorten_middle(notice.text, self.field_bytes)
+            return replace(notice, text=text), None
+        limit = self.field_bytes * PROMPT_LIMIT_FACTOR
+        return None, shorten_middle(command_as_typed(typed), limit)
 
     def _event_text(self, payload: Mapping[str, Json]) -> str | None:
         texts = [text for name in _TEXT_FIELDS if (text := _text(payload, name))]

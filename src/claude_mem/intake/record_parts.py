@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
+from claude_mem.intake.notices import split_notice, tag_content
 from claude_mem.observer.local.commands import heredoc
 from claude_mem.types import Json, RecordKind, RecordPart, Speaker
 
 LONGEST_PART = 32_768
-_NOTIFICATION = "<task-notification>"
 _NOTIFICATION_TAGS = ("summary", "result")
 _SUBAGENT_TOOLS = ("Task", "Agent")
 _COMMIT = re.compile(r"\bgit\b[^|;&\n]{0,200}?\bcommit\b")
@@ -57,12 +57,12 @@ def record_of(prompt: str | None, words: Iterable[Iterable[RecordPart]]) -> tupl
     return tuple(parts.values())
 
 
-def _prompt(prompt: str) -> tuple[RecordPart, ...]:
-    """The user's words, unless the client put the report of a background task in their place."""
-    if prompt.lstrip().startswith(_NOTIFICATION):
-        texts = (_between(prompt, f"<{tag}>", f"</{tag}>") for tag in _NOTIFICATION_TAGS)
-        return tuple(part for text in texts for part in _part("report", "subagent", text))
-    return tuple(_part("prompt", "user", prompt))
+def _prompt(prompt: str) -> Iterator[RecordPart]:
+    """The user's words, and the report of a background task that the client put before them."""
+    notice, typed = split_notice(prompt)
+    for tag in _NOTIFICATION_TAGS if notice is not None else ():
+        yield from _part("report", "subagent", tag_content(notice.text, tag) if notice else "")
+    yield from _part("prompt", "user", typed)
 
 
 def _between(text: str, begin: str, end: str) -> str:
@@ -83,6 +83,13 @@ def _cut_in_middle(text: str) -> str:
 
 
 # Messages
+
+
+def _notice(payload: Payload) -> Iterator[RecordPart]:
+    """The report of a background task; what the user typed is kept as the turn's prompt."""
+    prompt = payload.get("prompt")
+    if isinstance(prompt, str):
+        yield from (part for part in _prompt(prompt) if part.kind == "report")
 
 
 def _statement(payload: Payload) -> Iterator[RecordPart]:
@@ -112,6 +119,7 @@ def _bare_summary(text: str) -> str:
 
 
 _MESSAGE_KINDS: dict[str, Callable[[Payload], Iterator[RecordPart]]] = {
+    "UserPromptSubmit": _notice,
     "Statement": _statement,
     "Stop": _last_message,
     "StopFailure": _last_message,

@@ -17,9 +17,9 @@ from claude_mem.types import Json
 MAX_TITLE = 120
 MAX_RESULT_TITLE = 60  # where a snippet says more
 _FIELDS = (
-    "subtitle", "narrative", "facts", "request", "investigated", "learned", "completed",
-    "next_steps", "commands", "faults", "notes", "prompt_text", "concepts", "files_read",
-    "files_modified", "files_edited",
+    "continues", "subtitle", "narrative", "facts", "request", "investigated", "learned",
+    "completed", "next_steps", "commands", "faults", "notes", "prompt_text", "concepts",
+    "files_read", "files_modified", "files_edited",
 )  # fmt: skip
 
 _SINGULAR = {
@@ -100,13 +100,19 @@ def _result_lines(
     title = show(shorten(_flat(row.title), MAX_RESULT_TITLE if has_snippet else MAX_TITLE))
     project = f" [{_flat(row.project)}]" if names_project else ""
     weak = ", weak" if marks_weak and not row.is_strong else ""
-    head = f"{_label(row.id)} {moment:%Y-%m-%d} {row.type}: {title}{project} (~{row.tokens}t{weak})"
+    notes = f"~{row.tokens}t{weak}{_continues(row)}"
+    head = f"{_label(row.id)} {moment:%Y-%m-%d} {row.type}: {title}{project} ({notes})"
     return [head, f"  {show(snippet)}"] if has_snippet else [head]
 
 
 def _line(row: Row, moment: datetime, show: Show) -> str:
-    line = f"{_label(row.id)} {moment:%H:%M} {row.type}: {show(_title(row.title))} (~{row.tokens}t)"
+    line = f"{_label(row.id)} {moment:%H:%M} {row.type}: {show(_title(row.title))}"
+    line += f" (~{row.tokens}t{_continues(row)})"
     return line + (f", also {' '.join(map(_label, row.also))}" if row.also else "")
+
+
+def _continues(row: Row) -> str:
+    return f", continues {_label(row.continues)}" if row.continues else ""
 
 
 def _label(memory_id: MemoryId) -> str:

@@ -12,6 +12,7 @@ from claude_mem.index.text import queries, turn_text
 from claude_mem.index.text.queries import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.continuations import continued_by
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query
 from claude_mem.recall.ranking import WEIGHTS, RankedTurn, Weights, rank
@@ -57,6 +58,7 @@ class Row:
     also: tuple[MemoryId, ...] = ()  # the other memories of its turn, and its duplicates
     snippet: str = ""  # what matches, of the record or of the memory
     is_strong: bool = True
+    continues: MemoryId | None = None  # a memory of the turn that started its background task
 
     def record(self) -> dict[str, Json]:
         return {
@@ -75,6 +77,7 @@ class Row:
             "also": [str(memory_id) for memory_id in self.also],
             "snippet": self.snippet,
             "strength": "strong" if self.is_strong else "weak",
+            "continues": str(self.continues) if self.continues else None,
         }
 
 
@@ -204,7 +207,12 @@ def _turn_rows(
                 is_strong=judge.is_strong(result),
             )
         )
-    return rows
+    return _with_continued(connection, rows)
+
+
+def _with_continued(connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
+    continued = continued_by(connection, (row.id for row in rows))
+    return [replace(row, continues=continued.get(row.id)) for row in rows]
 
 
 def with_occasions(
@@ -223,7 +231,7 @@ def as_rows(
     connection: sqlite3.Connection, documents: list[Match], scores: dict[int, float] | None = None
 ) -> list[Row]:
     names = project_names(connection)
-    return [
+    rows = [
         Row(
             id=MemoryId.of_document(match.document),
             created_at_epoch=match.created_at_epoch,
@@ -237,3 +245,4 @@ def as_rows(
         )
         for match in documents
     ]
+    return _with_continued(connection, rows)

@@ -164,7 +164,7 @@ def _import_turn(
     if existing is None and not _take_from_fork(connection, past.session_id, turn.prompt_id):
         counts.existing += 1
         return
-    if turn.prompt is None:
+    if turn.is_private:
         if existing is None:
             _create_turn(connection, session, turn)
         counts.private += 1
@@ -285,12 +285,23 @@ def _create_turn(
             number=counter if is_number_used else turn.number,
             created_ms=turn.started_ms,
             prompt=turn.prompt,
-            is_private=turn.prompt is None,
+            is_private=turn.is_private,
+            is_notice=turn.is_notice,
+            parent_turn=_parent(connection, session["id"], turn.parent_prompt_id),
             is_closed=True,
             is_retired=not turn.keeps_raw,
             is_imported=True,
         ),
     )
+
+
+def _parent(connection: sqlite3.Connection, session_id: int, prompt_id: str | None) -> int | None:
+    """In this session, else in the one it was forked from."""
+    row = connection.execute(
+        "SELECT id FROM user_prompts WHERE prompt_id = ? ORDER BY session_id = ? DESC LIMIT 1",
+        (prompt_id, session_id),
+    ).fetchone()
+    return int(row[0]) if row is not None else None
 
 
 def _replace_events(connection: sqlite3.Connection, row: sqlite3.Row, turn: PastTurn) -> list[int]:

@@ -13,11 +13,18 @@ _LISTS = (
     "open_steps",
 )  # fmt: skip
 
+# The memory that a memory continues, where its turn belongs to an earlier one.
+_CONTINUES = (
+    " (SELECT coalesce('#' || (SELECT o.id FROM observations o WHERE o.turn_id = t.parent_turn"
+    " ORDER BY o.ordinal LIMIT 1), 'S' || (SELECT x.id FROM session_summaries x"
+    " WHERE x.turn_id = t.parent_turn), 'P' || t.parent_turn) FROM user_prompts t"
+    " WHERE t.id = m.turn_id AND t.parent_turn IS NOT NULL) AS continues"
+)
 _OBSERVATIONS = (
     "SELECT m.id, m.memory_session_id, s.content_session_id, p.name AS project,"
     " p.key AS project_key, m.type, m.title, m.subtitle, m.narrative, m.facts, m.concepts,"
     " m.files_read, m.files_modified, m.prompt_number, m.observer, m.model, m.prompt_version,"
-    " m.created_at, m.created_at_epoch FROM observations m"
+    f" m.created_at, m.created_at_epoch,{_CONTINUES} FROM observations m"
     " JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
@@ -30,7 +37,7 @@ _SUMMARIES = (
     "SELECT m.id, m.memory_session_id, s.content_session_id, p.name AS project,"
     " p.key AS project_key, m.request, m.investigated, m.learned, m.completed, m.next_steps,"
     " m.files_read, m.files_edited, m.notes, m.commands, m.faults, m.open_steps, m.prompt_number,"
-    " m.observer, m.model, m.prompt_version, m.created_at, m.created_at_epoch"
+    f" m.observer, m.model, m.prompt_version, m.created_at, m.created_at_epoch,{_CONTINUES}"
     " FROM session_summaries m JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import migrated_facts, migrated_notes
+from claude_mem.store import migrated_facts, migrated_notes, migrated_notices
 
 _FIRST = """
 CREATE TABLE projects (
@@ -387,6 +387,12 @@ def _add_facts(connection: sqlite3.Connection) -> None:
     migrated_facts.fill_from_summaries(connection)
 
 
+def _add_notices(connection: sqlite3.Connection) -> None:
+    for statement in migrated_notices.STATEMENTS:
+        connection.execute(statement)
+    migrated_notices.convert_prompts(connection)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -398,6 +404,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0008_record", _add_record),
     ("0009_scrubbing", _add_scrubbing),
     ("0010_facts", _add_facts),
+    ("0011_notices", _add_notices),
 )
 
 

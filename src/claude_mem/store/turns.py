@@ -11,11 +11,12 @@ from typing import Literal
 
 from claude_mem.store.clock import iso
 from claude_mem.store.memories import recent_memories
+from claude_mem.store.parents import find_parent
 from claude_mem.store.queue import JOBS, QUEUES
 from claude_mem.store.records import dump_parts, parse_parts
 from claude_mem.store.sessions import end_session, ensure_session, revive
 from claude_mem.store.tombstones import is_forgotten_session
-from claude_mem.types import Event, Project, ToolUse, Turn
+from claude_mem.types import Event, Notice, Project, ToolUse, Turn
 
 PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"
 CLOSING = ("Stop", "StopFailure")
@@ -44,6 +45,8 @@ class NewTurn:
     is_closed: bool = False
     is_retired: bool = False
     is_imported: bool = False
+    is_notice: bool = False
+    parent_turn: int | None = None
 
 
 def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
@@ -116,13 +119,22 @@ def _prompt_turn(connection: sqlite3.Connection, session: sqlite3.Row, event: Ev
     else:
         turn = connection.execute(
             "SELECT * FROM user_prompts WHERE session_id = ? AND coalesce(prompt_text, '') = ?"
-            " AND abs(created_at_epoch - ?) < ?",
-            (session["id"], prompt.strip() and prompt, event.arrived_ms, SAME_MOMENT_MS),
+            " AND abs(created_at_epoch - ?) < ? AND notice = ?",
+            (
+                session["id"],
+                prompt.strip() and prompt,
+                event.arrived_ms,
+                SAME_MOMENT_MS,
+                event.notice is not None,
+            ),
         ).fetchone()
     if turn is None:
         return _create_turn(connection, session, event, event.prompt_id)
-    if turn["prompt_text"] is None and not _is_blocked(turn):
-        _fill_in_prompt(connection, turn, prompt)
+    if turn["prompt_text"] is None and not _is_blocked(turn) and not turn["notice"]:
+        if event.notice is None:
+            _fill_in_prompt(connection, turn, prompt)
+        else:
+            _fill_in_notice(connection, turn, event.notice)
         return _turn(connection, turn["id"])
     return turn
 
@@ -136,8 +148,11 @@ def _create_turn(
         (session["id"],),
     ).fetchone()[0]
     is_prompt = event.kind == PROMPT
-    is_private = is_prompt and not (event.prompt or "").strip()
+    is_private = is_prompt and event.notice is None and not (event.prompt or "").strip()
     text = event.prompt if is_prompt and not is_private else None
+    parent = None
+    if event.notice is not None:
+        parent = find_parent(connection, int(session["id"]), number, event.notice)
     turn = NewTurn(
         session_id=session["id"],
         project_id=session["project_id"],
@@ -146,6 +161,8 @@ def _create_turn(
         created_ms=event.arrived_ms,
         prompt=text,
         is_private=is_private,
+        is_notice=event.notice is not None,
+        parent_turn=parent,
     )
     if text:
         _set_first_prompt(connection, int(session["id"]), text)
@@ -155,11 +172,11 @@ def _create_turn(
 def insert_turn(connection: sqlite3.Connection, turn: NewTurn) -> sqlite3.Row:
     row: sqlite3.Row = connection.execute(
         "INSERT INTO user_prompts (session_id, project_id, prompt_id, prompt_number, prompt_text,"
-        " private, closed, retired, imported, updated_at_epoch, created_at, created_at_epoch)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *",
+        " private, closed, retired, imported, notice, parent_turn, updated_at_epoch, created_at,"
+        " created_at_epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *",
         (turn.session_id, turn.project_id, turn.prompt_id, turn.number, turn.prompt,
-         turn.is_private, turn.is_closed, turn.is_retired, turn.is_imported, turn.created_ms,
-         iso(turn.created_ms), turn.created_ms),
+         turn.is_private, turn.is_closed, turn.is_retired, turn.is_imported, turn.is_notice,
+         turn.parent_turn, turn.created_ms, iso(turn.created_ms), turn.created_ms),
     ).fetchone()  # fmt: skip
     return row
 
@@ -190,6 +207,13 @@ def _fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: s
         connection.execute(f"DELETE FROM {table} WHERE turn_id = ?", (turn["id"],))
     for queue in QUEUES:
         queue.delete_turns(connection, [turn["id"]])
+
+
+def _fill_in_notice(connection: sqlite3.Connection, turn: sqlite3.Row, notice: Notice) -> None:
+    parent = find_parent(connection, turn["session_id"], turn["prompt_number"], notice)
+    connection.execute(
+        "UPDATE user_prompts SET notice = 1, parent_turn = ? WHERE id = ?", (parent, turn["id"])
+    )
 
 
 def _turn(connection: sqlite3.Connection, turn_id: int) -> sqlite3.Row:
@@ -332,6 +356,7 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         prompt=row["prompt_text"],
         started_ms=row["created_at_epoch"],
         events=tuple(_tool_use(event) for event in events),
+        is_notice=bool(row["notice"]),
         recent_memories=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
     )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.record_parts import WORDED_TOOLS, record_of
+from claude_mem.intake.transcripts.started_tasks import StartedTasks
 from claude_mem.intake.transcripts.transcript import Payload, Transcript, TranscriptEvent
 from claude_mem.observer.local.commands import reads_output_of
 from claude_mem.observer.local.files import EDITING
@@ -119,6 +120,7 @@ class _Session:
     subtitle: str | None = None
     user_prompt: str | None = None
     prompt_ids: list[str] = field(default_factory=list)
+    tasks: StartedTasks = field(default_factory=StartedTasks)
 
     def __post_init__(self) -> None:
         self.now = self.started_ms
@@ -126,7 +128,8 @@ class _Session:
     @property
     def is_private(self) -> bool:
         """Whether the whole prompt of the open turn was private: then the turn is, too."""
-        return bool(self.events) and not (self.events[0].prompt or "").strip()
+        first = self.events[0] if self.events else None
+        return first is not None and first.notice is None and not (first.prompt or "").strip()
 
     def end_turn(self, keep_raw_since: int) -> None:
         events, self.events = self.events, []
@@ -136,30 +139,35 @@ class _Session:
         prompt, prompt_id = events[0].prompt or "", events[0].prompt_id or ""
         started_ms = events[0].arrived_ms
         self.prompt_ids.append(prompt_id)
-        if not prompt.strip():
+        notice = events[0].notice
+        if notice is None and not prompt.strip():
             self.turns.append(PastTurn(prompt_id, None, self.number, started_ms))
             return
-        distillate = distil(self._turn(prompt_id, prompt, events))
+        parent = self.tasks.parent_of(notice) if notice is not None else None
+        self.tasks.add(prompt_id, events)
+        distillate = distil(self._turn(prompt_id, prompt or None, events))
         memories = (*(o.text for o in distillate.observations), distillate.summary.text)
         self.recent_memories = [*self.recent_memories, *memories][-RECENT_MEMORIES:]
         self.title = self.title or distillate.title
         self.subtitle = distillate.subtitle or self.subtitle
-        self.user_prompt = self.user_prompt or prompt
+        self.user_prompt = self.user_prompt or prompt or None
         keeps_raw = events[-1].arrived_ms >= keep_raw_since
         self.turns.append(
             PastTurn(
                 prompt_id=prompt_id,
-                prompt=prompt,
+                prompt=prompt or None,
                 number=self.number,
                 started_ms=started_ms,
                 events=tuple(events),
                 distillate=distillate,
                 record=record_of(prompt, (event.words for event in events)),
                 keeps_raw=keeps_raw,
+                is_notice=notice is not None,
+                parent_prompt_id=parent,
             )
         )
 
-    def _turn(self, prompt_id: str, prompt: str, events: list[Event]) -> Turn:
+    def _turn(self, prompt_id: str, prompt: str | None, events: list[Event]) -> Turn:
         return Turn(
             id=0,
             session_db_id=0,
@@ -174,6 +182,7 @@ class _Session:
             started_ms=events[0].arrived_ms,
             events=tuple(tool_use(number, event) for number, event in enumerate(events, 1)),
             recent_memories=tuple(self.recent_memories),
+            is_notice=events[0].notice is not None,
         )
 
     def take_part(self) -> PastSession:

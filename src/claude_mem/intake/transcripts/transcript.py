@@ -18,6 +18,7 @@ from typing import BinaryIO
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import NAMES, strip_private
 from claude_mem.intake.dialects import replace_surrogates
+from claude_mem.intake.notices import command_as_typed, is_command
 from claude_mem.store.turns import STATEMENT
 from claude_mem.types import Json
 
@@ -32,7 +33,6 @@ _NOT_A_PROMPT = re.compile(
     r"|(?:Stop|PreToolUse|PostToolUse|UserPromptSubmit)[\w: ]* hook (?:feedback|output|blocking)",
     re.IGNORECASE,
 )
-_COMMAND = re.compile(r"(?:<command-.*)?<command-name>([^<]*)</command-name>", re.DOTALL)
 _COMMAND_OUTPUT = "<local-command-stdout>"
 # Results of calls that were refused or never ran: no hook reports them.
 _NEVER_RAN = re.compile(
@@ -175,8 +175,8 @@ class _SessionReader:
         return line.get("promptId") is None or line.get("promptId") != self.prompt_id
 
     def _read_user_text(self, line: Payload, text: str) -> Iterator[TranscriptEvent]:
-        if _COMMAND.match(text):
-            self.pending_command = {**line, "text": _command_as_typed(text)}
+        if is_command(text):
+            self.pending_command = {**line, "text": command_as_typed(text)}
         elif _NOT_A_PROMPT.match(text):
             if text.startswith(_COMMAND_OUTPUT):
                 self.pending_command = None  # the client answered it
@@ -304,13 +304,6 @@ def _texts(blocks: list[Json]) -> list[str]:
         if isinstance(block, dict) and block.get("type") == "text"
         if isinstance(text := block.get("text"), str)
     ]
-
-
-def _command_as_typed(text: str) -> str:
-    name = _COMMAND.match(text)
-    command = name[1].strip() if name else ""
-    arguments = text.partition("<command-args>")[2].partition("</command-args>")[0].strip()
-    return f"/{command.removeprefix('/')} {arguments}".strip()
 
 
 def _milliseconds(timestamp: Json) -> int | None:

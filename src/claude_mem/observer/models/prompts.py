@@ -220,6 +220,7 @@ def _record_parts(turn: Turn, share: float) -> Iterable[str]:
 
 _SPEAKERS = {
     "Statement": "the agent",
+    "UserPromptSubmit": "the client: a background task reports",
     "Stop": "the agent, at the end",
     "StopFailure": "the error that ended the turn",
     "SubagentStop": "a subagent",

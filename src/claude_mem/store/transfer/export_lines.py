@@ -160,7 +160,11 @@ def _own_context(text: Json) -> str | None:
 
 
 def _without_private_prompt(row: dict[str, Any]) -> dict[str, Any]:
-    """A prompt that is blank now was private as a whole."""
+    """A prompt that is blank now was private as a whole. Earlier versions stored messages of the
+    client as prompts."""
+    prompt = row.get("prompt_text")
+    if isinstance(prompt, str) and prompt.lstrip().startswith("<task-notification>"):
+        return {**row, "prompt_text": None, "notice": 1}
     if _is_blank(row.get("prompt_text")):
         return {**row, "prompt_text": None, "private": 1}
     if _is_blank(row.get("user_prompt")):

@@ -36,6 +36,8 @@ _TEMPORARY = (
     "CREATE INDEX temp.same_rows_by_ours ON same_rows (of, ours)",
     "DROP TABLE IF EXISTS temp.open_turns",
     "CREATE TEMP TABLE open_turns (turn_id INTEGER PRIMARY KEY)",
+    "DROP TABLE IF EXISTS temp.file_parents",
+    "CREATE TEMP TABLE file_parents (turn_id INTEGER PRIMARY KEY, parent INTEGER)",
     "DROP TABLE IF EXISTS temp.file_facts",
     "CREATE TEMP TABLE file_facts (fact_id INTEGER PRIMARY KEY, count INTEGER,"
     " superseded_by INTEGER)",
@@ -70,6 +72,11 @@ def end(connection: sqlite3.Connection) -> list[int]:
     """Reopens the turns that were open in the file, and completes facts; returns the projects of
     the rows."""
     _complete_facts(connection)
+    connection.execute(
+        "UPDATE user_prompts SET parent_turn = s.ours FROM temp.file_parents f"
+        " JOIN temp.same_rows s ON s.of = 'user_prompts' AND s.theirs = f.parent"
+        " WHERE user_prompts.id = f.turn_id AND parent_turn IS NULL"
+    )
     connection.execute(
         "UPDATE user_prompts SET closed = 0 WHERE id IN (SELECT turn_id FROM temp.open_turns)"
         " AND private = 0"
@@ -223,6 +230,7 @@ def _adapt_turn(connection: sqlite3.Connection, values: Values) -> Values:
         "project_id": project_id,
         "prompt_number": _free_number(connection, session_id, values),
         "closed": values.get("closed") if values.get("private") else 1,
+        "parent_turn": None,  # see `end`
     }
 
 
@@ -403,6 +411,11 @@ def _follow_turn(connection: sqlite3.Connection, theirs: Values, turn_id: int) -
         " FROM user_prompts t WHERE t.id = ? AND sdk_sessions.id = t.session_id AND dialect <> ?",
         (turn_id, MANUAL),
     )
+    if theirs.get("parent_turn") is not None:
+        connection.execute(
+            "INSERT OR REPLACE INTO temp.file_parents VALUES (?, ?)",
+            (turn_id, theirs["parent_turn"]),
+        )
     if not theirs.get("closed"):
         connection.execute("INSERT OR IGNORE INTO temp.open_turns VALUES (?)", (turn_id,))
 
