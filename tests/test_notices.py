@@ -10,8 +10,7 @@ import pytest
 from claude_mem.intake.notices import split_notice
 from claude_mem.recall.formatting import search_text, timeline_text
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.query import Query
-from claude_mem.recall.search import search
+from claude_mem.recall.search import Query, search
 from claude_mem.recall.timeline import TimelineQuery, timeline
 from claude_mem.redaction import Redactor
 from claude_mem.store.listing import Page
