@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from claude_mem.config import Layout, load_settings
-from claude_mem.observer import LocalObserver
 from claude_mem.observer.models.active_observer import address_of
 from claude_mem.observer.models.apis import AnthropicModel, OpenAIModel
 from claude_mem.observer.models.claude import ClaudeModel
@@ -24,9 +23,9 @@ from claude_mem.observer.models.model import Model
 from claude_mem.store import memories, turns
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Json, Turn
-from claude_mem.worker.conversation_cleanup import Conversations
+from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.distil_jobs import JobRunner
-from claude_mem.worker.refinement_runner import Policy
+from claude_mem.worker.refinement_runner import Policy, RefinementRunner
 from claude_mem.worker.refiner import Refiner
 from tests.conftest import Home
 from tests.fake_api import Body, FakeApi, Reply, mentions
@@ -144,7 +143,7 @@ class Observed(CommittedRows):
 
     def draft(self) -> None:
         story = self.story
-        runner = JobRunner(story.layout, story.store, LocalObserver(), story.announcer)
+        runner = JobRunner(story.layout, story.store, story.announcer, story.stale_contexts)
         runner.queues_refinements = True
         asyncio.run(runner.run_due())
 
@@ -164,9 +163,11 @@ class Observed(CommittedRows):
     def with_refiner(self, work: Callable[[Refiner], Awaitable[T]]) -> T:
         async def run() -> T:
             story = self.story
-            conversations = Conversations(story.store, claude_files(self.directory))
-            refiner = Refiner(story.layout, story.store, lambda: story.now, story.announcer,
-                              conversations, story.reader)  # fmt: skip
+            runner = RefinementRunner(story.layout, story.store, lambda: story.now,
+                                      story.announcer, story.stale_contexts,
+                                      story.reader)  # fmt: skip
+            cleanup = ConversationCleanup(story.store, claude_files(self.directory))
+            refiner = Refiner(story.store, lambda: story.now, runner, cleanup, lambda: None)
             with story.announcer.feed.subscribe() as queue:
                 try:
                     await refiner.use(self.model(), self.policy)

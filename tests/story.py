@@ -13,7 +13,6 @@ from claude_mem.hook import trouble
 from claude_mem.index import maintenance
 from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.projects import Projects
-from claude_mem.observer import LocalObserver
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, sessions
 from claude_mem.store.listing import Record
@@ -21,6 +20,7 @@ from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.distil_jobs import JobRunner
+from claude_mem.worker.rendered_contexts import StaleContexts
 from tests.payloads import PROJECT_DIR, SESSION, Payload
 from tests.rows import CommittedRows
 
@@ -36,6 +36,7 @@ class Story(CommittedRows):
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
         self.store.derive(maintenance.refresh)
         self.announcer = Announcer(self.layout, self.store)
+        self.stale_contexts = StaleContexts()
         self.reader = EventReader(Redactor(), Projects(home=None))
 
     @property
@@ -67,7 +68,7 @@ class Story(CommittedRows):
         return recorded
 
     def distil(self) -> int:
-        jobs = JobRunner(self.layout, self.store, LocalObserver(), self.announcer)
+        jobs = JobRunner(self.layout, self.store, self.announcer, self.stale_contexts)
         return asyncio.run(jobs.run_due())
 
     def claim(self) -> tuple[Job, Turn]:

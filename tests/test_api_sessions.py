@@ -298,7 +298,7 @@ class Endless:
         self.started, self.stopped = asyncio.Event(), asyncio.Event()
         self.turns: list[int] = []
 
-    async def distil(self, turn: Turn) -> Distillate:
+    async def __call__(self, turn: Turn) -> Distillate:
         self.turns.append(turn.prompt_number)
         self.started.set()
         try:
@@ -312,8 +312,10 @@ def delete_while_at_work(api: Api, row: int, observer: Endless) -> dict[str, Any
     """The answer to DELETE, sent while the observer has a turn in hand."""
 
     async def scene() -> dict[str, Any]:
-        jobs = JobRunner(api.layout, api.worker.store, observer, api.worker.announcer)
-        api.worker.jobs = jobs
+        worker = api.worker
+        jobs = JobRunner(api.layout, worker.store, worker.announcer, worker.stale_contexts,
+                         draft=observer)  # fmt: skip
+        worker.jobs = jobs
         work = asyncio.create_task(jobs.run_due())
         await asyncio.wait_for(observer.started.wait(), 10)
         answer = await api.client.delete(f"/sessions/{row}")

@@ -18,10 +18,10 @@ from claude_mem.intake.transcripts.importer import (
     import_transcripts,
 )
 from claude_mem.intake.transcripts.transcript import Transcript
-from claude_mem.observer import LocalObserver
 from claude_mem.store import Store
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.distil_jobs import JobRunner
+from claude_mem.worker.rendered_contexts import StaleContexts
 from tests.conftest import Home
 from tests.contents import Contents, memory_in
 from tests.importing import (
@@ -87,8 +87,8 @@ class Live:
         runner = JobRunner(
             self.target.layout,
             self.store,
-            LocalObserver(),
             Announcer(self.target.layout, self.store),
+            StaleContexts(),
             statements=Statements(self.store, self.reader),
         )
         asyncio.run(runner.run_due())

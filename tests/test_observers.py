@@ -1,7 +1,6 @@
 """What every observer must do, on the way that production takes: events, jobs, refiner, store.
 Then what the local one makes of a turn."""
 
-import asyncio
 import itertools
 import re
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer import LocalObserver
+from claude_mem.observer.local.observer import NAME as LOCAL
 from claude_mem.observer.local.observer import distil as local_distil
 from claude_mem.observer.models.prompts import turn_prompt
 from claude_mem.types import Distillate, Json, Observation, Turn
@@ -42,7 +41,7 @@ class Observing:
 
     def __init__(self, story: Story, api: FakeApi, name: str) -> None:
         self.story, self.name = story, name
-        self._model = None if name == LocalObserver.name else Observed(story, api, name)
+        self._model = None if name == LOCAL else Observed(story, api, name)
         self._numbers = itertools.count(1)
 
     def distil(self, *payloads: Payload) -> tuple[Turn, Distillate]:
@@ -323,7 +322,7 @@ def storable(text: str) -> str:
 
 
 def local(of: Turn) -> Distillate:
-    result = asyncio.run(LocalObserver().distil(of))
+    result = local_distil(of)
     check(result, of)
     return result
 

@@ -6,10 +6,16 @@ from typing import Any
 
 import pytest
 
-from claude_mem.observer import LocalObserver
 from claude_mem.store.queue import LARGEST_ERROR, LEASE_MS
 from claude_mem.types import Distillate, Job, Json, Observation, Project, Summary, Turn
-from claude_mem.worker.distil_jobs import CLAIMS, TRIES, Drafter, JobRunner, exponential_backoff
+from claude_mem.worker.distil_jobs import (
+    CLAIMS,
+    TRIES,
+    Drafter,
+    JobRunner,
+    draft_locally,
+    exponential_backoff,
+)
 from tests.payloads import PROJECT_DIR, SESSION, edit, prompt, session_start, stop
 from tests.story import MINUTE, SECOND, Story, transactions_of
 
@@ -26,7 +32,7 @@ class Failing:
         self.left, self.reason = times, reason
         self.asked: list[int] = []
 
-    async def distil(self, turn: Turn) -> Distillate:
+    async def __call__(self, turn: Turn) -> Distillate:
         self.asked.append(turn.id)
         if self.left > 0:
             self.left -= 1
@@ -42,7 +48,7 @@ class FailingFor:
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
 
-    async def distil(self, turn: Turn) -> Distillate:
+    async def __call__(self, turn: Turn) -> Distillate:
         if turn.content_session_id == self.session_id:
             raise RuntimeError("not this one")
         return Distillate(Summary(completed="fine"), observer=self.name)
@@ -53,7 +59,7 @@ class Dangling:
 
     name = "dangling"
 
-    async def distil(self, turn: Turn) -> Distillate:
+    async def __call__(self, turn: Turn) -> Distillate:
         lost = Observation("change", title="from nowhere", sources=(10**9,))
         return Distillate(Summary(completed="half"), (lost,), observer=self.name)
 
@@ -67,7 +73,7 @@ class Busy:
         self.started = asyncio.Event()
         self.cancelled = False
 
-    async def distil(self, turn: Turn) -> Distillate:
+    async def __call__(self, turn: Turn) -> Distillate:
         self.started.set()
         try:
             await asyncio.Event().wait()
@@ -85,7 +91,7 @@ class Gated:
     def __init__(self) -> None:
         self.started, self.opened = asyncio.Event(), asyncio.Event()
 
-    async def distil(self, turn: Turn) -> Distillate:
+    async def __call__(self, turn: Turn) -> Distillate:
         self.started.set()
         await self.opened.wait()
         return Distillate(Summary(completed="in the end"), observer=self.name)
@@ -99,7 +105,7 @@ class Interrupted:
     def __init__(self, story: Story, *happens: dict[str, Any], fails: bool = False) -> None:
         self.story, self.happens, self.fails = story, list(happens), fails
 
-    async def distil(self, turn: Turn) -> Distillate:
+    async def __call__(self, turn: Turn) -> Distillate:
         if self.happens:
             self.story.tell(self.happens.pop(0), after=1)
             if self.fails:
@@ -115,7 +121,8 @@ def waiting(story: Story) -> Story:
 
 
 def runner(story: Story, drafter: Drafter, wait: int = WAIT) -> JobRunner:
-    return JobRunner(story.layout, story.store, drafter, story.announcer, backoff=lambda _: wait)
+    return JobRunner(story.layout, story.store, story.announcer, story.stale_contexts,
+                     draft=drafter, backoff=lambda _: wait)  # fmt: skip
 
 
 def run(work: Coroutine[Any, Any, int]) -> int:
@@ -252,7 +259,7 @@ def test_a_job_is_finished_once(waiting: Story) -> None:
 
 def test_result_and_acknowledgement_are_stored_together_or_not_at_all(waiting: Story) -> None:
     job, turn = waiting.claim()
-    distillate = asyncio.run(Dangling().distil(turn))
+    distillate = asyncio.run(Dangling()(turn))
     assert waiting.store.finish_job(job, turn, distillate).exception() is not None
     assert waiting.queue() == {"processing": 1}
     assert summaries(waiting) == []
@@ -434,10 +441,10 @@ def test_whoever_waits_for_memories_hears_of_those_that_were_stored(waiting: Sto
         return [(message["type"], message["prompt_number"]) for message in news]
 
     assert asyncio.run(announced()) == []
-    assert waiting.announcer.take_changed_projects() == set()
+    assert waiting.stale_contexts.take() == set()
     waiting.now += MINUTE
     assert asyncio.run(announced()) == [("memory", 1)]
-    assert waiting.announcer.take_changed_projects() == {PROJECT_DIR}
+    assert waiting.stale_contexts.take() == {PROJECT_DIR}
 
 
 def test_a_person_may_have_dead_letters_tried_again_with_all_their_tries(waiting: Story) -> None:
@@ -529,7 +536,7 @@ def test_cancelling_one_session_leaves_another_at_work(waiting: Story) -> None:
 
 
 def test_cancelling_a_session_that_does_nothing_is_fine(waiting: Story) -> None:
-    jobs = runner(waiting, LocalObserver())
+    jobs = runner(waiting, draft_locally)
     asyncio.run(jobs.cancel_session(waiting.session_db_id(), seconds=30))
     assert run(jobs.run_due()) == 1
 

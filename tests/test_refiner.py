@@ -45,7 +45,7 @@ class Marked:
 
     name = "marked"
 
-    async def distil(self, turn: Turn) -> Distillate:
+    async def __call__(self, turn: Turn) -> Distillate:
         summary = Summary(learned="Herons sleep on the boom.", notes="Mind the herons.")
         return Distillate(summary, (Observation("discovery", title="Herons"),), observer=self.name)
 
@@ -53,7 +53,8 @@ class Marked:
 def test_the_model_is_sent_the_stored_draft_and_revises_that(simple: Observed) -> None:
     story = simple.story
     story.tell(*TURN)
-    jobs = JobRunner(story.layout, story.store, Marked(), story.announcer)
+    jobs = JobRunner(story.layout, story.store, story.announcer, story.stale_contexts,
+                     draft=Marked())  # fmt: skip
     jobs.queues_refinements = True
     asyncio.run(jobs.run_due())
     simple.api.say(says("<summary><notes>Mind the gulls.</notes></summary>"))

@@ -1,9 +1,4 @@
-"""What happened, for all who need to know: subscribers of the feed, activity.flag, the main loop.
-
-Each part of the worker reports what it did here and knows none of the others.
-"""
-
-import asyncio
+"""Announces what the worker did: to subscribers of the feed, and in activity.flag."""
 
 from claude_mem.config import Layout
 from claude_mem.store import Store
@@ -19,8 +14,6 @@ class Announcer:
         self._store = store
         self.activity = Activity(layout)
         self.feed = Feed()
-        self.wake = asyncio.Event()  # the main loop waits for it
-        self._changed_projects: set[str] = set()
 
     def events_recorded(self, recorded: list[tuple[Event, Recorded]]) -> None:
         if self.activity.update(recorded):
@@ -37,7 +30,6 @@ class Announcer:
                 })  # fmt: skip
 
     def memory_stored(self, turn: Turn, distillate: Distillate) -> None:
-        self.projects_changed(turn.project.key)
         self.feed.publish({
             "type": "memory",
             "session_db_id": turn.session_db_id,
@@ -48,7 +40,6 @@ class Announcer:
 
     def memory_saved(self, project: Project) -> None:
         """By a user or an agent, outside a turn."""
-        self.projects_changed(project.key)
         self.feed.publish({"type": "memory", "project": project.name, "observations": 1})
 
     def forgotten(self, forgotten: Forgotten) -> None:
@@ -58,21 +49,7 @@ class Announcer:
         self._memories_changed("remembered again", forgotten)
 
     def _memories_changed(self, event_type: str, forgotten: Forgotten) -> None:
-        self.projects_changed(*(project.key for project in forgotten.projects))
         self.feed.publish({"type": event_type, "counts": dict(forgotten.counts)})
-
-    def refinement_ended(self) -> None:
-        """There is room for the next one: the main loop need not wait for an event."""
-        self.wake.set()
-
-    def projects_changed(self, *keys: str) -> None:
-        """The rendered contexts of these projects are out of date."""
-        self._changed_projects.update(keys)
-
-    def take_changed_projects(self) -> set[str]:
-        """Their keys, each once."""
-        changed, self._changed_projects = self._changed_projects, set()
-        return changed
 
     def set_processing(self, active: bool, ms: int) -> None:
         """As reported by another editor."""

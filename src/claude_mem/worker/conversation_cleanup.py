@@ -1,4 +1,4 @@
-"""The conversations that providers keep for our sessions: which to resume, which are over."""
+"""Ends and deletes the conversations that providers keep for sessions that are over."""
 
 import asyncio
 
@@ -8,23 +8,9 @@ from claude_mem.observer.models.model import Model
 from claude_mem.store import Store
 
 
-class Conversations:
+class ConversationCleanup:
     def __init__(self, store: Store, claude: ClaudeFiles) -> None:
         self._store, self._claude = store, claude
-
-    def resumable(self, session: int, provider: str) -> str | None:
-        return self._store.conversation_to_resume(session, provider)
-
-    async def record(self, session: int, provider: str, provider_session_id: str | None) -> None:
-        if provider_session_id is None:
-            await self.forget(session)
-        else:
-            await asyncio.wrap_future(
-                self._store.remember_conversation(session, provider, provider_session_id)
-            )
-
-    async def forget(self, session: int) -> None:
-        await asyncio.wrap_future(self._store.drop_conversation(session))
 
     async def begin(self, provider: str | None) -> None:
         """Before any client of this provider runs. A conversation with another provider is not

@@ -7,8 +7,7 @@ import asyncio
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
 
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
@@ -16,9 +15,11 @@ from claude_mem.hook.kill_points import reach
 from claude_mem.intake.record_parts import record_of
 from claude_mem.intake.statements import Statements
 from claude_mem.intake.watchdog import Watchdog
+from claude_mem.observer.local.observer import distil
 from claude_mem.store import Store
 from claude_mem.types import Distillate, Job, Project, Turn
 from claude_mem.worker.announcer import Announcer
+from claude_mem.worker.rendered_contexts import StaleContexts
 
 log = logging.getLogger("claude_mem.jobs")
 
@@ -29,12 +30,11 @@ CLAIMS = 25  # a turn that was claimed so often without a result kills its worke
 Backoff = Callable[[int], int]
 
 
-class Drafter(Protocol):
-    """The local observer, or a stand-in that fails on purpose."""
+Drafter = Callable[[Turn], Awaitable[Distillate]]
 
-    name: str
 
-    async def distil(self, turn: Turn) -> Distillate: ...
+async def draft_locally(turn: Turn) -> Distillate:
+    return await asyncio.to_thread(distil, turn)  # a long turn must not stop the event loop
 
 
 def exponential_backoff(attempt: int) -> int:
@@ -47,14 +47,16 @@ class JobRunner:
         self,
         layout: Layout,
         store: Store,
-        drafter: Drafter,
         announcer: Announcer,
+        stale_contexts: StaleContexts,
         *,
+        draft: Drafter = draft_locally,
         statements: Statements | None = None,
         backoff: Backoff = exponential_backoff,
         watchdog: Watchdog | None = None,
     ) -> None:
-        self._layout, self._store, self._drafter = layout, store, drafter
+        self._layout, self._store, self._draft = layout, store, draft
+        self._stale_contexts = stale_contexts
         self._announcer, self._statements, self._backoff = announcer, statements, backoff
         self._watchdog = watchdog or Watchdog()
         self.queues_refinements = False  # whether a model will revise the drafts
@@ -111,7 +113,7 @@ class JobRunner:
             if self._statements is not None:
                 turn = await self._statements.complete(turn)
             with self._watchdog.limit(TURN_SECONDS):
-                draft = await self._drafter.distil(turn)
+                draft = await self._draft(turn)
             await self._store_result(job, turn, draft)
         except sqlite3.OperationalError:
             raise  # the disk or the database, not the turn
@@ -125,11 +127,12 @@ class JobRunner:
             job, turn, draft, record=record, is_draft=self.queues_refinements
         )
         if await asyncio.wrap_future(finished):
+            self._stale_contexts.add(turn.project)
             self._announcer.memory_stored(turn, draft)
 
     async def _after_failure(self, job: Job, turn: Turn, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
-        log.warning("turn %d, try %d, %s: %s", turn.id, job.attempts, self._drafter.name, reason)
+        log.warning("turn %d, try %d: %s", turn.id, job.attempts, reason)
         if job.attempts < TRIES:
             delay = self._backoff(job.attempts)
             await asyncio.wrap_future(self._store.retry_job(job, reason, delay))

@@ -15,15 +15,14 @@ from claude_mem.hook.kill_points import reach
 from claude_mem.index import maintenance
 from claude_mem.intake import leftovers
 from claude_mem.store import Store
-from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.rendered_contexts import clear_contexts
+from claude_mem.worker.rendered_contexts import StaleContexts, clear_contexts
 
 
-def erase_leftovers(layout: Layout, store: Store, announcer: Announcer) -> None:
+def erase_leftovers(layout: Layout, store: Store, stale: StaleContexts) -> None:
     """Raises DatabaseInUse or an error of the disk; what is left to do then remains requested."""
     reach(b"erase.before_leftovers")
     clear_contexts(layout)
-    announcer.projects_changed(*(str(project["key"]) for project in store.projects()))
+    stale.add_all(store)
     leftovers.delete_all(layout)
     _empty_logs(layout)
     for name in (paths.TROUBLE, trouble.SHOWN):

@@ -78,6 +78,7 @@ async def forget(
         store.forget(selection, request.confirm, hard=request.hard)
     )
     remove_rendered(worker.settings.layout, directories)
+    worker.stale_contexts.add(*forgotten.projects)
     worker.announcer.forgotten(forgotten)
     if request.hard:
         await worker.erase_leftovers()
@@ -101,6 +102,7 @@ def _done(worker: Worker, forgotten: Forgotten) -> Undoable | Erased:
 
 async def undo(worker: Worker, token: str | None) -> Forgotten:
     forgotten = await asyncio.wrap_future(worker.store.undo_forgetting(token))
+    worker.stale_contexts.add(*forgotten.projects)
     worker.announcer.forgetting_undone(forgotten)
     await worker.render_contexts()
     return forgotten

@@ -6,22 +6,8 @@ from claude_mem.config import Settings
 from claude_mem.observer.models.active_observer import ActiveObserver, select_observer
 from claude_mem.observer.models.keys import read_key
 from claude_mem.store import StoreReader
-from claude_mem.store.spending import Caps
 from claude_mem.types import Json
-from claude_mem.worker.refinement_runner import Policy
-
-
-def policy_of(settings: Settings) -> Policy:
-    return Policy(
-        caps=caps_of(settings),
-        verbosity=settings.observer.verbosity,
-        upgrade_drafts=settings.observer.upgrade_drafts,
-        max_concurrent=settings.observer.clients,
-    )
-
-
-def caps_of(settings: Settings) -> Caps:
-    return Caps(settings.observer.daily_requests, settings.observer.daily_tokens)
+from claude_mem.worker.refinement_runner import caps_of
 
 
 def describe(

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from claude_mem.config import Layout
+from claude_mem.config import Layout, Settings
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
 from claude_mem.intake.dialects import EventReader
@@ -36,7 +36,7 @@ from claude_mem.store.queue import LEASE_MS
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.conversation_cleanup import Conversations
+from claude_mem.worker.rendered_contexts import StaleContexts
 from claude_mem.worker.reply_redaction import redact_markup, redact_reply, redact_revision
 
 log = logging.getLogger("claude_mem.refinement")
@@ -66,6 +66,19 @@ class Policy:
     backoff: Backoff = exponential_with_jitter
 
 
+def policy_of(settings: Settings) -> Policy:
+    return Policy(
+        caps=caps_of(settings),
+        verbosity=settings.observer.verbosity,
+        upgrade_drafts=settings.observer.upgrade_drafts,
+        max_concurrent=settings.observer.clients,
+    )
+
+
+def caps_of(settings: Settings) -> Caps:
+    return Caps(settings.observer.daily_requests, settings.observer.daily_tokens)
+
+
 class RefinementRunner:
     def __init__(
         self,
@@ -73,11 +86,11 @@ class RefinementRunner:
         store: Store,
         clock: Clock,
         announcer: Announcer,
-        conversations: Conversations,
+        stale_contexts: StaleContexts,
         reader: EventReader,
     ) -> None:
         self._layout, self._store, self._clock = layout, store, clock
-        self._announcer, self._conversations = announcer, conversations
+        self._announcer, self._stale_contexts = announcer, stale_contexts
         self._reader = reader  # whose redaction follows the settings
         self._reported: set[type[ObserverError]] = set()
 
@@ -107,7 +120,7 @@ class RefinementRunner:
     ) -> None:
         session = turn.session_db_id
         for max_record_chars in RECORD_LIMITS:
-            resume = self._conversations.resumable(session, model.name)
+            resume = self._store.conversation_to_resume(session, model.name)
             is_open = model.has_conversation(session)
             request = build_request(
                 turn,
@@ -124,7 +137,7 @@ class RefinementRunner:
             except (LostSession, TooLong) as error:
                 log.info("turn %d, %s: %s; starting afresh", turn.id, model.name, error)
                 await model.end_conversation(session)
-                await self._conversations.forget(session)
+                await asyncio.wrap_future(self._store.drop_conversation(session))
                 if max_record_chars == RECORD_LIMITS[-1]:
                     raise Refused(str(error)) from None
                 continue
@@ -168,14 +181,22 @@ class RefinementRunner:
         self, job: Job, turn: Turn, draft: Distillate, name: str, reply: Reply
     ) -> None:
         await asyncio.wrap_future(self._store.close_breaker(name))
-        await self._conversations.record(turn.session_db_id, name, reply.provider_session_id)
+        await self._record_conversation(turn.session_db_id, name, reply.provider_session_id)
         # A reply of megabytes takes seconds: not in the event loop, where hooks wait.
         revision = await asyncio.to_thread(self._revise, turn, draft, name, reply)
         saved = await asyncio.wrap_future(
             self._store.finish_refinement(job, turn, revision.distillate, revision.full_reply)
         )
         if saved:
+            self._stale_contexts.add(turn.project)
             self._announcer.memory_stored(turn, revision.distillate)
+
+    async def _record_conversation(self, session: int, name: str, identity: str | None) -> None:
+        if identity is None:
+            recorded = self._store.drop_conversation(session)
+        else:
+            recorded = self._store.remember_conversation(session, name, identity)
+        await asyncio.wrap_future(recorded)
 
     def _revise(self, turn: Turn, draft: Distillate, name: str, reply: Reply) -> Revision:
         redactor = self._reader.redactor

@@ -2,18 +2,16 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 
-from claude_mem.config import Layout
 from claude_mem.hook.kill_points import reach
-from claude_mem.intake.dialects import EventReader
 from claude_mem.observer.models.model import Model
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn
-from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.conversation_cleanup import Conversations
+from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.refinement_runner import Policy, RefinementRunner
 
 log = logging.getLogger("claude_mem.refiner")
@@ -22,16 +20,15 @@ log = logging.getLogger("claude_mem.refiner")
 class Refiner:
     def __init__(
         self,
-        layout: Layout,
         store: Store,
         clock: Clock,
-        announcer: Announcer,
-        conversations: Conversations,
-        reader: EventReader,
+        runner: RefinementRunner,
+        cleanup: ConversationCleanup,
+        wake: Callable[[], None],
     ) -> None:
         self._store, self._clock = store, clock
-        self._announcer, self._conversations = announcer, conversations
-        self._runner = RefinementRunner(layout, store, clock, announcer, conversations, reader)
+        self._runner, self._cleanup = runner, cleanup
+        self._wake = wake  # at the end of each: there is room for the next one
         self._model: Model | None = None
         self._policy = Policy(Caps(0, 0))
         self._running: dict[asyncio.Task[None], int] = {}  # and the session of each
@@ -41,7 +38,7 @@ class Refiner:
         """Switch to this model, or to none; running refinements are put back for it."""
         await self.close()
         self._policy = policy
-        await self._conversations.begin(model.name if model is not None else None)
+        await self._cleanup.begin(model.name if model is not None else None)
         if model is None and not policy.upgrade_drafts:
             await asyncio.wrap_future(self._store.keep_all_drafts("no model is in use"))
         self._model = model
@@ -101,9 +98,9 @@ class Refiner:
 
     async def clean_up(self) -> None:
         """End the conversations of finished sessions, and delete what conversations left."""
-        await self._conversations.end_finished(self._model)
+        await self._cleanup.end_finished(self._model)
         if not self._running:
-            self._conversations.delete_leftovers()
+            self._cleanup.delete_leftovers()
 
     def _start(self, job: Job, turn: Turn, draft: Distillate, model: Model) -> None:
         task = asyncio.create_task(self._runner.run(job, turn, draft, model, self._policy))
@@ -114,7 +111,7 @@ class Refiner:
         self._running.pop(task, None)
         if not task.cancelled() and (error := task.exception()):
             log.error("a refinement failed", exc_info=error)
-        self._announcer.refinement_ended()
+        self._wake()
 
     async def _cancel(self, tasks: list[asyncio.Task[None]], seconds: float | None = None) -> None:
         for task in tasks:

@@ -10,11 +10,29 @@ from claude_mem.config import Layout, write_private
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.turns import SESSION_START
-from claude_mem.types import Event
+from claude_mem.types import Event, Project
 
 MAX_FILES = 500
 _BUDGET = ".budget"
 _SOURCES_WITH_CONTEXT = ("startup", "clear", "compact")
+
+
+class StaleContexts:
+    """The projects whose memories changed since their contexts were rendered."""
+
+    def __init__(self) -> None:
+        self._keys: set[str] = set()
+
+    def add(self, *projects: Project) -> None:
+        self._keys.update(project.key for project in projects)
+
+    def add_all(self, store: Store) -> None:
+        self._keys.update(str(project["key"]) for project in store.projects())
+
+    def take(self) -> set[str]:
+        """Their keys, each once."""
+        taken, self._keys = self._keys, set()
+        return taken
 
 
 def render_contexts(layout: Layout, store: Store, project_id: int, budget: int) -> None:

@@ -33,6 +33,7 @@ async def save_memory(
     saved = await asyncio.wrap_future(
         worker.store.save_memory(project, directory, observation, observer)
     )
+    worker.stale_contexts.add(project)
     worker.announcer.memory_saved(project)
     await worker.render_contexts()
     return saved

@@ -20,7 +20,6 @@ from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.statements import Statements
 from claude_mem.intake.watchdog import Watchdog
-from claude_mem.observer import LocalObserver
 from claude_mem.observer.models.active_observer import (
     ActiveObserver,
     claude_files,
@@ -35,14 +34,16 @@ from claude_mem.store.database import is_damage
 from claude_mem.types import Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.conversation_cleanup import Conversations
+from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.embedding import Embedding
 from claude_mem.worker.erasing import erase_leftovers
 from claude_mem.worker.housekeeping import Housekeeping
-from claude_mem.worker.observer_status import describe, policy_of
+from claude_mem.worker.observer_status import describe
+from claude_mem.worker.refinement_runner import RefinementRunner, policy_of
 from claude_mem.worker.refiner import Refiner
 from claude_mem.worker.rendered_contexts import (
+    StaleContexts,
     clear_contexts_of_other_budget,
     printed_context,
     render_contexts,
@@ -71,6 +72,8 @@ class Worker:
         store.derive(maintenance.refresh)
         self.watchdog = Watchdog()
         self.announcer = Announcer(layout, store)
+        self.stale_contexts = StaleContexts()
+        self._wake = asyncio.Event()  # the main loop waits for it
         self.projects = Projects(Path(home) if (home := environ.get("HOME")) else None)
         self.reader = EventReader(Redactor(), self.projects)
         self.reader.use(settings.capture, keeps_words=settings.record.is_on)
@@ -84,11 +87,14 @@ class Worker:
         )
         self.intake.event_seconds = settings.capture.event_seconds
         statements = Statements(store, self.reader)
-        self.jobs = JobRunner(layout, store, LocalObserver(), self.announcer,
+        self.jobs = JobRunner(layout, store, self.announcer, self.stale_contexts,
                               statements=statements, watchdog=self.watchdog)  # fmt: skip
         self.jobs.keeps_records = settings.record.is_on
-        conversations = Conversations(store, claude_files(layout, environ))
-        self.refiner = Refiner(layout, store, clock, self.announcer, conversations, self.reader)
+        runner = RefinementRunner(
+            layout, store, clock, self.announcer, self.stale_contexts, self.reader
+        )
+        cleanup = ConversationCleanup(store, claude_files(layout, environ))
+        self.refiner = Refiner(store, clock, runner, cleanup, self.wake)
         self.observer = ActiveObserver("local", "the worker is starting")
         index = open_semantic_index(settings.embedder, clock)
         self.embedding = Embedding(layout, store, index, clock)
@@ -103,7 +109,7 @@ class Worker:
         return self.embedding.index
 
     def wake(self) -> None:
-        self.announcer.wake.set()
+        self._wake.set()
 
     async def reload_settings(self, *, restart_observer: bool = False) -> list[str]:
         """Read the settings again and apply them; returns the problems with them."""
@@ -123,7 +129,7 @@ class Worker:
             if settings.embedder != previous.embedder:
                 await self.embedding.use(open_semantic_index(settings.embedder, self.clock))
             if clear_contexts_of_other_budget(settings.layout, settings.context.tokens):
-                self.announcer.projects_changed(*(str(p["key"]) for p in self.store.projects()))
+                self.stale_contexts.add_all(self.store)
             if restart_observer or settings.observer != previous.observer:
                 await self._use_observer(settings)
         self.wake()
@@ -153,9 +159,8 @@ class Worker:
 
     async def _loop(self, outdated: Callable[[], bool]) -> None:
         """Works, then sleeps until an event arrives or a job is due."""
-        wake = self.announcer.wake
         while True:
-            wake.clear()
+            self._wake.clear()
             try:
                 await self._work()
                 pause = self._pause()
@@ -169,7 +174,7 @@ class Worker:
                 trouble.report(os.fsencode(self.settings.layout.root), f"worker: {error}")
                 pause = RETRY_SECONDS
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(wake.wait(), pause)
+                await asyncio.wait_for(self._wake.wait(), pause)
 
     async def _work(self) -> None:
         await self.catch_up()
@@ -196,7 +201,7 @@ class Worker:
         """After forgetting for good. What fails is repeated by housekeeping."""
         layout = self.settings.layout
         try:
-            await asyncio.to_thread(erase_leftovers, layout, self.store, self.announcer)
+            await asyncio.to_thread(erase_leftovers, layout, self.store, self.stale_contexts)
         except (StoreError, sqlite3.Error, OSError) as error:
             if is_damage(error):
                 raise
@@ -240,7 +245,7 @@ class Worker:
 
     async def render_contexts(self) -> None:
         """Of all projects that have changed."""
-        for key in self.announcer.take_changed_projects():
+        for key in self.stale_contexts.take():
             project_id = self.store.project_by_key(key)
             if project_id is not None:
                 budget = self.settings.context.tokens

@@ -4,8 +4,6 @@ Deterministic. The texts of a turn are split into passages and scored, and the b
 something new are kept, up to a share of the text. They become observations and a summary.
 """
 
-import asyncio
-
 from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.observations import build_observations, says_more_than
 from claude_mem.observer.local.open_steps import with_open_steps
@@ -16,12 +14,7 @@ from claude_mem.observer.local.summaries import build_summary
 from claude_mem.observer.local.turn_titles import turn_title
 from claude_mem.types import Distillate, Turn
 
-
-class LocalObserver:
-    name = "local"
-
-    async def distil(self, turn: Turn) -> Distillate:
-        return await asyncio.to_thread(distil, turn)  # a long turn must not stop the event loop
+NAME = "local"
 
 
 def distil(turn: Turn) -> Distillate:
@@ -37,6 +30,6 @@ def distil(turn: Turn) -> Distillate:
         ),
         title=title or None,
         subtitle=summary.completed if has_subtitle else None,
-        observer=LocalObserver.name,
+        observer=NAME,
         facts=(*proposed_rules(turn.prompt or ""), *propose_facts(turn)),
     )

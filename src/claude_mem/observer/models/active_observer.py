@@ -6,7 +6,7 @@ from pathlib import Path
 
 from claude_mem.config import OBSERVER, Layout, Settings
 from claude_mem.http_client import url_problem
-from claude_mem.observer.local.observer import LocalObserver
+from claude_mem.observer.local.observer import NAME as LOCAL
 from claude_mem.observer.models.apis import ANTHROPIC_URL, OPENAI_URL, AnthropicModel, OpenAIModel
 from claude_mem.observer.models.claude import ClaudeModel, find_command, is_sdk_installed
 from claude_mem.observer.models.claude_client import ClaudeOptions
@@ -29,17 +29,17 @@ class ActiveObserver:
 
     @property
     def active(self) -> str:
-        return self.requested if self.is_ready else LocalObserver.name
+        return self.requested if self.is_ready else LOCAL
 
     @property
     def has_model(self) -> bool:
-        return self.active != LocalObserver.name
+        return self.active != LOCAL
 
 
 def select_observer(settings: Settings, environ: Mapping[str, str]) -> ActiveObserver:
     requested = settings.observer.kind
     source = settings.source_of(OBSERVER)
-    if requested == LocalObserver.name:
+    if requested == LOCAL:
         return ActiveObserver(
             requested, "by default" if source == "default" else f"set in {source}"
         )
