@@ -133,6 +133,7 @@ def import_options(settings: Settings, project: str = "", since_ms: int = 0) -> 
         home=os.environ.get("HOME", ""),
         keep_raw_since=now_ms() - settings.retention.raw_days * DAY_MS,
         skip_tools=settings.capture.skip_tools,
+        excluded=settings.capture.excluded_projects,
         redact_allow=settings.capture.redact_allow,
         project=_project_of(project),
         since_ms=since_ms,

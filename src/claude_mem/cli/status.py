@@ -18,7 +18,9 @@ from claude_mem.cli.output import (
     print_table,
 )
 from claude_mem.config import Settings
+from claude_mem.config.pausing import current_pause
 from claude_mem.errors import BadInput, NotFound
+from claude_mem.hook import trouble
 from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.intake import leftovers, spool
 from claude_mem.intake.projects import Projects
@@ -41,7 +43,7 @@ from claude_mem.worker.observer_status import describe, format_spending, has_spe
 def status(settings: Settings, as_json: bool) -> None:
     """Show the state of the worker, the queue, the observer and the index."""
     layout = settings.layout
-    running = running_worker(layout)
+    running, paused = running_worker(layout), current_pause(layout)
     with open_reader(settings) as store:
         queue = store.queue_state() if store else {}
         counts = store.counts() if store else {}
@@ -55,6 +57,12 @@ def status(settings: Settings, as_json: bool) -> None:
             "waiting": len(spool.waiting(layout)),
             "rejected": len(leftovers.rejected(layout)),
             "set_aside": len(leftovers.records_set_aside(layout)),
+            "lost": trouble.lost_events(os.fsencode(layout.root)),
+        },
+        "capture": {
+            "paused": paused is not None,
+            "until_epoch": paused.until_epoch if paused else None,
+            "excluded": list(settings.capture.excluded_projects),
         },
         "queue": dict(queue),
         "observer": observer,
@@ -101,7 +109,12 @@ def _print_status(report: dict[str, Json]) -> None:
     pairs.append(("observer", f"{observer['used']}, {observer['why']}{spent}"))
     aside = f", {waiting['set_aside']} set aside" if waiting["set_aside"] else ""
     spooled = f"{waiting['waiting']} events waiting, {waiting['rejected']} rejected{aside}"
+    if waiting["lost"]:
+        spooled += f", {waiting['lost']} lost: the disk was full"
     pairs.append(("spool", spooled))
+    capture = report["capture"]
+    assert isinstance(capture, dict)
+    pairs.append(("recording", _capture_line(capture)))
     print_pairs(pairs)
     dead = report["dead_letters"]
     if isinstance(dead, list) and dead:
@@ -109,6 +122,14 @@ def _print_status(report: dict[str, Json]) -> None:
         for letter in dead:
             assert isinstance(letter, dict)
             click.echo(letter_line(letter))
+
+
+def _capture_line(capture: dict[str, Json]) -> str:
+    until = f" until {time}" if (time := local_time(capture["until_epoch"])) else ""
+    state = f"paused{until} (claude-mem resume)" if capture["paused"] else "on"
+    excluded = capture["excluded"]
+    assert isinstance(excluded, list)
+    return f"{state}; excluded: {', '.join(map(str, excluded))}" if excluded else state
 
 
 def _vector_line(state: Json) -> str:

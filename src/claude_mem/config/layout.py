@@ -15,6 +15,7 @@ _OWN_NAMES = frozenset(
         paths.SOCKET, paths.WORKER_STATE, paths.LAST_WORKER_STATE, paths.LAUNCHER,
         paths.MCP_LAUNCHER, paths.DATABASE, paths.BACKUPS, paths.TOKEN, paths.SETTINGS,
         paths.ACTIVITY_FLAG, paths.OBSERVER, paths.AGREED, paths.INTAKE_MARK,
+        paths.LOST, paths.PAUSED,
         paths.INTAKE_SUSPECTS,
         b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
     )
@@ -50,6 +51,14 @@ class Layout:
     @property
     def intake_suspects(self) -> Path:
         return self.at(paths.INTAKE_SUSPECTS)
+
+    @property
+    def paused(self) -> Path:
+        return self.at(paths.PAUSED)
+
+    @property
+    def lost(self) -> Path:
+        return self.at(paths.LOST)
 
     @property
     def contexts(self) -> Path:
@@ -130,6 +139,10 @@ class Layout:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if directory.stat().st_mode & 0o077:
                 directory.chmod(0o700)
+        if not self.lost.exists():
+            # Before the disk is full: then its first block still takes a count.
+            self.lost.touch(mode=0o600)
+            self.lost.write_bytes(b"\n")
 
 
 def find_layout(environ: Mapping[str, str]) -> Layout:

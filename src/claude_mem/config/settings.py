@@ -220,6 +220,12 @@ class CaptureSettings:
         (),
         "texts that are never redacted as secrets, separated by commas",
     )
+    excluded_projects: tuple[str, ...] = declare(
+        "CLAUDE_MEM_EXCLUDED_PROJECTS",
+        (),
+        "projects of which nothing is recorded, separated by commas: globs over the directory "
+        "(with all below it), the key or the name, such as ~/clients/*,*/secret-*",
+    )
     event_seconds: int = declare(
         "CLAUDE_MEM_EVENT_SECONDS",
         60,

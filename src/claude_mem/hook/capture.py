@@ -35,16 +35,42 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
     payload = _read_payload()
     if not data_dir:
         raise FileNotFoundError("neither CLAUDE_MEM_DATA_DIR nor HOME is set")
+    is_paused = _is_paused(data_dir)
+    if is_paused and event not in NEED_RESPONSE:
+        return CONTINUE
     project_dir = posix.environ.get(b"CLAUDE_PROJECT_DIR", b"")
     record_header = spool.header(dialect, event, time.time_ns(), project_dir)
     clean = strip_private(payload)
-    spool.put(data_dir, record_header, clean)
+    is_spooled = not is_paused and _spool(data_dir, event, record_header, clean)
     if event in NEED_RESPONSE:
         from claude_mem.hook.context import context_line
 
-        return context_line(data_dir, project_dir or posix.getcwdb(), record_header, clean)
-    wake_or_start(data_dir)
+        directory = project_dir or posix.getcwdb()
+        return context_line(data_dir, directory, record_header, clean, is_paused)
+    if is_spooled:
+        wake_or_start(data_dir)
     return CONTINUE
+
+
+def _is_paused(data_dir: bytes) -> bool:
+    try:
+        return posix.stat(data_dir + b"/" + paths.PAUSED).st_mtime > time.time()
+    except OSError:
+        return False
+
+
+def _spool(data_dir: bytes, event: bytes, record_header: bytes, payload: bytes) -> bool:
+    """False if it does not fit on the disk; then it is counted."""
+    try:
+        spool.put(data_dir, record_header, payload)
+    except OSError as error:
+        from claude_mem.hook.trouble import count_lost, report
+
+        if not count_lost(data_dir):
+            raise
+        report(data_dir, f"hook {event.decode()}: {error.strerror}")
+        return False
+    return True
 
 
 def _read_payload() -> bytes:

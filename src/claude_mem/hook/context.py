@@ -14,6 +14,7 @@ from claude_mem.hook.wake import wake_or_start
 ROUTE = b"/hook/session-start"
 RESPONSE_SECONDS = 3.0
 
+PAUSED = b"recording is paused, nothing of this session is kept; to record: claude-mem resume"
 _PLAIN = b'{"continue":true,"suppressOutput":true'
 _START = b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":'
 # The transcript of a resumed or forked session already contains its context.
@@ -21,16 +22,17 @@ _WITH_CONTEXT = (b'"source":"resume"', b'"source":"fork"')
 
 
 def context_line(
-    data_dir: bytes, project_dir: bytes, record_header: bytes, payload: bytes
+    data_dir: bytes, project_dir: bytes, record_header: bytes, payload: bytes, is_paused: bool
 ) -> bytes:
     response = ask(data_dir, ROUTE, record_header + payload, RESPONSE_SECONDS)
     if response is not None:
         return response
-    wake_or_start(data_dir)
-    return _rendered_line(data_dir, project_dir, payload)
+    if not is_paused:
+        wake_or_start(data_dir)
+    return _rendered_line(data_dir, project_dir, payload, is_paused)
 
 
-def _rendered_line(data_dir: bytes, project_dir: bytes, payload: bytes) -> bytes:
+def _rendered_line(data_dir: bytes, project_dir: bytes, payload: bytes, is_paused: bool) -> bytes:
     line = _PLAIN
     compact = payload.replace(b'": "', b'":"')
     if not any(mark in compact for mark in _WITH_CONTEXT):
@@ -40,6 +42,8 @@ def _rendered_line(data_dir: bytes, project_dir: bytes, payload: bytes) -> bytes
     message = trouble.take(data_dir)
     if message:
         line += b',"systemMessage":"claude-mem: %s (for details: claude-mem doctor)"' % message
+    elif is_paused:
+        line += b',"systemMessage":"claude-mem: %s"' % PAUSED
     return line + b"}"
 
 

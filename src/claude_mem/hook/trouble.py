@@ -25,8 +25,43 @@ def report(data_dir: bytes, message: str) -> bool:
     return True
 
 
+def count_lost(data_dir: bytes) -> bool:
+    """Count an event that could not be written. On a full disk a byte still fits into the first
+    block of a file, and appending needs no lock. False: not even that was possible."""
+    try:
+        file = posix.open(data_dir + b"/" + paths.LOST, posix.O_WRONLY | posix.O_APPEND)
+    except OSError:
+        return False
+    try:
+        return posix.write(file, b".") == 1
+    except OSError:
+        return False
+    finally:
+        posix.close(file)
+
+
+def lost_events(data_dir: bytes) -> int:
+    """How many were counted that the user was not told of yet."""
+    try:
+        return max(0, posix.stat(data_dir + b"/" + paths.LOST).st_size - 1)
+    except OSError:
+        return 0
+
+
 def take(data_dir: bytes) -> bytes:
-    """The last message that was not shown yet. Only the process that renames the file shows it."""
+    """What the user was not told yet: the number of lost events, and the last problem."""
+    message, lost = _take_message(data_dir), lost_events(data_dir)
+    if not lost:
+        return message
+    posix.truncate(data_dir + b"/" + paths.LOST, 1)
+    events = b"1 event was" if lost == 1 else b"%d events were" % lost
+    return b"%s lost: they could not be written to %s. %s" % (
+        events, plain(data_dir.decode("utf-8", "replace")), message,
+    )  # fmt: skip
+
+
+def _take_message(data_dir: bytes) -> bytes:
+    """Only the process that renames the file shows it."""
     taken_path = data_dir + b"/" + SHOWN
     try:
         posix.rename(data_dir + b"/" + paths.TROUBLE, taken_path)

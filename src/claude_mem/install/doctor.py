@@ -12,7 +12,9 @@ from typing import Literal
 
 from claude_mem import __version__
 from claude_mem.config import Settings, load_usable_settings
+from claude_mem.config.pausing import current_pause
 from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
+from claude_mem.hook import trouble
 from claude_mem.install import attachment, claude_settings, mcp_server, plugin
 from claude_mem.install.claude import Claude, find_claude
 from claude_mem.install.hooks import EVENTS
@@ -21,7 +23,7 @@ from claude_mem.install.other_installs import find_other_installs
 from claude_mem.intake import leftovers, spool
 from claude_mem.server import client
 from claude_mem.store import StoreReader
-from claude_mem.store.clock import now_ms
+from claude_mem.store.clock import iso, now_ms
 from claude_mem.types import Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.lock import is_held
@@ -48,7 +50,7 @@ class Doctor:
     def run_checks(self) -> list[Check]:
         parts: list[Callable[[], Iterator[Check]]] = [
             self._settings, self._claude_code, self._launcher, self._data_directory, self._worker,
-            self._database, self._backlog, self._observer, self._other_installs,
+            self._database, self._capture, self._backlog, self._observer, self._other_installs,
         ]  # fmt: skip
         checks: list[Check] = []
         for part in parts:
@@ -267,6 +269,19 @@ class Doctor:
         client.stop(layout)
         layout.last_worker_state.touch(mode=0o600)
         client.start(layout, self.environ)
+
+    def _capture(self) -> Iterator[Check]:
+        layout = self.settings.layout
+        if (paused := current_pause(layout)) is not None:
+            until = f" until {iso(paused.until_epoch)}" if paused.until_epoch else ""
+            yield Check("recording", "warning", f"paused{until}", "claude-mem resume")
+        else:
+            yield Check("recording", "ok", "on")
+        if excluded := self.settings.capture.excluded_projects:
+            yield Check("excluded", "ok", f"nothing is recorded of {', '.join(excluded)}")
+        if lost := trouble.lost_events(os.fsencode(layout.root)):
+            text = f"{lost} events were lost: they could not be written to {layout.spool}"
+            yield Check("lost", "wrong", text, f"free space: df -h {layout.root}")
 
     def _backlog(self) -> Iterator[Check]:
         layout = self.settings.layout

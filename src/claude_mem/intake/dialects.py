@@ -7,10 +7,11 @@ Secrets are redacted before long values are truncated, so that no part of a secr
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
+from claude_mem.intake.exclusions import Exclusions
 from claude_mem.intake.notices import command_as_typed, split_notice
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.record_parts import words_of
@@ -53,11 +54,13 @@ class EventReader:
     unobserved_tools: frozenset[str] = frozenset()  # their words and the answers of the user count
     keeps_words: bool = True
     redact_allow: tuple[str, ...] = ()
+    exclusions: Exclusions = field(default_factory=Exclusions)
 
     def use(self, settings: CaptureSettings, *, keeps_words: bool = True) -> None:
         """Read with these settings from now on."""
         self.redactor = Redactor(settings.redact_allow)
         self.redact_allow = settings.redact_allow
+        self.exclusions = Exclusions(settings.excluded_projects, self.projects.home)
         self.skip_tools, self.unobserved_tools = skipped_and_unobserved(settings.skip_tools)
         self.keeps_words = keeps_words
 

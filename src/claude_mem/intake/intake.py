@@ -164,7 +164,11 @@ class Intake:
         if self._reader.skips(kind, payload):
             counts.skipped += 1
             return None
-        return self._reader.read(record.header, payload)
+        event = self._reader.read(record.header, payload)
+        if self._reader.exclusions.cover(event.project, event.project_dir):
+            counts.skipped += 1
+            return None
+        return event
 
     def _record(
         self, batch: list[tuple[Path, Event]], counts: DrainCounts

@@ -30,6 +30,10 @@ class Projects:
         self._home = home.resolve() if home else None
         self._by_directory: dict[str, Project] = {}
 
+    @property
+    def home(self) -> str:
+        return str(self._home) if self._home else ""
+
     def of(self, directory: str) -> Project:
         if directory not in self._by_directory:
             if len(self._by_directory) > 10_000:

@@ -12,7 +12,16 @@ from starlette.routing import Route
 from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFound
 from claude_mem.intake.spool import BadRecordError
 from claude_mem.mcp import endpoint as mcp
-from claude_mem.server import forgetting, memories, saving, search, sessions, status, stream
+from claude_mem.server import (
+    forgetting,
+    memories,
+    pausing,
+    saving,
+    search,
+    sessions,
+    status,
+    stream,
+)
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
 from claude_mem.worker.session_start import answer_session_start
@@ -39,6 +48,7 @@ public_routes = [
     *memories.routes,
     *saving.routes,
     *forgetting.routes,
+    *pausing.routes,
     *search.routes,
     *stream.routes,
     *mcp.routes,

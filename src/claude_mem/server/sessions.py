@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from claude_mem import params
+from claude_mem.config.pausing import current_pause
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventHeader
 from claude_mem.intake.transcripts.transcript import is_within
@@ -62,6 +63,10 @@ async def _accept(
     header = EventHeader(_ACTIONS[action][0], worker.clock(), directory, dialect="http")
     event = await asyncio.to_thread(worker.reader.read, header, payload)
     event = _in_project(event, project, text_of(body, "project"), directory)
+    if current_pause(worker.settings.layout) is not None:
+        return JSONResponse({"status": "skipped", "reason": "recording is paused"})
+    if worker.reader.exclusions.cover(event.project, event.project_dir):
+        return JSONResponse({"status": "skipped", "reason": "this project is excluded"})
     recorded = (await asyncio.to_thread(worker.intake.accept, [event]))[0]
     worker.wake()
     return JSONResponse(_reply(worker, action, event, recorded))

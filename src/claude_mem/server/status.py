@@ -10,6 +10,7 @@ from claude_mem.config import SETTINGS
 from claude_mem.errors import BadInput
 from claude_mem.intake import leftovers, spool
 from claude_mem.mcp.endpoint import endpoint
+from claude_mem.server.pausing import capture_state
 from claude_mem.server.requests import read_object, reject_parameters
 from claude_mem.types import Json
 from claude_mem.worker.worker import Worker
@@ -33,6 +34,7 @@ async def stats(request: Request) -> JSONResponse:
             "rejected": len(leftovers.rejected(worker.settings.layout)),
             "set_aside": len(leftovers.records_set_aside(worker.settings.layout)),
         },
+        "capture": capture_state(worker),
         "observer": worker.observer.active,
         "observing": await asyncio.to_thread(worker.observer_status),
         "meaning": await asyncio.to_thread(_semantic_index, worker),

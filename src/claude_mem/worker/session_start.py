@@ -3,9 +3,11 @@
 import asyncio
 import os
 
+from claude_mem.config.pausing import Pause, current_pause
 from claude_mem.hook import trouble
 from claude_mem.intake import spool
 from claude_mem.intake.dialects import parse_payload
+from claude_mem.store.clock import iso
 from claude_mem.store.notices import RECORD_BEGINS
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.worker import Worker
@@ -19,7 +21,11 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
     record = spool.parse(record_bytes)
     payload = parse_payload(record.payload)
     event = await asyncio.to_thread(worker.reader.read, record.header, payload)
+    if worker.reader.exclusions.cover(event.project, event.project_dir):
+        return _line("", _trouble(worker) or _EXCLUDED)
     await _catch_up(worker, event.project)
+    if (pause := current_pause(worker.settings.layout)) is not None:
+        return _line(await _given(worker, event), _trouble(worker) or _paused(pause))
     source = str(payload.get("source"))
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None:
@@ -29,6 +35,27 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
     if not message and source in GREETED_SOURCES:
         message = _greeting(worker, project_id, event, context)
     return _line(context, message)
+
+
+_EXCLUDED = (
+    "claude-mem: this project is excluded (CLAUDE_MEM_EXCLUDED_PROJECTS), nothing of it is recorded"
+)
+
+
+def _paused(pause: Pause) -> str:
+    until = f" until {iso(pause.until_epoch)[:16]} UTC" if pause.until_epoch is not None else ""
+    return (
+        f"claude-mem: recording is paused{until}, nothing of this session is kept;"
+        " to record: claude-mem resume"
+    )
+
+
+async def _given(worker: Worker, event: Event) -> str:
+    """The context of a session that is not recorded."""
+    project_id = worker.store.project_by_key(event.project.key)
+    if project_id is None or event.detail.get("source") in ("resume", "fork"):
+        return ""
+    return await worker.context_for(project_id, without_session=event.session_id)
 
 
 async def _catch_up(worker: Worker, project: Project) -> None:

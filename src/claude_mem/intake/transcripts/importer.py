@@ -18,6 +18,7 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventReader, skipped_and_unobserved
+from claude_mem.intake.exclusions import Exclusions
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.recall.tokens import estimate_tokens
@@ -41,6 +42,7 @@ class ImportOptions:
     keep_raw_since: int
     skip_tools: tuple[str, ...] = ()
     redact_allow: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     project: str = ""
     since_ms: int = 0
     keep_record_since: int = 0
@@ -57,6 +59,8 @@ class ImportOptions:
     def includes(self, project: Project, directory: str) -> bool:
         roots = (self.own_root, os.path.realpath(self.own_root))
         if any(directory == root or directory.startswith(root + "/") for root in roots):
+            return False
+        if Exclusions(self.excluded, self.home).cover(project, directory):
             return False
         return self.project in ("", project.key, project.name, directory)
 
