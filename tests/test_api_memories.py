@@ -294,7 +294,7 @@ def test_the_counts_say_what_there_is_and_what_waits(api: Api) -> None:
     }
     assert stats["database"]["bytes"] > 0
     assert stats["queue"] == {"pending": 1, "processing": 0, "held": 0, "dead": 0}
-    assert stats["spool"] == {"waiting": 1, "rejected": 0}
+    assert stats["spool"] == {"waiting": 1, "rejected": 0, "set_aside": 0}
     assert stats["observer"] == "local"
     assert stats["worker"]["version"]
 

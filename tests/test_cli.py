@@ -49,7 +49,7 @@ def test_status(remembering: Home) -> None:
     report = as_json(remembering, "status")
     assert report["worker"]["pid"] == remembering.worker_pid()
     assert report["database"]["observations"] == 1
-    assert report["spool"] == {"waiting": 0, "rejected": 0}
+    assert report["spool"] == {"waiting": 0, "rejected": 0, "set_aside": 0, "lost": 0}
     text = remembering.command("status").stdout
     assert "running, version" in text and "1 observation, 1 summary, 1 session, 1 project" in text
 
