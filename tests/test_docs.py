@@ -2,13 +2,17 @@
 
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from claude_mem.config import SETTINGS
+from claude_mem.config import SETTINGS, Layout, RecordSettings, RetentionSettings, Setting
+from claude_mem.intake import leftovers
 from claude_mem.server.app import public_routes
+from claude_mem.store.refinements import REPLY_BYTES
+from claude_mem.worker import rendered_contexts
 from tests.api import open_api
 
 ROOT = Path(__file__).parent.parent
@@ -52,6 +56,25 @@ def test_the_settings_page_says_which_value_wins_and_the_command() -> None:
     text = text_of("docs/settings.md")
     assert text.index("environment") < text.index("settings.json") < text.index("this table")
     assert "`claude-mem settings`" in text
+
+
+def test_the_retention_page_names_every_limit_with_its_default(tmp_path: Path) -> None:
+    rows = rows_under("docs/retention.md", "what", "where")
+    kinds = (RetentionSettings, RecordSettings)
+    limits = [field.metadata[Setting] for kind in kinds for field in fields(kind)]
+    named = {name for row in rows for name in row[3].split(", ") if name}
+    assert named == {setting.name for setting in limits}
+    defaults = " ".join(row[2] for row in rows)
+    for setting in limits:
+        assert f"{setting.name}: {setting.default_text}" in defaults
+    assert f"{leftovers.MAX_FILES} files" in defaults
+    assert f"the last {rendered_contexts.MAX_FILES} directories" in defaults
+    assert f"at most {REPLY_BYTES // 1024**2} MB" in defaults
+    layout = Layout(tmp_path / "data")
+    layout.create()
+    places = {row[1].strip("/") for row in rows}
+    directories = {str(d.relative_to(layout.root)) for d in layout.root.rglob("*") if d.is_dir()}
+    assert directories <= places
 
 
 def test_the_api_page_names_every_route_and_no_other() -> None:
