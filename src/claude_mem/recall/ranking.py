@@ -56,7 +56,7 @@ class Weights:
 
 WEIGHTS = Weights()
 PASSAGES = 100  # candidates by words, and as many by vectors
-READ = 80  # of these candidates: the best of both, whose words are compared
+READ = 120  # of these candidates: the best of both, whose words are compared
 SHARING = 30  # turns that share their scores with neighbours
 MAX_LENGTH = 80  # words: longer passages are not boosted more
 MANY = 2_000
