@@ -27,8 +27,8 @@ from bench.semantic import embed_all
 from claude_mem.index import maintenance
 from claude_mem.index.text.queries import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.ranking import WEIGHTS, Weights
 from claude_mem.recall.search import Query, search
+from claude_mem.recall.weights import WEIGHTS, Weights
 from claude_mem.store import Store
 from claude_mem.types import Distillate, Event, Observation, Project, Summary
 

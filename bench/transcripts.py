@@ -65,7 +65,7 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory(prefix="claude-mem-bench-") as temporary:
         directory = Path(temporary)
-        with _import(directory / "memory", files) as store:
+        with import_all(directory / "memory", files) as store:
             if not (options.quiet or options.questions_only):
                 _print_samples(store, files, options.seed, directory)
             if not options.questions_only:
@@ -82,7 +82,7 @@ def import_options() -> ImportOptions:
     return ImportOptions("/nowhere", "", now - 30 * DAY_MS, skipped)
 
 
-def _import(directory: Path, files: list[Path], count: int | None = None) -> Store:
+def import_all(directory: Path, files: list[Path], count: int | None = None) -> Store:
     directory.mkdir(parents=True)
     store = Store.open(directory / "memory.db", directory / "backups")
     store.derive(maintenance.refresh)
@@ -126,7 +126,7 @@ def _measure(files: list[Path], sessions: Path, directory: Path) -> None:
     for number in range(ROUNDS):
         parsing.append(_seconds_to_parse(files))
         begun = time.perf_counter()
-        _import(directory / f"timed-{number}", files).close()
+        import_all(directory / f"timed-{number}", files).close()
         importing.append(time.perf_counter() - begun)
     ratio = statistics.median(importing) / statistics.median(parsing)
     print(f"\nimport {statistics.median(importing):.2f} s, json.loads over the same lines "
@@ -269,7 +269,7 @@ def _print_samples(store: Store, files: list[Path], seed: int, directory: Path) 
     by_time = sorted(files, key=lambda path: path.stat().st_mtime)
     for number in range(CONTEXTS):
         files_imported = rng.randint(max(1, len(files) // 10), len(files))
-        with _import(directory / f"context-{number}", by_time, files_imported) as partial:
+        with import_all(directory / f"context-{number}", by_time, files_imported) as partial:
             projects = partial.projects()
             if not projects:
                 continue

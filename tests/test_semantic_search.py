@@ -97,7 +97,7 @@ def test_a_filter_holds_back_what_is_alike(story: Story) -> None:
 def test_few_that_pass_a_filter_are_found_behind_many_that_do_not(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("claude_mem.recall.ranking.PASSAGES", 4)
+    monkeypatch.setattr("claude_mem.recall.candidates.PASSAGES", 4)
     remember(story, Observation("decision", "password again"), session="first")
     for _ in range(40):
         remember(story, Observation("change", REDIRECT), session="second")

@@ -14,10 +14,11 @@ from claude_mem.index import maintenance
 from claude_mem.index.passages import MOST, Passage
 from claude_mem.index.text import turn_text
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.candidates import find_evidence, look_up_terms, match_expression
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
-from claude_mem.recall.ranking import WEIGHTS, look_up_terms, match_expression, score_passages
+from claude_mem.recall.ranking import score_of
 from claude_mem.recall.snippets import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
@@ -143,8 +144,8 @@ def _scores(
     if semantic_index is not None:
         ids = [row.id for row in rows]
         cosines = semantic_index.passage_cosines(connection, parsed.text, ids)
-    scored = score_passages(rows, terms, by_words, cosines, WEIGHTS, semantic_index)
-    return {passage.row.id % MOST: passage.score for passage in scored}
+    candidates = find_evidence(rows, terms, by_words, cosines, semantic_index)
+    return {candidate.row.id % MOST: score_of(candidate) for candidate in candidates}
 
 
 _TURNS = {

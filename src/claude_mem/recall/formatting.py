@@ -155,7 +155,16 @@ def _memory_text(memory_id: MemoryId, record: Record) -> str:
             value = "\n".join(f"- {item}" for item in value)
         if value:
             lines.append(f"{field.replace('_', ' ')}: {escape_fences(str(value))}")
+    parts = record.get("record")
+    lines += map(_part_text, parts) if isinstance(parts, list) else []
     return "\n".join(lines)
+
+
+def _part_text(part: Json) -> str:
+    """A part of the record of a turn."""
+    assert isinstance(part, dict)
+    kind = str(part["kind"]).replace("_", " ")
+    return f"{part['speaker']}, {kind}: {escape_fences(str(part['text']))}"
 
 
 def _title(text: str) -> str:

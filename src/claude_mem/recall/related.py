@@ -11,8 +11,8 @@ from claude_mem.index.text.queries import NO_FILTERS, Filters
 from claude_mem.index.vectors.embedding_texts import passages
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.ranking import WEIGHTS
 from claude_mem.recall.search import SearchResult, as_rows
+from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
 
 DEFAULT_LIMIT = 10

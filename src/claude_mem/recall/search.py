@@ -15,10 +15,11 @@ from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.continuations import continued_by
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query
-from claude_mem.recall.ranking import WEIGHTS, RankedTurn, Weights, rank
+from claude_mem.recall.ranking import RankedTurn, rank
 from claude_mem.recall.snippets import snippet
 from claude_mem.recall.strength import Judge
 from claude_mem.recall.tokens import tokens_of_bytes
+from claude_mem.recall.weights import WEIGHTS, Weights
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.projects import project_names

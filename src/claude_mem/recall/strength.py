@@ -1,8 +1,8 @@
 """Whether a result is likely to answer the query, or only the nearest there is.
 
 A keyword query is answered by a passage that holds all of its words. Of a sentence it is estimated
-by a logistic model (`training/strength.py`) from figures that do not depend on how much is
-remembered: how much the query says, how near the passage is, and how much of the query it covers.
+by a logistic model from figures that do not depend on how much is remembered: how much the query
+says, how near the passage is, and how much of the query it covers.
 """
 
 import math

@@ -16,7 +16,7 @@ from claude_mem.store.turns import (
     SESSION_END,
     SESSION_START,
     NewTurn,
-    insert_event,
+    insert_events,
     insert_turn,
 )
 from claude_mem.types import Distillate, Event, PastSession, PastTurn
@@ -308,9 +308,8 @@ def _replace_events(connection: sqlite3.Connection, row: sqlite3.Row, turn: Past
     """Their ids, in order; without raw text where it would be too old to keep."""
     turn_id = row["id"]
     connection.execute("DELETE FROM tool_events WHERE turn_id = ?", (turn_id,))
-    for event in turn.events:
-        stored = _without_raw(event, keeps_text=turn.keeps_raw)
-        insert_event(connection, row["session_id"], turn_id, stored, event.key)
+    events = [(_without_raw(event, keeps_text=turn.keeps_raw), event.key) for event in turn.events]
+    insert_events(connection, row["session_id"], turn_id, events)
     rows = connection.execute("SELECT event_key, id FROM tool_events WHERE turn_id = ?", (turn_id,))
     ids = {row[0]: row[1] for row in rows}
     return [ids.get(event.key, 0) for event in turn.events]

@@ -6,6 +6,7 @@ arrival. Of a turn whose whole prompt was private, only the number is kept.
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -227,18 +228,37 @@ def insert_event(
     connection: sqlite3.Connection, session_id: int, turn_id: int | None, event: Event, key: str
 ) -> bool:
     """False: an event with this key is stored already."""
+    cursor = connection.execute(_INSERT_EVENT, _event_values(session_id, turn_id, event, key))
+    return cursor.rowcount == 1
+
+
+def insert_events(
+    connection: sqlite3.Connection,
+    session_id: int,
+    turn_id: int,
+    events: Iterable[tuple[Event, str]],
+) -> None:
+    """With their keys; those that are stored already stay as they are."""
+    rows = [_event_values(session_id, turn_id, event, key) for event, key in events]
+    connection.executemany(_INSERT_EVENT, rows)
+
+
+_INSERT_EVENT = (
+    "INSERT INTO tool_events (event_key, session_id, turn_id, event, tool_name, tool_use_id,"
+    " agent_id, cwd, tool_input, tool_response, text, detail, words, bytes, created_at_epoch)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_key) DO NOTHING"
+)
+
+
+def _event_values(
+    session_id: int, turn_id: int | None, event: Event, key: str
+) -> tuple[object, ...]:
     detail = json.dumps(event.detail, ensure_ascii=False) if event.detail else None
     words = dump_parts(event.words) if event.words else None
     raw = (event.tool_input, event.tool_response, event.text, detail, words)
-    cursor = connection.execute(
-        "INSERT INTO tool_events (event_key, session_id, turn_id, event, tool_name, tool_use_id,"
-        " agent_id, cwd, tool_input, tool_response, text, detail, words, bytes, created_at_epoch)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_key) DO NOTHING",
-        (key, session_id, turn_id, event.kind, event.tool_name,
-         event.tool_use_id, event.agent_id, event.cwd, *raw,
-         sum(len(text) for text in raw if text), event.arrived_ms),
-    )  # fmt: skip
-    return cursor.rowcount == 1
+    return (key, session_id, turn_id, event.kind, event.tool_name, event.tool_use_id,
+            event.agent_id, event.cwd, *raw, sum(len(text) for text in raw if text),
+            event.arrived_ms)  # fmt: skip
 
 
 def _hand_to_hooks(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> None:

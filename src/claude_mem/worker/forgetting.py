@@ -8,8 +8,8 @@ from datetime import datetime
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.text.queries import Filters
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.ranking import WEIGHTS
 from claude_mem.recall.search import Query, search
+from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
 from claude_mem.store.forgetting import Preview, Selection
 from claude_mem.store.trash import Forgotten

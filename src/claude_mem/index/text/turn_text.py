@@ -16,6 +16,7 @@ from zlib import crc32
 from claude_mem.index.passages import MOST, Passage
 from claude_mem.index.text.documents import Document, memory_id_of, names_time
 from claude_mem.index.text.words import (
+    MAX_CACHED,
     TOKENIZER,
     grams,
     is_unspaced,
@@ -24,6 +25,7 @@ from claude_mem.index.text.words import (
     plain_text,
     searchable,
     stem,
+    stems,
 )
 
 PASSAGE_BITS = 10
@@ -60,6 +62,7 @@ INSERT INTO passage_count VALUES (0)
 """
 NAMES = ("indexed_turns", "passages", "passage_text", "passage_terms", "passage_count")
 
+_hashes: dict[str, tuple[int, ...]] = {}  # of the terms of words that were indexed lately
 _ID_MASK = (1 << PROJECT_BITS) - 1
 _TURN = f"((passage_text.rowid & {_ID_MASK}) >> {PASSAGE_BITS})"
 
@@ -161,7 +164,16 @@ def term_counts(connection: sqlite3.Connection, stems: Iterable[str]) -> dict[st
 
 def hashed_terms(text: str) -> bytes:
     """The stems of a text, each as 16 bits: whether a passage holds a word, without its text."""
-    hashes = {_hash(term) for term in terms_of(text)}
+    words = set(pieces(plain_text(text)))
+    stems(part for word in words.difference(_hashes) for part in _forms(word))
+    if len(_hashes) > MAX_CACHED:
+        _hashes.clear()
+    hashes: set[int] = set()
+    for word in words:
+        of_word = _hashes.get(word)
+        if of_word is None:
+            of_word = _hashes[word] = tuple(map(_hash, _terms_of_word(word)))
+        hashes.update(of_word)
     return array("H", sorted(hashes)).tobytes()
 
 
@@ -180,14 +192,18 @@ def holds(row: PassageRow, term_hash: bytes) -> bool:
 
 
 def terms_of(text: str) -> set[str]:
-    terms: set[str] = set()
-    for word in pieces(plain_text(text)):
-        if is_unspaced(word):
-            terms.update(grams(word))
-            continue
-        terms.add(stem(word.lower()))
-        terms.update(stem(part.lower()) for part in parts_of(word) if len(part) > 1)
-    return terms
+    return {term for word in set(pieces(plain_text(text))) for term in _terms_of_word(word)}
+
+
+def _terms_of_word(word: str) -> list[str]:
+    return grams(word) if is_unspaced(word) else [stem(form) for form in _forms(word)]
+
+
+def _forms(word: str) -> list[str]:
+    """A word and the words within it, in lower case."""
+    if is_unspaced(word):
+        return []
+    return [word.lower(), *(part.lower() for part in parts_of(word) if len(part) > 1)]
 
 
 def _hash(term: str) -> int:

@@ -9,7 +9,7 @@ import re
 import sqlite3
 import threading
 import unicodedata
-from functools import lru_cache
+from collections.abc import Iterable
 from itertools import pairwise
 
 # Marks are parts of words in many scripts; without them FTS5 would break Hindi at every vowel.
@@ -17,6 +17,7 @@ TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 MAX_TEXT = 100_000
 MAX_EXTRAS = 5_000
 MAX_STEMMED = 64  # porter does not stem longer ones
+MAX_CACHED = 50_000
 
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -109,22 +110,38 @@ class _Stemmer:
         )
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
 
-    def stem(self, word: str) -> str:
+    def stems(self, words: list[str]) -> dict[str, str]:
+        """All at once: a statement costs more than the stemming of a word."""
         with self._lock:
             self._connection.execute("DELETE FROM words")
-            self._connection.execute("INSERT INTO words VALUES (?)", (word,))
-            row = self._connection.execute("SELECT term FROM stems LIMIT 1").fetchone()
-        return str(row[0]) if row else word
+            self._connection.executemany("INSERT INTO words VALUES (?)", [(w,) for w in words])
+            rows = self._connection.execute(
+                "SELECT w.word, s.term FROM stems s JOIN words w ON w.rowid = s.doc"
+                " WHERE s.offset = 0"
+            ).fetchall()
+        return {word: word for word in words} | dict(rows)
 
 
 _stemmer: _Stemmer | None = None
+_stems: dict[str, str] = {}
 
 
-@lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
+    known = _stems.get(word)
+    return known if known is not None else stems([word])[word]
+
+
+def stems(words: Iterable[str]) -> dict[str, str]:
     global _stemmer
-    if len(word) > MAX_STEMMED:
-        return word
     if _stemmer is None:
         _stemmer = _Stemmer()
-    return _stemmer.stem(word)
+    requested = list(dict.fromkeys(words))
+    known = {word: _stems.get(word) or word for word in requested}
+    missing = [word for word in requested if word not in _stems and len(word) <= MAX_STEMMED]
+    if missing:
+        new = _stemmer.stems(missing)
+        if len(_stems) > MAX_CACHED:
+            _stems.clear()
+        _stems.update(new)
+        known |= new
+    return known

@@ -1,0 +1,256 @@
+"""The candidates of a search: passages that may answer it, and the evidence for each.
+
+Candidates are the best passages by full text and the nearest by vector. The best by both are read;
+their words are compared with those of the query, the same or similar.
+"""
+
+import math
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from claude_mem.index.text import queries, turn_text
+from claude_mem.index.text.queries import Filters
+from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
+from claude_mem.index.text.words import grams, is_unspaced, stem
+from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.parsed_query import ParsedQuery
+from claude_mem.recall.weights import Weights
+
+if TYPE_CHECKING:
+    from claude_mem.index.vectors.blocks import Similarities
+
+PASSAGES = 100  # candidates by words, and as many by vectors
+READ = 120  # of these candidates: the best of both, whose words are compared
+MANY = 2_000
+NO_COSINE = 2.0  # is near to nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of the query: its stem, how it is written, and its weight in the index."""
+
+    stem: str
+    text: str
+    weight: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How well a passage matches, whatever else is in the memory."""
+
+    bm25: float = 0.0  # in relation to the weight of the query
+    cosine: float = 0.0
+    coverage: float = 0.0  # share of the query's weight that the passage holds literally
+    soft_coverage: float = 0.0  # the same, with similar words
+    is_complete: bool = False  # the passage holds every word of the query
+
+
+NO_EVIDENCE = Evidence()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    row: PassageRow
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    passages: tuple[Candidate, ...]
+    turns: dict[int, TurnRow]  # of these passages, those that pass the filters
+    excluded: frozenset[int]  # turns that hold an excluded word
+    near: float  # the least cosine that is not noise
+
+
+def collect(
+    connection: sqlite3.Connection,
+    parsed: ParsedQuery,
+    filters: Filters,
+    count: int,
+    weights: Weights,
+    semantic_index: SemanticIndex | None = None,
+) -> Candidates:
+    """For at least `count` turns, where there are so many."""
+    terms = look_up_terms(connection, parsed)
+    limit = max(PASSAGES, 2 * count)
+    condition = queries.turn_condition(filters)
+    by_words = _by_words(connection, parsed, terms, filters, condition, limit)
+    cosines = _cosines(
+        connection, parsed, by_words, filters, condition, limit, weights, semantic_index
+    )
+    excluded = _excluded_turns(connection, parsed, filters.project_id)
+    ids = _promising(by_words, cosines, terms, weights, max(READ, 2 * count))
+    rows = [
+        row for row in turn_text.passage_rows(connection, ids).values() if row.turn not in excluded
+    ]
+    turns = turn_text.turn_rows(
+        connection, {row.turn for row in rows}, condition.sql, condition.values
+    )
+    near = NO_COSINE
+    if semantic_index is not None and cosines:
+        near = semantic_index.cosine(weights.min_deviations_in_sentence)
+    found = find_evidence(rows, terms, by_words, cosines, semantic_index)
+    return Candidates(tuple(found), turns, frozenset(excluded), near)
+
+
+def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
+    texts: dict[str, str] = {}
+    for word in parsed.words:
+        if len(word.pieces) == 1 and not word.is_time:
+            (piece,) = word.pieces
+            parts = grams(piece)[:-1] or [piece] if is_unspaced(piece) else [piece]
+            texts |= {stem(part): part for part in parts}
+    counts = turn_text.term_counts(connection, texts)
+    total = turn_text.passage_count(connection)
+    return [
+        Term(stemmed, text, turn_text.inverse_frequency(total, count), count)
+        for stemmed, text in texts.items()
+        for count in (min(total, counts.get(stemmed, 0)),)
+    ]
+
+
+def _by_words(
+    connection: sqlite3.Connection,
+    parsed: ParsedQuery,
+    terms: list[Term],
+    filters: Filters,
+    condition: queries.Condition,
+    limit: int,
+) -> dict[int, float]:
+    expression = match_expression(parsed, terms)
+    if not expression:
+        return {}
+    return turn_text.best_passages(
+        connection, expression, filters.project_id, limit, condition.sql, condition.values
+    )
+
+
+def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
+    """Any of the words, all of the phrases. A word in more than half of many passages would have
+    all of them read, for a bm25 of nearly nothing."""
+    everywhere = {t.stem for t in terms if t.count > MANY and t.weight < math.log(2)}
+    words = [
+        word
+        for word in parsed.words
+        if len(word.pieces) > 1 or stem(word.pieces[0]) not in everywhere
+    ] or list(parsed.words)
+    forms = [form for word in words for form in word.forms]
+    if not (forms or parsed.phrases):
+        return ""
+    expression = queries.any_of([*forms, *parsed.phrases])
+    return queries.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
+
+
+def _excluded_turns(
+    connection: sqlite3.Connection, parsed: ParsedQuery, project_id: int | None
+) -> set[int]:
+    if not parsed.excluded:
+        return set()
+    return turn_text.turns_holding(connection, queries.any_of(parsed.excluded), project_id)
+
+
+def _cosines(
+    connection: sqlite3.Connection,
+    parsed: ParsedQuery,
+    by_words: dict[int, float],
+    filters: Filters,
+    condition: queries.Condition,
+    limit: int,
+    weights: Weights,
+    semantic_index: SemanticIndex | None,
+) -> dict[int, float]:
+    """Of the passages that match by words, and of the nearest where the query allows for them."""
+    if semantic_index is None:
+        return {}
+    similarities = semantic_index.similarities(
+        connection, parsed.text, filters.project_id, include=by_words
+    )
+    cosines = similarities.of(by_words)
+    if not (parsed.phrases or parsed.excluded):
+        least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
+        cosines |= _nearest(connection, similarities, condition, limit, least)
+    return cosines
+
+
+def _nearest(
+    connection: sqlite3.Connection,
+    similarities: "Similarities",
+    condition: queries.Condition,
+    limit: int,
+    least: float,
+) -> dict[int, float]:
+    """The nearest passages of turns that pass the condition."""
+    size = limit
+    while True:
+        best = similarities.best(size)
+        near = {passage: cosine for passage, cosine in best if cosine >= least}
+        if condition.sql != "TRUE":
+            turns = {passage >> PASSAGE_BITS for passage in near}
+            passing = turn_text.turn_rows(connection, turns, condition.sql, condition.values)
+            near = {p: cosine for p, cosine in near.items() if p >> PASSAGE_BITS in passing}
+        if len(near) >= limit or len(best) < size or best[-1][1] < least:
+            return dict(list(near.items())[:limit])
+        size *= 4
+
+
+def _promising(
+    by_words: dict[int, float],
+    cosines: dict[int, float],
+    terms: list[Term],
+    weights: Weights,
+    limit: int,
+) -> list[int]:
+    """The best by what is known without reading them."""
+    bm25 = weights.bm25 / _total_weight(terms)
+    scores = {passage: weights.cosine * max(0.0, cosine) for passage, cosine in cosines.items()}
+    for passage, score in by_words.items():
+        scores[passage] = scores.get(passage, 0.0) + bm25 * score
+    return sorted(scores, key=lambda passage: (-scores[passage], passage))[:limit]
+
+
+def _total_weight(terms: list[Term]) -> float:
+    return sum(term.weight for term in terms) or 1.0
+
+
+def find_evidence(
+    rows: Sequence[PassageRow],
+    terms: list[Term],
+    by_words: dict[int, float],
+    cosines: dict[int, float],
+    semantic_index: SemanticIndex | None,
+) -> list[Candidate]:
+    total = _total_weight(terms)
+    weighted = [(turn_text.hashed(term.stem), term.weight) for term in terms]
+    soft = _soft_words(rows, terms, semantic_index)
+    candidates: list[Candidate] = []
+    for row, similarities in zip(rows, soft, strict=True):
+        covered = soft_covered = 0.0
+        complete = bool(terms)
+        for (term_hash, weight), similar in zip(weighted, similarities, strict=True):
+            if turn_text.holds(row, term_hash):
+                covered += weight
+                soft_covered += weight
+            else:
+                complete = False
+                soft_covered += weight * similar
+        evidence = Evidence(
+            by_words.get(row.id, 0.0) / total,
+            max(0.0, cosines.get(row.id, 0.0)),
+            covered / total,
+            soft_covered / total,
+            complete,
+        )
+        candidates.append(Candidate(row, evidence))
+    return candidates
+
+
+def _soft_words(
+    rows: Sequence[PassageRow], terms: list[Term], semantic_index: SemanticIndex | None
+) -> Sequence[Sequence[float]]:
+    if semantic_index is None:
+        return [[0.0] * len(terms)] * len(rows)
+    words = [term.text for term in terms]
+    return semantic_index.soft_words(words, [row.pieces for row in rows])
