@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from claude_mem.mcp.tools import TOOLS, Call
 from claude_mem.store import backups
 from claude_mem.store.database import connect
 from tests.api import Api, open_api
@@ -170,6 +171,25 @@ def test_hard_is_the_same_over_http_and_a_soft_token_does_not_confirm_it(tmp_pat
         assert WORD.encode() not in api.bytes_on_disk()
         assert OTHER.encode() in api.bytes_on_disk()
         assert WORD not in json.dumps(api.rows("SELECT * FROM tombstones"))
+
+
+def test_the_tool_of_agents_forgets_for_good(tmp_path: Path) -> None:
+    with open_api(tmp_path / "data") as api:
+        api.add_turn("one", f"Rotate the {WORD}", f"The {WORD} is rotated.")
+
+        async def run(arguments: dict[str, Any]) -> str:
+            return await TOOLS["forget"].run(Call(api.worker, PROJECT_DIR, arguments))
+
+        def call(**arguments: Any) -> str:
+            return api.runner.run(run(arguments))
+
+        preview = call(session="one", hard=True)
+        assert "for good; nobody can undo it" in preview
+        token = preview.rsplit('"', 2)[1]
+        done = call(session="one", hard=True, confirm=token)
+        assert done.startswith("Forgotten for good: 1 session") and "undo" not in done
+        assert WORD.encode() not in api.bytes_on_disk()
+        assert call(session="one", hard=True, confirm=token) == done
 
 
 def forget(api: Api, **selection: Any) -> None:

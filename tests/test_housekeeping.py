@@ -50,6 +50,17 @@ def test_a_session_without_an_event_for_a_day_is_interrupted(
     assert story.session()["status"] == "active"
 
 
+def test_rejected_payloads_are_kept_for_thirty_days(story: Story, keeper: Housekeeping) -> None:
+    for directory in (story.layout.rejected, story.layout.set_aside):
+        path = directory / "00000000000000000001-1.event"
+        path.write_bytes(b"what could not be read")
+        os.utime(path, (story.now / 1000,) * 2)
+        keeper.tick(story.now + 29 * DAY)
+        assert path.exists()
+        keeper.tick(story.now + 31 * DAY)
+        assert not path.exists()
+
+
 def test_raw_events_are_kept_for_thirty_days(story: Story, keeper: Housekeeping) -> None:
     story.tell(prompt(), tool(), stop())
     story.distil()

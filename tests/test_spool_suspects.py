@@ -5,6 +5,8 @@ Real worker processes, killed or hung at a point of the intake.
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,26 @@ def test_workers_that_die_while_they_store_a_batch_accuse_no_record_of_it(
     home.wait_settled()
     assert len(leftovers.records_set_aside(home.layout)) <= 1
     assert len(home.rows("SELECT * FROM tool_events")) >= 2
+
+
+HOLDING_THE_LOCK = """
+import re, sys
+from claude_mem.intake.watchdog import Watchdog
+watchdog = Watchdog()
+with open(sys.argv[1], "w") as log:
+    watchdog.start(log)
+    with watchdog.limit(0.2) as step:
+        step.advance()
+    with watchdog.limit(3600), watchdog.limit(1):
+        re.match("(a+)+$", "a" * 60 + "b")  # for years, and no other thread runs meanwhile
+"""
+
+
+def test_the_watchdog_ends_a_process_whose_interpreter_is_locked(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    ended = subprocess.run([sys.executable, "-c", HOLDING_THE_LOCK, log], timeout=60)
+    assert ended.returncode == 1
+    assert "Timeout" in log.read_text() and 'File "<string>", line 10' in log.read_text()
 
 
 def test_redaction_that_hangs_leaves_only_the_header(

@@ -37,11 +37,6 @@ class Progress:
             self._file = os.open(self._mark, flags, 0o600)
         os.pwrite(self._file, os.fsencode(name)[:_WIDTH].ljust(_WIDTH), 0)
 
-    def close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
     def accuse(self) -> tuple[bool, str | None]:
         """Whether a worker died while it processed records, and the one that is to be set aside."""
         name = self._last()
