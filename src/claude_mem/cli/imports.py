@@ -1,6 +1,7 @@
 """claude-mem import: past sessions, exports and other databases become memories."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
@@ -233,7 +234,11 @@ def print_report(report: Report, context: str, dry_run: bool) -> None:
 def _print_projects(report: Report) -> None:
     projects = [(project, tally) for project, tally in report.projects.items() if tally.turns]
     projects.sort(key=lambda pair: (-pair[1].turns, pair[0].key))
-    rows = [_row(project.name, tally) for project, tally in projects]
+    names = Counter(project.name for project, _ in projects)
+    rows = [
+        _row(project.name if names[project.name] == 1 else project.key, tally)
+        for project, tally in projects
+    ]
     print_table(
         ("project", "sessions", "turns", "observations", "summaries", "memory tokens"), rows
     )

@@ -2,7 +2,8 @@
 
 The origin URL decides, else the root of the main work tree, else the directory itself. So
 worktrees, subdirectories and clones are one project, a submodule is its own, and a repository at
-$HOME (dotfiles) does not include everything below it.
+$HOME (dotfiles) does not include everything below it. A directory that does not exist belongs to
+the repository that is known for it, or that the shape of its path names.
 
 A repository is untrusted: its files are opened without blocking, must be regular files, and are
 read up to LARGEST_FILE bytes.
@@ -11,8 +12,10 @@ read up to LARGEST_FILE bytes.
 import os
 import re
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
+from claude_mem.intake.worktrees import Repository, is_windows_path, repository_of
 from claude_mem.types import Project
 
 LARGEST_FILE = 64 * 1024
@@ -26,8 +29,10 @@ _PORT = re.compile(r":\d+$")
 class Projects:
     """Caches the project of each directory: it is looked up for every event."""
 
-    def __init__(self, home: Path | None) -> None:
+    def __init__(self, home: Path | None, known: Mapping[str, Project] | None = None) -> None:
+        """`known`: projects of directories, for those that do not exist any more."""
         self._home = home.resolve() if home else None
+        self._known = dict(known or {})
         self._by_directory: dict[str, Project] = {}
 
     @property
@@ -38,8 +43,24 @@ class Projects:
         if directory not in self._by_directory:
             if len(self._by_directory) > 10_000:
                 self._by_directory.clear()
-            self._by_directory[directory] = identify(directory, self._home)
+            self._by_directory[directory] = self._identify(directory)
         return self._by_directory[directory]
+
+    def _identify(self, directory: str) -> Project:
+        if not self._known or not is_missing(directory):
+            return identify(directory, self._home)
+        repository = repository_of(directory)
+        for place in (directory, repository.directory if repository else directory):
+            if place in self._known:
+                return self._known[place]
+        if repository is not None and repository.is_tool_folder:
+            return self._named(repository) or identify(directory, self._home)
+        return identify(directory, self._home)
+
+    def _named(self, repository: Repository) -> Project | None:
+        """The only known project of this name: the folder of a tool says no more."""
+        matches = {p.key: p for p in self._known.values() if p.name == repository.name}
+        return next(iter(matches.values())) if len(matches) == 1 else None
 
     def forget(self, directory: str) -> None:
         """To be called when a session starts there: its origin may have changed."""
@@ -50,18 +71,43 @@ def identify(directory: str, home: Path | None) -> Project:
     if not directory:
         return Project("unknown", "unknown")
     if not Path(directory).is_absolute():  # a path of another machine
-        return Project(directory, _last_part(directory))
+        return _by_shape(directory)
     try:
         path = Path(directory).resolve()
         root, git_dir = _repository(path, home)
     except (OSError, ValueError, RuntimeError):
         return Project(directory, _last_part(directory))
     if root is None or git_dir is None:
-        return Project(str(path), path.name or str(path))
+        return _without_repository(path, home)
     origin = _origin(git_dir)
     if origin:
         return Project(origin, origin.rsplit("/", 1)[-1])
     return Project(str(root), root.name or str(root))
+
+
+def is_missing(directory: str) -> bool:
+    try:
+        return is_windows_path(directory) or not Path(directory).exists()
+    except (OSError, ValueError):
+        return True
+
+
+def _without_repository(path: Path, home: Path | None) -> Project:
+    """By its shape, if it does not exist; its repository may."""
+    repository = repository_of(str(path)) if not path.exists() else None
+    if repository is None:
+        return Project(str(path), path.name or str(path))
+    main = Path(repository.directory)
+    if main.exists() and main != path:
+        return identify(str(main), home)
+    return Project(repository.directory, repository.name)
+
+
+def _by_shape(directory: str) -> Project:
+    repository = repository_of(directory)
+    if repository is not None:
+        return Project(repository.directory, repository.name)
+    return Project(directory, _last_part(directory))
 
 
 def _last_part(directory: str) -> str:

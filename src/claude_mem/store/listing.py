@@ -5,6 +5,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
+from claude_mem.store.projects import SHOWN
 from claude_mem.types import Json
 
 Record = dict[str, Json]
@@ -21,7 +22,7 @@ _CONTINUES = (
     " WHERE t.id = m.turn_id AND t.parent_turn IS NOT NULL) AS continues"
 )
 _OBSERVATIONS = (
-    "SELECT m.id, m.memory_session_id, s.content_session_id, p.name AS project,"
+    f"SELECT m.id, m.memory_session_id, s.content_session_id, {SHOWN} AS project,"
     " p.key AS project_key, m.type, m.title, m.subtitle, m.narrative, m.facts, m.concepts,"
     " m.files_read, m.files_modified, m.prompt_number, m.observer, m.model, m.prompt_version,"
     f" m.created_at, m.created_at_epoch,{_CONTINUES} FROM observations m"
@@ -34,7 +35,7 @@ _TITLES = (  # only what a list shows: the context must be built quickly
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
 _SUMMARIES = (
-    "SELECT m.id, m.memory_session_id, s.content_session_id, p.name AS project,"
+    f"SELECT m.id, m.memory_session_id, s.content_session_id, {SHOWN} AS project,"
     " p.key AS project_key, m.request, m.investigated, m.learned, m.completed, m.next_steps,"
     " m.files_read, m.files_edited, m.notes, m.commands, m.faults, m.open_steps, m.prompt_number,"
     f" m.observer, m.model, m.prompt_version, m.created_at, m.created_at_epoch,{_CONTINUES}"
@@ -43,12 +44,12 @@ _SUMMARIES = (
 )
 _PROMPTS = (
     "SELECT m.id, s.id AS session_db_id, s.content_session_id, s.memory_session_id,"
-    " p.name AS project, p.key AS project_key, m.prompt_number, m.prompt_text, m.created_at,"
+    f" {SHOWN} AS project, p.key AS project_key, m.prompt_number, m.prompt_text, m.created_at,"
     " m.created_at_epoch FROM user_prompts m JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.id = m.session_id"
 )
 _SESSIONS = (
-    "SELECT m.id, m.content_session_id, m.memory_session_id, p.name AS project,"
+    f"SELECT m.id, m.content_session_id, m.memory_session_id, {SHOWN} AS project,"
     " p.key AS project_key, m.project_dir, m.title, m.subtitle, m.user_prompt, m.prompt_counter,"
     " m.status, m.dialect, m.started_at, m.started_at_epoch, m.updated_at, m.updated_at_epoch,"
     " m.completed_at, m.completed_at_epoch FROM sdk_sessions m"

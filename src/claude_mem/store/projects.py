@@ -45,8 +45,56 @@ def get_project(connection: sqlite3.Connection, project_id: int) -> Project:
     return Project(row["key"], row["name"])
 
 
+# What a list shows: the name, or the key where several projects have that name.
+SHOWN = (
+    "CASE WHEN EXISTS (SELECT 1 FROM projects other WHERE other.name = p.name"
+    " AND other.id <> p.id) THEN p.key ELSE p.name END"
+)
+
+
 def project_names(connection: sqlite3.Connection) -> dict[int, str]:
-    return dict(connection.execute("SELECT id, name FROM projects").fetchall())
+    return dict(connection.execute(f"SELECT id, {SHOWN} FROM projects p").fetchall())
+
+
+def directories(connection: sqlite3.Connection) -> list[tuple[str, Project]]:
+    """Directories of projects that have an origin."""
+    rows = connection.execute(
+        "SELECT d.directory, p.key, p.name FROM project_dirs d JOIN projects p"
+        " ON p.id = d.project_id WHERE p.key NOT GLOB '/*' AND instr(p.key, ':') = 0"
+        " AND instr(p.key, '/') > 0 ORDER BY d.directory"
+    )
+    return [(directory, Project(key, name)) for directory, key, name in rows]
+
+
+def join(connection: sqlite3.Connection, key: str, target: Project) -> bool:
+    """Moves everything of a project to another one; False: there is nothing to move."""
+    source_id = project_by_key(connection, key)
+    if source_id is None or key == target.key:
+        return False
+    target_id = ensure_project(connection, target)
+    for table in ("sdk_sessions", "user_prompts", "session_summaries", "observations",
+                  "project_dirs"):  # fmt: skip
+        connection.execute(
+            f"UPDATE {table} SET project_id = ? WHERE project_id = ?", (target_id, source_id)
+        )
+    _join_facts(connection, source_id, target_id)
+    connection.execute("DELETE FROM projects WHERE id = ?", (source_id,))
+    return True
+
+
+def _join_facts(connection: sqlite3.Connection, source_id: int, target_id: int) -> None:
+    """Facts that both have are one: it gets the sources of the other."""
+    connection.execute(
+        "INSERT OR IGNORE INTO fact_sources (fact_id, turn_id, observer, note, events,"
+        " seen_at_epoch) SELECT same.id, s.turn_id, s.observer, s.note, s.events, s.seen_at_epoch"
+        " FROM fact_sources s JOIN facts f ON f.id = s.fact_id JOIN facts same ON"
+        " same.project_id = ?2 AND same.kind = f.kind AND same.scope = f.scope"
+        " AND same.subject = f.subject AND same.value = f.value WHERE f.project_id = ?1",
+        (source_id, target_id),
+    )
+    connection.execute(
+        "UPDATE OR IGNORE facts SET project_id = ? WHERE project_id = ?", (target_id, source_id)
+    )
 
 
 def remember_directory(

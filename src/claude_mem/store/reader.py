@@ -175,6 +175,10 @@ class StoreReader:
     def project(self, project_id: int) -> Project:
         return self.read(lambda c: projects.get_project(c, project_id))
 
+    def project_directories(self) -> list[tuple[str, Project]]:
+        """Of projects that have an origin."""
+        return self.read(projects.directories)
+
     def preview_forgetting(
         self, selection: forgetting.Selection, *, hard: bool = False
     ) -> forgetting.Preview:

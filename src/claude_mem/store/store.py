@@ -20,6 +20,7 @@ from claude_mem.store import (
     imported_sessions,
     memories,
     notices,
+    projects,
     queue,
     records,
     refinements,
@@ -141,6 +142,10 @@ class Store(StoreReader):
 
     def import_session(self, session: PastSession) -> "Future[imported_sessions.ImportCounts]":
         return self.write(lambda c: imported_sessions.import_session(c, session))
+
+    def join_projects(self, key: str, target: Project) -> "Future[bool]":
+        """Moves everything of the project with this key to the target."""
+        return self.write(lambda c: projects.join(c, key, target))
 
     def mark_imported(self, path: str, size: int, modified_ns: int) -> "Future[None]":
         return self.write(lambda c: imported_sessions.mark_imported(c, path, size, modified_ns))

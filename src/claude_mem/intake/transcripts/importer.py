@@ -19,8 +19,10 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventReader, skipped_and_unobserved
 from claude_mem.intake.exclusions import Exclusions
-from claude_mem.intake.projects import Projects
+from claude_mem.intake.projects import Projects, is_missing
+from claude_mem.intake.transcripts.origins import known_projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
+from claude_mem.intake.worktrees import is_windows_path
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, StoreReader
@@ -46,15 +48,20 @@ class ImportOptions:
     project: str = ""
     since_ms: int = 0
     keep_record_since: int = 0
+    known_projects: tuple[tuple[str, Project], ...] = ()  # by directory
 
     def reader(self) -> EventReader:
         skipped, unobserved = skipped_and_unobserved(self.skip_tools)
         return EventReader(
             redactor=Redactor(self.redact_allow),
-            projects=Projects(Path(self.home) if self.home else None),
+            projects=Projects(self.home_path, dict(self.known_projects)),
             skip_tools=skipped,
             unobserved_tools=unobserved,
         )
+
+    @property
+    def home_path(self) -> Path | None:
+        return Path(self.home) if self.home else None
 
     def includes(self, project: Project, directory: str) -> bool:
         roots = (self.own_root, os.path.realpath(self.own_root))
@@ -172,6 +179,9 @@ def import_transcripts(
 ) -> Report:
     """With a read-only store, or with None, nothing is stored: the report is a preview."""
     report = Report()
+    stored = store.project_directories() if store is not None else []
+    known = known_projects(files, stored, options.home_path)
+    options = replace(options, known_projects=tuple(sorted(known.items())))
     writer = _SessionWriter(store, report)
     for read in _read_all(_changed(store, files, again, report, progress), options, processes):
         if isinstance(read, PastSession):
@@ -184,7 +194,23 @@ def import_transcripts(
             writer.mark_read(read)
         progress(read.path, read.size)
     writer.finish()
+    if isinstance(store, Store):
+        join_projects(store, options.reader().projects)
     return report
+
+
+def join_projects(store: Store, projects: Projects) -> int:
+    """Joins projects of directories that belong to another project, as far as is known by now:
+    work trees that were removed, and directories whose repository a later session named."""
+    count = 0
+    for project in store.projects():
+        key = str(project["key"])
+        is_path = key.startswith("/") or is_windows_path(key)
+        if is_path and is_missing(key):
+            target = projects.of(key)
+            if target.key != key:
+                count += store.join_projects(key, target).result()
+    return count
 
 
 class _SessionWriter:

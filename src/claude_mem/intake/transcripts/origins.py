@@ -1,0 +1,133 @@
+"""Repositories that transcripts name, for directories that do not exist any more.
+
+Many sessions ran `git remote -v` or `git push`, or opened a pull request. One that did tells for
+all sessions of its directory. The bytes of a file are searched, not parsed: this runs before every
+import. A session that names several repositories tells nothing by itself.
+"""
+
+import json
+import mmap
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from claude_mem.errors import BadInput
+from claude_mem.intake.projects import Projects, is_missing, normalise
+from claude_mem.intake.transcripts.transcript import open_regular_file
+from claude_mem.intake.worktrees import repository_of
+from claude_mem.types import Project
+
+_URL = rb"((?:https?://|ssh://|git@)[\w.@:/~+-]{3,300}?)(?:\.git)?"
+_PUSHED_TO = rb"((?:https?://|ssh://|git@)?[\w.-]{3,100}[:/][\w.@:/~+-]{3,300}?)(?:\.git)?"
+# As JSON escapes them: a tab is \\t, the end of a line \\n. The surest first.
+_EVIDENCE = (
+    re.compile(rb"\borigin(?:\\t| )" + _URL + rb" \(fetch\)"),
+    re.compile(rb"(?:\\n|\")To " + _PUSHED_TO + rb"(?:\\n|\")"),
+    re.compile(rb'"prUrl" ?: ?"' + _URL + rb"/(?:pull|-/merge_requests)/\d"),
+)
+_DIRECTORY = re.compile(rb'"cwd" ?: ?("(?:[^"\\]|\\.){1,4000}")')
+_HEAD = 1024 * 1024  # where the first lines of a session are
+
+
+def known_projects(
+    files: Iterable[Path], stored: Iterable[tuple[str, Project]], home: Path | None
+) -> dict[str, Project]:
+    """By directory: of the store, and of transcripts whose directory does not exist."""
+    known = dict(stored)
+    projects = Projects(home, known)
+    homeless = [
+        (file, directory)
+        for file in files
+        if (directory := _missing_directory(file, projects)) is not None
+    ]
+    known |= _elected((directory, _only_origin(file)) for file, directory in homeless)
+    origins = sorted({project.key for project in known.values()})
+    others = [(file, directory) for file, directory in homeless if directory not in known]
+    return known | _elected((d, _fitting_origin(file, d, origins)) for file, d in others)
+
+
+def _elected(votes: Iterable[tuple[str, str | None]]) -> dict[str, Project]:
+    """By directory, what most of its sessions name."""
+    counts: dict[str, Counter[str]] = {}
+    for directory, origin in votes:
+        if origin is not None:
+            counts.setdefault(directory, Counter())[origin] += 1
+    elected: dict[str, Project] = {}
+    for directory, origins in counts.items():
+        (key, count), *others = sorted(origins.items(), key=lambda item: (-item[1], item[0]))
+        if not others or others[0][1] < count:
+            elected[directory] = Project(key, key.rsplit("/", 1)[-1])
+    return elected
+
+
+def _missing_directory(file: Path, projects: Projects) -> str | None:
+    """The main directory of a session whose project is not known otherwise."""
+    with _bytes_of(file) as data:
+        directory = _first_directory(data)
+    if directory is None or not is_missing(directory):
+        return None
+    main = _main_directory(directory)
+    return main if projects.of(directory).key in (directory, main) else None
+
+
+@contextmanager
+def _bytes_of(file: Path) -> Iterator[mmap.mmap | bytes]:
+    """Empty for a file that cannot be read: the import reports it."""
+    try:
+        opened = open_regular_file(file)
+    except (OSError, BadInput):
+        yield b""
+        return
+    with opened:
+        if os.fstat(opened.fileno()).st_size == 0:
+            yield b""
+            return
+        with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data
+
+
+def _first_directory(data: mmap.mmap | bytes) -> str | None:
+    match = _DIRECTORY.search(data, 0, min(len(data), _HEAD))
+    try:
+        value = json.loads(match[1]) if match else None
+    except ValueError:
+        return None
+    return value if isinstance(value, str) else None
+
+
+def _main_directory(directory: str) -> str:
+    repository = repository_of(directory)
+    return repository.directory if repository is not None else directory
+
+
+def _only_origin(file: Path) -> str | None:
+    with _bytes_of(file) as data:
+        for pattern in _EVIDENCE:
+            urls = {match[1] for match in pattern.finditer(data)}
+            origins = {normalise(_as_url(url)) for url in urls} - {None}
+            if origins:
+                return origins.pop() if len(origins) == 1 else None
+    return None
+
+
+def _as_url(found: bytes) -> str:
+    """`git push` prints "github.com:owner/name" where the user is configured."""
+    url = found.decode("utf-8", "replace")
+    return url if url.startswith(("http", "ssh", "git@")) else f"git@{url}"
+
+
+def _fitting_origin(file: Path, directory: str, origins: list[str]) -> str | None:
+    """The only known origin that the session mentions and that the directory is called after:
+    by its name, or by the owner's folder."""
+    *_, parent, name = ("", "", *directory.replace("\\", "/").rstrip("/").split("/"))
+    fitting = []
+    with _bytes_of(file) as data:
+        for origin in origins:
+            *_, owner, repository = ("", "", *origin.split("/"))
+            is_called_so = name == repository or (parent == owner and owner != "")
+            if is_called_so and data.find(f"{owner}/{repository}".encode()) >= 0:
+                fitting.append(origin)
+    return fitting[0] if len(fitting) == 1 else None
