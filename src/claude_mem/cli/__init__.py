@@ -17,6 +17,7 @@ from claude_mem.cli import (
     mcp,
     observer,
     pause,
+    redact,
     remember,
     retry,
     search,
@@ -57,6 +58,7 @@ _SECTIONS = {
     "Edit": {
         "remember": "add a memory",
         "forget": "delete memories; --undo restores them",
+        "redact": "find and remove secrets in what is stored",
         "export": "write all memories to a file",
         "retry": "retry turns that could not be summarised",
         "reindex": "rebuild the search index",
@@ -91,6 +93,7 @@ for group in (
     search,
     remember,
     forget,
+    redact,
     imports,
     export,
     install,

@@ -180,7 +180,7 @@ class Worker:
         await self.catch_up()
         await self.refiner.start_due()
         await self.refiner.clean_up()
-        await self._index_waiting()
+        await self.index_waiting()
         self.embedding.start_if_due()
         if self.clock() - self._housekeeping_at >= SAFETY_SCAN_SECONDS * 1000:
             self._housekeeping_at = self.clock()
@@ -221,7 +221,7 @@ class Worker:
         await self.render_contexts()
         return counts
 
-    async def _index_waiting(self) -> None:
+    async def index_waiting(self) -> None:
         """Memories that are older than the index, in batches: hooks write in between."""
         remaining = self.store.read(maintenance.waiting)
         while remaining:

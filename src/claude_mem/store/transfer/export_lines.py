@@ -23,7 +23,7 @@ from claude_mem.types import Json
 LARGEST_NUMBER = 253_402_300_799_999  # the last millisecond that datetime can represent
 
 # Names, ids and times are not redacted, as in intake; every other text is.
-_IDENTITY = frozenset((
+IDENTITY = frozenset((
     "key", "name", "directory", "content_session_id", "memory_session_id", "project_dir",
     "transcript_path", "dialect", "status", "started_at", "updated_at", "completed_at",
     "created_at", "provider", "provider_session_id", "prompt_id", "event_key", "event",
@@ -32,7 +32,7 @@ _IDENTITY = frozenset((
 ))  # fmt: skip
 _LISTS = frozenset(("facts", "concepts", "files_read", "files_modified", "files_edited"))
 _RECORD = frozenset(("parts", "words"))
-_JSON = (
+JSON_COLUMNS = (
     _LISTS
     | _RECORD
     | facts_json.READERS.keys()
@@ -87,9 +87,9 @@ class RowReader:
         return Row(number, table, _without_private_prompt(row))
 
     def _clean(self, name: str, value: Any) -> Any:
-        if not isinstance(value, str) or name in _IDENTITY:
+        if not isinstance(value, str) or name in IDENTITY:
             return value
-        if name not in _JSON:
+        if name not in JSON_COLUMNS:
             return self.redactor.redact(value)
         try:
             inner = _inner_json(name, value)

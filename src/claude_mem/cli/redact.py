@@ -1,0 +1,93 @@
+"""claude-mem redact: secrets in what is already stored."""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, cast
+
+import click
+
+from claude_mem.cli.open_store import open_reader
+from claude_mem.cli.output import json_option, pluralize, print_json
+from claude_mem.config import Settings
+from claude_mem.errors import BadInput
+from claude_mem.redaction import Redactor
+from claude_mem.server import client
+from claude_mem.store.stored_secrets import Finding
+from claude_mem.types import Json
+from claude_mem.worker.stored_secrets import scan
+
+TIMEOUT = 3600  # seconds; a large database is searched and written anew
+WARNING = """\
+This cannot be undone. A fresh backup replaces the backups of the database. Files that cannot be
+searched reliably are deleted: logs, hook payloads that could not be read, and copies of damaged
+databases."""
+
+
+@click.command()
+@click.option("--scan", "is_scan", is_flag=True, help="Show what would be redacted.")
+@click.option("--clean", "is_clean", is_flag=True, help="Redact it, in every file.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@json_option
+@click.pass_obj
+def redact(settings: Settings, is_scan: bool, is_clean: bool, yes: bool, as_json: bool) -> None:
+    """Find and remove secrets in what is already stored.
+
+    Secrets are redacted before anything is stored. What an earlier version did not recognise, this
+    command finds: in memories, prompts, the record, raw events, replies of models, rendered
+    contexts, rejected payloads, logs and backups. Secrets are never printed whole.
+    """
+    if is_scan == is_clean:
+        raise BadInput("set one of --scan and --clean")
+    if is_scan:
+        _scan(settings, as_json)
+    else:
+        _clean(settings, yes, as_json)
+
+
+def _scan(settings: Settings, as_json: bool) -> None:
+    with open_reader(settings) as store:
+        redactor = Redactor(settings.capture.redact_allow)
+        findings = scan(settings.layout, store, redactor) if store else []
+    if as_json:
+        print_json({"findings": [_as_json(finding) for finding in findings]})
+        return
+    _print(findings)
+    if findings:
+        click.echo("To remove them: claude-mem redact --clean")
+
+
+def _clean(settings: Settings, yes: bool, as_json: bool) -> None:
+    if not yes:
+        if as_json or not sys.stdin.isatty():
+            raise BadInput("--clean needs --yes where it cannot ask")
+        click.echo(WARNING)
+        click.confirm("Redact secrets in all files?", abort=True)
+    client.start(settings.layout, os.environ)
+    answer = cast(
+        "dict[str, Any]", client.ask_worker(settings.layout, "/api/redact", {}, timeout=TIMEOUT)
+    )
+    if as_json:
+        print_json(answer)
+        return
+    _print([Finding(**row) for row in answer["redacted"]])
+    if answer["scrubbed"]:
+        click.echo("No file contains them any more.")
+    else:
+        click.echo("The worker is still removing them from its files: see claude-mem doctor.")
+
+
+def _print(findings: Iterable[Finding]) -> None:
+    findings = list(findings)
+    for (place, kind), count in sorted(Counter((f.place, f.kind) for f in findings).items()):
+        hints = dict.fromkeys(f.hint for f in findings if (f.place, f.kind) == (place, kind))
+        click.echo(f"{place}: {count} {kind}, {', '.join(list(hints)[:3])}")
+    click.echo(f"{pluralize(len(findings), 'secret')} found.")
+
+
+def _as_json(finding: Finding) -> dict[str, Json]:
+    return {"place": finding.place, "kind": finding.kind, "hint": finding.hint}
+
+
+commands = [redact]
