@@ -24,8 +24,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs as a script
 
 from bench.questions import FIELDS, ask, read_questions
+from claude_mem.cli.demo import payloads
 from claude_mem.cli.imports import processes
-from claude_mem.cli.replay import payloads
 from claude_mem.config import Layout
 from claude_mem.errors import BadInput
 from claude_mem.index import maintenance

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.cli.replay import payloads
+from claude_mem.cli.demo import payloads
 from claude_mem.intake.dialects import EventHeader
 from claude_mem.intake.statements import Statements
 from claude_mem.intake.transcripts.importer import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.cli.replay import payloads
+from claude_mem.cli.demo import payloads
 from claude_mem.store import Store
 from claude_mem.store.forgetting import Selection
 from claude_mem.store.trash import Forgotten

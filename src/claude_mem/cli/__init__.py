@@ -13,6 +13,7 @@ from claude_mem.cli import (
     forget,
     hook_commands,
     imports,
+    inspect,
     install,
     mcp,
     observer,
@@ -22,6 +23,7 @@ from claude_mem.cli import (
     retry,
     search,
     settings,
+    show,
     status,
     worker,
 )
@@ -90,6 +92,8 @@ def commands(context: click.Context) -> None:
 
 for group in (
     status,
+    inspect,
+    show,
     search,
     remember,
     forget,

@@ -5,16 +5,18 @@ import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
 from claude_mem.cli.output import print_heading
-from claude_mem.cli.replay import payloads, session_and_directory
 from claude_mem.config import Layout
-from claude_mem.errors import ClaudeMemError
+from claude_mem.errors import BadInput, ClaudeMemError
 from claude_mem.install.launcher import write_launcher
+from claude_mem.intake.transcripts.transcript import Payload, Transcript
 from claude_mem.server import client
+from claude_mem.store.turns import STATEMENT
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 
@@ -34,7 +36,7 @@ def demo(_: object, transcript: Path | None) -> None:
     Everything happens in a temporary directory.
     """
     source = transcript or SAMPLE_SESSION
-    _, project_dir = session_and_directory(source)
+    project_dir = str(next(payloads(source))[1]["cwd"])
     with tempfile.TemporaryDirectory(prefix="claude-mem-demo-") as home:
         layout = Layout(Path(home) / ".claude-mem")
         layout.create()
@@ -65,6 +67,23 @@ def _replay(launcher: Path, layout: Layout, source: Path, project_dir: str, home
     if not context:
         raise ClaudeMemError("the next session got no context: the transcript has no turns")
     click.echo(context)
+
+
+def payloads(transcript: Path) -> Iterator[tuple[str, Payload]]:
+    """The hook payloads of a transcript with their event names, in order.
+
+    Statements have no hook; the worker reads them itself.
+    """
+    is_empty = True
+    try:
+        for event in Transcript(transcript).events():
+            is_empty = False
+            if event.kind != STATEMENT:
+                yield event.kind, event.payload
+    except OSError as error:
+        raise BadInput(f"{transcript} cannot be read: {error.strerror}") from None
+    if is_empty:
+        raise BadInput(f"{transcript} contains no session: is it a Claude Code transcript?")
 
 
 class _Hook:

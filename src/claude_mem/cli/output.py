@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import click
 
@@ -52,3 +53,9 @@ def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
 
 def print_heading(text: str) -> None:
     click.echo(click.style(text, bold=True) if sys.stdout.isatty() else text)
+
+
+def local_time(ms: Json) -> str:
+    if not isinstance(ms, int):
+        return ""
+    return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -2,8 +2,7 @@
 
 import click
 
-from claude_mem.cli.output import json_option, print_json
-from claude_mem.cli.status import local_time
+from claude_mem.cli.output import json_option, local_time, print_json
 from claude_mem.config import Settings
 from claude_mem.config.pausing import Pause, parse_duration
 from claude_mem.config.pausing import pause as pause_capture

@@ -13,6 +13,7 @@ from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFou
 from claude_mem.intake.spool import BadRecordError
 from claude_mem.mcp import endpoint as mcp
 from claude_mem.server import (
+    control,
     forgetting,
     memories,
     pausing,
@@ -45,6 +46,7 @@ async def session_start(request: Request) -> Response:
 
 public_routes = [
     *status.routes,
+    *control.routes,
     *sessions.routes,
     *memories.routes,
     *saving.routes,

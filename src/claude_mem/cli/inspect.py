@@ -1,0 +1,101 @@
+"""claude-mem sessions and stats, and the context that `claude-mem context` shows."""
+
+import os
+from pathlib import Path
+
+import click
+
+from claude_mem.cli.open_store import NO_MEMORIES, open_reader
+from claude_mem.cli.output import (
+    json_option,
+    local_time,
+    print_json,
+    print_pairs,
+    print_table,
+)
+from claude_mem.config import Settings
+from claude_mem.intake.projects import Projects
+from claude_mem.recall.context import build_context
+from claude_mem.recall.tokens import estimate_tokens
+from claude_mem.store import StoreReader
+from claude_mem.store.listing import Page, Record
+from claude_mem.text import without_controls
+from claude_mem.types import Json
+
+
+@click.command()
+@click.option("--project", help="Only this project (name or key).")
+@click.option(
+    "--limit", default=20, type=click.IntRange(1, 1000), help="Maximum rows (default 20)."
+)
+@json_option
+@click.pass_obj
+def sessions(settings: Settings, project: str | None, limit: int, as_json: bool) -> None:
+    """List sessions, latest first."""
+    with open_reader(settings) as store:
+        rows: list[Record] = []
+        if store is not None:
+            project_id = store.find_project(project) if project else None
+            rows, _ = store.page("sessions", Page(limit=limit), project_id)
+    if as_json:
+        print_json(list(rows))
+    elif not rows:
+        click.echo(NO_MEMORIES)
+    else:
+        print_table(
+            ("id", "when", "project", "status", "prompts", "title"),
+            [(s["id"], local_time(s["updated_at_epoch"]), s["project"], s["status"],
+              s["prompt_counter"], s["title"] or _first_line(s["user_prompt"])) for s in rows],
+        )  # fmt: skip
+
+
+@click.command()
+@json_option
+@click.pass_obj
+def stats(settings: Settings, as_json: bool) -> None:
+    """Count memories by project."""
+    with open_reader(settings) as store:
+        counts = store.counts() if store else {}
+        projects = store.projects() if store else []
+    if as_json:
+        print_json({"database": dict(counts), "projects": list(projects)})
+    elif not counts:
+        click.echo(NO_MEMORIES)
+    else:
+        print_pairs(list(counts.items()))
+        click.echo()
+        print_table(
+            ("project", "sessions", "observations", "last active", "key"),
+            [(p["name"], p["sessions"], p["observations"], local_time(p["updated_at_epoch"]),
+              p["key"]) for p in projects],
+        )  # fmt: skip
+
+
+def show_context(settings: Settings, project: str | None, as_json: bool) -> None:
+    budget = settings.context.tokens
+    with open_reader(settings) as store:
+        text = ""
+        if store is not None:
+            project_id = store.find_project(project) if project else _project_here(store)
+            text = build_context(store, project_id, budget) if project_id is not None else ""
+    if as_json:
+        print_json({"context": text, "tokens": estimate_tokens(text)})
+    elif text:
+        click.echo(without_controls(text))
+    elif budget == 0:
+        click.echo("Sessions get no context: CLAUDE_MEM_CONTEXT_TOKENS is 0.")
+    else:
+        click.echo("No memories of this project yet.")
+
+
+def _project_here(store: StoreReader) -> int | None:
+    home = os.environ.get("HOME")
+    directory = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
+    return store.project_by_key(Projects(Path(home) if home else None).of(directory).key)
+
+
+def _first_line(text: Json) -> str:
+    return text.strip().splitlines()[0][:80] if isinstance(text, str) and text.strip() else ""
+
+
+commands = [sessions, stats]

@@ -1,0 +1,180 @@
+"""claude-mem show: memories in full, or the passages of their turns that answer a question."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import click
+
+from claude_mem import params
+from claude_mem.cli.open_store import NO_MEMORIES, open_reader
+from claude_mem.cli.output import (
+    json_option,
+    local_time,
+    print_heading,
+    print_json,
+)
+from claude_mem.config import Settings
+from claude_mem.errors import BadInput, NotFound
+from claude_mem.index.vectors.semantic import open_semantic_index
+from claude_mem.recall.answers import Answer, find_answers
+from claude_mem.recall.formatting import answers_text
+from claude_mem.store import StoreReader
+from claude_mem.store.facts_json import fact_texts
+from claude_mem.store.listing import Record
+from claude_mem.store.records import record_data
+from claude_mem.text import without_controls
+
+
+@click.command()
+@click.argument("ids", nargs=-1, required=True)
+@click.option("--record", "with_record", is_flag=True, help="Add the full text of the turn.")
+@click.option("--words", default="", help="Only the passages of their turns about this question.")
+@json_option
+@click.pass_obj
+def show(
+    settings: Settings, ids: tuple[str, ...], with_record: bool, words: str, as_json: bool
+) -> None:
+    """Show memories in full.
+
+    \b
+    claude-mem show 12           an observation
+    claude-mem show S3           a summary
+    claude-mem show P4           a prompt
+    claude-mem show session 5    a session with all its memories; the id is that of
+                                 `claude-mem sessions` or the agent's session id
+    """
+    with open_reader(settings) as store:
+        if store is None:
+            raise NotFound(NO_MEMORIES)
+        if ids == ("session",):
+            raise BadInput("session id missing: `claude-mem sessions` lists them")
+        if words.strip():
+            if with_record:
+                raise BadInput("set only one of --record and --words")
+            _show_answers(store, settings, ids, words.strip(), as_json)
+            return
+        if ids[0] == "session":
+            matches = {text: _session_records(store, text, with_record) for text in ids[1:]}
+        else:
+            matches = {text: _find(store, text) for text in ids}
+            if with_record:
+                matches = {text: _with_records(store, rows) for text, rows in matches.items()}
+    records = [record for match in matches.values() for record in match]
+    if as_json:
+        print_json([{"kind": kind, **record} for kind, record in records])
+    else:
+        for position, (kind, record) in enumerate(records):
+            if position:
+                click.echo()
+            _print_record(kind, record)
+    if missing := [text for text, match in matches.items() if not match]:
+        raise NotFound(f"no memory with id {', '.join(missing)}")
+
+
+_KINDS = {"": "observations", "#": "observations", "S": "summaries", "P": "prompts"}
+
+
+def _find(store: StoreReader, text: str) -> list[tuple[str, Record]]:
+    mark = "" if text[:1].isdecimal() else text[:1].upper()
+    digits = text[1:] if mark else text
+    if mark not in _KINDS or not _is_number(digits):
+        raise BadInput(f"{text!r} is not an id such as 12, S3, P4 or `session 5`")
+    return [(_KINDS[mark], record) for record in store.get_many(_KINDS[mark], [int(digits)])]
+
+
+def _with_records(
+    store: StoreReader, memories: list[tuple[str, Record]]
+) -> list[tuple[str, Record]]:
+    return [(noun, {**memory, **_record_of(store, noun, memory)}) for noun, memory in memories]
+
+
+def _record_of(store: StoreReader, noun: str, memory: Record) -> Record:
+    identity = memory["id"]
+    if noun == "sessions" or not isinstance(identity, int):
+        return {}
+    return {"record": record_data(store.records_of(noun, [identity]).get(identity, ()))}
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 19
+
+
+def _session_records(store: StoreReader, text: str, with_record: bool) -> list[tuple[str, Record]]:
+    session = store.session_by_content_id(text)
+    if session is None and _is_number(text):
+        session = store.session(int(text))
+    if session is None:
+        raise NotFound(f"no session {text!r}: `claude-mem sessions` lists them")
+    session_id = session["id"]
+    assert isinstance(session_id, int)
+    result: list[tuple[str, Record]] = [("sessions", session)]
+    for kind, records in store.memories_of_session(session_id).items():
+        assert isinstance(records, list)
+        memories = [(kind, record) for record in records if isinstance(record, dict)]
+        # Once for each turn, with its prompt.
+        result += _with_records(store, memories) if with_record and kind == "prompts" else memories
+    return result
+
+
+_LABELS = {
+    "observations": ("title", "subtitle", "narrative", "facts", "concepts", "files_read",
+                     "files_modified"),
+    "summaries": ("request", "investigated", "learned", "completed", "next_steps", "files_read",
+                  "files_edited", "commands", "faults", "notes"),
+    "prompts": ("prompt_text",),
+    "sessions": ("title", "subtitle", "status", "content_session_id", "project_dir",
+                 "prompt_counter"),
+}  # fmt: skip
+_MARKS = {"observations": "#", "summaries": "S", "prompts": "P", "sessions": "session "}
+
+
+def _print_record(kind: str, record: Record) -> None:
+    when = local_time(record.get("created_at_epoch") or record.get("updated_at_epoch"))
+    type_ = f" {record['type']}" if kind == "observations" else ""
+    print_heading(f"{_MARKS[kind]}{record['id']}{type_}  {record['project']}  {when}")
+    for name in _LABELS[kind]:
+        value = fact_texts(record, name) or record[name]
+        if isinstance(value, list):
+            single = len(value) == 1
+            value = str(value[0]) if single else "\n".join(f"- {item}" for item in value)
+        if value is None or value == "":
+            continue
+        text = without_controls(str(value))
+        label = name.replace("_", " ")
+        click.echo(f"{label}:\n{text}" if "\n" in text else f"{label}: {text}")
+    parts = record.get("record")
+    for part in parts if isinstance(parts, list) else ():
+        assert isinstance(part, dict)
+        click.echo()
+        print_heading(f"{part['speaker']}, {str(part['kind']).replace('_', ' ')}")
+        click.echo(without_controls(str(part["text"])))
+
+
+def _show_answers(
+    store: StoreReader, settings: Settings, ids: Sequence[str], words: str, as_json: bool
+) -> None:
+    if ids[0] == "session":
+        raise BadInput("--words needs ids of memories: 12, S3 or P4")
+    memory_ids = params.memory_ids({"ids": list(ids)})
+    now = datetime.now().astimezone()
+    semantic_index = open_semantic_index(settings.embedder)
+    answers = find_answers(store, memory_ids, words, now, semantic_index)
+    if as_json:
+        print_json([answer.record() for answer in answers])
+    else:
+        _print_answers(answers)
+    existing = {answer.id for answer in answers}
+    if missing := [str(memory_id) for memory_id in memory_ids if memory_id not in existing]:
+        raise NotFound(f"no memory with id {', '.join(missing)}")
+
+
+def _print_answers(answers: Sequence[Answer]) -> None:
+    for position, answer in enumerate(answers):
+        if position:
+            click.echo()
+        head, _, text = without_controls(answers_text([answer])).partition("\n")
+        print_heading(head)
+        click.echo(text)
+
+
+commands = [show]
