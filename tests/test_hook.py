@@ -239,7 +239,7 @@ def test_a_full_disk_leaves_no_half_file_and_is_told_at_the_next_start(quiet: Ho
         env=quiet.env(),
     )
     assert (limited.returncode, limited.stdout) == (0, LINE)
-    assert list(quiet.layout.spool.iterdir()) == [quiet.layout.rejected]
+    assert set(quiet.layout.spool.iterdir()) == {quiet.layout.rejected, quiet.layout.set_aside}
     answer = json.loads(quiet.hook(session_start()).stdout)
     assert "File too large" in answer["systemMessage"]
 

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from claude_mem.errors import DatabaseInUse
 from claude_mem.store import scrubbing
 from claude_mem.store.database import connect
 from tests.payloads import edit, prompt, session_end, stop
@@ -67,7 +68,7 @@ def test_a_scrub_while_the_journal_is_read_remains_requested(deleted: Story) -> 
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM user_prompts").fetchone()
         tell_turn(deleted, "later", "the bell")
-        with pytest.raises(scrubbing.DatabaseInUse):
+        with pytest.raises(DatabaseInUse):
             deleted.store.scrub(deleted.layout.backups)
         assert deleted.store.needs_scrub()
     tell_turn(deleted, "last", "the rope")  # writing goes on

@@ -5,7 +5,8 @@ ClaudeMemError
 ├── StoreError              the database cannot be used
 │   ├── ForeignDatabase     not created by claude-mem: never written to
 │   ├── NewerDatabase       created by a newer claude-mem: never downgraded
-│   └── DamagedDatabase     not readable as a database
+│   ├── DamagedDatabase     not readable as a database
+│   └── DatabaseInUse       a reader still uses the journal: the scrub is to be repeated
 ├── EmbedderError           an embedding model cannot be loaded or does not respond
 ├── RequestFailed           a request to a configured server without a usable response
 │   └── InvalidCertificate  its certificate is not trusted
@@ -40,6 +41,10 @@ class NewerDatabase(StoreError):
 
 
 class DamagedDatabase(StoreError):
+    pass
+
+
+class DatabaseInUse(StoreError):
     pass
 
 

@@ -10,14 +10,10 @@ An overwritten or deleted file may survive in blocks that the file system has no
 import sqlite3
 from pathlib import Path
 
-from claude_mem.errors import StoreError
+from claude_mem.errors import DatabaseInUse
 from claude_mem.store import backups
 
 WAIT_FOR_READERS_MS = 1_000
-
-
-class DatabaseInUse(StoreError):
-    """A reader still uses the journal; the scrub is to be repeated."""
 
 
 def request(connection: sqlite3.Connection, ms: int) -> None:
