@@ -172,10 +172,9 @@ PLAIN_COMMANDS = RuleSet((
          r"assword:?\s?[\"'][^\n]{0,20}(?:\n[ \t]{0,20})?[ ;]?\bsend(?:line)?[ \t(]{1,4}(?:-- )?",
          r"[\"'](?P<value>[^\s\"'$\\]{4,200})", accept=is_password, whole=True),
 ))  # fmt: skip
-_FLAG = re.compile(r"\s-{1,2}[A-Za-z]")
 
 
 def find_command_secrets(subject: Subject) -> Iterator[Span]:
-    if _FLAG.search(subject.text):
+    if " -" in subject.text:
         yield from COMMANDS.find(subject)
     yield from PLAIN_COMMANDS.find(subject)

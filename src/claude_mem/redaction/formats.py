@@ -39,7 +39,6 @@ _QUOTED = r"[\"'](?P<value>[^\"'\s]{4,200})[\"']"
 
 HEADERS = (
     rule("eyj", "jwt", r"\beyJ[A-Za-z0-9_-]{8,4000}(?:\.[A-Za-z0-9_-]{0,8000}){2,4}"),
-    rule("zxlk", "jwt", r"\bZXlK[A-Za-z0-9+/_=-]{60,}"),
     *(
         rule(
             word,
@@ -55,6 +54,7 @@ HEADERS = (
         "bearer ",
         "authorization",
         r"(?i)\bbearer[ \t]{1,4}(?P<value>[A-Za-z0-9._~+/-]{16,4000}=*)",
+        whole=True,
         accept=looks_random,
     ),
     rule(
@@ -86,14 +86,14 @@ FILES = (
         r"[\"'](?P<value>[^\"'\s]{16,200})",
         accept=_is_token,
     ),
-    rule(
-        ".docker",
+    *rules_for(
+        (".dockerconfigjson", ".dockercfg"),
         "docker-auth",
-        r"(?i)\.docker(?:configjson|cfg)", _Q, _ASSIGN, r"(?:[|>][-+]?\s{1,40})?", _Q,
-        r"(?P<value>[A-Za-z0-9+/]{20,}={0,2})",
+        _Q, _ASSIGN, r"(?:[|>][-+]?\s{1,40})?", _Q, r"(?P<value>[A-Za-z0-9+/]{20,}={0,2})",
+        whole=True,
     ),
     *(
-        rule(word, "azure-key", rf"(?i){word}(?P<value>[A-Za-z0-9+/%&=_-]{{30,}})")
+        rule(word, "azure-key", rf"(?i){word}(?P<value>[A-Za-z0-9+/%&=_-]{{30,}})", whole=True)
         for word in ("accountkey=", "sharedaccesskey=", "sharedaccesssignature=")
     ),
     rule(
@@ -115,6 +115,7 @@ FILES = (
         "jwk",
         r"\\{0,3}\"(?:d|p|q|dp|dq|qi|k)\\{0,3}\"\s{0,4}:\s{0,4}\\{0,3}\""
         r"(?P<value>[A-Za-z0-9_-]{30,1000})",
+        whole=True,
         before=2000,
     ),
     *rules_for(
@@ -287,7 +288,7 @@ def _find_kubernetes_secrets(text: str) -> Iterator[Span]:
 
 def find_formats(subject: Subject) -> Iterator[Span]:
     yield from FORMATS.find(subject)
-    if _KIND_SECRET.search(subject.lowered):
+    if b"secret" in subject.words and _KIND_SECRET.search(subject.lowered):
         yield from _find_kubernetes_secrets(subject.text)
     if _PGPASS_PORT.search(subject.text):
         for match in PGPASS.pattern.finditer(subject.text):

@@ -70,7 +70,17 @@ def rules_for(
 
 
 # Parts that several words have in common, which are looked for once.
-_ROOTS = ("auth", "pass", "sharedaccess", "sig", "sql", "login", "identified", "cookie")
+_ROOTS = (
+    "auth",
+    "pass",
+    "sharedaccess",
+    "sig",
+    "sql",
+    "login",
+    "identified",
+    "cookie",
+    "credential",
+)
 _WINDOW, _LONGEST_MATCH = 4_000, 1_000
 _SHORT = 600  # characters of a match that may be looked at again from its next word on
 

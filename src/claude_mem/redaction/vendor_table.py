@@ -101,6 +101,7 @@ VENDORS: tuple[Vendor, ...] = (
     _vendor("intercom-token", "dG9rO", rf"{_BASE64}{{40,}}"),
     _vendor("intra42-secret", "s-s4t2ud- s-s4t2af- u-s4t2ud-", rf"{_HEX}{{64}}"),
     _vendor("ionic-token", "ion_", rf"{_ALNUM}{{42}}"),
+    _vendor("jwt", "ZXlK", rf"{_BASE64}{{60,}}"),
     _vendor("langfuse-key", "sk-lf-", _UUID),
     _vendor("langsmith-key", "lsv2_pt_ lsv2_sk_ ls__", rf"{_HEX}{{32}}(?:_{_HEX}{{10}})?"),
     _vendor("launchdarkly-key", "sdk- api- mob-", _UUID),
