@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from hypothesis import strategies as st
 
 from claude_mem.index import maintenance
 from claude_mem.index.text.words import grams, parts_of, searchable
+from claude_mem.recall.search import Query, search
+from claude_mem.store import Store
+from claude_mem.store.backups import INDEX_TABLES
 from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.types import Observation, Summary
 from tests.conftest import Home
@@ -216,3 +220,22 @@ def test_reindex_without_a_memory_says_so_and_creates_nothing(home: Home) -> Non
     assert done.returncode == 1
     assert "No memories yet" in done.stderr
     assert not home.layout.database.exists()
+
+
+# Backups
+
+
+def test_a_backup_leaves_out_the_index_and_is_searched_after_a_rebuild(
+    story: Story, tmp_path: Path
+) -> None:
+    remember(story, "The relay clicks twice", session="s")
+    backup = story.store.back_up(tmp_path / "backups", 1)
+    with closing(sqlite3.connect(backup)) as connection:
+        tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    assert set(INDEX_TABLES) == set(maintenance._NAMES)
+    assert tables.isdisjoint(INDEX_TABLES)
+    with Store.open(backup, tmp_path / "none") as restored:
+        restored.derive(maintenance.refresh)
+        maintenance.rebuild(restored)
+        (row,) = search(restored, Query("relay"), datetime.now(UTC)).rows
+    assert row.title == "The relay clicks twice"

@@ -8,6 +8,12 @@ from pathlib import Path
 from claude_mem.errors import DamagedDatabase
 
 _PATTERN = "memory-*.db"
+# Tables of the index, more than half of the file. It is derived: a backup leaves it out, and the
+# worker rebuilds it after a restore.
+INDEX_TABLES = (
+    "memory_text", "documents", "index_version", "indexed_turns", "passages", "passage_terms",
+    "passage_text", "passage_count", "vectors", "vector_models", "vector_losses", "twins",
+)  # fmt: skip
 
 
 def back_up(connection: sqlite3.Connection, directory: Path, keep: int, label: str = "") -> Path:
@@ -21,6 +27,8 @@ def back_up(connection: sqlite3.Connection, directory: Path, keep: int, label: s
         connection.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")
         verdict = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if verdict == "ok":
+            _drop_index(copy)
     if verdict != "ok":
         unfinished.unlink()  # or rotation would replace the good copies with damaged ones
         raise DamagedDatabase(f"the database is damaged, as its backup shows: {verdict}")
@@ -28,6 +36,13 @@ def back_up(connection: sqlite3.Connection, directory: Path, keep: int, label: s
     for old in newest_first(directory)[keep:]:
         old.unlink(missing_ok=True)
     return target
+
+
+def _drop_index(copy: sqlite3.Connection) -> None:
+    for table in INDEX_TABLES:
+        copy.execute(f"DROP TABLE IF EXISTS {table}")
+    copy.commit()
+    copy.execute("VACUUM")
 
 
 def newest_first(directory: Path) -> list[Path]:
