@@ -262,6 +262,7 @@ class Distillate:
     model: str | None = None
     prompt_version: str | None = None
     facts: tuple[ProposedFact, ...] = ()  # besides those of the summary
+    version: int = 0  # of the local observer
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from claude_mem.store import memories, records, sessions, tombstones
+from claude_mem.store import memories, outdated, records, sessions, tombstones
 from claude_mem.store.clock import iso
 from claude_mem.store.facts_json import with_sources
 from claude_mem.store.turns import (
@@ -56,6 +56,15 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportC
     if not _has_hook_events(connection, session["id"]):
         _describe(connection, session["id"], past)
     return counts
+
+
+def distil_again(connection: sqlite3.Connection, past: PastSession) -> int:
+    """New memories for turns that an older version of the observer distilled; adds none."""
+    session = sessions.find_session(connection, past.session_id)
+    if session is None:
+        return 0
+    known = ((_find_turn(connection, session["id"], turn), turn) for turn in past.turns)
+    return sum(_distil_again(connection, row, turn) for row, turn in known if row is not None)
 
 
 def preview_import(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
@@ -172,6 +181,7 @@ def _import_turn(
     if existing is not None and not _has_more(connection, existing, turn):
         counts.existing += 1
         counts.records += _fill_in_record(connection, existing, turn)
+        _distil_again(connection, existing, turn)
         return
     row = existing if existing is not None else _create_turn(connection, session, turn)
     event_ids = _replace_events(connection, row, turn)
@@ -187,6 +197,14 @@ def _import_turn(
         counts.turns += 1
         counts.summaries += 1
         counts.observations += len(distillate.observations)
+
+
+def _distil_again(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:
+    """Where an older version of the observer distilled the turn and its events are gone."""
+    if turn.distillate is None or not existing["retired"]:
+        return False
+    ids = _event_ids(connection, existing["id"], turn)
+    return outdated.save_again(connection, existing["id"], _with_sources(turn.distillate, ids))
 
 
 def _fill_in_record(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:
@@ -310,6 +328,11 @@ def _replace_events(connection: sqlite3.Connection, row: sqlite3.Row, turn: Past
     connection.execute("DELETE FROM tool_events WHERE turn_id = ?", (turn_id,))
     events = [(_without_raw(event, keeps_text=turn.keeps_raw), event.key) for event in turn.events]
     insert_events(connection, row["session_id"], turn_id, events)
+    return _event_ids(connection, turn_id, turn)
+
+
+def _event_ids(connection: sqlite3.Connection, turn_id: int, turn: PastTurn) -> list[int]:
+    """Of the turn's events, in order; 0 for those that are not stored."""
     rows = connection.execute("SELECT event_key, id FROM tool_events WHERE turn_id = ?", (turn_id,))
     ids = {row[0]: row[1] for row in rows}
     return [ids.get(event.key, 0) for event in turn.events]

@@ -71,7 +71,16 @@ def save_memories(
     save_summary(connection, distillate.summary, origin)
     _save_observations(connection, distillate.observations, origin)
     facts.save_proposals(connection, turn_id, distillate)
+    _set_version(connection, turn_id, distillate)
     set_titles(connection, session_db_id, distillate.title, distillate.subtitle)
+
+
+def _set_version(connection: sqlite3.Connection, turn_id: int, distillate: Distillate) -> None:
+    if distillate.model is None:
+        connection.execute(
+            "UPDATE user_prompts SET observer_version = ? WHERE id = ?",
+            (distillate.version, turn_id),
+        )
 
 
 def _origin(
@@ -184,6 +193,7 @@ def _add_new_observations(connection: sqlite3.Connection, turn: Turn, draft: Dis
         {**facts_json.fact_values(draft.summary), "turn_id": turn.id},
     )
     facts.save_proposals(connection, turn.id, draft)
+    _set_version(connection, turn.id, draft)
 
 
 def _since(draft: Distillate, last: int) -> tuple[Observation, ...]:

@@ -393,6 +393,18 @@ def _add_notices(connection: sqlite3.Connection) -> None:
     migrated_notices.convert_prompts(connection)
 
 
+# Turns that an older version of the local observer distilled are distilled again.
+_OBSERVER_VERSION = (
+    "ALTER TABLE user_prompts ADD COLUMN observer_version INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX turns_by_version ON user_prompts(closed, observer_version)",
+)
+
+
+def _add_observer_version(connection: sqlite3.Connection) -> None:
+    for statement in _OBSERVER_VERSION:
+        connection.execute(statement)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -405,6 +417,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0009_scrubbing", _add_scrubbing),
     ("0010_facts", _add_facts),
     ("0011_notices", _add_notices),
+    ("0012_observer_version", _add_observer_version),
 )
 
 

@@ -15,6 +15,7 @@ from claude_mem.store import (
     imported_sessions,
     listing,
     notices,
+    outdated,
     projects,
     queue,
     records,
@@ -28,7 +29,16 @@ from claude_mem.store.database import Readers, check_integrity, connect, is_curr
 from claude_mem.store.listing import Page, Record
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
-from claude_mem.types import Fact, FactKind, FactStatus, Json, PastSession, Project, RecordPart
+from claude_mem.types import (
+    Fact,
+    FactKind,
+    FactStatus,
+    Json,
+    PastSession,
+    Project,
+    RecordPart,
+    Turn,
+)
 
 T = TypeVar("T")
 
@@ -174,6 +184,16 @@ class StoreReader:
 
     def project(self, project_id: int) -> Project:
         return self.read(lambda c: projects.get_project(c, project_id))
+
+    def is_any_outdated(self, version: int) -> bool:
+        """Whether an older version of the local observer distilled a turn."""
+        return self.read(lambda c: outdated.is_any_outdated(c, version))
+
+    def next_outdated(self, version: int) -> Turn | None:
+        return self.read(lambda c: outdated.next_turn(c, version))
+
+    def outdated_transcripts(self, version: int) -> list[tuple[str, str]]:
+        return self.read(lambda c: outdated.transcripts(c, version))
 
     def project_directories(self) -> list[tuple[str, Project]]:
         """Of projects that have an origin."""

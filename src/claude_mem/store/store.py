@@ -20,6 +20,7 @@ from claude_mem.store import (
     imported_sessions,
     memories,
     notices,
+    outdated,
     projects,
     queue,
     records,
@@ -142,6 +143,23 @@ class Store(StoreReader):
 
     def import_session(self, session: PastSession) -> "Future[imported_sessions.ImportCounts]":
         return self.write(lambda c: imported_sessions.import_session(c, session))
+
+    def save_again(self, turn: Turn, distillate: Distillate) -> "Future[bool]":
+        """New memories of a turn that an older observer distilled; False: it has changed."""
+        return self.write(lambda c: outdated.save_again(c, turn.id, distillate))
+
+    def distil_session_again(self, session: PastSession) -> "Future[int]":
+        """From its transcript, turns whose events are gone; returns how many."""
+        return self.write(lambda c: imported_sessions.distil_again(c, session))
+
+    def mark_distilled(self, turn_id: int, version: int) -> "Future[None]":
+        return self.write(lambda c: outdated.mark(c, turn_id, version))
+
+    def mark_session_distilled(self, session_id: str, version: int) -> "Future[None]":
+        return self.write(lambda c: outdated.mark_session(c, session_id, version))
+
+    def mark_rest_distilled(self, version: int) -> "Future[int]":
+        return self.write(lambda c: outdated.mark_rest(c, version))
 
     def join_projects(self, key: str, target: Project) -> "Future[bool]":
         """Moves everything of the project with this key to the target."""

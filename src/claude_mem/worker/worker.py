@@ -40,6 +40,7 @@ from claude_mem.worker.embedding import Embedding
 from claude_mem.worker.erasing import erase_leftovers
 from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.observer_status import describe
+from claude_mem.worker.redistilling import Redistilling
 from claude_mem.worker.refinement_runner import RefinementRunner, policy_of
 from claude_mem.worker.refiner import Refiner
 from claude_mem.worker.rendered_contexts import (
@@ -98,6 +99,7 @@ class Worker:
         self.observer = ActiveObserver("local", "the worker is starting")
         index = open_semantic_index(settings.embedder, clock)
         self.embedding = Embedding(layout, store, index, clock)
+        self.redistilling = Redistilling(store, self.reader, statements, self.stale_contexts, clock)
         self.housekeeping = Housekeeping(
             layout, store, settings.sessions, settings.retention, settings.record
         )
@@ -151,6 +153,7 @@ class Worker:
             await self._loop(outdated)
         finally:
             self.embedding.stop()
+            self.redistilling.stop()
 
     async def _start(self) -> None:
         await asyncio.wrap_future(self.store.free_all_leases())
@@ -182,6 +185,7 @@ class Worker:
         await self.refiner.clean_up()
         await self.index_waiting()
         self.embedding.start_if_due()
+        self.redistilling.start_if_due()
         if self.clock() - self._housekeeping_at >= SAFETY_SCAN_SECONDS * 1000:
             self._housekeeping_at = self.clock()
             await self._run_housekeeping()

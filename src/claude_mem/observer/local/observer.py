@@ -12,6 +12,7 @@ from claude_mem.observer.local.scoring import content_words
 from claude_mem.observer.local.selection import select_from_turn
 from claude_mem.observer.local.summaries import build_summary
 from claude_mem.observer.local.turn_titles import turn_title
+from claude_mem.observer.local.version import VERSION
 from claude_mem.types import Distillate, Turn
 
 NAME = "local"
@@ -31,5 +32,6 @@ def distil(turn: Turn) -> Distillate:
         title=title or None,
         subtitle=summary.completed if has_subtitle else None,
         observer=NAME,
+        version=VERSION,
         facts=(*proposed_rules(turn.prompt or ""), *propose_facts(turn)),
     )
