@@ -58,8 +58,8 @@ _SECTIONS = {
         "stats": "count memories by project",
     },
     "Edit": {
-        "remember": "add a memory",
-        "forget": "delete memories; --undo restores them",
+        "remember": "save a memory",
+        "forget": "forget memories; --undo restores them",
         "redact": "find and remove secrets in what is stored",
         "export": "write all memories to a file",
         "retry": "retry turns that could not be summarised",

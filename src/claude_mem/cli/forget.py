@@ -25,15 +25,18 @@ logs, hook payloads that could not be read, and copies of damaged databases."""
 @click.argument("ids", nargs=-1)
 @click.option("--session", help="All memories of a session (id from `claude-mem sessions`).")
 @click.option("--file", help="All memories that name this file or folder.")
-@click.option("--query", help="All turns that match the words of this query (at most 200).")
-@click.option("--project", help="All memories of a project; or limits --file and --query.")
-@click.option("--hard", is_flag=True, help="For good: remove the text from every file, no undo.")
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--confirm", help="The token from the preview.")
+@click.option("--query", help="Turns that match these words, at most 200.")
 @click.option(
-    "--undo", is_flag=True, help="Restore the last deletion, or the one with the given token."
+    "--project",
+    help="All memories of a project; with --file or --query, only matches in that project.",
 )
-@click.option("--list", "list_", is_flag=True, help="List the deletions that can be restored.")
+@click.option(
+    "--hard", is_flag=True, help="Forget for good: remove the text from every file, without undo."
+)
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--confirm", help="Token from the preview; forgets without asking.")
+@click.option("--undo", is_flag=True, help="Restore what was forgotten last, or with this token.")
+@click.option("--list", "list_", is_flag=True, help="List what can be restored.")
 @json_option
 @click.pass_obj
 def forget(
@@ -48,7 +51,7 @@ def forget(
     as_json: bool,
     **selection: str | None,
 ) -> None:
-    """Delete memories by id, session, file, query or project.
+    """Forget memories by id, session, file, query or project.
 
     \b
     claude-mem forget 12 S3 P4

@@ -10,10 +10,10 @@ from claude_mem.config import load_settings
 from claude_mem.hook.private_text import strip_private
 
 _EVENTS = {
-    "new": ("UserPromptSubmit", "A prompt was submitted."),
-    "save": ("PostToolUse", "A tool was used."),
-    "summary": ("Stop", "The agent finished its turn."),
-    "cleanup": ("SessionEnd", "The session ended."),
+    "new": ("UserPromptSubmit", "Record a submitted prompt."),
+    "save": ("PostToolUse", "Record a tool use."),
+    "summary": ("Stop", "Record the end of a turn."),
+    "cleanup": ("SessionEnd", "Record the end of a session."),
 }
 NAMES = (*_EVENTS, "context")
 
@@ -24,7 +24,7 @@ def _command(name: str, event: str, text: str) -> click.Command:
             raise click.UsageError(f"expected a {event} hook payload on stdin")
         run_hook(event)
 
-    help_text = f"{text} Expects the {event} hook payload as JSON on stdin."
+    help_text = f"{text} Reads the {event} payload as JSON from stdin."
     return click.Command(name, callback=run, help=help_text, short_help=text, hidden=True)
 
 
@@ -41,7 +41,7 @@ def run_hook(event: str) -> None:
 def context(project: str | None, as_json: bool) -> None:
     """Show the context that the next session in this directory gets.
 
-    With a SessionStart hook payload on stdin, it prints the answer of the hook.
+    With a SessionStart hook payload on stdin, print the hook's response instead.
     """
     if project is None and not as_json and _has_payload():
         payload = sys.stdin.buffer.read()

@@ -41,7 +41,7 @@ TOLERANT = ("doctor", "uninstall")  # must work with invalid settings
     "--import/--no-import",
     "import_past",
     default=None,
-    help="Import past sessions, or not (default: ask).",
+    help="Whether to import past sessions (default: ask).",
 )
 @click.option(
     "--observer",
@@ -312,7 +312,7 @@ def _purge(layout: Layout, sessions_open: bool) -> list[str]:
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Apply the fixes that are safe.")
+@click.option("--fix", is_flag=True, help="Apply safe fixes.")
 @json_option
 @click.pass_obj
 def doctor(settings: Settings, fix: bool, as_json: bool) -> None:

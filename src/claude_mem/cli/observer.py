@@ -25,12 +25,12 @@ from claude_mem.worker.observer_status import describe, format_spending, has_spe
 
 @click.command()
 @click.argument("name", required=False, type=click.Choice(OBSERVER.choices))
-@click.option("--yes", is_flag=True, help="Agree to what NAME sends, without a prompt.")
+@click.option("--yes", is_flag=True, help="Agree to what the observer sends, without asking.")
 @click.option("--answers", is_flag=True, help="Show stored replies that could not be fully parsed.")
 @json_option
 @click.pass_obj
 def observer(settings: Settings, name: str | None, yes: bool, answers: bool, as_json: bool) -> None:
-    """Show the observer, or switch to NAME.
+    """Show the observer, or switch to another one.
 
     local uses no model. claude uses Claude Code with your login. anthropic and openai use an HTTP
     API; openai works with any OpenAI-compatible server (settings API_URL, MODEL and API_KEY).

@@ -14,17 +14,21 @@ from claude_mem.types import OBSERVATION_TYPES
 
 @click.command()
 @click.argument("text", nargs=-1, required=True)
-@click.option("--title", help="One line (default: the start of the text).")
+@click.option("--title", help="Title (default: the beginning of the text).")
 @click.option("--type", "type_", help=f"{', '.join(OBSERVATION_TYPES)} (default discovery).")
-@click.option("--concept", "concepts", multiple=True, help="A concept, such as gotcha; repeatable.")
-@click.option("--file", "files", multiple=True, help="A file it is about; repeatable.")
+@click.option(
+    "--concept", "concepts", multiple=True, help="Concept, such as gotcha; can be repeated."
+)
+@click.option(
+    "--file", "files", multiple=True, help="File that the memory is about; can be repeated."
+)
 @click.option("--project", help="Project name or key (default: that of this directory).")
 @json_option
 @click.pass_obj
 def remember(
     settings: Settings, /, text: tuple[str, ...], type_: str | None, as_json: bool, **options: Any
 ) -> None:
-    """Add a memory: a decision, a preference, or something that took time to find out.
+    """Save a memory: a decision, a preference, or something that took time to find out.
 
     \b
     claude-mem remember "Deploys go through the staging branch" --type decision

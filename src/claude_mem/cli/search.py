@@ -87,21 +87,30 @@ _DEPTH = click.IntRange(0, params.MAX_DEPTH)
 @click.argument("query", nargs=-1, type=click.UNPROCESSED)
 @click.option("--project", help="Only this project (name or key).")
 @click.option("--type", callback=_TYPES, help=_TYPES_HELP)
-@click.option("--concept", "concepts", help="Only with this concept; separate several with commas.")
 @click.option(
-    "--file", "files", help="Only about this file or folder; separate several with commas."
+    "--concept", "concepts", help="Only memories with this concept; separate several with commas."
 )
 @click.option(
-    "--since", "dateStart", callback=_check_date, help="Only since this day, such as 2026-03-09."
+    "--file", "files", help="Only memories about this file or folder; separate several with commas."
 )
-@click.option("--until", "dateEnd", callback=_check_date, help="Only until the end of this day.")
+@click.option(
+    "--since",
+    "dateStart",
+    callback=_check_date,
+    help="Only memories since this day, such as 2026-03-09.",
+)
+@click.option(
+    "--until", "dateEnd", callback=_check_date, help="Only memories up to and including this day."
+)
 @click.option("--session", help="Only this session (id from `claude-mem sessions`).")
 @click.option(
     "--status",
     callback=_choices(SESSION_STATUSES),
     help=f"Only sessions that are {', '.join(SESSION_STATUSES)}; separate several with commas.",
 )
-@click.option("--order", "orderBy", type=click.Choice(ORDERS), help="Default: relevance.")
+@click.option(
+    "--order", "orderBy", type=click.Choice(ORDERS), help="Sort order (default: relevance)."
+)
 @click.option("--limit", type=_LIMIT, help="Maximum rows (default 8).")
 @click.option("--offset", type=click.IntRange(0, params.MAX_OFFSET), help="Rows to skip.")
 @json_option
@@ -114,8 +123,9 @@ def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **optio
     claude-mem search '"exact phrase" relay -fuse'
     claude-mem search --file src/light.py --since 2026-03-01
 
-    Any word may match, a phrase in quotes must match, and -word must not match. Times such as
-    "last week" or "in May" prefer memories of that time. To read a memory in full, use its id:
+    Any word may match, a phrase in quotes must match, and -word must not match. For times such
+    as "last week" or "in May", memories from that time rank higher. To read a memory in full, use
+    its id:
 
     \b
     claude-mem show 12 S3 P4
@@ -204,7 +214,7 @@ def _highlighter(query: str, now: datetime) -> Show:
 @click.command()
 @click.pass_obj
 def reindex(settings: Settings) -> None:
-    """Rebuild the search index from the memories, which are not changed."""
+    """Rebuild the search index. Memories are not changed."""
     if not settings.layout.database.exists():
         raise NotFound(NO_MEMORIES)
     with open_store_for_import(settings) as store:

@@ -22,7 +22,7 @@ def settings(
     """List all settings, show NAME, or set NAME to VALUE in settings.json.
 
     An environment variable of the same name overrides the file. A running worker uses a new value
-    at once, unless the meaning of the setting mentions a restart.
+    at once, unless the description of the setting says that it needs a restart.
     """
     if name is None:
         if unset:

@@ -27,8 +27,8 @@ from claude_mem.text import without_controls
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True)
-@click.option("--record", "with_record", is_flag=True, help="Add the full text of the turn.")
-@click.option("--words", default="", help="Only the passages of their turns about this question.")
+@click.option("--record", "with_record", is_flag=True, help="Also show the full text of the turn.")
+@click.option("--words", default="", help="Show only the passages that answer this question.")
 @json_option
 @click.pass_obj
 def show(
