@@ -78,6 +78,26 @@ def test_a_question_whose_words_mean_nothing_to_the_model_is_asked_by_words(
     assert titles(library, "counted", semantic_index=new_index()) == [GULLS]
 
 
+def test_a_japanese_question_about_english_sessions_is_compared_by_its_english_words(
+    library: Story,
+) -> None:
+    question = "なぜ login の redirect は失敗しましたか"
+    embedder = Concepts()
+    index = new_index(embedder)
+    result = look(library, question, semantic_index=index)
+    assert [row.title for row in result.rows] == [REDIRECT]
+    assert ["login", "redirect"] in [text.split() for text in embedder.encoded]
+    assert question not in embedder.encoded
+
+
+def test_a_japanese_question_about_japanese_sessions_keeps_its_words(library: Story) -> None:
+    remember(library, "login が失敗しました", session="ja")
+    embedder = Concepts()
+    rows = look(library, "なぜ login は失敗しましたか", semantic_index=new_index(embedder)).rows
+    assert rows[0].title == "login が失敗しました"
+    assert "なぜ login は失敗しましたか" in embedder.encoded
+
+
 def test_a_phrase_and_an_exclusion_find_nothing_by_meaning_alone(library: Story) -> None:
     assert titles(library, '"signin circle"', semantic_index=new_index()) == []
     assert titles(library, "signin circle -gulls", semantic_index=new_index()) == []

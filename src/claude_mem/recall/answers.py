@@ -14,7 +14,12 @@ from claude_mem.index import maintenance
 from claude_mem.index.passages import MOST, Passage
 from claude_mem.index.text import turn_text
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.candidates import find_evidence, look_up_terms, match_expression
+from claude_mem.recall.candidates import (
+    embedded_text,
+    find_evidence,
+    look_up_terms,
+    match_expression,
+)
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
@@ -143,7 +148,8 @@ def _scores(
     cosines: dict[int, float] = {}
     if semantic_index is not None:
         ids = [row.id for row in rows]
-        cosines = semantic_index.passage_cosines(connection, parsed.text, ids)
+        text = embedded_text(parsed, terms)
+        cosines = semantic_index.passage_cosines(connection, text, ids)
     candidates = find_evidence(rows, terms, by_words, cosines, semantic_index)
     return {candidate.row.id % MOST: score_of(candidate) for candidate in candidates}
 

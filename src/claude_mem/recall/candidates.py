@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from claude_mem.index.text import queries, turn_text
 from claude_mem.index.text.queries import Filters
 from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
-from claude_mem.index.text.words import grams, is_unspaced, stem
+from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.parsed_query import ParsedQuery
 from claude_mem.recall.weights import Weights
@@ -79,7 +79,7 @@ def collect(
     condition = queries.turn_condition(filters)
     by_words = _by_words(connection, parsed, terms, filters, condition, limit)
     cosines = _cosines(
-        connection, parsed, by_words, filters, condition, limit, weights, semantic_index
+        connection, parsed, terms, by_words, filters, condition, limit, weights, semantic_index
     )
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, max(READ, 2 * count))
@@ -105,11 +105,21 @@ def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[T
             texts |= {stem(part): part for part in parts}
     counts = turn_text.term_counts(connection, texts)
     total = turn_text.passage_count(connection)
-    return [
+    terms = [
         Term(stemmed, text, turn_text.inverse_frequency(total, count), count)
         for stemmed, text in texts.items()
         for count in (min(total, counts.get(stemmed, 0)),)
     ]
+    # A Japanese question about English sessions: its English words alone can match.
+    known = [term for term in terms if term.count or not is_unspaced(term.text)]
+    return known if any(term.count for term in known) else terms
+
+
+def embedded_text(parsed: ParsedQuery, terms: list[Term]) -> str:
+    """Without text in a script that no passage has, which would only add noise to the vector."""
+    if any(is_unspaced(term.text) for term in terms) or not terms:
+        return parsed.text
+    return spaced_text(parsed.text)
 
 
 def _by_words(
@@ -155,6 +165,7 @@ def _excluded_turns(
 def _cosines(
     connection: sqlite3.Connection,
     parsed: ParsedQuery,
+    terms: list[Term],
     by_words: dict[int, float],
     filters: Filters,
     condition: queries.Condition,
@@ -166,7 +177,7 @@ def _cosines(
     if semantic_index is None:
         return {}
     similarities = semantic_index.similarities(
-        connection, parsed.text, filters.project_id, include=by_words
+        connection, embedded_text(parsed, terms), filters.project_id, include=by_words
     )
     cosines = similarities.of(by_words)
     if not (parsed.phrases or parsed.excluded):

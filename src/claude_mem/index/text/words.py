@@ -99,6 +99,11 @@ def is_unspaced(piece: str) -> bool:
     return _UNSPACED.fullmatch(piece) is not None
 
 
+def spaced_text(text: str) -> str:
+    """Without runs of unspaced script."""
+    return _UNSPACED.sub(" ", text)
+
+
 class _Stemmer:
     """FTS5's own tokenizer, so that the stems are those of the index."""
 
