@@ -21,6 +21,7 @@ from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.rows import CommittedRows
 
 SESSION_START = "/hook/session-start"
+PROMPT = "/hook/prompt"
 
 
 @dataclass
@@ -100,6 +101,13 @@ class Api(CommittedRows):
         head = record_header(self.clock.ms, project_dir)
         spool.put(bytes(self.layout.root), head, as_bytes(payload))
         return self.send(SESSION_START, head + as_bytes(payload))
+
+    def submit_prompt(self, payload: Payload, project_dir: str = PROJECT_DIR) -> httpx.Response:
+        """As the hook does it: the record goes to the spool first, then to the worker."""
+        self.clock.ms += 1000
+        head = record_header(self.clock.ms, project_dir, "UserPromptSubmit")
+        spool.put(bytes(self.layout.root), head, as_bytes(payload))
+        return self.send(PROMPT, head + as_bytes(payload))
 
     def bytes_on_disk(self) -> bytes:
         files = (path for path in self.layout.root.rglob("*") if path.is_file())

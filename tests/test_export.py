@@ -28,7 +28,7 @@ NOT_EXPORTED = {
     "schema_migrations", "transcripts", "unindexed", "documents", "memory_text", "index_version",
     "vectors", "vector_models", "vector_losses", "twins",
     "forgotten", "forgotten_rows", "tombstones", "scrub_requests",
-    "refinements", "observer_usage", "observer_breakers", "notices",
+    "refinements", "observer_usage", "observer_breakers", "notices", "hints",
     "indexed_turns", "passages", "passage_count",
     "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
 }  # fmt: skip

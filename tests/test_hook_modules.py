@@ -8,7 +8,7 @@ import pytest
 
 import claude_mem.hook
 from tests.conftest import Home, wait_until
-from tests.payloads import Payload, as_bytes, session_start, tool
+from tests.payloads import Payload, as_bytes, prompt, session_start, tool
 
 CAPTURING = {
     "claude_mem",
@@ -22,6 +22,7 @@ CAPTURING = {
 }
 STARTING = {"claude_mem.hook.worker_start", "fcntl"}
 ASKING = {"claude_mem.hook.ask", "claude_mem.hook.context", "claude_mem.hook.trouble", "_socket"}
+HINTING = {"claude_mem.hook.ask", "claude_mem.hook.hint", "_socket"}
 FORBIDDEN = {"json", "re", "socket", "subprocess", "os", "pathlib", "logging", "asyncio"}
 
 _PRINTING = """
@@ -80,5 +81,24 @@ def test_an_asking_hook_without_a_worker_stays_within_the_list(home: Home) -> No
     wait_until(home.worker_pid, "the worker's start")
 
 
+def test_a_hook_that_asks_for_a_hint_loads_these_and_no_more(running: Home) -> None:
+    wait_until(running.layout.hints_flag.exists, "the worker's mark")
+    assert loaded(running, prompt()) == CAPTURING | HINTING
+    assert len(CAPTURING | HINTING) <= 12
+
+
+def test_a_prompt_without_a_worker_loads_no_more_than_a_tool(home: Home) -> None:
+    home.layout.create()
+    home.layout.mark_hints(True)
+    assert loaded(home, prompt()) == CAPTURING | STARTING
+    wait_until(home.worker_pid, "the worker's start")
+
+
+def test_a_prompt_without_hints_loads_no_more_than_a_tool(running: Home) -> None:
+    wait_until(running.layout.hints_flag.exists, "the worker's mark")
+    running.layout.mark_hints(False)
+    assert loaded(running, prompt()) == CAPTURING
+
+
 def test_no_list_holds_what_the_hook_must_never_load() -> None:
-    assert not (CAPTURING | STARTING | ASKING) & FORBIDDEN
+    assert not (CAPTURING | STARTING | ASKING | HINTING) & FORBIDDEN

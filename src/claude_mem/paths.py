@@ -31,6 +31,7 @@ TOKEN = b"token"
 SETTINGS = b"settings.json"
 ACTIVITY_FLAG = b"activity.flag"
 OBSERVER = b"observer"  # working directory of Claude Code as observer
+HINTS = b"hints.on"  # exists while prompts are given hints
 AGREED = b"observer.json"  # the models that the user agreed to
 
 

@@ -205,6 +205,11 @@ class ContextSettings:
         1800,
         "maximum tokens of memory given to a new session; 0: none",
     )
+    hints: bool = declare(
+        "CLAUDE_MEM_HINTS",
+        True,
+        "give a prompt what earlier sessions said about it, if that is likely to matter",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import time
 from claude_mem import paths
 from claude_mem.hook import spool
 from claude_mem.hook.private_text import strip_private
-from claude_mem.hook.wake import wake_or_start
+from claude_mem.hook.wake import has_worker, wake_or_start
 
 CONTINUE = b'{"continue":true,"suppressOutput":true}'
 NEED_RESPONSE = (b"SessionStart",)
@@ -47,9 +47,22 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
 
         directory = project_dir or posix.getcwdb()
         return context_line(data_dir, directory, record_header, clean, is_paused)
+    line = CONTINUE
+    if event == b"UserPromptSubmit" and _gives_hints(data_dir):
+        from claude_mem.hook.hint import hint_line
+
+        line = hint_line(data_dir, record_header, clean) or CONTINUE
     if is_spooled:
-        wake_or_start(data_dir)
-    return CONTINUE
+        wake_or_start(data_dir)  # after the hint: what the event entails would delay it
+    return line
+
+
+def _gives_hints(data_dir: bytes) -> bool:
+    try:
+        posix.stat(data_dir + b"/" + paths.HINTS)
+    except OSError:
+        return False
+    return has_worker(data_dir)
 
 
 def _is_paused(data_dir: bytes) -> bool:

@@ -27,6 +27,14 @@ def wake(data_dir: bytes) -> bool:
     return True
 
 
+def has_worker(data_dir: bytes) -> bool:
+    try:
+        posix.close(posix.open(data_dir + b"/" + paths.WAKE, _OPEN))
+    except OSError:
+        return False
+    return True
+
+
 def wake_or_start(data_dir: bytes) -> None:
     if not wake(data_dir):
         from claude_mem.hook.worker_start import start_worker

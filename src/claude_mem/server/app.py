@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -26,6 +27,7 @@ from claude_mem.server import (
 )
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
+from claude_mem.worker.hints import answer_prompt, warm_up
 from claude_mem.worker.session_start import answer_session_start
 from claude_mem.worker.worker import Worker
 
@@ -37,8 +39,20 @@ Describe = Callable[[], dict[str, Json]]
 async def session_start(request: Request) -> Response:
     """POST /hook/session-start: the SessionStart hook; the body is a spool record"""
     worker: Worker = request.app.state.worker
+    record = await read_body(request)
     try:
-        line = await answer_session_start(worker, await read_body(request))
+        line = await answer_session_start(worker, record)
+    except BadRecordError as error:
+        raise BadInput(str(error)) from None
+    after = BackgroundTask(warm_up, worker, record)
+    return Response(stream.json_line(line), media_type="application/json", background=after)
+
+
+async def prompt(request: Request) -> Response:
+    """POST /hook/prompt: the UserPromptSubmit hook; the body is a spool record"""
+    worker: Worker = request.app.state.worker
+    try:
+        line = await answer_prompt(worker, await read_body(request))
     except BadRecordError as error:
         raise BadInput(str(error)) from None
     return Response(stream.json_line(line), media_type="application/json")
@@ -57,7 +71,10 @@ public_routes = [
     *stream.routes,
     *mcp.routes,
 ]
-socket_routes = [Route("/hook/session-start", session_start, methods=["POST"])]
+socket_routes = [
+    Route("/hook/session-start", session_start, methods=["POST"]),
+    Route("/hook/prompt", prompt, methods=["POST"]),
+]
 
 
 def create_app(worker: Worker, describe: Describe, *, for_socket: bool) -> Starlette:

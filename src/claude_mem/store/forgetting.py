@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput
-from claude_mem.store import forgotten_facts
+from claude_mem.store import forgotten_facts, hints
 from claude_mem.store.erasing import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
@@ -192,6 +192,8 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
     trash.keep("observation_events", "observation_id", [row["id"] for row in observations])
     trash.keep("turn_records", "turn_id", turn_ids)
     forgotten_facts.forget_facts(trash, turn_ids)
+    hints.forget_hints(connection, turn_ids)
+    hints.forget_hints_of_sessions(connection, ids)
     for queue in QUEUES:
         trash.keep(queue.table, "session_id", ids)
     # Not for saved memories: the next one would belong to the same session.
@@ -221,6 +223,7 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]]) -> None:
     trash.keep("observation_events", "observation_id", ids["observations"])
     trash.keep("turn_records", "turn_id", turn_ids)  # it tells what is forgotten
     forgotten_facts.forget_facts(trash, turn_ids)
+    hints.forget_hints(connection, turn_ids)
     for queue in QUEUES:
         trash.keep(queue.table, "turn_id", turn_ids)
     trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_unique(turn["prompt_id"])])

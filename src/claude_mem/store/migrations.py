@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import migrated_facts, migrated_notes, migrated_notices
+from claude_mem.store import hints, migrated_facts, migrated_notes, migrated_notices
 
 _FIRST = """
 CREATE TABLE projects (
@@ -405,6 +405,11 @@ def _add_observer_version(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _add_hints(connection: sqlite3.Connection) -> None:
+    for statement in hints.STATEMENTS:
+        connection.execute(statement)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -418,6 +423,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0010_facts", _add_facts),
     ("0011_notices", _add_notices),
     ("0012_observer_version", _add_observer_version),
+    ("0013_hints", _add_hints),
 )
 
 

@@ -12,6 +12,7 @@ from claude_mem.store import (
     conversations,
     facts,
     forgetting,
+    hints,
     imported_sessions,
     listing,
     notices,
@@ -214,6 +215,15 @@ class StoreReader:
     def forgotten(self) -> list[trash.Forgotten]:
         """What can still be undone, the latest first."""
         return self.read(trash.all_forgotten)
+
+    def session_state(self, content_session_id: str, prompt_id: str | None) -> hints.SessionState:
+        return self.read(lambda c: hints.session_state(c, content_session_id, prompt_id))
+
+    def recent_hints(self, limit: int, project_id: int | None = None) -> list[dict[str, Json]]:
+        return self.read(lambda c: hints.recent_hints(c, limit, project_id))
+
+    def count_hints(self, content_session_id: str) -> int:
+        return self.read(lambda c: hints.count_hints(c, content_session_id))
 
     def needs_scrub(self) -> bool:
         return self.read(scrubbing.is_requested)

@@ -6,7 +6,7 @@ and do not wait for writes.
 
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +17,7 @@ from claude_mem.store import (
     backups,
     conversations,
     forgetting,
+    hints,
     imported_sessions,
     memories,
     notices,
@@ -109,6 +110,15 @@ class Store(StoreReader):
 
     def trim_records(self, before_ms: int, keep_bytes: int) -> "Future[int]":
         return self.write(lambda c: records.trim_records(c, before_ms, keep_bytes))
+
+    def save_hint(
+        self, content_session_id: str, project_id: int, lines: Sequence[hints.GivenLine]
+    ) -> "Future[None]":
+        now = self._clock()
+        return self.write(lambda c: hints.save_hint(c, content_session_id, project_id, lines, now))
+
+    def trim_hints(self, before_ms: int) -> "Future[int]":
+        return self.write(lambda c: hints.trim_hints(c, before_ms))
 
     def is_new_notice(self, name: str) -> "Future[bool]":
         """Whether the user was not told before; counts as told from now on."""

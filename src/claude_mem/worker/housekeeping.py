@@ -10,7 +10,7 @@ from claude_mem.config import Layout, RecordSettings, RetentionSettings, Session
 from claude_mem.hook import trouble
 from claude_mem.index import maintenance
 from claude_mem.intake import leftovers, spool
-from claude_mem.store import Store
+from claude_mem.store import Store, hints
 from claude_mem.store.notices import RECORD_NEARLY_FULL
 
 log = logging.getLogger("claude_mem.housekeeping")
@@ -57,6 +57,7 @@ class Housekeeping:
         if count := retired.result():
             log.info("%d raw events deleted", count)
         self._trim_records(now)
+        self._store.trim_hints(now - hints.KEEP_MS).result()
         self._expire_forgotten(now - retention.undo_hours * HOUR)
         self._clear_abandoned(now)
         leftovers.trim(

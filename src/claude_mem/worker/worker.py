@@ -127,6 +127,7 @@ class Worker:
             self.reader.use(settings.capture, keeps_words=settings.record.is_on)
             self.jobs.keeps_records = settings.record.is_on
             self.intake.event_seconds = settings.capture.event_seconds
+            settings.layout.mark_hints(settings.context.hints)
             self.housekeeping.use(settings.sessions, settings.retention, settings.record)
             if settings.embedder != previous.embedder:
                 await self.embedding.use(open_semantic_index(settings.embedder, self.clock))

@@ -1,0 +1,50 @@
+"""claude-mem hints: what prompts were given lately, and why."""
+
+from datetime import datetime
+
+import click
+
+from claude_mem import params
+from claude_mem.cli.open_store import NO_MEMORIES, open_reader
+from claude_mem.cli.output import json_option, print_json
+from claude_mem.config import Settings
+from claude_mem.text import without_controls
+from claude_mem.types import Json
+
+OFF = "Hints are off. To turn them on: claude-mem settings CLAUDE_MEM_HINTS yes"
+
+
+@click.command()
+@click.option("--project", help="Only this project (name or key).")
+@click.option("--limit", type=click.IntRange(1, params.MAX_LIMIT), default=20, show_default=True)
+@json_option
+@click.pass_obj
+def hints(settings: Settings, project: str | None, limit: int, as_json: bool) -> None:
+    """Show the hints that prompts were given lately, newest first.
+
+    A hint is what earlier sessions said about a prompt. Below each line: the score that made it
+    pass, and the words of the prompt that it holds.
+    """
+    with open_reader(settings) as store:
+        rows: list[dict[str, Json]] = []
+        if store:
+            project_id = store.find_project(project) if project else None
+            rows = store.recent_hints(limit, project_id)
+    if as_json:
+        print_json({"hints": list(rows), "on": settings.context.hints})
+        return
+    if not settings.context.hints:
+        click.echo(OFF)
+    elif not rows:
+        click.echo("No hints yet." if store else NO_MEMORIES)
+    for row in rows:
+        moment = datetime.fromtimestamp(int(str(row["created_at_epoch"])) / 1000)
+        words = row["words"]
+        why = ", ".join(map(str, words)) if isinstance(words, list) and words else "similar meaning"
+        click.echo(
+            f"{moment:%Y-%m-%d %H:%M} {row['project']}: {without_controls(str(row['text']))}"
+        )
+        click.echo(f"  score {row['score']}: {without_controls(why)}")
+
+
+commands = [hints]

@@ -1,0 +1,148 @@
+"""The hints that prompts were given, for a while: so that a session gets none twice, and so that
+the user can see what was given and why. Deleted with the memory that they show."""
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from claude_mem.store.clock import iso
+from claude_mem.types import Json
+
+KEEP_MS = 30 * 86_400_000
+KEEP_ROWS = 1_000
+
+STATEMENTS = (
+    "CREATE TABLE hints (id INTEGER PRIMARY KEY AUTOINCREMENT, content_session_id TEXT NOT NULL,"
+    " project_id INTEGER NOT NULL REFERENCES projects(id) ON DELETE CASCADE,"
+    " turn_id INTEGER NOT NULL REFERENCES user_prompts(id) ON DELETE CASCADE,"
+    " memory TEXT NOT NULL, text TEXT NOT NULL, words TEXT NOT NULL, score REAL NOT NULL,"
+    " created_at_epoch INTEGER NOT NULL)",
+    "CREATE INDEX hints_by_session ON hints(content_session_id)",
+    "CREATE INDEX hints_by_turn ON hints(turn_id)",
+    "CREATE INDEX hints_by_project ON hints(project_id)",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenLine:
+    """A line of a hint: of which turn, by which id, and why."""
+
+    turn_id: int
+    memory: str  # its id, such as 12 or S3
+    text: str
+    words: tuple[str, ...]
+    score: float
+
+
+def save_hint(
+    connection: sqlite3.Connection,
+    content_session_id: str,
+    project_id: int,
+    lines: Iterable[GivenLine],
+    ms: int,
+) -> None:
+    """Without lines whose turn was forgotten meanwhile."""
+    connection.executemany(
+        "INSERT INTO hints (content_session_id, project_id, turn_id, memory, text, words, score,"
+        " created_at_epoch) SELECT ?, ?, id, ?, ?, ?, ?, ? FROM user_prompts"
+        " WHERE id = ? AND sealed = 0 AND private = 0",
+        [
+            (content_session_id, project_id, line.memory, line.text, json.dumps(line.words),
+             line.score, ms, line.turn_id)
+            for line in lines
+        ],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """What a session has said and was given when a prompt arrives."""
+
+    session_db_id: int | None = None  # None: the store has no event of it yet
+    is_first_prompt: bool = True
+    context: str = ""
+    hinted_turns: frozenset[int] = frozenset()
+
+
+def session_state(
+    connection: sqlite3.Connection, content_session_id: str, prompt_id: str | None
+) -> SessionState:
+    """The prompt itself may be stored already, or not yet."""
+    session = connection.execute(
+        "SELECT id, start_context FROM sdk_sessions WHERE content_session_id = ?",
+        (content_session_id,),
+    ).fetchone()
+    if session is None:
+        return SessionState()
+    earlier = connection.execute(
+        "SELECT 1 FROM user_prompts WHERE session_id = ? AND prompt_id IS NOT ? LIMIT 1",
+        (session[0], prompt_id),
+    ).fetchone()
+    rows = connection.execute(
+        "SELECT turn_id FROM hints WHERE content_session_id = ?", (content_session_id,)
+    )
+    return SessionState(
+        session[0], earlier is None, session[1] or "", frozenset(row[0] for row in rows)
+    )
+
+
+def recent_hints(
+    connection: sqlite3.Connection, limit: int, project_id: int | None = None
+) -> list[dict[str, Json]]:
+    """Newest first."""
+    rows = connection.execute(
+        "SELECT h.id, h.content_session_id, p.name, h.memory, h.text, h.words, h.score,"
+        " h.created_at_epoch FROM hints h JOIN projects p ON p.id = h.project_id"
+        " WHERE :project IS NULL OR h.project_id = :project ORDER BY h.id DESC LIMIT :limit",
+        {"project": project_id, "limit": limit},
+    )
+    return [
+        {
+            "id": row[0],
+            "content_session_id": row[1],
+            "project": row[2],
+            "memory": row[3],
+            "text": row[4],
+            "words": json.loads(row[5]),
+            "score": round(row[6], 2),
+            "created_at": iso(row[7]),
+            "created_at_epoch": row[7],
+        }
+        for row in rows
+    ]
+
+
+def count_hints(connection: sqlite3.Connection, content_session_id: str) -> int:
+    """The prompts of a session that were given a hint."""
+    row = connection.execute(
+        "SELECT count(DISTINCT created_at_epoch) FROM hints WHERE content_session_id = ?",
+        (content_session_id,),
+    ).fetchone()
+    return int(row[0])
+
+
+def forget_hints(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> None:
+    """Those that show these turns."""
+    ids = json.dumps(list(turn_ids))
+    connection.execute(
+        "DELETE FROM hints WHERE turn_id IN (SELECT value FROM json_each(?))", (ids,)
+    )
+
+
+def forget_hints_of_sessions(connection: sqlite3.Connection, session_ids: Iterable[int]) -> None:
+    """Their words are words of the prompts."""
+    connection.execute(
+        "DELETE FROM hints WHERE content_session_id IN (SELECT content_session_id FROM sdk_sessions"
+        " WHERE id IN (SELECT value FROM json_each(?)))",
+        (json.dumps(list(session_ids)),),
+    )
+
+
+def trim_hints(connection: sqlite3.Connection, before_ms: int, keep: int = KEEP_ROWS) -> int:
+    """Deletes those from before, and the oldest beyond so many; how many there were."""
+    return connection.execute(
+        "DELETE FROM hints WHERE created_at_epoch < ?"
+        " OR id <= (SELECT id FROM hints ORDER BY id DESC LIMIT 1 OFFSET ?)",
+        (before_ms, keep),
+    ).rowcount
