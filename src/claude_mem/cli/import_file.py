@@ -1,17 +1,14 @@
 """Importing an export, or the database of the TypeScript claude-mem."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from claude_mem.cli.open_store import open_store_for_import
 from claude_mem.config import Settings
-from claude_mem.hook.wake import wake
 from claude_mem.redaction import Redactor
-from claude_mem.store import Store
 from claude_mem.store.transfer.restore import Refusal, RestoreReport, is_export, restore
 from claude_mem.store.transfer.typescript.importer import DatabaseReport, import_typescript
-from claude_mem.worker.rendered_contexts import render_all_contexts
+from claude_mem.worker.rendered_contexts import refresh_contexts
 
 __all__ = [
     "import_database",
@@ -27,7 +24,7 @@ def restore_file(settings: Settings, path: Path) -> RestoreReport:
     """Merge an export into the database; running it again changes nothing."""
     with open_store_for_import(settings) as store:
         report = restore(store, path, _redactor(settings))
-        refresh_contexts(settings, store)
+        refresh_contexts(settings.layout, store, settings.context.tokens)
     return report
 
 
@@ -35,21 +32,12 @@ def import_database(settings: Settings, path: Path) -> DatabaseReport:
     """Import the other database; nothing is written to it or next to it."""
     with open_store_for_import(settings) as store:
         report = import_typescript(store, path, _redactor(settings))
-        refresh_contexts(settings, store)
+        refresh_contexts(settings.layout, store, settings.context.tokens)
     return report
 
 
 def _redactor(settings: Settings) -> Redactor:
     return Redactor(settings.capture.redact_allow)
-
-
-def refresh_contexts(settings: Settings, store: Store) -> None:
-    """Render the stored contexts, and let a running worker process the queue.
-
-    Of all projects, because an import that was killed may have left any of them out of date.
-    """
-    render_all_contexts(settings.layout, store, settings.context.tokens)
-    wake(os.fsencode(settings.layout.root))
 
 
 def report_of_file(report: RestoreReport) -> list[str]:

@@ -11,7 +11,6 @@ import click
 
 from claude_mem.cli.import_file import (
     import_database,
-    refresh_contexts,
     report_of_database,
     report_of_file,
     restore_file,
@@ -35,6 +34,7 @@ from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from claude_mem.store.transfer.restore import is_export
 from claude_mem.types import Json, Project
+from claude_mem.worker.rendered_contexts import refresh_contexts
 
 DAY_MS = 86_400_000
 PROCESSES = 4
@@ -95,7 +95,7 @@ def import_past(
         )
         context = ""
         if isinstance(store, Store):
-            refresh_contexts(settings, store)
+            refresh_contexts(settings.layout, store, settings.context.tokens)
             context = context_of_most_active(settings, store, report)
     if as_json:
         print_json(report_json(report))
@@ -111,7 +111,7 @@ def import_and_report(settings: Settings, files: list[Path]) -> None:
         report = import_transcripts(
             store, files, import_options(settings), processes=processes(), progress=progress
         )
-        refresh_contexts(settings, store)
+        refresh_contexts(settings.layout, store, settings.context.tokens)
     print_report(report, "", dry_run=False)
 
 

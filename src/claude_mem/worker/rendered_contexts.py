@@ -7,6 +7,7 @@ from pathlib import Path
 
 from claude_mem import paths
 from claude_mem.config import Layout, write_private
+from claude_mem.hook.wake import wake
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.turns import SESSION_START
@@ -45,11 +46,16 @@ def render_contexts(layout: Layout, store: Store, project_id: int, budget: int) 
     _prune(layout)
 
 
-def render_all_contexts(layout: Layout, store: Store, budget: int) -> None:
+def refresh_contexts(layout: Layout, store: Store, budget: int) -> None:
+    """After an import: render the contexts, and let a running worker process the queue.
+
+    Of all projects, because an import that was killed may have left any of them out of date.
+    """
     for project in store.projects():
         project_id = store.project_by_key(str(project["key"]))
         if project_id is not None:
             render_contexts(layout, store, project_id, budget)
+    wake(os.fsencode(layout.root))
 
 
 def clear_contexts_of_other_budget(layout: Layout, budget: int) -> bool:
