@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from claude_mem.observer.local.observer import distil
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, facts, migrations
 from claude_mem.store.database import prepare
@@ -18,6 +19,7 @@ from claude_mem.types import Distillate, Fact, ProposedFact, Summary
 from tests.contents import contents_of
 from tests.payloads import PROJECT_DIR, SESSION, bash, edit, failure, prompt, stop, tool
 from tests.story import Story
+from tests.turns import turn, use
 
 COMMITTED = "[fix-lamp 1a2b3c4d] Replace the fuse\n 1 file changed"
 URL = "https://github.com/dev/harbor/pull/12"
@@ -75,6 +77,7 @@ def test_a_turn_proposes_its_commands_faults_steps_and_artifacts(story: Story) -
         ("fault", "wrap make test", "make test", 1),
         ("open", "", "The `fuse` in `lamp.py` must still be replaced.", 1),
     ]
+    assert [fact.status for fact in stored(story, "open")] == ["candidate"]  # it only reads so
     notes = {fact.kind: fact.note for fact in stored(story, "command", "fault")}
     assert notes == {"command": "3 passed", "fault": "error: no such command"}
     (commit,) = (fact for fact in stored(story) if fact.subject == "commit")
@@ -96,6 +99,36 @@ def test_the_folder_of_a_command_is_its_scope(story: Story) -> None:
     scopes = {(fact.value, fact.scope, fact.note) for fact in stored(story, "command")}
     # The same command of a turn is one run, the last.
     assert scopes == {("npm test", "api", "4 passed"), ("make test", "", "1 passed")}
+
+
+@pytest.mark.parametrize(
+    ("command", "cwd", "directory", "scope"),
+    [
+        ("cd web && npm test", "/src/lamp", "/src/lamp", "web"),
+        ("cd web && npm test", "/src/lamp/web", "/src/lamp", "web"),
+        ("cd web/ui; npm test", "/src/lamp/web/ui", "/src/lamp", "web/ui"),
+        ("cd .. && npm test", "/src/lamp/web", "/src/lamp", ""),
+        ("cd /elsewhere && npm test", "/src/lamp", "/src/lamp", ""),
+        ("cd '/src/lamp/the web' && npm test", "/src/lamp", "/src/lamp", "the web"),
+        ("npm test", "D:\\lamp\\web", "D:\\lamp", "web"),
+        ("cd web && npm test", "D:\\lamp\\web", "D:\\lamp", "web"),
+        ("cd /d/lamp/web && npm test", "D:\\lamp", "D:\\lamp", "web"),
+        ("cd /d/lamp && npm test", "D:\\lamp", "D:\\lamp", ""),
+    ],
+)
+def test_a_scope_is_a_folder_below_the_project(
+    command: str, cwd: str, directory: str, scope: str
+) -> None:
+    event = use(1, tool_name="Bash", tool_input={"command": command}, cwd=cwd)
+    (run,) = distil(turn(event, project_dir=directory)).summary.commands
+    assert run.scope == scope
+
+
+def test_an_announced_step_holds(story: Story) -> None:
+    story.tell(prompt(), stop("Done. Next: replace the fuse"))
+    story.distil()
+    (step,) = stored(story, "open")
+    assert (step.value, step.status, step.note) == ("Replace the fuse", "holds", "announced")
 
 
 def test_a_pull_request_and_an_answer_of_the_user_are_facts(story: Story) -> None:

@@ -171,6 +171,7 @@ class OpenStep:
 
     text: str
     sources: tuple[int, ...] = ()
+    evidence: str = ""  # what says that it is open, such as "announced"; empty: it only reads so
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,8 @@ def facts_of_summary(summary: Summary) -> Iterator[ProposedFact]:
             "fault", fault.command, fault.alternative, note=fault.error, sources=fault.sources
         )
     for step in summary.open_steps:
-        yield ProposedFact("open", "", step.text, sources=step.sources)
+        yield ProposedFact("open", "", step.text, note=step.evidence, sources=step.sources,
+                           status="holds" if step.evidence else "candidate")  # fmt: skip
 
 
 def save_proposals(connection: sqlite3.Connection, turn_id: int, distillate: Distillate) -> None:

@@ -98,7 +98,8 @@ def _fault(item: Item) -> EnvironmentFault:
 
 
 def _open_step(item: Item) -> OpenStep:
-    return OpenStep(_text(item, "text"), _sources(item))
+    evidence = _text(item, "evidence") if "evidence" in item else ""
+    return OpenStep(_text(item, "text"), _sources(item), evidence)
 
 
 def _object(item: Json) -> Item:

@@ -97,8 +97,8 @@ def _add(
 ) -> None:
     connection.execute(
         "INSERT INTO facts (project_id, kind, subject, value, origin, status, first_seen_epoch,"
-        " last_seen_epoch) VALUES (?, ?, ?, ?, 'agent', 'holds', ?, ?) ON CONFLICT DO NOTHING",
-        (*key, ms, ms),
+        " last_seen_epoch) VALUES (?, ?, ?, ?, 'agent', ?, ?, ?) ON CONFLICT DO NOTHING",
+        (*key, "candidate" if key[1] == "open" else "holds", ms, ms),
     )
     turn_id, note, sources = source
     connection.execute(

@@ -57,6 +57,7 @@ _PUBLISHES = re.compile(
     r"|hub\s+pull-request)\b"
 )
 _CHANGES_DIRECTORY = re.compile(r"\s*cd\s+(?:\"([^\"]+)\"|'([^']+)'|([^\s;&|]+))\s*(?:&&|;)")
+_DRIVE = re.compile(r"/?([a-zA-Z]):?(?=/|$)")
 _HASH = re.compile(r"^\[[^\]\n]{0,120}?([0-9a-f]{7,12})\]", re.MULTILINE)
 
 _PREFIX = re.compile(r"(?<!\S)(?:cd \S+ ?(?:&&|;) ?|[A-Z_]++=\S*+ |sudo |time |timeout \S+ )+")
@@ -211,10 +212,22 @@ def _read_command(
 def _scope(command: str, cwd: str, project_dir: str) -> str:
     """The folder it runs in, if that is below the project's directory; else empty."""
     change = _CHANGES_DIRECTORY.match(command)
-    target = next(filter(None, change.groups()), "") if change else ""
-    directory = posixpath.normpath(posixpath.join(cwd, target))
-    folder = relative(directory, project_dir)
+    target = _as_posix(next(filter(None, change.groups()), "") if change else "")
+    current, root = _as_posix(cwd), _as_posix(project_dir)
+    # The working directory is that after the command: it may have moved there already.
+    is_there = target != "" and f"{current}/".endswith(f"/{target.strip('/')}/")
+    is_absolute = target[1:2] == ":"
+    joined = target if is_absolute else posixpath.normpath(posixpath.join(current, target))
+    directory = current if is_there else joined
+    folder = relative(directory, root)
     return "" if folder == directory else folder
+
+
+def _as_posix(path: str) -> str:
+    """Shells on Windows write D:\\lamp as /d/lamp."""
+    slashed = path.replace("\\", "/").rstrip("/")
+    drive = _DRIVE.match(slashed) if slashed[1:2] == ":" or slashed[:1] == "/" else None
+    return f"{drive[1].lower()}:{slashed[2:]}" if drive else slashed
 
 
 def _add_failure(failure: _OpenFailure, unresolved: list[_OpenFailure]) -> None:

@@ -12,6 +12,7 @@ from claude_mem.types import OpenStep, Summary, Turn
 
 MAX_STEPS = 12
 LONGEST_STEP = 300
+ANNOUNCED = "announced"
 LONGEST_MESSAGE = 40_000
 
 _NAMES = "|".join((
@@ -56,7 +57,7 @@ def with_open_steps(summary: Summary, turn: Turn) -> Summary:
     completed = summary.completed
     return replace(
         summary,
-        open_steps=(*(OpenStep(text, sources) for text in texts), *others),
+        open_steps=(*(OpenStep(text, sources, ANNOUNCED) for text in texts), *others),
         next_steps=" ".join((*(_as_sentence(text) for text in texts), *rest)),
         completed=None if completed and _repeats(completed, texts) else completed,
     )
