@@ -195,3 +195,15 @@ def test_the_record_stays_as_it_is(story: Story) -> None:
     (before,) = story.column("SELECT parts FROM turn_records")
     asyncio.run(redistilling(story).run())
     assert story.column("SELECT parts FROM turn_records") == [before]
+
+
+def test_at_the_end_removed_work_trees_are_joined_with_their_repository(story: Story) -> None:
+    tell(story, "p1")
+    story.distil()
+    age(story)
+    place = "/nowhere/lamp/.worktrees/fix"
+    story.store.write(
+        lambda c: c.execute("UPDATE projects SET key = ?, name = 'fix'", (place,))
+    ).result()
+    asyncio.run(redistilling(story).run())
+    assert [project["key"] for project in story.store.projects()] == ["/nowhere/lamp"]

@@ -2,7 +2,8 @@
 
 In the background, the most recent first, one at a time, and only while nothing else is due. Each
 turn is stored with its new version, so a worker that ends in between continues later. No model is
-asked, and no refinement is queued: that would spend tokens on the whole past.
+asked, and no refinement is queued: that would spend tokens on the whole past. At the end, projects
+of removed work trees are joined with their repository.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.statements import Statements
+from claude_mem.intake.transcripts.importer import join_projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.version import VERSION
@@ -92,6 +94,8 @@ class Redistilling:
             count += await asyncio.to_thread(self._read_transcript, session_id, Path(path))
             await asyncio.wrap_future(self._store.mark_session_distilled(session_id, self._version))
             await asyncio.sleep(pause)
+        if await asyncio.to_thread(join_projects, self._store, self._reader.projects):
+            self._stale_contexts.add_all(self._store)
         await asyncio.wrap_future(self._store.mark_rest_distilled(self._version))
         return count
 

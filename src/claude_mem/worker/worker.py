@@ -75,7 +75,9 @@ class Worker:
         self.announcer = Announcer(layout, store)
         self.stale_contexts = StaleContexts()
         self._wake = asyncio.Event()  # the main loop waits for it
-        self.projects = Projects(Path(home) if (home := environ.get("HOME")) else None)
+        home = environ.get("HOME")
+        known = dict(store.project_directories())
+        self.projects = Projects(Path(home) if home else None, known)
         self.reader = EventReader(Redactor(), self.projects)
         self.reader.use(settings.capture, keeps_words=settings.record.is_on)
         self.intake = Intake(
