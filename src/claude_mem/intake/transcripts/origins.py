@@ -113,9 +113,9 @@ def _only_origin(file: Path) -> str | None:
     return None
 
 
-def _as_url(found: bytes) -> str:
+def _as_url(matched: bytes) -> str:
     """`git push` prints "github.com:owner/name" where the user is configured."""
-    url = found.decode("utf-8", "replace")
+    url = matched.decode("utf-8", "replace")
     return url if url.startswith(("http", "ssh", "git@")) else f"git@{url}"
 
 
