@@ -108,7 +108,7 @@ def _add_memories(home: Home) -> None:
     layout, settings = home.layout, home.settings
     with Store.open(layout.database, layout.backups) as store:
         project = fill(layout.database, home.project_dir, home.project_dir, OBSERVATIONS)
-        render_contexts(layout, store, project, settings.context.tokens)
+        render_contexts(layout, store, project, settings.context.tokens, "")
 
 
 if __name__ == "__main__":

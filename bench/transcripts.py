@@ -277,7 +277,7 @@ def _print_samples(store: Store, files: list[Path], seed: int, directory: Path) 
             project = partial.project_by_key(str(busiest["key"]))
             assert project is not None
             print(f"\n== context {number + 1}, after {files_imported} sessions")
-            print(build_context(partial, project, 1800))
+            print(build_context(partial, project, 1000))
 
 
 if __name__ == "__main__":

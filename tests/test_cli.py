@@ -349,7 +349,7 @@ def test_the_demo_plays_any_transcript(home: Home, tmp_path: Path) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"cut": ')
     done = home.command("demo", "--transcript", str(path))
     assert done.returncode == 0, done.stderr
-    assert "Done: There are seven boats." in done.stdout
+    assert "- There are seven boats." in done.stdout
     path.write_text("nothing\n")
     refused = home.command("demo", "--transcript", str(path))
     assert refused.returncode == 1 and "contains no session" in refused.stderr

@@ -136,17 +136,17 @@ def test_a_command_takes_it_over_beside_a_worker_and_the_next_session_knows(
     home.wait_settled()
     for number in range(40):
         legacy.session(f"c{number}")
-        legacy.observation(f"seen {number}", f"c{number}", created_at_epoch=START + number)
+        legacy.observation(f"Lamp {number} seen", f"c{number}", created_at_epoch=START + number)
     here = load_settings({"CLAUDE_MEM_DATA_DIR": str(home.layout.root)})
     report = import_database(here, legacy.path)
     assert report.sessions == {"added": 40}
-    assert "seen 39" in home.context(session_start(session_id="new"))
+    assert "Lamp 39 seen" in home.context(session_start(session_id="new"))
 
 
 def test_a_killed_import_is_completed_by_the_next(legacy: LegacyDatabase, tmp_path: Path) -> None:
     for number in range(40):
         legacy.session(f"c{number}")
-        legacy.observation(f"seen {number}", f"c{number}")
+        legacy.observation(f"Lamp {number} seen", f"c{number}")
     layout, marker = Layout(tmp_path / "fresh"), tmp_path / "marker"
     marker.touch()
     program = (

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from claude_mem.index import maintenance
-from claude_mem.recall.context import build_context
 from claude_mem.recall.formatting import memories_text
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, search
@@ -66,13 +65,10 @@ def facts_by_event_key(story: Story) -> list[tuple[object, ...]]:
     return facts
 
 
-def context(story: Story) -> str:
-    return build_context(story.store, story.store.find_project("harbor"), 1800)
-
-
-def working_here(text: str) -> list[str]:
-    lines = text.partition("## Working here\n")[2].split("\n\n")[0].splitlines()
-    return [line for line in lines if line.startswith("- ")]
+def working_here(story: Story) -> list[tuple[str, str, str]]:
+    """The commands of the project, and those that fail here, with what works instead."""
+    facts = story.store.facts(story.store.find_project("harbor"), ("command", "fault"))
+    return sorted((fact.kind, fact.subject, fact.value) for fact in facts)
 
 
 def results(story: Story, query: str) -> list[str]:
@@ -80,10 +76,7 @@ def results(story: Story, query: str) -> list[str]:
     return [str(row.id) for row in search(story.store, Query(query), now).rows]
 
 
-WORKING_HERE = [
-    "- Tests: `make test`",
-    "- `wrap make test` fails (error: no such command 'make'); `make test` works",
-]
+WORKING_HERE = [("command", "test", "make test"), ("fault", "wrap make test", "make test")]
 
 
 def test_facts_are_stored_with_the_events_they_came_from(story: Story) -> None:
@@ -259,7 +252,7 @@ def test_summaries_of_the_version_before_keep_how_to_work_here(old: Path, tmp_pa
             )
             assert [fault.command for fault in faults_from(record["faults"])] == ["wrap make test"]
             assert open_steps_from(record["open_steps"]) == (OpenStep(STEP),)
-        assert working_here(context(story)) == WORKING_HERE
+        assert working_here(story) == WORKING_HERE
         maintenance.rebuild(story.store)
         assert results(story, "wrap make") == ["S2", "S1"]
 
@@ -278,7 +271,9 @@ def test_a_summary_forgotten_before_the_upgrade_comes_back_with_its_facts(
         connection.execute("DELETE FROM session_summaries")
     with Story(tmp_path) as story:
         story.store.undo_forgetting("t").result()
-        assert working_here(context(story)) == WORKING_HERE
+        (record,) = summaries(story.store)
+        assert [run.command for run in commands_from(record["commands"])] == ["make test"]
+        assert [fault.command for fault in faults_from(record["faults"])] == ["wrap make test"]
 
 
 def test_an_export_of_the_version_before_is_restored_with_its_facts(
@@ -295,4 +290,4 @@ def test_an_export_of_the_version_before_is_restored_with_its_facts(
     with Story(tmp_path / "other") as other:
         data = b"\n".join(json.dumps(line).encode() for line in lines)
         assert restored(other, data).refused == 0
-        assert working_here(context(other)) == WORKING_HERE
+        assert working_here(other) == WORKING_HERE

@@ -1,5 +1,6 @@
 """Importing an export, or the database of the TypeScript claude-mem."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -24,7 +25,7 @@ def restore_file(settings: Settings, path: Path) -> RestoreReport:
     """Merge an export into the database; running it again changes nothing."""
     with open_store_for_import(settings) as store:
         report = restore(store, path, _redactor(settings))
-        refresh_contexts(settings.layout, store, settings.context.tokens)
+        refresh_contexts(settings, store, os.environ)
     return report
 
 
@@ -32,7 +33,7 @@ def import_database(settings: Settings, path: Path) -> DatabaseReport:
     """Import the other database; nothing is written to it or next to it."""
     with open_store_for_import(settings) as store:
         report = import_typescript(store, path, _redactor(settings))
-        refresh_contexts(settings.layout, store, settings.context.tokens)
+        refresh_contexts(settings, store, os.environ)
     return report
 
 

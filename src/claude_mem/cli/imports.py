@@ -95,7 +95,7 @@ def import_past(
         )
         context = ""
         if isinstance(store, Store):
-            refresh_contexts(settings.layout, store, settings.context.tokens)
+            refresh_contexts(settings, store, os.environ)
             context = context_of_most_active(settings, store, report)
     if as_json:
         print_json(report_json(report))
@@ -111,7 +111,7 @@ def import_and_report(settings: Settings, files: list[Path]) -> None:
         report = import_transcripts(
             store, files, import_options(settings), processes=processes(), progress=progress
         )
-        refresh_contexts(settings.layout, store, settings.context.tokens)
+        refresh_contexts(settings, store, os.environ)
     print_report(report, "", dry_run=False)
 
 

@@ -15,6 +15,7 @@ from claude_mem.cli.output import (
 )
 from claude_mem.config import Settings
 from claude_mem.intake.projects import Projects
+from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
@@ -77,7 +78,10 @@ def show_context(settings: Settings, project: str | None, as_json: bool) -> None
         text = ""
         if store is not None:
             project_id = store.find_project(project) if project else _project_here(store)
-            text = build_context(store, project_id, budget) if project_id is not None else ""
+            if project_id is not None:
+                home = os.environ.get("HOME", "")
+                rules = "" if project else read_rule_files(_directory_here(), home)
+                text = build_context(store, project_id, budget, rule_files=rules)
     if as_json:
         print_json({"context": text, "tokens": estimate_tokens(text)})
     elif text:
@@ -90,8 +94,12 @@ def show_context(settings: Settings, project: str | None, as_json: bool) -> None
 
 def _project_here(store: StoreReader) -> int | None:
     home = os.environ.get("HOME")
-    directory = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
-    return store.project_by_key(Projects(Path(home) if home else None).of(directory).key)
+    projects = Projects(Path(home) if home else None)
+    return store.project_by_key(projects.of(_directory_here()).key)
+
+
+def _directory_here() -> str:
+    return os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
 
 
 def _first_line(text: Json) -> str:

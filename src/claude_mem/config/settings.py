@@ -202,7 +202,7 @@ class EmbedderSettings:
 class ContextSettings:
     tokens: int = declare(
         "CLAUDE_MEM_CONTEXT_TOKENS",
-        1800,
+        1000,
         "maximum tokens of memory given to a new session; 0: none",
     )
     hints: bool = declare(

@@ -129,19 +129,19 @@ def _repository(path: Path, home: Path | None) -> tuple[Path | None, Path | None
 
 def _linked(root: Path, marker: Path) -> tuple[Path | None, Path | None]:
     """A worktree belongs to its main repository; a submodule has a git directory of its own."""
-    text = _read_text(marker)[:LONGEST_PATH]
+    text = read_start(marker)[:LONGEST_PATH]
     if not text.startswith("gitdir:"):
         return root, None
     git_dir = (root / text.removeprefix("gitdir:").strip()).resolve()
     try:
-        common = _read_text(git_dir / "commondir")[:LONGEST_PATH].strip()
+        common = read_start(git_dir / "commondir")[:LONGEST_PATH].strip()
     except OSError:
         return root, git_dir
     main = (git_dir / common).resolve()
     return (main.parent if main.name == ".git" else main), main
 
 
-def _read_text(path: Path) -> str:
+def read_start(path: Path) -> str:
     """The beginning of a regular file; OSError for what could block or never end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
@@ -154,7 +154,7 @@ def _read_text(path: Path) -> str:
 
 def _origin(git_dir: Path) -> str | None:
     try:
-        lines = _read_text(git_dir / "config").splitlines()
+        lines = read_start(git_dir / "config").splitlines()
     except OSError:
         return None
     in_origin = False

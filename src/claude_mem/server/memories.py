@@ -66,7 +66,7 @@ async def context(request: Request) -> Response:
         project_id: int | None = worker.store.find_project(name)
     else:
         project_id = worker.store.project_by_key(worker.projects.of(directory or "").key)
-    text = await worker.context_for(project_id) if project_id is not None else ""
+    text = await worker.context_for(project_id, directory or "") if project_id is not None else ""
     return PlainTextResponse(text)
 
 

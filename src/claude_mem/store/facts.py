@@ -8,6 +8,7 @@ table keep the counts and times (`migrated_facts`).
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from claude_mem.types import (
     Distillate,
@@ -19,8 +20,21 @@ from claude_mem.types import (
 )
 
 LOCAL = "local"
+LATEST_ARTIFACTS = 400
 LONGEST_SUBJECT, LONGEST_VALUE, LONGEST_NOTE = 500, 2_000, 300
 _ORIGIN_RANK = "CASE {} WHEN 'person' THEN 2 WHEN 'agent' THEN 1 ELSE 0 END"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A branch, commit, pull request or document, and the turn that it came from."""
+
+    subject: str
+    value: str
+    note: str  # a commit's subject, a pull request's title
+    session: str  # the agent's id
+    prompt_number: int
+    seen_ms: int
 
 
 def facts_of_summary(summary: Summary) -> Iterator[ProposedFact]:
@@ -113,6 +127,22 @@ def list_facts(
         (project_id, json.dumps(list(kinds)), json.dumps(list(statuses))),
     )
     return [_fact(row) for row in rows]
+
+
+def artifacts_of_sessions(
+    connection: sqlite3.Connection, content_session_ids: Sequence[str]
+) -> list[Artifact]:
+    """Of the latest turns, oldest first."""
+    rows = connection.execute(
+        "SELECT f.subject, f.value, s.note, c.content_session_id, t.prompt_number, s.seen_at_epoch"
+        " FROM sdk_sessions c JOIN user_prompts t ON t.session_id = c.id"
+        " JOIN fact_sources s ON s.turn_id = t.id JOIN facts f ON f.id = s.fact_id"
+        " WHERE c.content_session_id IN (SELECT value FROM json_each(?))"
+        " AND f.kind = 'artifact' AND f.status = 'holds'"
+        " ORDER BY s.seen_at_epoch DESC, t.id DESC, f.id DESC LIMIT ?",
+        (json.dumps(list(content_session_ids)), LATEST_ARTIFACTS),
+    )
+    return [Artifact(*row) for row in rows][::-1]
 
 
 def facts_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Fact]:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +31,7 @@ _OBSERVATIONS = (
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
 _TITLES = (  # only what a list shows: the context must be built quickly
-    "SELECT m.id, m.type, m.title, m.concepts, m.files_modified, m.created_at,"
+    "SELECT m.id, m.type, m.title, m.concepts, m.files_modified, m.created_at, m.observer,"
     " s.content_session_id FROM observations m"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
@@ -230,6 +231,18 @@ def recent(
         (project_id, without_session, limit),
     )
     return [record(row) for row in rows]
+
+
+def observations_of_sessions(
+    connection: sqlite3.Connection, content_session_ids: Sequence[str], limit: int = 400
+) -> list[Record]:
+    """The latest of them, oldest first."""
+    rows = connection.execute(
+        f"{_OBSERVATIONS} WHERE s.content_session_id IN (SELECT value FROM json_each(?))"
+        " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
+        (json.dumps(list(content_session_ids)), limit),
+    )
+    return [record(row) for row in rows][::-1]
 
 
 def recent_sessions(

@@ -27,6 +27,7 @@ from claude_mem.store import (
     trash,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
+from claude_mem.store.facts import Artifact
 from claude_mem.store.listing import Page, Record
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
@@ -255,6 +256,12 @@ class StoreReader:
     ) -> list[Fact]:
         """Of these kinds and statuses, or of all; the surest first."""
         return self.read(lambda c: facts.list_facts(c, project_id, kinds, statuses))
+
+    def artifacts_of_sessions(self, content_session_ids: Sequence[str]) -> list[Artifact]:
+        return self.read(lambda c: facts.artifacts_of_sessions(c, content_session_ids))
+
+    def observations_of_sessions(self, content_session_ids: Sequence[str]) -> list[Record]:
+        return self.read(lambda c: listing.observations_of_sessions(c, content_session_ids))
 
     def fact_sources(self, fact_id: int) -> list[tuple[int, tuple[int, ...]]]:
         """Turns and events that the fact comes from, the latest first."""

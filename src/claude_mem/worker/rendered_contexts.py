@@ -2,12 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from claude_mem import paths
-from claude_mem.config import Layout, write_private
+from claude_mem.config import Layout, Settings, write_private
 from claude_mem.hook.wake import wake
+from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.turns import SESSION_START
@@ -36,26 +37,28 @@ class StaleContexts:
         return taken
 
 
-def render_contexts(layout: Layout, store: Store, project_id: int, budget: int) -> None:
+def render_contexts(layout: Layout, store: Store, project_id: int, budget: int, home: str) -> None:
     """One file for each directory in which the project was used recently."""
-    literal = json.dumps(build_context(store, project_id, budget)).encode()
     for directory in store.recent_directories(project_id):
+        rules = read_rule_files(directory, home)
+        literal = json.dumps(build_context(store, project_id, budget, rule_files=rules)).encode()
         target = rendered_path(layout, directory)
         if not target.exists() or target.read_bytes() != literal:
             write_private(target, literal)
     _prune(layout)
 
 
-def refresh_contexts(layout: Layout, store: Store, budget: int) -> None:
+def refresh_contexts(settings: Settings, store: Store, environ: Mapping[str, str]) -> None:
     """After an import: render the contexts, and let a running worker process the queue.
 
     Of all projects, because an import that was killed may have left any of them out of date.
     """
+    budget = settings.context.tokens
     for project in store.projects():
         project_id = store.project_by_key(str(project["key"]))
         if project_id is not None:
-            render_contexts(layout, store, project_id, budget)
-    wake(os.fsencode(layout.root))
+            render_contexts(settings.layout, store, project_id, budget, environ.get("HOME", ""))
+    wake(os.fsencode(settings.layout.root))
 
 
 def clear_contexts_of_other_budget(layout: Layout, budget: int) -> bool:

@@ -30,7 +30,7 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None:
         return _line("", _trouble(worker) or await _announcement(worker))
-    context = await _context(worker, project_id, event.session_id, source)
+    context = await _context(worker, project_id, event, source)
     message = _trouble(worker) or await _announcement(worker)
     if not message and source in GREETED_SOURCES:
         message = _greeting(worker, project_id, event, context)
@@ -55,7 +55,7 @@ async def _given(worker: Worker, event: Event) -> str:
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None or event.detail.get("source") in ("resume", "fork"):
         return ""
-    return await worker.context_for(project_id, without_session=event.session_id)
+    return await worker.context_for(project_id, event.project_dir, without_session=event.session_id)
 
 
 async def _catch_up(worker: Worker, project: Project) -> None:
@@ -71,13 +71,14 @@ async def _process_pending(worker: Worker, project: Project) -> None:
     await worker.jobs.settle(project)
 
 
-async def _context(worker: Worker, project_id: int, session_id: str, source: str) -> str:
+async def _context(worker: Worker, project_id: int, event: Event, source: str) -> str:
     """A resumed session gets the same bytes as before, and never its own memories."""
     if source == "fork":
         return ""  # its transcript contains the context of the original session
+    session_id = event.session_id
     if source == "resume" and (previous := worker.store.start_context(session_id)) is not None:
         return previous
-    context = await worker.context_for(project_id, without_session=session_id)
+    context = await worker.context_for(project_id, event.project_dir, without_session=session_id)
     # Usually it is the rendered context, which is stored together with the event. Any other is
     # stored before it is sent: a resume must find it even if a process dies in between.
     if worker.store.start_context(session_id) != context:

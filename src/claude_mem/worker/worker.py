@@ -18,6 +18,7 @@ from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import Projects
+from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.intake.statements import Statements
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.models.active_observer import (
@@ -237,11 +238,17 @@ class Worker:
             if remaining >= previous:
                 return  # it failed; the log says why
 
-    async def context_for(self, project_id: int, without_session: str | None = None) -> str:
-        budget = self.settings.context.tokens
-        return await asyncio.to_thread(
-            build_context, self.store, project_id, budget, without_session
-        )
+    async def context_for(
+        self, project_id: int, directory: str, without_session: str | None = None
+    ) -> str:
+        """Without what the instructions in this directory say."""
+
+        def build() -> str:
+            rules = read_rule_files(directory, self.projects.home)
+            budget = self.settings.context.tokens
+            return build_context(self.store, project_id, budget, without_session, rules)
+
+        return await asyncio.to_thread(build)
 
     def _pause(self) -> float:
         moments = (self.store.next_due(), self.refiner.next_due())
@@ -256,8 +263,9 @@ class Worker:
             project_id = self.store.project_by_key(key)
             if project_id is not None:
                 budget = self.settings.context.tokens
+                layout, home = self.settings.layout, self.projects.home
                 await asyncio.to_thread(
-                    render_contexts, self.settings.layout, self.store, project_id, budget
+                    render_contexts, layout, self.store, project_id, budget, home
                 )
 
 

@@ -1,0 +1,158 @@
+"""Writes contexts for review, each next to how the session that it was for really began.
+
+    python -m bench.handover --sessions DIR --out DIR [--points 3]
+
+DIR has the transcripts of a project. For points of its time line (sessions evenly spaced over its
+second half) everything before that session is imported, and the context that the session would
+have got is written to OUT/N.context.txt, and its beginning to OUT/N.session.txt.
+A reader judges each line: useful, neutral, meaningless or misleading.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+
+from bench.transcripts import import_options
+from claude_mem.cli.imports import processes
+from claude_mem.index import maintenance
+from claude_mem.intake.transcripts.importer import find_transcripts, import_transcripts
+from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent
+from claude_mem.recall.context import build_context
+from claude_mem.recall.tokens import estimate_tokens
+from claude_mem.store import Store
+from claude_mem.store.turns import STATEMENT
+from claude_mem.text import one_line, shorten
+
+POINTS, MOMENTS, LONGEST_MOMENT = 3, 14, 400
+SHORTEST_SESSION = 12  # events; shorter ones give nothing to judge a context by
+DEFAULT_BUDGET = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    path: Path
+    id: str
+    began_ms: int
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sessions", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--points", type=int, default=POINTS)
+    parser.add_argument("--budget", type=int, default=DEFAULT_BUDGET, help="tokens of a context")
+    options = parser.parse_args()
+    files = find_transcripts([options.sessions])
+    sessions = select_points(files, options.points)
+    if not sessions:
+        print(f"{options.sessions} has too few sessions to judge a context by")
+        return 1
+    options.out.mkdir(parents=True, exist_ok=True)
+    for number, session in enumerate(sessions, 1):
+        context = context_before(session, files, options.budget)
+        (options.out / f"{number}.context.txt").write_text(context + "\n")
+        (options.out / f"{number}.session.txt").write_text(beginning(session))
+        print(f"{number}: session {session.id[:8]} of {_date(session.began_ms)}: "
+              f"{len(context.splitlines())} lines, {estimate_tokens(context)} tokens")  # fmt: skip
+    return 0
+
+
+def select_points(files: list[Path], count: int) -> list[Session]:
+    """Sessions evenly spaced over the second half of the time line, the last one included."""
+    sessions = sorted(
+        (s for path in files if (s := _session(path))), key=lambda s: (s.began_ms, s.id)
+    )
+    half = len(sessions) // 2
+    later = sessions[half:]
+    positions = [round((n + 1) * len(later) / count) - 1 for n in range(count)]
+    return [later[position] for position in sorted(set(positions)) if position >= 0]
+
+
+def _session(path: Path) -> Session | None:
+    events = list(islice(Transcript(path).events(), SHORTEST_SESSION))
+    times = [event.at_ms for event in events if event.at_ms is not None]
+    if len(events) < SHORTEST_SESSION or not times:
+        return None
+    return Session(path, str(events[0].payload["session_id"]), times[0])
+
+
+def context_before(session: Session, files: list[Path], budget: int) -> str:
+    with tempfile.TemporaryDirectory(prefix="claude-mem-bench-") as temporary:
+        directory = Path(temporary)
+        earlier = directory / "earlier"
+        earlier.mkdir()
+        copies = [copy for path in files if (copy := _copy_before(path, session, earlier))]
+        with _store(directory / "before", copies) as store:
+            project = store.project_by_key(_project_key(session, directory))
+            return "" if project is None else build_context(store, project, budget)
+
+
+def _project_key(session: Session, directory: Path) -> str:
+    with _store(directory / "session", [session.path]) as store:
+        rows = store.projects()
+        return str(max(rows, key=lambda row: int(str(row["sessions"])))["key"]) if rows else ""
+
+
+def _store(directory: Path, files: list[Path]) -> Store:
+    directory.mkdir()
+    store = Store.open(directory / "memory.db", directory / "backups")
+    store.derive(maintenance.refresh)
+    import_transcripts(store, files, import_options(), processes=processes())
+    return store
+
+
+def _copy_before(path: Path, session: Session, directory: Path) -> Path | None:
+    """The lines of another session's transcript that were written before this session began."""
+    if path == session.path:
+        return None
+    limit = datetime.fromtimestamp(session.began_ms / 1000, UTC).isoformat()[:19]
+    lines = []
+    for line in path.read_bytes().splitlines(keepends=True):
+        if (at := _timestamp(line)) and at >= limit:
+            break
+        lines.append(line)
+    if not lines:
+        return None
+    copy = directory / path.name
+    copy.write_bytes(b"".join(lines))
+    return copy
+
+
+def _timestamp(line: bytes) -> str:
+    """As the client writes it: ISO 8601 in UTC, so that it sorts as text."""
+    start = line.find(b'"timestamp":"')
+    return line[start + 13 : start + 32].decode("ascii", "replace") if start >= 0 else ""
+
+
+def beginning(session: Session) -> str:
+    lines = [f"session {session.id}, {_date(session.began_ms)}"]
+    moments = (line for event in Transcript(session.path).events() for line in _moment(event))
+    lines += islice(moments, MOMENTS)
+    return "\n".join(lines) + "\n"
+
+
+def _moment(event: TranscriptEvent) -> Iterator[str]:
+    payload = event.payload
+    if event.kind == "UserPromptSubmit":
+        yield _line("PROMPT", payload.get("prompt"))
+    elif event.kind == STATEMENT:
+        yield _line("SAYS", payload.get("statement"))
+    elif event.kind in ("PostToolUse", "PostToolUseFailure"):
+        yield _line(f"{payload.get('tool_name')}", payload.get("tool_input"))
+
+
+def _line(label: str, value: object) -> str:
+    return f"{label}: {shorten(one_line(str(value)), LONGEST_MOMENT)}"
+
+
+def _date(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat()[:16]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""What the latest sessions of a project came to: turns with results, commits and branches."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from claude_mem.recall.handover.lines import (
+    content_words,
+    id_of,
+    is_about,
+    is_clear,
+    texts,
+    with_end,
+)
+from claude_mem.store import StoreReader
+from claude_mem.store.facts import Artifact
+from claude_mem.store.listing import Record
+
+SESSIONS = 16
+SUMMARIES = 120
+_REPEATS = re.compile(r"(?:fixup|squash|amend)!|merge (?:branch|pull|remote)|wip\b", re.IGNORECASE)
+MAIN_BRANCHES = ("main", "master", "trunk", "develop", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Something that a turn achieved or learned, in words that can be understood alone."""
+
+    text: str
+    details: str = ""
+    commit: str = ""
+    observation: Record | None = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        return (id_of(self.observation),) if self.observation else ()
+
+    @property
+    def label(self) -> str:
+        """The text with what leads to more: the commit, or the id of the observation."""
+        return " ".join((self.text, f"({self.commit[:8]})" if self.commit else "", *self.ids))
+
+
+@dataclass(frozen=True)
+class TurnDigest:
+    summary: Record
+    observations: tuple[Record, ...]
+    artifacts: tuple[Artifact, ...]
+
+    @cached_property
+    def results(self) -> list[Result]:
+        """Its commits; and its observations, unless a commit is about the same."""
+        observations = [o for o in self.observations if is_clear(str(o["title"] or ""))]
+        results: list[Result] = []
+        for subject, name in dict.fromkeys((a.note, a.value) for a in self._commits):
+            same = [o for o in observations if _is_about(o, subject)]
+            # One commit and one observation are the same work, whatever their words.
+            same = same or (observations if len(self._commits) == len(observations) == 1 else [])
+            observation = same[0] if same else None
+            results.append(Result(subject, self._details(observation), name, observation))
+            observations = [o for o in observations if o not in same]
+        results += [Result(str(o["title"]), self._details(o), "", o) for o in observations]
+        return results or self._completed()
+
+    @property
+    def _commits(self) -> list[Artifact]:
+        return [artifact for artifact in self.artifacts if _is_commit(artifact)]
+
+    def _details(self, observation: Record | None) -> str:
+        if observation is None:
+            return ""
+        narrative = observation["narrative"]
+        if not narrative and len(self.observations) == 1:
+            narrative = self.summary["completed"]
+        parts = [str(narrative or ""), *texts(observation["facts"])]
+        return " ".join(with_end(part) for part in parts if part)
+
+    def _completed(self) -> list[Result]:
+        """What the summary says, of a turn without observations."""
+        request, text = (str(self.summary[name] or "") for name in ("request", "completed"))
+        if is_clear(text):
+            return [Result(text)]
+        return [Result(request, text)] if text and is_clear(request) else []
+
+    @property
+    def files(self) -> list[str]:
+        return [path for path in texts(self.summary["files_edited"]) if is_in_project(path)]
+
+
+@dataclass(frozen=True)
+class SessionDigest:
+    id: str
+    day: str
+    title: str
+    turns: tuple[TurnDigest, ...]  # oldest first
+
+    @cached_property
+    def results(self) -> list[Result]:
+        """The latest first."""
+        return [result for turn in reversed(self.turns) for result in reversed(turn.results)]
+
+    @cached_property
+    def branches(self) -> list[str]:
+        """In the order of their last use; without the usual main branches."""
+        names = [a.value for turn in self.turns for a in turn.artifacts if a.subject == "branch"]
+        return [name for name in dict.fromkeys(reversed(names)) if name not in MAIN_BRANCHES]
+
+    @cached_property
+    def pull_requests(self) -> list[Artifact]:
+        requests = {
+            a.value: a for turn in self.turns for a in turn.artifacts if a.subject == "pull request"
+        }
+        return list(requests.values())
+
+    @cached_property
+    def files(self) -> list[str]:
+        """Edited ones, those that changed in most turns first."""
+        counts: dict[str, int] = {}
+        for turn in self.turns:
+            for path in turn.files:
+                counts[path] = counts.get(path, 0) + 1
+        return sorted(counts, key=lambda path: -counts[path])
+
+
+def _is_about(observation: Record, subject: str) -> bool:
+    return is_about(content_words(str(observation["title"])), content_words(subject))
+
+
+def _is_commit(artifact: Artifact) -> bool:
+    """One that says what it did; a fix-up or a merge repeats another's work."""
+    return (
+        artifact.subject == "commit"
+        and is_clear(artifact.note)
+        and not _REPEATS.match(artifact.note)
+    )
+
+
+def is_in_project(path: str) -> bool:
+    """Relative paths are; others are scratch files or another project's."""
+    return not (path.startswith(("/", "~", "..", "\\")) or path[1:2] == ":")
+
+
+def digest_sessions(
+    store: StoreReader, project_id: int, without_session: str | None
+) -> list[SessionDigest]:
+    """The latest first; sessions without a summary have no digest."""
+    sessions = store.recent_sessions(project_id, SESSIONS, without_session)
+    ids = [str(session["content_session_id"]) for session in sessions]
+    summaries = store.recent_summaries(project_id, SUMMARIES, without_session)
+    observations = store.observations_of_sessions(ids)
+    artifacts = store.artifacts_of_sessions(ids)
+    digests = (_digest(session, summaries, observations, artifacts) for session in sessions)
+    return [digest for digest in digests if digest.turns]
+
+
+def _digest(
+    session: Record,
+    summaries: Sequence[Record],
+    observations: Sequence[Record],
+    artifacts: Sequence[Artifact],
+) -> SessionDigest:
+    name = str(session["content_session_id"])
+    turns = tuple(
+        TurnDigest(
+            summary,
+            tuple(o for o in observations if _is_of(o, name, summary["prompt_number"])),
+            tuple(a for a in artifacts
+                  if a.session == name and a.prompt_number == summary["prompt_number"]),
+        )
+        for summary in reversed(summaries)
+        if summary["content_session_id"] == name
+    )  # fmt: skip
+    day = str(turns[-1].summary["created_at"])[:10] if turns else ""
+    return SessionDigest(name, day, str(session["title"] or ""), turns)
+
+
+def _is_of(observation: Record, session: str, prompt_number: object) -> bool:
+    return (
+        observation["content_session_id"] == session
+        and observation["prompt_number"] == prompt_number
+    )

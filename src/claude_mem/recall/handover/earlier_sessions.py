@@ -1,0 +1,54 @@
+"""The sessions before the last one: when, what came of it, on which branch."""
+
+from collections.abc import Iterator, Sequence
+
+from claude_mem.recall.handover.digests import SessionDigest
+from claude_mem.recall.handover.lines import Line, content_words, flat, is_about, is_clear
+
+MAX_RESULTS = 2
+LONGEST_RESULT = 100
+
+
+def earlier_sessions(sessions: Sequence[SessionDigest]) -> Iterator[Line]:
+    """The latest first; sessions in a row about the same are one line."""
+    for run in _runs(sessions):
+        results = list(dict.fromkeys(result for session in run for result in _results(session)))
+        if not results:
+            continue
+        days = f"{run[-1].day} to {run[0].day}" if run[-1].day != run[0].day else run[0].day
+        text = "; ".join(flat(result, LONGEST_RESULT) for result in results[:MAX_RESULTS])
+        yield Line(f"- {days} {text}{_place(run[0])}", subject=" ".join(results[:MAX_RESULTS]))
+
+
+def _results(session: SessionDigest) -> list[str]:
+    """Commits say best what came of a session; then its title, then what it learned."""
+    commits = [result.text for result in session.results if result.commit]
+    if commits:
+        return commits
+    titles = [session.title] if session.title and is_clear(session.title) else []
+    return [*titles, *(result.text for result in session.results)][:1]
+
+
+def _place(session: SessionDigest) -> str:
+    if session.pull_requests:
+        return f" ({session.pull_requests[-1].value})"
+    return f" (branch {session.branches[0]})" if session.branches else ""
+
+
+def _runs(sessions: Sequence[SessionDigest]) -> Iterator[list[SessionDigest]]:
+    run: list[SessionDigest] = []
+    for session in sessions:
+        if run and _is_same_topic(run[-1], session):
+            run.append(session)
+            continue
+        if run:
+            yield run
+        run = [session]
+    if run:
+        yield run
+
+
+def _is_same_topic(later: SessionDigest, earlier: SessionDigest) -> bool:
+    if later.branches and later.branches == earlier.branches:
+        return True
+    return is_about(content_words(earlier.title), content_words(later.title))

@@ -1,0 +1,87 @@
+"""The state in which the last session left its work: goal, results, branch, files, next steps."""
+
+from collections.abc import Iterator
+
+from claude_mem.recall.handover.digests import Result, SessionDigest
+from claude_mem.recall.handover.lines import (
+    QUESTION_MARKS,
+    SAME_STATEMENT,
+    Line,
+    content_words,
+    first_sentences,
+    flat,
+    is_about,
+    is_clear,
+    joined,
+)
+from claude_mem.store.clock import iso
+from claude_mem.store.facts_json import commands_from, open_steps_from
+from claude_mem.store.listing import Record
+from claude_mem.types import CommandRun
+
+LONGEST_BODY, LONGEST_LAST_BODY = 220, 420
+MAX_FILES, MAX_STEPS = 6, 3
+LOCAL = "local"  # the observer without a model
+
+
+def goal_of(session: SessionDigest) -> Iterator[Line]:
+    if session.title and is_clear(session.title):
+        yield Line(flat(f"Goal: {session.title}"), subject=session.title)
+
+
+def results_of(session: SessionDigest) -> list[Line]:
+    """The latest first; what repeats the goal gives only its details."""
+    goal = content_words(session.title)
+    lines: list[Line] = []
+    for result in session.results:
+        limit = LONGEST_BODY if lines else LONGEST_LAST_BODY
+        body = _body(result, limit)
+        if is_about(content_words(result.text), goal) and not result.commit:
+            if body:
+                lines.append(Line(" ".join((f"- {body}", *result.ids)), ids=result.ids))
+            continue
+        text = f"- {result.label}" + (f": {body}" if body else "")
+        lines.append(Line(text, subject=result.text, ids=result.ids))
+    return lines
+
+
+def _body(result: Result, limit: int) -> str:
+    """Whole sentences; nothing if they only repeat the title."""
+    body = first_sentences(result.details, limit)
+    return "" if is_about(content_words(body), content_words(result.text), SAME_STATEMENT) else body
+
+
+def where_it_stands(session: SessionDigest) -> Iterator[Line]:
+    """Branch, pull requests, files, failing tests and next steps."""
+    places = [f"branch {session.branches[0]}"] if session.branches else []
+    places += [
+        f"{request.value} (seen {iso(request.seen_ms)[:10]}, state unknown)"
+        for request in session.pull_requests[-2:]
+    ]
+    if places:
+        yield Line(flat(f"On: {', '.join(places)}"))
+    if session.files:
+        yield Line(flat(f"Files edited: {joined(session.files, MAX_FILES)}"))
+    for run in _last_failing_test(session):
+        yield Line(flat(f"Tests failed at the end: `{run.command}` ({run.counts or run.outcome})"))
+    for step in _next_steps(session.turns[-1].summary)[:MAX_STEPS]:
+        yield Line(flat(f"Next: {step}"))
+
+
+def _last_failing_test(session: SessionDigest) -> list[CommandRun]:
+    runs = [
+        run
+        for turn in session.turns
+        for run in commands_from(turn.summary["commands"])
+        if run.purpose == "test"
+    ]
+    return [run for run in runs[-1:] if run.outcome == "failed"]
+
+
+def _next_steps(summary: Record) -> list[str]:
+    """Of the last turn; an offer to the user ends with its session."""
+    steps = [step.text for step in open_steps_from(summary["open_steps"])]
+    if not steps and summary["observer"] != LOCAL:
+        # A model may see a step that the events do not show.
+        steps = [str(summary["next_steps"] or "")]
+    return [step for step in steps if step and not step.rstrip().endswith(QUESTION_MARKS)]

@@ -1,0 +1,73 @@
+"""Lines of a context: what each shows, and when two of them say the same."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from claude_mem.store.listing import Record
+from claude_mem.text import one_line, shorten
+from claude_mem.title_gate import stands_alone
+
+LONGEST_LINE = 240
+QUESTION_MARKS = ("?", "？", "؟")
+SAME_SUBJECT = 0.6  # share of common words from which two texts are about the same
+SAME_STATEMENT = 0.8  # from which they say the same
+_WORD = re.compile(r"\w+")
+_SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    text: str
+    subject: str = ""  # what it must not repeat; "": it may be repeated
+    ids: tuple[str, ...] = ()  # of the observations that it shows
+
+
+def is_clear(title: str) -> bool:
+    """Whether a line can show it: it is understood alone, and it is no question."""
+    return stands_alone(title) and not title.rstrip().endswith(QUESTION_MARKS)
+
+
+def flat(text: str, limit: int = LONGEST_LINE) -> str:
+    return shorten(one_line(text), limit)
+
+
+def content_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in _WORD.findall(text.lower()) if len(word) > 3)
+
+
+def is_about(words: frozenset[str], subject: frozenset[str], share: float = SAME_SUBJECT) -> bool:
+    """Whether most words are in the subject; never for a text without words."""
+    return bool(words) and len(words & subject) >= share * len(words)
+
+
+def first_sentences(text: str, limit: int) -> str:
+    """Whole sentences from the start that fit; empty if the first does not."""
+    line = one_line(text)
+    if len(line) <= limit:
+        return line
+    ends = [match.end() for match in _SENTENCE_END.finditer(line, 0, limit + 1)]
+    return line[: ends[-1]] if ends else ""
+
+
+def with_end(text: str) -> str:
+    return text if not text or text[-1] in ".!?:;…。！？؟" else f"{text}."
+
+
+def texts(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []
+
+
+def day_of(record: Record) -> str:
+    return str(record["created_at"])[:10]
+
+
+def id_of(observation: Record) -> str:
+    return f"#{observation['id']}"
+
+
+def joined(items: Iterable[str], limit: int) -> str:
+    """A list of at most `limit` items, with the number of the others."""
+    rows = list(items)
+    more = f" and {len(rows) - limit} more" if len(rows) > limit else ""
+    return ", ".join(rows[:limit]) + more

@@ -1,0 +1,120 @@
+"""What still holds in a project: rules of the user, decisions, gotchas, faults and commands."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from claude_mem.recall.handover.lines import Line, flat, id_of, is_clear, texts
+from claude_mem.store.clock import iso
+from claude_mem.store.listing import Record
+from claude_mem.types import Fact
+
+MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
+MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 3, 4
+MAX_SAVED = 6
+LONGEST_QUESTION = 170
+SAVED_BY = ("person", "agent")  # the observer of a memory that was saved explicitly
+_RECOMMENDED = re.compile(r"\(recommended\)", re.IGNORECASE)
+# Questions about the next step, not about the project.
+_PASSING = re.compile(
+    r"\b(?:push|commit|merge|rebase|ready|proceed|continue|go ahead|approve|remove it|delete)\b",
+    re.IGNORECASE,
+)
+_BARE = re.compile(
+    r"(?:yes|no|ok|sure|other|both|all|none|skip)\b[\s,.!]*+(?:\w++[\s,.!]*+){0,2}$", re.IGNORECASE
+)
+# A command of the project as a whole: no file, no filter, no side effect.
+_PARTIAL = re.compile(
+    r"(?:^|\s)(?:-run|-k|-t|-g|--grep|--filter|--testNamePattern|--count|-count|-v|-x|--bail)\b"
+    r"|\.(?:py|ts|tsx|js|jsx|go|rs|java|rb|php|cs|kt|swift|c|cc|cpp|h|sh|ps1)\b"
+    r"|/tmp\b|\bgit\b|\brm\b|[<>|;&$'`\x22\\]|\bsleep\b|\bcurl\b"
+)
+
+
+def rules(facts: Sequence[Fact]) -> Iterator[Line]:
+    for fact in _of(facts, "rule")[:MAX_RULES]:
+        yield Line(flat(f'- The user, {_day(fact)}: "{fact.value}"'), subject=fact.value)
+
+
+def saved(observations: Sequence[Record]) -> Iterator[Line]:
+    """What the user or the agent saved explicitly, the latest first."""
+    rows = [o for o in observations if o["observer"] in SAVED_BY and o["title"]]
+    for observation in rows[:MAX_SAVED]:
+        text = flat(f"- {observation['title']} {id_of(observation)}")
+        yield Line(text, subject=str(observation["title"]), ids=(id_of(observation),))
+
+
+def decisions(facts: Sequence[Fact]) -> Iterator[Line]:
+    """Answers of the user to questions of the agent that are about the project."""
+    count = 0
+    for fact in sorted(_of(facts, "decision"), key=lambda f: (-f.is_pinned, -f.last_seen_ms, f.id)):
+        answer = _RECOMMENDED.sub("", fact.value).strip()
+        question = fact.subject.strip()
+        if len(question) > LONGEST_QUESTION or _PASSING.search(question) or _BARE.match(answer):
+            continue
+        count += 1
+        if count > MAX_DECISIONS:
+            return
+        yield Line(flat(f"- Decided {_day(fact)}: {question} {answer}"), subject=question)
+
+
+def gotchas(observations: Sequence[Record]) -> Iterator[Line]:
+    """Decisions and traps of earlier turns, the latest of each subject."""
+    count = 0
+    for observation in observations:
+        title = str(observation["title"] or "")
+        concepts = texts(observation["concepts"])
+        if not is_clear(title) or (observation["type"] != "decision" and "gotcha" not in concepts):
+            continue
+        count += 1
+        if count > MAX_GOTCHAS:
+            return
+        yield Line(
+            flat(f"- {title} {id_of(observation)}"), subject=title, ids=(id_of(observation),)
+        )
+
+
+def faults(facts: Sequence[Fact]) -> Iterator[Line]:
+    passed = {
+        fact.value: fact.last_seen_ms for fact in _of(facts, "command") if "fail" not in fact.note
+    }
+    shown: set[str] = set()
+    for fact in _of(facts, "fault"):
+        is_over = passed.get(fact.subject, 0) > fact.last_seen_ms
+        if fact.count < MIN_SIGHTINGS or is_over or fact.subject in shown:
+            continue
+        shown.add(fact.subject)
+        if len(shown) > MAX_FAULTS:
+            return
+        note = f" ({fact.note})" if fact.note else ""
+        yield Line(flat(f"- `{fact.subject}` fails here{note}; `{fact.value}` works"))
+
+
+def commands(facts: Sequence[Fact]) -> Iterator[Line]:
+    """The usual test command, and the usual checks."""
+    faulty = {fact.subject for fact in _of(facts, "fault")}
+    usual = [
+        fact
+        for fact in _of(facts, "command")
+        if fact.count >= MIN_SIGHTINGS
+        and not _PARTIAL.search(fact.value)
+        and fact.value not in faulty
+    ]
+    for label, purpose, limit in (("Tests", "test", 1), ("Checks", "check", 3)):
+        rows = [fact for fact in usual if fact.subject == purpose]
+        if rows:
+            names = dict.fromkeys(
+                _with_scope(fact) for fact in rows if fact.count * 4 >= rows[0].count
+            )
+            yield Line(flat(f"- {label}: {', '.join(list(names)[:limit])}"))
+
+
+def _with_scope(fact: Fact) -> str:
+    return f"`{fact.value}` in {fact.scope}" if fact.scope else f"`{fact.value}`"
+
+
+def _of(facts: Sequence[Fact], kind: str) -> list[Fact]:
+    return [fact for fact in facts if fact.kind == kind]
+
+
+def _day(fact: Fact) -> str:
+    return iso(fact.last_seen_ms)[:10]

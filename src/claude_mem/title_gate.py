@@ -1,0 +1,171 @@
+"""Whether a title can be understood alone, by someone who has not seen its turn.
+
+In any language a title is judged by its shape: length, brackets, names, numbers. Only a title in
+English is also judged by its words.
+"""
+
+import re
+
+SHORTEST, LONGEST = 8, 150
+FEWEST_LETTERS = 4
+ENGLISH_SHARE = 0.1
+
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+_LETTER = re.compile(r"[^\W\d_]")
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+# What the client or a tool wrote, and no sentence.
+_MARKUP = re.compile(r"<|\[Request interrupted|\(a background task|\{|\||https?://\S+$")
+_COMMAND = re.compile(r"/[\w:-]+(?:\s|$)")
+_ENDS_OPEN = re.compile(r"(?:[,:;(\[{—–+=&/-]|\.\.\.|…)$")
+_NAME = re.compile(
+    r"`[^`\n]{2,120}`|--[a-z][\w-]{1,40}|#\d{1,7}\b|\b[A-Z]{1,10}-\d{1,7}\b"
+    r"|\b\w{1,60}+[./]\w[\w./-]{0,100}+|\b\w{1,60}+\(\)"
+    r"|\b[a-z]{1,40}+[A-Z]\w{1,60}+|\b[A-Z][a-z]{1,40}+[A-Z]\w{1,60}+|\b[A-Za-z]{1,40}_\w{1,60}"
+    r"|\b[A-Z]{2,40}\b"
+)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# The commonest words of English that few other languages have.
+_FUNCTION_WORDS = _words(
+    "the of and with that this is for are not it to from was be by you now when which have has"
+    " should would can will but they there what your i'm it's don't doesn't"
+)
+_REFERRING = _words(
+    "this that these those it its it's that's they them he she but and so or nor otherwise"
+    " previously however also both either neither there here such same another was were is are has"
+    " had you your i i'm i've i'll i'd we we've we'll my our me let let's which who whose where"
+    " because rather instead than not then still yet only even though unless until whether"
+)
+_SUBORDINATE = _words("when if since while after before once although as")
+_LAST_WORDS = _words(
+    "the a an of to in on at for with and or from by is are was were be been that which who as into"
+    " than but so if when while because its their this these those includes including contains"
+    " following covers like via per not no it now both"
+)
+# Words of any work: with these alone a title does not say what it is about.
+_GENERIC = _words(
+    "a about above across actually add added adding adds adjust after again all allow already also"
+    " am an analysis analyze and answer any apply approach approve are as ask at available back bad"
+    " based be because before begin being below better big both bug bugs but by can cannot case"
+    " cases cause change changed changes check checked checking clean cleanup clear code commit"
+    " commits committed complete completed confirm confirmed continue continuing correct could"
+    " create created current delegate details did do does doing done draft each edit edits either"
+    " else ensure error errors every everything exactly expected explain fail failed failing fails"
+    " feature feedback file files final find finding findings fine finish finished first fix fixed"
+    " fixes fixing follow following for found from full fully further get give go going good great"
+    " had handle has have help here how i if implement implementation implemented implementing"
+    " improve improvements in into investigate investigation is issue issues it its item items job"
+    " just keep key know last later left let like list look looked looking looks made main make"
+    " makes making manually many may me mean means merge merged minor missing more most move much"
+    " must my need needed needs new next no not note notes nothing now of ok okay old on once one"
+    " ones only open option options or other our out over overview own part pass passed passes"
+    " passing path perfect phase plan point possible pr present problem problems proceed project"
+    " propose proposed proposal push pushed put question questions quick read ready real really"
+    " recommendation recommended remaining remove removed report request requested resolve resolved"
+    " rest result results resume retry review reviewed right root run running runs same save see"
+    " should show simple single so solution solve solved some something specific stage start"
+    " started state status step steps still stop stuff successfully such suggest suggested summary"
+    " sure task tasks team test tested testing tests than that the their them then there these they"
+    " thing things think this those three through to today together too try trying two type under"
+    " update updated updates up us use used user uses using valid validate verification verified"
+    " verify version very via wait want was way we well went were what when where whether which"
+    " while who why will with without work worked working works worth would write wrong yes yet you"
+    " your critical important per vs answers everyone whole different thanks please can't don't"
+    " doesn't i'm i'll it's let's that's we're isn't wasn't didn't won't shouldn't"
+)
+_EMPTY = re.compile(
+    "|".join((
+        r"(?:let(?:'s| me| us)|here(?:'s| is| are)|now (?:i|let|we)|want me to|shall i|should i"
+        r"|would you|do you want|feel free|you're welcome|looking (?:at|good))\b",
+        # a status or a count
+        r"(?:all|both|everything|\d[\d,]*) (?:\S+ ){0,3}(?:pass(?:ed|es|ing)?|done|clean|green"
+        r"|committed|pushed|complete[d]?|good|set|fixed|addressed|updated|changed|resolved)\b\W*$",
+        r"(?:the )?(?:build|tests?|lint\w*|type ?check\w*|ci|suite)\b.{0,40}"
+        r"\b(?:pass\w*|clean|succe\w+|green)\b\W*$",
+        r"(?:solved|fixed|done|committed|pushed|merged|rebased|deployed|released|reverted)"
+        r"(?:,? (?:and|as|to|on|in|at|locally|with) .{0,60}| ?\(.{0,60})?\W*$",
+        r"\d[\d,]* (?:\w+ )?(?:tests?|files?|changes?|errors?|warnings?|issues?|commits?|lines?"
+        r"|items?|tasks?|steps?|insertions?|bytes|findings?|problems?)\W*$",
+        r"(?:pr|pull request|commit|branch|tag|release) (?:#?\d+ |is |was |has been )*"
+        r"(?:created|open(?:ed)?|merged|pushed|ready|updated|up)\b",
+        r"no (?:additional |further |other |more |new )?(?:changes?|work|issues?|errors?|action"
+        r"|findings?)\b",
+        r"(?:working tree|branch) (?:is )?(?:clean|up to date)",
+        r"(?:step|phase|task|part|option|round|batch|item) ?\w{1,3}\b\W*$",
+        r"agent .{0,80}\b(?:finished|completed|failed)\b",
+        r"(?:the|that|this) (?:fix|change|issue|problem|bug|cause|reason|other|same|first|second"
+        r"|last)\b(?: (?:is|was|one|thing)s?)?\W*$",
+    )),
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+def stands_alone(title: str, *, is_english: bool | None = None) -> bool:
+    """Whether to show it. Where the language of its turn is unknown, plain ASCII is English."""
+    english = title.isascii() if is_english is None else is_english
+    return is_complete(title, is_english=english) and names_subject(title, is_english=english)
+
+
+def is_complete(title: str, *, is_english: bool) -> bool:
+    """Whether it is a clause of its own: not cut, no command, no reply, no count."""
+    if not width(title) >= SHORTEST or len(title) > LONGEST:
+        return False
+    if _MARKUP.match(title) or _COMMAND.match(title) or _ENDS_OPEN.search(title):
+        return False
+    if not _is_balanced(title) or len(_LETTER.findall(title)) < FEWEST_LETTERS:
+        return False
+    if count_words(title) < 2:
+        return False
+    return not is_english or _is_english_clause(title)
+
+
+def names_subject(title: str, *, is_english: bool) -> bool:
+    """Whether it says what it is about: by a name, or by a word that not every work has."""
+    if not is_english or _NAME.search(title):
+        return True
+    return any(len(word) > 2 and word not in _GENERIC for word in _lower_words(title))
+
+
+def is_english_text(text: str) -> bool:
+    """Whether a text of some sentences is mostly English; a text without words is not."""
+    words = _lower_words(text[:4_000])
+    common = sum(word in _FUNCTION_WORDS for word in words)
+    return len(words) > 0 and common >= ENGLISH_SHARE * len(words)
+
+
+def width(text: str) -> int:
+    """The length, where a character of a script without spaces counts as half a word."""
+    return len(text) + 2 * len(_WIDE.findall(text)) if not text.isascii() else len(text)
+
+
+def count_words(text: str) -> int:
+    """In a script without spaces, about two characters make a word."""
+    return len(text.split()) + (width(text) - len(text)) // 4
+
+
+def _is_english_clause(title: str) -> bool:
+    words = title.lower().replace("’", "'").split()
+    first, last = words[0].strip("\"'(,.:;!?"), words[-1].strip("\"').:;!?,")
+    if first in _REFERRING or last in _LAST_WORDS:
+        return False
+    if first in _SUBORDINATE and "," not in title:
+        return False
+    return not _EMPTY.match(title) and " I " not in f" {title} "
+
+
+def _lower_words(text: str) -> list[str]:
+    return _WORD.findall(text.lower().replace("’", "'"))
+
+
+def _is_balanced(text: str) -> bool:
+    """Whether every code span, quotation and parenthesis is closed."""
+    return (
+        text.count("`") % 2 == 0
+        and text.count('"') % 2 == 0
+        and text.count("(") == text.count(")")
+        and text.count("“") == text.count("”")
+    )

@@ -1,0 +1,312 @@
+"""The sections of a context: the last state, what holds, what is open, and what came before."""
+
+from pathlib import Path
+
+import pytest
+
+from claude_mem.intake.rule_files import read_rule_files
+from claude_mem.observer.models.model import Reply
+from claude_mem.observer.models.revision import revise_draft
+from claude_mem.recall.context import build_context
+from claude_mem.types import (
+    CommandRun,
+    Distillate,
+    EnvironmentFault,
+    Observation,
+    OpenStep,
+    Project,
+    ProposedFact,
+    Summary,
+)
+from tests.payloads import SESSION, prompt, stop
+from tests.story import DAY, Story
+from tests.test_context import WORDS
+
+
+def tell(
+    story: Story,
+    session_id: str,
+    summary: Summary,
+    *observations: Observation,
+    facts: tuple[ProposedFact, ...] = (),
+    observer: str = "local",
+) -> None:
+    """One turn with its memories; the title of the session is its first request."""
+    ids = {"session_id": session_id, "prompt_id": f"p{story.now}"}
+    story.tell(prompt(**ids), stop(**ids))
+    job, turn = story.claim()
+    distillate = Distillate(
+        summary, observations, summary.request, summary.completed, observer=observer, facts=facts
+    )
+    assert story.store.finish_job(job, turn, distillate, is_draft=True).result()
+
+
+def context(story: Story, rule_files: str = "") -> str:
+    project_id = story.store.find_project("harbor")
+    return build_context(story.store, project_id, 1000, rule_files=rule_files)
+
+
+def section(story: Story, heading: str, rule_files: str = "") -> list[str]:
+    """The lines under a heading; none where there is no such heading."""
+    text = context(story, rule_files)
+    lines = text.partition(f"\n## {heading}")[2].split("\n## ")[0].splitlines()[1:]
+    return [line for line in lines if line and line != "</claude-mem-context>"]
+
+
+def last(story: Story) -> None:
+    """A session that has nothing to do with those before."""
+    story.now += DAY
+    tell(story, "last", Summary(request="Paint the door", completed="Painted it green"))
+
+
+def commit(value: str, subject: str) -> ProposedFact:
+    return ProposedFact("artifact", "commit", value, note=subject)
+
+
+# The last session
+
+
+def test_the_last_session_is_one_state(story: Story) -> None:
+    summary = Summary(
+        request="Make the lamp of the pier blink",
+        completed="The lamp blinks twice",
+        files_edited=("src/lamp.py", "/tmp/try.py"),
+        commands=(CommandRun("make test", "test", "failed", "2 passed, 1 failed"),),
+        open_steps=(OpenStep("The fuse box must be replaced."), OpenStep("Shall I paint it?")),
+    )
+    narrative = "The relay was wired backwards. So the current never reached the coil."
+    observation = Observation("bugfix", title="Turn the relay around", narrative=narrative)
+    request = ProposedFact("artifact", "pull request", "https://example.com/harbor/pull/7")
+    branch = ProposedFact("artifact", "branch", "blink")
+    made = (commit("1a2b3c4d5e", "Turn the relay of the lamp around"), branch, request)
+    tell(story, SESSION, summary, observation, facts=made)
+    assert section(story, "Last session") == [
+        "Goal: Make the lamp of the pier blink",
+        "- Turn the relay of the lamp around (1a2b3c4d) #1: The relay was wired backwards. "
+        "So the current never reached the coil.",
+        "On: branch blink, https://example.com/harbor/pull/7 (seen 2025-10-09, state unknown)",
+        "Files edited: src/lamp.py",
+        "Tests failed at the end: `make test` (2 passed, 1 failed)",
+        "Next: The fuse box must be replaced.",
+    ]
+
+
+def test_results_of_a_long_session_are_its_latest_in_order(story: Story) -> None:
+    words = WORDS[:12]
+    for word in words:
+        body = f"The {word} was rusty. " + f"Nobody had oiled the {word} for years. " * 4
+        title = f"Scrape the rust off the {word}"
+        tell(story, SESSION, Summary(), Observation("change", title=title, narrative=body))
+    lines = [line for line in section(story, "Last session") if line.startswith("- Scrape")]
+    shown = [line.split("#")[0].split()[-1] for line in lines]
+    assert shown == words[-len(shown) :]
+    assert 2 < len(shown) < len(words)
+
+
+def test_turns_that_cannot_be_understood_alone_are_left_out(story: Story) -> None:
+    for title in ("Yes, do it", "/clear", "All 12 tests pass", "This is the cause", "Go on"):
+        tell(story, SESSION, Summary(request=title), Observation("change", title=title))
+    tell(story, SESSION, Summary(), Observation("change", title="Lamp blinks twice at night"))
+    assert section(story, "Last session") == ["- Lamp blinks twice at night #6"]
+
+
+def test_only_the_last_turn_says_what_comes_next(story: Story) -> None:
+    tell(story, SESSION, Summary(open_steps=(OpenStep("The mast must be painted."),)))
+    tell(story, SESSION, Summary(open_steps=(OpenStep("The fuse must be replaced."),)))
+    assert section(story, "Last session") == ["Next: The fuse must be replaced."]
+
+
+def test_a_model_may_see_a_step_that_the_events_do_not_show(story: Story) -> None:
+    tell(story, SESSION, Summary(next_steps="The fuse must be replaced."), observer="claude")
+    assert section(story, "Last session") == ["Next: The fuse must be replaced."]
+    tell(story, SESSION, Summary(next_steps="Shall I oil it?"), observer="claude")
+    assert section(story, "Last session") == []
+
+
+# What is open
+
+
+def open_step(request: str, *texts: str) -> Summary:
+    return Summary(request=request, open_steps=tuple(OpenStep(text) for text in texts))
+
+
+def test_steps_are_open_until_something_later_is_about_them(story: Story) -> None:
+    tell(story, "a", open_step("Light it", "The fuse box must be replaced."))
+    tell(story, "b", open_step("Oil it", "The harbour plan needs a date."))
+    last(story)
+    assert section(story, "Left open") == [
+        "- 2025-10-09 The harbour plan needs a date.",
+        "- 2025-10-09 The fuse box must be replaced.",
+    ]
+    tell(story, "c", Summary(request="So", completed="The fuse box was replaced, as it must"))
+    last(story)
+    assert section(story, "Left open") == ["- 2025-10-09 The harbour plan needs a date."]
+
+
+def test_a_step_that_the_session_went_on_from_is_not_open(story: Story) -> None:
+    tell(story, "a", open_step("Light it", "The fuse box must be replaced."))
+    tell(story, "a", Summary(request="do it", completed="Finished"))
+    last(story)
+    assert section(story, "Left open") == []
+
+
+def test_an_offer_lapses_with_its_session_and_a_step_after_some(story: Story) -> None:
+    tell(story, "a", open_step("Light it", "Call the pilot.", "Shall I push it?"))
+    last(story)
+    assert section(story, "Left open") == ["- 2025-10-09 Call the pilot."]
+    for number in range(6):
+        story.now += DAY
+        tell(story, f"later {number}", Summary(request=f"Row to island {number}"))
+    assert section(story, "Left open") == []
+
+
+# What holds
+
+
+def test_a_rule_of_the_user_is_quoted_with_its_day(story: Story) -> None:
+    rule = ProposedFact("rule", "", "Never push to main.", origin="person")
+    tell(story, "a", Summary(request="Oil the hinge"), facts=(rule,))
+    last(story)
+    assert section(story, "What holds here") == ['- The user, 2025-10-09: "Never push to main."']
+
+
+def test_what_was_saved_explicitly_is_shown(story: Story) -> None:
+    project = Project("/home/dev/harbor", "harbor")
+    note = Observation("discovery", title="Bell is cracked")
+    story.store.save_memory(project, "/home/dev/harbor", note, "person").result()
+    assert section(story, "What holds here") == ["- Bell is cracked #1"]
+
+
+def test_what_the_instructions_of_the_project_say_is_not_repeated(story: Story) -> None:
+    rule = ProposedFact("rule", "", "Never push to the main branch.", origin="person")
+    tell(story, "a", Summary(request="Oil the hinge"), facts=(rule,))
+    assert section(story, "What holds here") != []
+    rules = "# Rules\n\n- Never push to the main branch, use pull requests.\n"
+    assert section(story, "What holds here", rules) == []
+
+
+def test_an_answer_of_the_user_is_a_decision_unless_it_is_about_the_next_step(story: Story) -> None:
+    question = "Should lamps burn oil or gas?"
+    facts = (
+        ProposedFact("decision", question, "Oil (Recommended)", origin="person"),
+        ProposedFact("decision", "Ready to push?", "Push it now", origin="person"),
+        ProposedFact("decision", "Is the plan good?", "Yes", origin="person"),
+    )
+    tell(story, "a", Summary(request="Oil the hinge"), facts=facts)
+    assert section(story, "What holds here") == [f"- Decided 2025-10-09: {question} Oil"]
+
+
+def test_decisions_and_traps_are_shown_and_plain_discoveries_not(story: Story) -> None:
+    decision = Observation("decision", title="Keep fuses at nine amperes")
+    gotcha = Observation("discovery", title="Gulls steal ropes", concepts=("gotcha",))
+    plain = Observation("discovery", title="Ships have names")
+    tell(story, "a", Summary(request="Oil the hinge"), decision, gotcha, plain)
+    last(story)
+    assert sorted(section(story, "What holds here")) == [
+        "- Gulls steal ropes #2",
+        "- Keep fuses at nine amperes #1",
+    ]
+
+
+FAULT = EnvironmentFault("wrap make", "error: no such command", "make")
+
+
+def passing(command: str) -> CommandRun:
+    return CommandRun(command, "test", "passed", "2 passed")
+
+
+def test_a_command_that_does_not_work_here_is_told_with_the_one_that_does(story: Story) -> None:
+    tell(story, "a", Summary(request="x", faults=(FAULT,)))
+    last(story)
+    assert section(story, "What holds here") == []  # once may be chance
+    tell(story, "b", Summary(request="y", faults=(FAULT,)))
+    assert section(story, "What holds here") == [
+        "- `wrap make` fails here (error: no such command); `make` works"
+    ]
+
+
+def test_a_command_that_worked_later_is_not_shown_as_failing(story: Story) -> None:
+    for name in ("a", "b"):
+        tell(story, name, Summary(request="x", faults=(FAULT,)))
+    story.now += DAY
+    passed = CommandRun("wrap make", "check", "passed")
+    tell(story, "c", Summary(request="y", commands=(passed,)))
+    assert section(story, "What holds here") == []
+
+
+@pytest.mark.parametrize(
+    "partial",
+    ["pytest tests/test_lamp.py", "go test ./... -run TestLamp", "git stash && make test",
+     "make test | tail -5", "npm test -- --grep lamp"],
+)  # fmt: skip
+def test_the_usual_commands_are_those_of_the_whole_project(story: Story, partial: str) -> None:
+    for number in range(5):
+        runs = [passing(partial), CommandRun("make lint", "check", "passed")]
+        runs += [passing("make test")] * (number > 2)
+        tell(story, f"{number}", Summary(request="x", commands=tuple(runs)))
+    assert section(story, "Commands") == ["- Tests: `make test`", "- Checks: `make lint`"]
+
+
+def test_commands_stay_when_a_model_rewrites_the_notes(story: Story) -> None:
+    for number in range(2):
+        tell(story, f"s{number}", Summary(notes="Tests pass.", commands=(passing("make test"),)))
+        job, turn = story.store.claim_refinement().result() or (None, None)
+        assert job is not None and turn is not None
+        answer = "<summary><request>Light it</request><notes>All is well.</notes></summary>"
+        draft = turn.draft or Distillate(Summary())
+        revision = revise_draft(turn, draft, Reply(answer, "some-model"), "claude")
+        assert story.store.finish_refinement(job, turn, revision.distillate, "").result()
+    assert section(story, "Commands") == ["- Tests: `make test`"]
+
+
+# What came before
+
+
+def test_a_session_before_is_told_by_its_commits(story: Story) -> None:
+    made = (commit("1a2b3c4", "Light the lamp with oil"), commit("2b3c4d5", "Paint the mast"),
+            commit("3c4d5e6", "fixup! Paint the mast"))  # fmt: skip
+    branch = ProposedFact("artifact", "branch", "oil")
+    tell(story, "a", Summary(request="Do what we said"), facts=(*made, branch))
+    last(story)
+    assert section(story, "Earlier sessions") == [
+        "- 2025-10-09 Paint the mast; Light the lamp with oil (branch oil)"
+    ]
+
+
+def test_sessions_in_a_row_about_the_same_are_one_line(story: Story) -> None:
+    tell(story, "a", Summary(request="Plan the oil lamp of the pier"))
+    story.now += DAY
+    tell(story, "b", Summary(request="Plan the oil lamp of the pier again"))
+    last(story)
+    (line,) = section(story, "Earlier sessions")
+    assert line.startswith("- 2025-10-09 to 2025-10-10 Plan the oil lamp of the pier again")
+
+
+def test_areas_are_folders_with_their_latest_results(story: Story) -> None:
+    goals = ("Prepare for winter storms", "Welcome the herring fleet", "Survive the inspection")
+    results = ("Oil the lamp", "Trim the wick", "Clean the lens")
+    for number, (goal, result) in enumerate(zip(goals, results, strict=True)):
+        story.now += DAY
+        summary = Summary(request=goal, files_edited=(f"tower\\{number}.py", "README", "/tmp/x"))
+        tell(story, goal, summary, Observation("change", title=f"{result} every night"))
+    story.now += DAY
+    tell(story, "b", Summary(request="Row out to sea", files_edited=("boat/oar.py",)))
+    assert section(story, "Areas worked in") == [
+        "- tower/ (edited in 3 turns): Clean the lens every night; Trim the wick every night"
+    ]
+
+
+# The instructions of a project
+
+
+def test_instructions_are_read_from_the_project_and_the_home(tmp_path: Path) -> None:
+    project, home = tmp_path / "project", tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    project.mkdir()
+    assert read_rule_files(str(project), str(home)) == ""
+    (project / "CLAUDE.md").write_text("one")
+    (project / "AGENTS.md").write_text("two")
+    (home / ".claude" / "CLAUDE.md").write_text("three")
+    assert read_rule_files(str(project), str(home)).split() == ["one", "two", "three"]
+    assert read_rule_files("", "") == ""
+    assert read_rule_files(str(project / "\0"), "") == ""
