@@ -1,11 +1,16 @@
 """What the user sees: a line at the start of a session, and each problem once."""
 
 import json
+from datetime import datetime
 
 import pytest
 
+from claude_mem.store.hints import GivenLine
+from claude_mem.worker.greeting import greeting
 from tests.conftest import Home
 from tests.payloads import PROJECT_DIR, prompt, session_end, session_start, stop, tool
+from tests.remembering import remember
+from tests.story import Story
 
 
 def message(home: Home, source: str = "startup", session: str = "now") -> str:
@@ -38,16 +43,41 @@ def test_what_was_saved_by_hand_before_it_is_no_session(running: Home) -> None:
     assert message(running).startswith("claude-mem: memory is on.")
 
 
-def test_later_ones_are_told_what_is_remembered(running: Home) -> None:
+def today() -> str:
+    now = datetime.now()
+    return f"{now.day} {now:%b}"
+
+
+def test_later_ones_are_told_what_the_agent_was_given(running: Home) -> None:
     live(running, "one", "Light the lamp")
-    assert message(running) == (
-        "claude-mem: remembers 1 session in harbor, most recently: Light the lamp"
-    )
+    assert message(running) == (f"claude-mem: gave the last session ({today()}); hints are on")
     live(running, "two", "Ring the bell")
-    assert message(running).endswith("2 sessions in harbor, most recently: Ring the bell")
-    for number in range(8):
-        live(running, f"more-{number}", f"Row lap {number}")
-    assert "the last 8 sessions" in message(running)
+    live(running, "three", "Row to the pier")
+    assert message(running).startswith(
+        f"claude-mem: gave the last session ({today()}), 2 before it"
+    )
+
+
+def test_without_hints_none_are_announced(home: Home) -> None:
+    assert home.command("settings", "CLAUDE_MEM_HINTS", "no").returncode == 0
+    home.start_worker()
+    live(home, "one", "Light the lamp")
+    assert message(home) == f"claude-mem: gave the last session ({today()})"
+
+
+def test_hints_of_the_last_session_are_counted(story: Story) -> None:
+    remember(story, "Light the lamp", session="one")
+    (turn,) = story.column("SELECT id FROM user_prompts")
+    (project,) = story.column("SELECT id FROM projects")
+    line = GivenLine(turn, "1", "#1 The lamp", ("lamp",), 1.0)
+    story.store.save_hint("one", project, [line, line]).result()
+    text = greeting(story.store, project, "two", "a context", has_hints=True)
+    assert text.endswith("; hints are on (1 last time)")
+
+
+def test_rules_are_counted_that_the_context_shows(running: Home) -> None:
+    live(running, "one", "From now on always run the harbour tests before you commit.")
+    assert f"({today()}), 1 rule" in message(running)
 
 
 @pytest.mark.parametrize("source", ["resume", "compact", "fork"])

@@ -362,7 +362,7 @@ def test_an_upgrade_announces_the_record_once(home: Home) -> None:
     first = message(home)
     assert "the words of every turn are kept on this machine" in first
     assert "claude-mem import" in first and "CLAUDE_MEM_RECORD_DAYS 0" in first
-    assert message(home).startswith("claude-mem: remembers 1 session")
+    assert message(home).startswith("claude-mem: gave the last session")
 
 
 # Reading it

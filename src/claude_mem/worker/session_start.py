@@ -10,10 +10,10 @@ from claude_mem.intake.dialects import parse_payload
 from claude_mem.store.clock import iso
 from claude_mem.store.notices import RECORD_BEGINS
 from claude_mem.types import Event, Json, Project
+from claude_mem.worker.greeting import greeting
 from claude_mem.worker.worker import Worker
 
 GREETED_SOURCES = ("startup", "clear")
-MAX_SESSIONS_COUNTED = 8
 CATCH_UP_SECONDS = 2.0  # the hook waits longer than this
 
 
@@ -33,7 +33,14 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
     context = await _context(worker, project_id, event, source)
     message = _trouble(worker) or await _announcement(worker)
     if not message and source in GREETED_SOURCES:
-        message = _greeting(worker, project_id, event, context)
+        message = await asyncio.to_thread(
+            greeting,
+            worker.store,
+            project_id,
+            event.session_id,
+            context,
+            has_hints=worker.settings.context.hints,
+        )
     return _line(context, message)
 
 
@@ -103,28 +110,6 @@ async def _announcement(worker: Worker) -> str:
         "that search finds them. To add past sessions before Claude Code deletes them: claude-mem "
         "import. To keep none: claude-mem settings CLAUDE_MEM_RECORD_DAYS 0"
     )
-
-
-def _greeting(worker: Worker, project_id: int, event: Event, context: str) -> str:
-    earlier = worker.store.recent_sessions(project_id, MAX_SESSIONS_COUNTED, event.session_id)
-    titled = [session for session in earlier if session["title"]]
-    if context and titled:
-        count = (
-            f"the last {MAX_SESSIONS_COUNTED}"
-            if len(titled) == MAX_SESSIONS_COUNTED
-            else str(len(titled))
-        )
-        sessions = "session" if len(titled) == 1 else "sessions"
-        return (
-            f"claude-mem: remembers {count} {sessions} in {event.project.name}, "
-            f"most recently: {titled[0]['title']}"
-        )
-    if worker.store.is_first_session(event.session_id):
-        return (
-            "claude-mem: memory is on. The next session will know what this one did; "
-            "claude-mem status shows more."
-        )
-    return ""
 
 
 def _line(context: str, message: str) -> dict[str, Json]:

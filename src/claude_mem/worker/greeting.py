@@ -1,0 +1,58 @@
+"""The line for the user at the start of a session: what the agent was given, in few words."""
+
+from datetime import datetime, tzinfo
+
+from claude_mem.recall.fence import escape_fences
+from claude_mem.store import StoreReader
+from claude_mem.store.listing import Record
+from claude_mem.text import one_line, shorten
+
+MAX_SESSIONS = 12
+_SHOWN = 40  # characters by which a text is recognised in the context
+
+FIRST_SESSION = (
+    "claude-mem: memory is on. The next session will know what this one did; "
+    "claude-mem status shows more."
+)
+
+
+def greeting(
+    store: StoreReader,
+    project_id: int,
+    session_id: str,
+    context: str,
+    *,
+    has_hints: bool,
+    zone: tzinfo | None = None,
+) -> str:
+    """Empty for a session that was given nothing and is not the first of all."""
+    earlier = store.recent_sessions(project_id, MAX_SESSIONS, session_id)
+    if context and earlier:
+        parts = [*_sessions(earlier, context, zone), *_rules(store, project_id, context)]
+        hints = _hints(store, str(earlier[0]["content_session_id"])) if has_hints else ""
+        return f"claude-mem: gave {', '.join(parts)}{hints}"
+    return FIRST_SESSION if store.is_first_session(session_id) else ""
+
+
+def _sessions(earlier: list[Record], context: str, zone: tzinfo | None) -> list[str]:
+    last, *before = earlier
+    moment = datetime.fromtimestamp(int(str(last["updated_at_epoch"])) / 1000, zone)
+    shown = sum(_is_in(context, session["title"]) for session in before)
+    parts = [f"the last session ({moment.day} {moment:%b})"]
+    return [*parts, f"{shown} before it"] if shown else parts
+
+
+def _rules(store: StoreReader, project_id: int, context: str) -> list[str]:
+    rules = store.facts(project_id, ("rule",), ("holds",))
+    shown = sum(_is_in(context, rule.value) for rule in rules)
+    return [f"{shown} {'rule' if shown == 1 else 'rules'}"] if shown else []
+
+
+def _hints(store: StoreReader, last_session: str) -> str:
+    count = store.count_hints(last_session)
+    return f"; hints are on ({count} last time)" if count else "; hints are on"
+
+
+def _is_in(context: str, text: object) -> bool:
+    start = shorten(escape_fences(one_line(str(text or ""))), _SHOWN).rstrip("…")
+    return bool(start) and start in context
