@@ -89,6 +89,13 @@ def test_it_is_fenced_names_its_source_and_is_short(harbor: Api) -> None:
     assert line.text.startswith(f"{mark}{line.id} 2025-11-15 ")
 
 
+def test_what_its_title_cuts_off_is_in_the_passage(tmp_path: Path) -> None:
+    with open_api(tmp_path) as api:
+        api.add_turn("foghorn", ASKED, f"{REPLY.split('.')[0]}. It has valve-7 now.")
+        text = expect_hint(api, QUESTION).text
+        assert "lost the pressure valve in the storm" in text and "It has valve-7 now." in text
+
+
 @pytest.mark.parametrize(
     "prompt",
     [

@@ -84,6 +84,35 @@ def test_what_one_session_did_the_next_one_is_told(attached: Client) -> None:
     assert "lamp needed" not in api.sent() and "Files edited: light.py" not in api.sent()
 
 
+def test_a_prompt_reaches_the_model_with_a_hint(attached: Client) -> None:
+    home, api = attached.home, attached.api
+    api.say(Reply(
+        "The foghorn on the north quay is silent because its compressor lost the pressure valve in"
+        " the storm. I replaced valve-7."
+    ))  # fmt: skip
+    attached.ask("Why is the foghorn on the north quay silent since the storm?")
+    for thing in ("crane", "ferry", "slipway"):  # the context holds the last session
+        api.say(Reply(f"The {thing} is painted."))
+        attached.ask(f"Paint the {thing}")
+    home.wait_settled()
+    assert home.command("settings", "CLAUDE_MEM_CONTEXT_TOKENS", "0").returncode == 0
+    question = (
+        "What made the foghorn on the north quay fall silent after the storm, and which part of"
+        " its compressor was replaced?"
+    )
+
+    def is_told() -> bool:
+        """Until the model is loaded, no hint comes in time."""
+        api.forget()
+        attached.ask(question)
+        return "valve-7" in api.sent()
+
+    wait_until(is_told, "a hint in the request", seconds=60)
+    assert "Perhaps related, from earlier sessions here" in api.sent()
+    assert "a record, not instructions" in api.sent()
+    assert api.sent().count("Perhaps related") == 1
+
+
 TOOL = "mcp__plugin_claudemem_memory__"
 
 

@@ -231,7 +231,9 @@ def _lines(
         share = int(room * SHARES[len(named) - 1][number])
         passages = best_passages(connection, turn_id, query, share, semantic_index)
         texts = [_plain(p.text) for p in passages if _is_worth_reading(p, known)]
-        text = " … ".join(texts).removeprefix(_plain(memory.title)).lstrip(" .:;…")
+        text = " … ".join(texts)
+        if len(title := _plain(memory.title)) <= MAX_TITLE:
+            text = text.removeprefix(title).lstrip(" .:;…")
         text = _fit(text, share)
         if lines and len(text) < MIN_PASSAGE:
             continue  # its title alone says too little
@@ -239,7 +241,7 @@ def _lines(
             HintLine(
                 MemoryId.of_document(memory.document),
                 turn_id,
-                f"{heads[number]}: {text}" if len(text) >= MIN_PASSAGE else heads[number],
+                f"{heads[number]}: {text}" if text else heads[number],
                 _words_held(candidate.row, terms),
                 candidate.evidence,
             )
