@@ -1,5 +1,6 @@
 """Access to the TCP port, and capture that never depends on it."""
 
+import asyncio
 import http.client
 import json
 import socket
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.config import Layout
-from claude_mem.daemon import PORTS_TRIED
+from claude_mem.daemon import PORTS_TRIED, bind_port
 from claude_mem.server import client
 from claude_mem.server.app import public_routes
 from claude_mem.server.guard import COOKIE, ensure_token
@@ -55,6 +56,26 @@ def test_no_address_but_health_answers_without_the_token(tcp: Api, method: str, 
 
 def test_neither_does_the_stream_nor_an_address_that_is_not_there(tcp: Api) -> None:
     assert [status(tcp, {}, path) for path in ("/stream", "/nope", "/", "/health/")] == [401] * 4
+
+
+def test_connections_to_the_port_do_not_wait_for_acknowledgements() -> None:
+    async def accepted() -> int:
+        nodelay = asyncio.get_running_loop().create_future()
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection = writer.get_extra_info("socket")
+            nodelay.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listening = bind_port(40_000)
+        assert listening is not None
+        async with await asyncio.start_server(connected, sock=listening):
+            _, writer = await asyncio.open_connection(*listening.getsockname())
+            result = await nodelay
+            writer.close()
+            return int(result)
+
+    assert asyncio.run(accepted()) != 0
 
 
 def test_health_is_open_and_says_only_that_it_is_alive(tcp: Api) -> None:
