@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from claude_mem.cli.show import _print_record, _session_records
 from claude_mem.intake.notices import split_notice
 from claude_mem.recall.formatting import search_text, timeline_text
 from claude_mem.recall.memory_ids import MemoryId
@@ -18,7 +19,7 @@ from claude_mem.store.transfer.restore import restore
 from tests.contents import contents_of
 from tests.exports import dump
 from tests.importing import ImportTarget
-from tests.payloads import edit, prompt, stop, tool
+from tests.payloads import SESSION, edit, prompt, stop, tool
 from tests.story import Story
 from tests.transcripts import Chat
 
@@ -168,6 +169,19 @@ def test_search_timeline_and_memories_say_what_it_continues(story: Story) -> Non
     assert record["continues"] == parent
     (before,) = story.store.get_many("summaries", [first])
     assert before["continues"] is None
+
+
+def test_the_words_of_a_session_include_those_of_its_notices(
+    story: Story, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start_task(story)
+    report(story, notification())
+    for kind, record in _session_records(story.store, SESSION, with_record=True):
+        _print_record(kind, record)
+    shown = capsys.readouterr().out
+    assert shown.count("The cellar is damp.") == 1
+    assert shown.count("user, prompt") == 1
+    assert "continues: " in shown
 
 
 # Elsewhere

@@ -111,16 +111,23 @@ def _session_records(store: StoreReader, text: str, with_record: bool) -> list[t
     for kind, records in store.memories_of_session(session_id).items():
         assert isinstance(records, list)
         memories = [(kind, record) for record in records if isinstance(record, dict)]
-        # Once for each turn, with its prompt.
-        result += _with_records(store, memories) if with_record and kind == "prompts" else memories
+        # Once for each turn: with its prompt, or with its summary if it continues another turn.
+        carrying = [memory for memory in memories if kind == "prompts" or _is_continuation(*memory)]
+        with_words = _with_records(store, carrying) if with_record else carrying
+        replaced = {memory["id"]: (noun, memory) for noun, memory in with_words}
+        result += [replaced.get(memory["id"], (kind, memory)) for _, memory in memories]
     return result
 
 
+def _is_continuation(kind: str, memory: Record) -> bool:
+    return kind == "summaries" and memory["continues"] is not None
+
+
 _LABELS = {
-    "observations": ("title", "subtitle", "narrative", "facts", "concepts", "files_read",
-                     "files_modified"),
-    "summaries": ("request", "investigated", "learned", "completed", "next_steps", "files_read",
-                  "files_edited", "commands", "faults", "notes"),
+    "observations": ("continues", "title", "subtitle", "narrative", "facts", "concepts",
+                     "files_read", "files_modified"),
+    "summaries": ("continues", "request", "investigated", "learned", "completed", "next_steps",
+                  "files_read", "files_edited", "commands", "faults", "notes"),
     "prompts": ("prompt_text",),
     "sessions": ("title", "subtitle", "status", "content_session_id", "project_dir",
                  "prompt_counter"),
