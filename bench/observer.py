@@ -143,7 +143,7 @@ def turns_of(path: Path) -> list[Turn]:
     memories: list[str] = []
     for session in reader.sessions():
         for past in session.turns:
-            if past.prompt is None or past.distillate is None:
+            if past.is_private or past.distillate is None:
                 continue
             turns.append(_turn(session.session_id, session.project, session.project_dir, past,
                                tuple(memories[-10:])))  # fmt: skip
@@ -172,6 +172,7 @@ def _turn(
         started_ms=past.events[0].arrived_ms,
         events=events,
         recent_memories=previous,
+        is_notice=past.is_notice,
     )
 
 

@@ -106,7 +106,7 @@ def ask(
     print(f"right turn among the first 10 and strong: {strong} of {len(results)}")
     for path in unanswerable:
         _print_strong_share(store, path, semantic_index)
-    memory, recorded = store.read(_memory_bytes), store.read(record_bytes)
+    memory, recorded = store.read(memory_bytes), store.read(record_bytes)
     print(f"text {text_bytes:,} bytes, memory {memory:,}, record {recorded:,}")
     print(f"{_hits(ranks['both'])}, within {FEW_TOKENS} tokens {within},"
           f" memory {100 * memory / max(1, text_bytes):.1f}% of text,"
@@ -247,7 +247,7 @@ def load_turns(connection: sqlite3.Connection) -> dict[int, Turn]:
         " JOIN sdk_sessions s ON s.id = t.session_id"
     ).fetchall()
     records = load_records(connection, [row[0] for row in rows])
-    memories = _memory_texts(connection)
+    memories = memory_texts(connection)
     turns: dict[int, Turn] = {}
     for turn_id, prompt, session_id in rows:
         parts = [part.text for part in records.get(turn_id, ())]
@@ -256,7 +256,7 @@ def load_turns(connection: sqlite3.Connection) -> dict[int, Turn]:
     return turns
 
 
-def _memory_texts(connection: sqlite3.Connection) -> dict[int, list[str]]:
+def memory_texts(connection: sqlite3.Connection) -> dict[int, list[str]]:
     """By turn."""
     texts: dict[int, list[str]] = {}
     for noun, table in _TABLES.items():
@@ -273,6 +273,6 @@ def full_text(noun: str, memory: Record) -> str:
     return "\n".join(parts)
 
 
-def _memory_bytes(connection: sqlite3.Connection) -> int:
-    texts = _memory_texts(connection).values()
+def memory_bytes(connection: sqlite3.Connection) -> int:
+    texts = memory_texts(connection).values()
     return sum(len(text.encode()) for of_turn in texts for text in of_turn)

@@ -216,7 +216,7 @@ def revised(observed: Observed, reply: str) -> tuple[Distillate, Distillate]:
     observed.tell(*RICH_TURN)
     _, draft = observed.memory()
     summary = draft.summary
-    assert summary.request and summary.learned and summary.completed
+    assert summary.request and summary.completed
     assert summary.next_steps and summary.notes and summary.files_edited
     observed.api.say(says(reply))
     observed.refine()

@@ -19,6 +19,8 @@ from tests.story import Story
 from tests.transcripts import Chat
 
 OLD = "Old title of an old observer"
+WORK = "Fixed the fuse of `light.py` because it was bent."
+OTHER_WORK = {"p2": "Moved the relay into `box.py`, since rain came in through the door."}
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def tell(story: Story, prompt_id: str, session_id: str = "one") -> None:
     of = {"prompt_id": prompt_id, "session_id": session_id}
     story.tell(prompt(f"Light the lamp of {prompt_id}", **of), edit(**of),
                bash("make test", "3 passed", **of),
-               stop("Fixed the fuse of `light.py` because it was bent.", **of))  # fmt: skip
+               stop(OTHER_WORK.get(prompt_id, WORK), **of))  # fmt: skip
 
 
 def age(story: Story, condition: str = "1") -> None:

@@ -48,39 +48,47 @@ _LAST_WORDS = _words(
 )
 # Words of any work: with these alone a title does not say what it is about.
 _GENERIC = _words(
-    "a about above across actually add added adding adds adjust after again all allow already also"
-    " am an analysis analyze and answer any apply approach approve are as ask at available back bad"
-    " based be because before begin being below better big both bug bugs but by can cannot case"
-    " cases cause change changed changes check checked checking clean cleanup clear code commit"
-    " commits committed complete completed confirm confirmed continue continuing correct could"
-    " create created current delegate details did do does doing done draft each edit edits either"
-    " else ensure error errors every everything exactly expected explain fail failed failing fails"
-    " feature feedback file files final find finding findings fine finish finished first fix fixed"
-    " fixes fixing follow following for found from full fully further get give go going good great"
-    " had handle has have help here how i if implement implementation implemented implementing"
-    " improve improvements in into investigate investigation is issue issues it its item items job"
-    " just keep key know last later left let like list look looked looking looks made main make"
-    " makes making manually many may me mean means merge merged minor missing more most move much"
-    " must my need needed needs new next no not note notes nothing now of ok okay old on once one"
-    " ones only open option options or other our out over overview own part pass passed passes"
-    " passing path perfect phase plan point possible pr present problem problems proceed project"
-    " propose proposed proposal push pushed put question questions quick read ready real really"
-    " recommendation recommended remaining remove removed report request requested resolve resolved"
-    " rest result results resume retry review reviewed right root run running runs same save see"
-    " should show simple single so solution solve solved some something specific stage start"
-    " started state status step steps still stop stuff successfully such suggest suggested summary"
-    " sure task tasks team test tested testing tests than that the their them then there these they"
-    " thing things think this those three through to today together too try trying two type under"
-    " update updated updates up us use used user uses using valid validate verification verified"
-    " verify version very via wait want was way we well went were what when where whether which"
-    " while who why will with without work worked working works worth would write wrong yes yet you"
-    " your critical important per vs answers everyone whole different thanks please can't don't"
-    " doesn't i'm i'll it's let's that's we're isn't wasn't didn't won't shouldn't"
+    "a about above across actually add added adding adds adjust after again agree ahead all allow"
+    " already also am an analysis analyze and answer any apply approach approve are as ask at"
+    " available back bad based be because before begin being below better big both bug bugs but by"
+    " can cannot case cases cause change changed changes check checked checking clean cleanup"
+    " clear code commit commits committed complete completed confirm confirmed continue continuing"
+    " correct could create created current delegate details did do does doing done draft each edit"
+    " edits either else ensure error errors every everything exactly expected explain fail failed"
+    " failing fails feature feedback file files final find finding findings fine finish finished"
+    " first fix fixed fixes fixing follow following for found from full fully further get give go"
+    " going good great had handle has have help here how i if implement implementation implemented"
+    " implementing improve improvements in into investigate investigation is issue issues it its"
+    " item items job just keep key know last later left let like list look looked looking looks"
+    " made main make makes making manually many may me mean means merge merged minor missing more"
+    " most move much must my need needed needs new next no not note notes nothing now of ok okay"
+    " old on once one ones only open option options or other our out over overview own part pass"
+    " passed passes passing path perfect phase plan point possible pr present problem problems"
+    " proceed project propose proposed proposal push pushed put question questions quick read"
+    " ready real really recommendation recommended remaining remove removed report request"
+    " requested resolve resolved rest result results resume retry review reviewed right root run"
+    " running runs same save see should show simple single so solution solve solved some something"
+    " specific stage start started state status step steps still stop stuff successfully such"
+    " suggest suggested summary sure task tasks team test tested testing tests than that the their"
+    " them then there these they thing things think this those three through to today together too"
+    " try trying two type under update updated updates up us use used user uses using valid"
+    " validate verification verified verify version very via wait want was way we well went were"
+    " what when where whether which while who why will with without work worked working works"
+    " worth would write wrong yes yet you your critical important per vs answers everyone whole"
+    " different thanks please can't don't doesn't i'm i'll it's let's that's we're isn't wasn't"
+    " didn't won't shouldn't"
+)
+# A pronoun whose noun is missing: "write that down", "fix it".
+_BARE_PRONOUN = re.compile(
+    r"\b(?:it|them|this|that|these|those)(?:$|\s+(?:down|up|out|in|to|for|with|on|now|again|too"
+    r"|instead|as|from|at|into|back|off|over)\b)",
+    re.IGNORECASE,
 )
 _EMPTY = re.compile(
     "|".join((
         r"(?:let(?:'s| me| us)|here(?:'s| is| are)|now (?:i|let|we)|want me to|shall i|should i"
         r"|would you|do you want|feel free|you're welcome|looking (?:at|good))\b",
+        r"(?:yes|no|ok(?:ay)?|sure|thanks?|great|perfect|right|good|nice|lgtm)\b\s?[,.!:—–]",
         # a status or a count
         r"(?:all|both|everything|\d[\d,]*) (?:\S+ ){0,3}(?:pass(?:ed|es|ing)?|done|clean|green"
         r"|committed|pushed|complete[d]?|good|set|fixed|addressed|updated|changed|resolved)\b\W*$",
@@ -153,6 +161,8 @@ def _is_english_clause(title: str) -> bool:
     if first in _REFERRING or last in _LAST_WORDS:
         return False
     if first in _SUBORDINATE and "," not in title:
+        return False
+    if _BARE_PRONOUN.search(title) and not _NAME.search(title):
         return False
     return not _EMPTY.match(title) and " I " not in f" {title} "
 

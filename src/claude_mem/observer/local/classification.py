@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 
+from claude_mem.observer.local import cues
 from claude_mem.observer.local.user_request import Request
 from claude_mem.types import ObservationType
 
@@ -54,12 +55,13 @@ def _is_commit_title(title: str, subjects: list[str]) -> bool:
     return any(title.lower() in subject.lower() for subject in subjects)
 
 
-def classify_concepts(type_: ObservationType, roles: Collection[str]) -> tuple[str, ...]:
+def classify_concepts(type_: ObservationType, texts: Collection[str]) -> tuple[str, ...]:
     concepts = list(_CONCEPTS[type_])
-    if "cause" in roles and type_ == "discovery":
+    has_cause = any(cues.CAUSE.search(text) for text in texts)
+    if has_cause and type_ == "discovery":
         concepts.append("gotcha")  # a cause that the turn did not fix still holds
-    elif "cause" in roles and type_ != "bugfix":
+    elif has_cause and type_ != "bugfix":
         concepts.append("why-it-exists")
-    if "decision" in roles and "trade-off" not in concepts:
+    if "trade-off" not in concepts and any(cues.CHOICE.search(text) for text in texts):
         concepts.append("trade-off")
     return tuple(concepts)

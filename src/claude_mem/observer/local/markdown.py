@@ -46,6 +46,7 @@ class Passage:
     heading: str = ""
     label: str = ""  # what its list or paragraph is about: a file, a component
     own_label: bool = False  # the text itself starts with the label
+    lead: str = ""  # the sentence before its list, where it ends with a colon
 
 
 def split_passages(markdown: str) -> list[Passage]:
@@ -63,6 +64,7 @@ class _Splitter:
         self._fence = ""
         self._header: list[str] = []
         self._nesting: list[tuple[int, str]] = []
+        self._lead = ""
 
     def split(self, markdown: str) -> list[Passage]:
         lines = [line[:LONGEST_LINE] for line in markdown.expandtabs(4).splitlines()]
@@ -89,7 +91,7 @@ class _Splitter:
         elif heading := heading_of(text):
             self._flush()
             self._nesting.clear()
-            self.heading, self.label = heading, ""
+            self.heading, self.label, self._lead = heading, "", ""
         elif text[0] == "|" or _is_table_rule(text):
             self._flush()
             self._add_row(text, following.strip())
@@ -150,9 +152,11 @@ class _Splitter:
             text = " ".join(self._paragraph)
             self._paragraph = []
             self._nesting.clear()
-            label = ""
+            label = self._lead = ""
             for sentence in sentences(text):
                 label = self._add(sentence, "prose", label)
+            if text.endswith((":", "：")):
+                self._lead = as_label(sentence)
 
     def _add(self, text: str, kind: Kind, label: str = "") -> str:
         """Returns the label, which also holds for the sentences that follow."""
@@ -166,7 +170,8 @@ class _Splitter:
 
     def _append(self, text: str, kind: Kind, label: str, own_label: bool = False) -> None:
         if len(text) <= LONGEST_PASSAGE:
-            self.passages.append(Passage(text, kind, self.heading, label, own_label))
+            lead = self._lead if kind in ("item", "row") else ""
+            self.passages.append(Passage(text, kind, self.heading, label, own_label, lead))
             return
         for sentence in sentences(text):
             short = shorten(sentence, LONGEST_PASSAGE)

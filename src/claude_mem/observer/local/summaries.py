@@ -2,36 +2,44 @@
 
 from collections.abc import Iterator
 
-from claude_mem.observer.local import titles
+from claude_mem.observer.local import cues, titles
 from claude_mem.observer.local.commands import Failure
+from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.evidence import TurnEvidence
 from claude_mem.observer.local.markdown import sentences, split_passages
+from claude_mem.observer.local.passage_features import Candidate
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.prose import as_sentence, join_passages
-from claude_mem.observer.local.scoring import CAUSE, describes_change
-from claude_mem.observer.local.selection import Candidate, TurnSelection
-from claude_mem.observer.local.turn_titles import LISTS, commit_title, first_clause, headline
+from claude_mem.observer.local.reading import TurnReading
 from claude_mem.text import one_line, shorten
+from claude_mem.title_gate import is_complete
 from claude_mem.types import CommandRun, EnvironmentFault, OpenStep, Summary
 
-LONGEST_REQUEST, LONGEST_COMPLETED = 300, 160
+LONGEST_REQUEST, LONGEST_COMPLETED = 160, 160
 MAX_FILES_READ, MAX_FAILURES, MAX_COMMITS = 8, 3, 3
 MAX_TESTS, MAX_CHECKS = 3, 3
+MAX_STEPS = 6
+MIN_NOVELTY = 0.3  # share of words that the observation does not have
 _QUESTION_MARKS = ("?", "？", "؟")
 
 
-def build_summary(selection: TurnSelection, title: str) -> Summary:
-    evidence = selection.evidence
-    steps = [candidate for candidate in selection.passages if candidate.role == "next"]
-    learned = _learned(selection.passages, title)
-    completed = _completed(selection, (title, learned))
+def build_summary(
+    reading: TurnReading, passages: list[Candidate], title: str, observed: str
+) -> Summary:
+    """`observed`: the text of the turn's observations, which is not told again."""
+    evidence = reading.evidence
+    steps = reading.steps[:MAX_STEPS]
+    learned = "" if observed else _learned(passages)
+    completed = _completed(reading, (title, learned))
+    if novelty(content_words(completed), content_words(observed)) < MIN_NOVELTY:
+        completed = ""
     return Summary(
         request=_request(evidence, title) or None,
         investigated=evidence.research or None,
         learned=learned or None,
         completed=completed or None,
         next_steps=join_passages(candidate.passage for candidate in steps),
-        notes=" ".join(_notes(selection, completed)) or None,
+        notes=" ".join(_notes(reading, completed)) or None,
         files_read=evidence.files_read[:MAX_FILES_READ] if not evidence.files else (),
         files_edited=tuple(evidence.files),
         commands=_commands(evidence),
@@ -44,6 +52,11 @@ def build_summary(selection: TurnSelection, title: str) -> Summary:
 def _request(evidence: TurnEvidence, title: str) -> str:
     if evidence.request.plan:
         return titles.from_plan(evidence.request.plan_title) or title
+    return short_request(evidence)
+
+
+def short_request(evidence: TurnEvidence) -> str:
+    """The first sentences of what the user wrote."""
     text = one_line(evidence.request.text)
     request = ""
     for sentence in sentences(text):
@@ -53,55 +66,48 @@ def _request(evidence: TurnEvidence, title: str) -> str:
     return request or shorten(text, LONGEST_REQUEST)
 
 
-def _learned(passages: list[Candidate], title: str) -> str:
-    causes = [
-        candidate
+def _learned(passages: list[Candidate]) -> str:
+    """The first cause that was told."""
+    causes = (
+        titles.from_sentence(candidate.text)
         for candidate in passages
-        if not candidate.words.isdisjoint(CAUSE) and not describes_change(candidate.text.lower())
-    ]
-    return headline(causes, "final", ("cause",), exclude=(title,)) or headline(
-        causes, "statement", ("cause",), exclude=(title,)
+        if candidate.origin in ("final", "statement") and cues.CAUSE.search(candidate.text)
     )
+    return next((cause for cause in causes if cause), "")
 
 
-def _completed(selection: TurnSelection, exclude: tuple[str, ...]) -> str:
-    """The subject of a commit, else a sentence of the last message."""
-    return (
-        commit_title(selection.evidence)
-        or headline(selection.passages, "final", ("change",), exclude=exclude)
-        or first_clause(selection.final, exclude)
-        or headline(selection.passages, "final", ("change",), LISTS, exclude=exclude)
-        or _first_words(selection.final)
-        or _short_message(selection.evidence.final)
-    )
-
-
-def _first_words(final: list[Candidate]) -> str:
-    """Of a message without a complete clause; introductions of lists do not count."""
-    texts = (candidate.text for candidate in final if not candidate.text.endswith((":", "：")))
-    return shorten(without_opening(next(texts, "")), LONGEST_COMPLETED)
+def _completed(reading: TurnReading, exclude: tuple[str, ...]) -> str:
+    """The subject of a commit, else a clause of the last message."""
+    subjects = reading.evidence.subjects
+    if subjects and (subject := titles.from_commit(subjects[-1])):
+        return subject
+    for candidate in reading.titles:
+        if candidate.source == "final" and candidate.cut in ("all", "first clause"):
+            text = titles.from_sentence(candidate.text)
+            if text and text not in exclude and is_complete(text, is_english=reading.is_english):
+                return text
+    return _short_message(reading.evidence.final)
 
 
 def _short_message(final: str) -> str:
-    """A message that is too short to have a score, unless it is an empty phrase."""
-    if len(final) > LONGEST_COMPLETED:
-        return ""
+    """The first words of a message, unless it has nothing but empty phrases."""
     texts = (passage.text for passage in split_passages(final) if passage.kind == "prose")
-    return without_opening(next((t for t in texts if not is_empty_phrase(t.lower())), ""))
+    text = next((t for t in texts if not is_empty_phrase(t.lower()) and t[-1] not in ":："), "")
+    return shorten(without_opening(text), LONGEST_COMPLETED)
 
 
-def _notes(selection: TurnSelection, completed: str) -> Iterator[str]:
+def _notes(reading: TurnReading, completed: str) -> Iterator[str]:
     """Failures that are no faults, commits, and the error that ended the turn."""
-    log = selection.evidence.commands
+    log = reading.evidence.commands
     for failure in log.failures[:MAX_FAILURES]:
         note = _failure_note(failure)
-        is_repeated = any(note in text for text in selection.recent_memories)
+        is_repeated = any(note in text for text in reading.recent_memories)
         if not failure.is_environment_fault and not is_repeated:
             yield note
     for subject, commit_hash in list(log.commits.items())[-MAX_COMMITS:]:
         yield _commit_note(subject, commit_hash, completed)
-    if selection.evidence.error:
-        yield f"Ended by an error: {shorten(selection.evidence.error, LONGEST_REQUEST)}"
+    if reading.evidence.error:
+        yield f"Ended by an error: {shorten(reading.evidence.error, LONGEST_REQUEST)}"
 
 
 def _commit_note(subject: str, commit_hash: str, completed: str) -> str:

@@ -116,11 +116,7 @@ def from_commit(subject: str) -> str:
 
 def from_sentence(sentence: str, min_words: int = MIN_WORDS) -> str:
     """The main clause; empty if it is too long for a title."""
-    text = without_opening(without_markup(sentence))
-    for prefix in (_ABOUT_A_FILE, _LABEL, _LEAD):
-        if match := prefix.match(text):
-            text = text[match.end() :]
-    text = text.rstrip(".!?。！？:： ")
+    text = without_lead(without_markup(sentence)).rstrip(".!?。！？:： ")
     if (
         _first_word(text) in _REFERRING
         or is_empty_phrase(text.lower())
@@ -131,6 +127,15 @@ def from_sentence(sentence: str, min_words: int = MIN_WORDS) -> str:
         text = _ASIDE.sub("", text)
     title = as_title(text) if len(text) <= LONGEST_TITLE else _clause_of(text)
     return title if _count_words(title) >= min_words else ""
+
+
+def without_lead(text: str) -> str:
+    """Without "Done." or "Root cause:" before the sentence itself, and without "I have"."""
+    text = without_opening(text)
+    for prefix in (_ABOUT_A_FILE, _LABEL, _LEAD):
+        if (match := prefix.match(text)) and match.end() < len(text):
+            text = text[match.end() :]
+    return text
 
 
 def _clause_of(text: str) -> str:

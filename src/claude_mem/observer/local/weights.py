@@ -1,0 +1,88 @@
+"""The learned part of the observer: trees over features, and how rare words are.
+
+The table is `weights.json` beside this module; `training/observer.py` writes it. A tree is a
+number, or `[feature, limit, below, above]`: the value of `below` where the feature is at most the
+limit. The score of an item is the base plus the values of all trees.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeAlias
+
+TABLE = "weights.json"
+
+Features = Mapping[str, float]
+Tree: TypeAlias = "float | tuple[str, float, Tree, Tree]"
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    base: float = 0.0
+    threshold: float = 0.0  # from which score an item counts
+    trees: tuple[Tree, ...] = ()
+
+    def score(self, features: Features) -> float:
+        total = self.base
+        for tree in self.trees:
+            while isinstance(tree, tuple):
+                feature, limit, below, above = tree
+                tree = below if features[feature] <= limit else above
+            total += tree
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    sentence: Trees = Trees()  # is it worth keeping?
+    title: Trees = Trees()  # how many words would it share with a reader's title?
+    turn: Trees = Trees()  # is it worth an observation?
+    step: Trees = Trees()  # is it work left to do?
+    rarity: Mapping[str, float] = field(default_factory=dict)  # of words that all projects use
+    rarest: float = 6.0  # of every other word
+
+    def rarity_of(self, words: Iterable[str]) -> list[float]:
+        return [self.rarity.get(word, self.rarest) for word in words]
+
+
+_chosen: list[Weights] = []
+
+
+def use(weights: Weights | None) -> None:
+    """Use these from now on, or with None those of the package again."""
+    _chosen[:] = [] if weights is None else [weights]
+
+
+def current() -> Weights:
+    return _chosen[0] if _chosen else _packaged()
+
+
+@lru_cache(maxsize=1)
+def _packaged() -> Weights:
+    return parse(json.loads(files(__package__).joinpath(TABLE).read_text("utf-8")))
+
+
+def load(path: Path) -> Weights:
+    return parse(json.loads(path.read_text("utf-8")))
+
+
+def parse(table: Mapping[str, Any]) -> Weights:
+    return Weights(
+        **{name: _trees(table[name]) for name in ("sentence", "title", "turn", "step")},
+        rarity=table["rarity"],
+        rarest=table["rarest"],
+    )
+
+
+def _trees(table: Mapping[str, Any]) -> Trees:
+    return Trees(table["base"], table["threshold"], tuple(map(_tree, table["trees"])))
+
+
+def _tree(node: Any) -> Tree:
+    if not isinstance(node, list):
+        return float(node)
+    feature, limit, below, above = node
+    return (str(feature), float(limit), _tree(below), _tree(above))

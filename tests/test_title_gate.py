@@ -1,0 +1,98 @@
+"""Titles that can be understood alone, and those that cannot."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claude_mem.title_gate import is_complete, is_english_text, names_subject, stands_alone
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "The lamp flickers because `poll()` runs twice per tick",
+        "Harbour light: blink twice per minute",
+        "Sessions expire after 30 minutes in Redis",
+        "lamp.py: fix the failing test",
+        "When the fuse blows, the keeper is told",
+        "Retry uploads with exponential backoff",
+        "PR #42 renames the relay",
+    ],
+)
+def test_a_clause_with_its_subject_stands_alone(title: str) -> None:
+    assert stands_alone(title)
+
+
+@pytest.mark.parametrize(
+    ("title", "why"),
+    [
+        ("/clear", "a command"),
+        ("/review 42", "a command"),
+        ("yes, do it", "a reply"),
+        ("ok, go ahead", "a reply"),
+        ("Should I continue?", "a question without its subject"),
+        ("Want me to fix it?", "a question without its subject"),
+        ("It now blinks twice", "a pronoun without its noun"),
+        ("This makes the lamp blink", "a pronoun without its noun"),
+        ("Write that down for the next keeper", "a pronoun without its noun"),
+        ("because the relay was moved", "a cut clause"),
+        ("The lamp now includes", "a cut clause"),
+        ("Moved the relay to the", "a cut clause"),
+        ("The lamp (a large one", "a cut clause"),
+        ("The lamp in the harbour…", "a cut clause"),
+        ("12 files changed", "a count"),
+        ("3 issues", "a count"),
+        ("All 42 tests pass", "a status"),
+        ("Solved and committed (`94eab83f`)", "a status"),
+        ("Done", "a status"),
+        ("Propose a fix", "no subject"),
+        ("Delegate, make it continue", "no subject"),
+        ("Fix the bug", "no subject"),
+        ("I added a fuse to the lamp", "told by the agent of itself"),
+        ("Let me read the lamp's code", "an announcement"),
+        ("(a background task reported) Agent finished", "of the client"),
+        ("<task-notification>", "of the client"),
+    ],
+)
+def test_anything_else_does_not(title: str, why: str) -> None:
+    assert not stands_alone(title), why
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Die Lampe im Hafen blinkt jetzt zweimal", "La lámpara del puerto parpadea dos veces",
+     "Лампа в порту мигает дважды", "灯台の点滅を二回に変更しました", "修复灯塔的闪烁问题",
+     "Fehler in `lamp.py` behoben"],
+)  # fmt: skip
+def test_other_languages_are_judged_by_their_shape(title: str) -> None:
+    assert stands_alone(title, is_english=False)
+
+
+@pytest.mark.parametrize("title", ["灯", "/clear", "Лампа (в порту", "42 / 17", "", "是的。"])
+def test_what_has_no_shape_of_a_title_is_none_in_any_language(title: str) -> None:
+    assert not stands_alone(title, is_english=False)
+
+
+def test_words_of_english_do_not_count_in_another_language() -> None:
+    title = "No is, all done"  # as if these were words of another language
+    assert not stands_alone(title, is_english=True)
+    assert stands_alone(title, is_english=False)
+
+
+def test_the_language_is_told_by_the_commonest_words() -> None:
+    assert is_english_text("The lamp is dark, and the keeper was not told of it.")
+    assert not is_english_text("Die Lampe ist dunkel, und der Wärter wusste nichts davon.")
+    assert not is_english_text("La lámpara está oscura y nadie avisó al guardián del faro.")
+    assert not is_english_text("Лампа не горит, и смотритель об этом не знал.")
+    assert not is_english_text("灯台が暗いことを番人は知らなかった。")
+    assert not is_english_text("")
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_judged_the_same_each_time(text: str) -> None:
+    verdict = stands_alone(text)
+    assert verdict == stands_alone(text)
+    english = text.isascii()
+    assert verdict == (
+        is_complete(text, is_english=english) and names_subject(text, is_english=english)
+    )

@@ -1,0 +1,66 @@
+"""The table of the learned weights: what is in it, and how a score is made of it."""
+
+import json
+from importlib.resources import files
+
+from claude_mem.observer.local import weights
+from claude_mem.observer.local.evidence import collect_evidence
+from claude_mem.observer.local.passage_features import (
+    find_candidates,
+    passage_features,
+    turn_words,
+)
+from claude_mem.observer.local.title_candidates import find_titles, title_features, turn_facts
+from claude_mem.observer.local.turn_features import turn_features
+from claude_mem.observer.local.weights import Trees, Weights
+from tests.turns import edited, stopped, turn
+
+TURN = turn(edited("lamp.py"), stopped("The lamp blinks twice, because the relay moved."))
+
+
+def test_a_score_is_the_base_and_a_value_of_each_tree() -> None:
+    trees = Trees(1.0, 0.0, (("names", 0.5, 0.25, ("words", 3.0, 2.0, 4.0)), 0.5))
+    assert trees.score({"names": 0.5, "words": 9}) == 1.75
+    assert trees.score({"names": 1, "words": 3}) == 3.5
+    assert trees.score({"names": 1, "words": 4}) == 5.5
+
+
+def test_a_word_that_the_table_has_not_is_rare() -> None:
+    assert Weights(rarity={"the": 0.1}, rarest=5.0).rarity_of(["the", "relay"]) == [0.1, 5.0]
+
+
+def test_every_feature_of_the_table_is_measured() -> None:
+    learned = weights.current()
+    evidence = collect_evidence(TURN)
+    passages = find_candidates(evidence)
+    titles = find_titles(evidence, passages, is_english=True)
+    measured = {
+        "sentence": passage_features(passages[0], turn_words(evidence, {}), learned),
+        "step": passage_features(passages[0], turn_words(evidence, {}), learned),
+        "title": title_features(titles[0], turn_facts(evidence, {}), learned),
+        "turn": turn_features(evidence, [0.0], 0.0),
+    }
+    table = json.loads(
+        files("claude_mem.observer.local").joinpath(weights.TABLE).read_text("utf-8")
+    )
+    for name, features in measured.items():
+        assert used(table[name]["trees"]) <= set(features), name
+
+
+def used(node: object) -> set[str]:
+    """The features in a table of trees."""
+    if not isinstance(node, list):
+        return set()
+    here = {node[0]} if node and isinstance(node[0], str) else set()
+    return here.union(*map(used, node))
+
+
+def test_other_weights_can_be_used() -> None:
+    packaged = weights.current()
+    mine = Weights(rarest=1.0)
+    weights.use(mine)
+    try:
+        assert weights.current() is mine
+    finally:
+        weights.use(None)
+    assert weights.current() is packaged

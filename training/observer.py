@@ -1,0 +1,302 @@
+"""Trains the local observer on the notes of readers.
+
+    python -m training.observer --sessions DIR … --labels FILE … [--out FILE] [--folds DIR]
+
+Each FILE has a JSON object per line (see `bench/labels.py`), with the open step that a turn left
+as `next`; the turns of each FILE are a project of their own. Written are the weights that were
+trained on all of them, and with `--folds` for every project those that were trained without it:
+`python -m bench.labels --weights` measures them on that project. The features are the product's.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from bench.labels import read_labels, title_f1
+from bench.observer import turns_of
+from training.boosting import Boosting, Floats, Model, fit
+
+from claude_mem.intake.transcripts.importer import find_transcripts
+from claude_mem.observer.local import cues, weights
+from claude_mem.observer.local.evidence import TurnEvidence, collect_evidence
+from claude_mem.observer.local.passage_features import (
+    Candidate,
+    find_candidates,
+    passage_features,
+    turn_words,
+    word_weights,
+)
+from claude_mem.observer.local.reading import speaks_english
+from claude_mem.observer.local.title_candidates import (
+    TitleCandidate,
+    find_titles,
+    title_features,
+    turn_facts,
+)
+from claude_mem.observer.local.turn_features import is_evident_work, turn_features
+from claude_mem.observer.local.weights import Features, Weights
+
+PACKAGED = Path("src/claude_mem/observer/local") / weights.TABLE
+SENTENCE = Boosting(trees=80, depth=4, rate=0.06)
+TITLE = Boosting(trees=80, depth=3, loss="squared", ridge=10, fewest=40)
+TURN = Boosting(trees=60, depth=2, fewest=12)
+STEP = Boosting(trees=30, depth=2)
+COMMON_WORDS = 1_500
+FOLDS = 5
+# Shares of words: of what the reader marked, and of that and the passage together.
+HELD, SAME = 0.8, 0.5
+UNMARKED = 0.05  # weight of a turn in which the reader marked nothing
+# The most that is accepted of each error.
+NOISE, MISSED = 0.15, 0.08
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledTurn:
+    project: str
+    session_id: str
+    worth: int
+    title: str
+    keep: tuple[str, ...]
+    step: str
+    evidence: TurnEvidence
+    passages: list[Candidate]
+    titles: list[TitleCandidate]
+
+    @property
+    def fold(self) -> int:
+        return crc32(self.session_id.encode()) % FOLDS
+
+
+@dataclass(slots=True)
+class Corpus:
+    turns: list[LabelledTurn] = field(default_factory=list)
+    words: dict[str, list[set[str]]] = field(default_factory=dict)  # of every turn, by project
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sessions", type=Path, nargs="+", required=True)
+    parser.add_argument("--labels", type=Path, nargs="+", required=True)
+    parser.add_argument("--out", type=Path, default=PACKAGED)
+    parser.add_argument("--folds", type=Path, help="a directory for weights without each project")
+    options = parser.parse_args()
+    corpus = read_corpus(options.sessions, options.labels)
+    if options.folds:
+        options.folds.mkdir(parents=True, exist_ok=True)
+        for project in corpus.words:
+            print(f"without {project}:")
+            path = options.folds / f"without-{project}.json"
+            write(path, train(corpus, [p for p in corpus.words if p != project]))
+    print("all:")
+    write(options.out, train(corpus, list(corpus.words)))
+    return 0
+
+
+# The turns
+
+
+def read_corpus(sessions: list[Path], labels: list[Path]) -> Corpus:
+    files = {path.stem: path for path in find_transcripts(sessions)}
+    weights.use(Weights())  # reading distils, but what it distils is not used
+    corpus = Corpus()
+    for path in labels:
+        project = path.name.partition(".")[0]
+        notes = {(n.session_id, n.prompt_id): n for n in read_labels(path)}
+        raw = [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+        steps = {(x["session_id"], x["prompt_id"]): x.get("next") or "" for x in raw}
+        corpus.words[project] = []
+        for session_id in sorted({session_id for session_id, _ in notes}):
+            for turn in turns_of(files[session_id]):
+                evidence = collect_evidence(replace(turn, recent_memories=()))
+                passages = find_candidates(evidence)
+                corpus.words[project].append({w for p in passages for w in p.words})
+                key = (session_id, turn.prompt_id)
+                if note := notes.get(key):
+                    english = speaks_english(passages)
+                    titles = find_titles(evidence, passages, is_english=english)
+                    corpus.turns.append(
+                        LabelledTurn(project, session_id, note.worth, note.title, note.keep,
+                                     steps[key], evidence, passages, titles)
+                    )  # fmt: skip
+    print(f"{len(corpus.turns)} labelled turns of {len(corpus.words)} projects")
+    return corpus
+
+
+def rarity_table(corpus: Corpus, projects: Sequence[str]) -> tuple[dict[str, float], float]:
+    """Of the commonest words that at least two projects use; of any other word."""
+    counts: dict[str, list[float]] = {}
+    for project in projects:
+        turns = corpus.words[project]
+        for word, count in Counter(w for words in turns for w in words).items():
+            counts.setdefault(word, []).append(math.log(1 + len(turns) / (count + 0.5)))
+    shared = {w: sum(v) / len(v) for w, v in counts.items() if len(v) > 1 and w.isalpha()}
+    common = sorted(shared, key=lambda word: (shared[word], word))[:COMMON_WORDS]
+    return {word: round(shared[word], 2) for word in sorted(common)}, 5.0
+
+
+# Training
+
+
+def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
+    turns = [turn for turn in corpus.turns if turn.project in projects]
+    rarity, rarest = rarity_table(corpus, projects)
+    words = Weights(rarity=rarity, rarest=rarest)
+    passages = [passage_rows(turn, words) for turn in turns]
+    titles = [title_rows(turn, words) for turn in turns]
+    names = list(passages[0][0]), list(titles[0][0])
+    kept = [np.array([is_marked(p.words, turn.keep) for p in turn.passages]) for turn in turns]
+    steps = [np.array([is_marked(p.words, [turn.step]) for p in turn.passages]) for turn in turns]
+    f1 = [np.array([title_f1(t.text, turn.title) for t in turn.titles]) for turn in turns]
+    x_passages = [matrix(rows, names[0]) for rows in passages]
+    x_titles = [matrix(rows, names[1]) for rows in titles]
+    is_titled = [turn.worth >= 1 for turn in turns]
+    folds = np.array([turn.fold for turn in turns])
+
+    sentence, sentence_scores = with_folds(
+        SENTENCE, x_passages, kept, folds,
+        weights=[1.0 if turn.keep else UNMARKED for turn in turns],
+    )  # fmt: skip
+    step, step_scores = with_folds(STEP, x_passages, steps, folds)
+    title, title_scores = with_folds(TITLE, x_titles, f1, folds, is_titled)
+    rows = [
+        turn_features(turn.evidence, list(of_passages), max(of_titles, default=None))
+        for turn, of_passages, of_titles in zip(turns, sentence_scores, title_scores, strict=True)
+    ]
+    turn_names = list(rows[0])
+    worth = np.array([turn.worth for turn in turns])
+    weight = np.select([worth == 0, worth == 1], [2.0, 0.3], 1.0)
+    of_turns = [matrix([row], turn_names) for row in rows]
+    targets = [np.array([float(value >= 2)]) for value in worth]
+    turn_model, turn_scores = with_folds(TURN, of_turns, targets, folds, weights=list(weight))
+    is_evident = np.array(
+        [is_evident_work(turn.evidence, turn.passages, is_english=True) for turn in turns]
+    )
+    flat = np.where(is_evident, np.inf, np.concatenate(turn_scores))
+    threshold = turn_threshold(flat, worth)
+    report(flat, worth, threshold, title_scores, f1)
+    return {
+        "sentence": sentence.table(names[0]),
+        "title": title.table(names[1]),
+        "turn": turn_model.table(turn_names, threshold),
+        "step": step.table(names[0], step_threshold(step_scores, steps)),
+        "rarity": rarity,
+        "rarest": rarest,
+    }
+
+
+def passage_rows(turn: LabelledTurn, words: Weights) -> list[Features]:
+    of_turn = turn_words(turn.evidence, word_weights(turn.evidence, words))
+    return [passage_features(passage, of_turn, words) for passage in turn.passages]
+
+
+def title_rows(turn: LabelledTurn, words: Weights) -> list[Features]:
+    facts = turn_facts(turn.evidence, word_weights(turn.evidence, words))
+    return [title_features(title, facts, words) for title in turn.titles]
+
+
+def is_marked(words: Iterable[str], spans: Iterable[str]) -> float:
+    """Whether the passage holds a span that the reader marked, or is most of it."""
+    ours = set(words)
+    for span in spans:
+        theirs = cues.words(span)
+        shared = len(ours & theirs)
+        if theirs and (shared >= HELD * len(theirs) or shared >= SAME * len(ours | theirs)):
+            return 1.0
+    return 0.0
+
+
+def matrix(rows: Sequence[Features], names: Sequence[str]) -> Floats:
+    return np.array([[row[name] for name in names] for row in rows]).reshape(-1, len(names))
+
+
+def with_folds(
+    options: Boosting,
+    rows: list[Floats],
+    targets: list[Floats],
+    folds: Any,
+    is_used: Sequence[bool] | None = None,
+    weights: Sequence[float] | None = None,
+) -> tuple[Model, list[Floats]]:
+    """A model of all turns; and the scores of each by a model that has not seen its session."""
+    used = [i for i in range(len(rows)) if len(rows[i]) and (is_used is None or is_used[i])]
+
+    def model(places: list[int]) -> Model:
+        of = [np.full(len(rows[i]), weights[i]) for i in places] if weights is not None else None
+        return fit(
+            options,
+            np.concatenate([rows[i] for i in places]),
+            np.concatenate([targets[i] for i in places]),
+            np.concatenate(of) if of else None,
+        )
+
+    parts = [model([i for i in used if folds[i] != fold]) for fold in range(FOLDS)]
+    scores = [parts[folds[i]].scores(rows[i]) for i in range(len(rows))]
+    return model(used), scores
+
+
+def turn_threshold(scores: Floats, worth: Any) -> float:
+    """Where neither error comes near what is accepted of it."""
+    finite = scores[np.isfinite(scores)]
+    choices = np.unique(np.quantile(finite, np.linspace(0.02, 0.98, 193)))
+
+    def worst(threshold: float) -> float:
+        noise = (scores[worth == 0] >= threshold).mean() / NOISE
+        missed = (scores[worth >= 2] < threshold).mean() / MISSED
+        return float(max(noise, missed))
+
+    return float(min(choices, key=worst))
+
+
+def step_threshold(scores: list[Floats], targets: list[Floats]) -> float:
+    score, target = np.concatenate(scores), np.concatenate(targets)
+    choices = np.quantile(score, np.linspace(0.8, 0.999, 100))
+
+    def f1(threshold: float) -> float:
+        chosen = score >= threshold
+        return float(2 * (target[chosen]).sum() / max(1, chosen.sum() + target.sum()))
+
+    best: float = float(max(choices, key=f1))
+    print(f"  open steps: F1 {f1(best):.2f}")
+    return best
+
+
+def report(
+    scores: Floats, worth: Any, threshold: float, titles: list[Floats], f1: list[Floats]
+) -> None:
+    """Of sessions that the models have not seen, though of projects that they have."""
+    best = [of[int(s.argmax())] if len(s) else 0.0 for s, of in zip(titles, f1, strict=True)]
+    print(f"  noise {(scores[worth == 0] >= threshold).sum()} of {(worth == 0).sum()},"
+          f" missed {(scores[worth >= 2] < threshold).sum()} of {(worth >= 2).sum()},"
+          f" best title {np.mean(np.array(best)[worth >= 2]):.2f}")  # fmt: skip
+
+
+# The table
+
+
+def write(path: Path, table: dict[str, Any]) -> None:
+    """With a tree, or a few words, in each line."""
+    dump: Callable[[Any], str] = lambda value: json.dumps(value, ensure_ascii=False)  # noqa: E731
+    parts: list[str] = []
+    for name in ("sentence", "title", "turn", "step"):
+        of = table[name]
+        trees = ",\n".join(f"  {dump(tree)}" for tree in of["trees"])
+        head = f'"base": {of["base"]}, "threshold": {of["threshold"]}'
+        parts.append(f'"{name}": {{{head}, "trees": [\n{trees}\n]}}')
+    words = [f"{dump(word)}: {value}" for word, value in table["rarity"].items()]
+    lines = [", ".join(words[i : i + 8]) for i in range(0, len(words), 8)]
+    parts.append('"rarity": {\n  ' + ",\n  ".join(lines) + "\n}")
+    parts.append(f'"rarest": {table["rarest"]}')
+    path.write_text("{\n" + ",\n".join(parts) + "\n}\n", "utf-8")
+    print(f"  {path}: {path.stat().st_size / 1024:.0f} KB")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
