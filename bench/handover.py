@@ -20,13 +20,16 @@ from pathlib import Path
 from bench.transcripts import import_options
 from claude_mem.cli.imports import processes
 from claude_mem.index import maintenance
+from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import find_transcripts, import_transcripts
+from claude_mem.intake.transcripts.origins import known_projects
 from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent
 from claude_mem.recall.context import build_context
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
 from claude_mem.store.turns import STATEMENT
 from claude_mem.text import one_line, shorten
+from claude_mem.types import Project
 
 POINTS, MOMENTS, LONGEST_MOMENT = 3, 14, 400
 SHORTEST_SESSION = 12  # events; shorter ones give nothing to judge a context by
@@ -37,6 +40,7 @@ DEFAULT_BUDGET = 1_000
 class Session:
     path: Path
     id: str
+    directory: str
     began_ms: int
 
 
@@ -78,7 +82,8 @@ def _session(path: Path) -> Session | None:
     times = [event.at_ms for event in events if event.at_ms is not None]
     if len(events) < SHORTEST_SESSION or not times:
         return None
-    return Session(path, str(events[0].payload["session_id"]), times[0])
+    payload = events[0].payload
+    return Session(path, str(payload["session_id"]), str(payload["cwd"]), times[0])
 
 
 def context_before(session: Session, files: list[Path], budget: int) -> str:
@@ -88,14 +93,14 @@ def context_before(session: Session, files: list[Path], budget: int) -> str:
         earlier.mkdir()
         copies = [copy for path in files if (copy := _copy_before(path, session, earlier))]
         with _store(directory / "before", copies) as store:
-            project = store.project_by_key(_project_key(session, directory))
+            project = store.project_by_key(_project(session, store).key)
             return "" if project is None else build_context(store, project, budget)
 
 
-def _project_key(session: Session, directory: Path) -> str:
-    with _store(directory / "session", [session.path]) as store:
-        rows = store.projects()
-        return str(max(rows, key=lambda row: int(str(row["sessions"])))["key"]) if rows else ""
+def _project(session: Session, store: Store) -> Project:
+    """As an import would find it: its directory may not exist on this machine."""
+    known = known_projects([session.path], store.project_directories(), None)
+    return Projects(None, known).of(session.directory)
 
 
 def _store(directory: Path, files: list[Path]) -> Store:

@@ -38,7 +38,7 @@ def remember(
     story.tell(prompt(**ids), stop(**ids))
     job, turn = story.claim()
     distillate = Distillate(
-        Summary(request="Make it blink", completed=completed),
+        Summary(request="Make it blink", completed=completed, files_edited=("lamp.py",)),
         tuple(Observation("change", title=one) for one in observations),
         title=title,
         subtitle=completed,
@@ -85,6 +85,7 @@ def test_it_holds_the_last_summary_recent_sessions_and_observations(story: Story
         "\n## Last session, 2025-10-10\n"
         "- Light blinks twice #2\n"
         "- Fuse of five amperes #3\n"
+        "Files edited: lamp.py\n"
         "\n## Earlier sessions\n"
         "- 2025-10-09 Mend the lamp\n"
         "</claude-mem-context>"

@@ -273,10 +273,19 @@ def test_a_session_before_is_told_by_its_commits(story: Story) -> None:
     ]
 
 
+PLAN = ("plan.md",)
+
+
+def test_a_conversation_that_changed_nothing_is_left_to_search(story: Story) -> None:
+    tell(story, "a", Summary(request="Explain the oil lamp of the pier"))
+    last(story)
+    assert section(story, "Earlier sessions") == []
+
+
 def test_sessions_in_a_row_about_the_same_are_one_line(story: Story) -> None:
-    tell(story, "a", Summary(request="Plan the oil lamp of the pier"))
+    tell(story, "a", Summary(request="Plan the oil lamp of the pier", files_edited=PLAN))
     story.now += DAY
-    tell(story, "b", Summary(request="Plan the oil lamp of the pier again"))
+    tell(story, "b", Summary(request="Plan the oil lamp of the pier again", files_edited=PLAN))
     last(story)
     (line,) = section(story, "Earlier sessions")
     assert line.startswith("- 2025-10-09 to 2025-10-10 Plan the oil lamp of the pier again")

@@ -31,8 +31,10 @@ def areas(sessions: Sequence[SessionDigest], shown: Sequence[str]) -> Iterator[L
 
 
 def _new_results(turns: Sequence[TurnDigest], shown: set[str]) -> list[Result]:
-    results = [result for turn in turns for result in turn.results if result.text not in shown]
-    return results[:RESULTS_PER_AREA]
+    results = {
+        result.text: result for turn in turns for result in turn.results if result.text not in shown
+    }
+    return list(results.values())[:RESULTS_PER_AREA]
 
 
 def _folder(path: str) -> str:

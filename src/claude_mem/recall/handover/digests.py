@@ -11,6 +11,7 @@ from claude_mem.recall.handover.lines import (
     is_about,
     is_clear,
     texts,
+    unmarked,
     with_end,
 )
 from claude_mem.store import StoreReader
@@ -51,7 +52,7 @@ class TurnDigest:
     @cached_property
     def results(self) -> list[Result]:
         """Its commits; and its observations, unless a commit is about the same."""
-        observations = [o for o in self.observations if is_clear(str(o["title"] or ""))]
+        observations = [o for o in self.observations if is_clear(_title(o))]
         results: list[Result] = []
         for subject, name in dict.fromkeys((a.note, a.value) for a in self._commits):
             same = [o for o in observations if _is_about(o, subject)]
@@ -60,7 +61,7 @@ class TurnDigest:
             observation = same[0] if same else None
             results.append(Result(subject, self._details(observation), name, observation))
             observations = [o for o in observations if o not in same]
-        results += [Result(str(o["title"]), self._details(o), "", o) for o in observations]
+        results += [Result(_title(o), self._details(o), "", o) for o in observations]
         return results or self._completed()
 
     @property
@@ -121,6 +122,10 @@ class SessionDigest:
             for path in turn.files:
                 counts[path] = counts.get(path, 0) + 1
         return sorted(counts, key=lambda path: -counts[path])
+
+
+def _title(observation: Record) -> str:
+    return unmarked(str(observation["title"] or ""))
 
 
 def _is_about(observation: Record, subject: str) -> bool:

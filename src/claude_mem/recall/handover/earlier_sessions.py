@@ -12,7 +12,7 @@ LONGEST_RESULT = 100
 def earlier_sessions(sessions: Sequence[SessionDigest]) -> Iterator[Line]:
     """The latest first; sessions in a row about the same are one line."""
     for run in _runs(sessions):
-        results = list(dict.fromkeys(result for session in run for result in _results(session)))
+        results = _distinct([result for session in run for result in _results(session)])
         if not results:
             continue
         days = f"{run[-1].day} to {run[0].day}" if run[-1].day != run[0].day else run[0].day
@@ -20,11 +20,23 @@ def earlier_sessions(sessions: Sequence[SessionDigest]) -> Iterator[Line]:
         yield Line(f"- {days} {text}{_place(run[0])}", subject=" ".join(results[:MAX_RESULTS]))
 
 
+def _distinct(results: Sequence[str]) -> list[str]:
+    """Without those that repeat an earlier one, as an amended commit does."""
+    distinct: list[str] = []
+    for result in results:
+        words = content_words(result)
+        if not any(is_about(words, content_words(other)) for other in distinct):
+            distinct.append(result)
+    return distinct
+
+
 def _results(session: SessionDigest) -> list[str]:
     """Commits say best what came of a session; then its title, then what it learned."""
     commits = [result.text for result in session.results if result.commit]
     if commits:
         return commits
+    if not session.files:
+        return []  # a conversation that changed nothing is for search to find
     titles = [session.title] if session.title and is_clear(session.title) else []
     return [*titles, *(result.text for result in session.results)][:1]
 

@@ -1,7 +1,7 @@
 """Lines of a context: what each shows, and when two of them say the same."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from claude_mem.store.listing import Record
@@ -12,6 +12,9 @@ LONGEST_LINE = 240
 QUESTION_MARKS = ("?", "？", "؟")
 SAME_SUBJECT = 0.6  # share of common words from which two texts are about the same
 SAME_STATEMENT = 0.8  # from which they say the same
+# Sentences of one side to the other: they mean nothing to a third.
+_IS_TALK = re.compile(r"\b(?:I|I'm|I've|I'll|me|my|you|your|you're|you'll|let's)\b", re.IGNORECASE)
+_LIST_MARK = re.compile(r"^(?:>|[-*•]|\d{1,3}[.)])\s+")
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
@@ -42,12 +45,30 @@ def is_about(words: frozenset[str], subject: frozenset[str], share: float = SAME
 
 
 def first_sentences(text: str, limit: int) -> str:
-    """Whole sentences from the start that fit; empty if the first does not."""
-    line = one_line(text)
-    if len(line) <= limit:
-        return line
-    ends = [match.end() for match in _SENTENCE_END.finditer(line, 0, limit + 1)]
-    return line[: ends[-1]] if ends else ""
+    """Whole sentences from the start that fit, without those of the conversation."""
+    result = ""
+    for sentence in _sentences(one_line(text)):
+        if _IS_TALK.search(sentence) or sentence.endswith(QUESTION_MARKS):
+            continue
+        longer = f"{result} {sentence}".strip()
+        if len(longer) > limit:
+            break
+        result = longer
+    return result
+
+
+def _sentences(line: str) -> Iterator[str]:
+    start = 0
+    for match in _SENTENCE_END.finditer(line):
+        yield line[start : match.end()].strip()
+        start = match.end()
+    if line[start:].strip():
+        yield line[start:].strip()
+
+
+def unmarked(title: str) -> str:
+    """Without the mark of a list or a quotation at its start."""
+    return _LIST_MARK.sub("", title)
 
 
 def with_end(text: str) -> str:

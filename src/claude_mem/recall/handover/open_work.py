@@ -1,5 +1,6 @@
 """Work that earlier sessions left open, as far as nothing later is about it."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from claude_mem.recall.handover.digests import SessionDigest
@@ -13,6 +14,7 @@ from claude_mem.recall.handover.lines import (
 from claude_mem.store.facts_json import open_steps_from
 
 MAX_STEPS = 3
+_TO_THE_USER = re.compile(r"\b(?:you|your|whenever|ready|let me know)\b", re.IGNORECASE)
 LAPSES_AFTER = 6  # sessions
 RELATED = 0.3  # share of a step's words in a later text from which it may be done
 
@@ -22,7 +24,7 @@ def left_open(sessions: Sequence[SessionDigest]) -> Iterator[Line]:
     count = 0
     for position, session in enumerate(sessions[1:LAPSES_AFTER], 1):
         for step in open_steps_from(session.turns[-1].summary["open_steps"]):
-            is_offer = step.text.rstrip().endswith(QUESTION_MARKS)
+            is_offer = step.text.rstrip().endswith(QUESTION_MARKS) or _TO_THE_USER.search(step.text)
             if is_offer or count == MAX_STEPS or _is_taken_up(step.text, sessions[:position]):
                 continue
             count += 1

@@ -3,24 +3,31 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from claude_mem.recall.handover.lines import Line, flat, id_of, is_clear, texts
+from claude_mem.recall.handover.lines import Line, flat, id_of, is_clear, texts, unmarked
 from claude_mem.store.clock import iso
 from claude_mem.store.listing import Record
 from claude_mem.types import Fact
 
 MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
-MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 3, 4
+MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 3, 3
 MAX_SAVED = 6
 LONGEST_QUESTION = 170
 SAVED_BY = ("person", "agent")  # the observer of a memory that was saved explicitly
 _RECOMMENDED = re.compile(r"\(recommended\)", re.IGNORECASE)
 # Questions about the next step, not about the project.
 _PASSING = re.compile(
-    r"\b(?:push|commit|merge|rebase|ready|proceed|continue|go ahead|approve|remove it|delete)\b",
+    r"\b(?:push|commit\w*|fixups?|merge|rebase|ready|proceed|continue|go ahead|approve|remove it"
+    r"|delete)\b",
     re.IGNORECASE,
 )
 _BARE = re.compile(
     r"(?:yes|no|ok|sure|other|both|all|none|skip)\b[\s,.!]*+(?:\w++[\s,.!]*+){0,2}$", re.IGNORECASE
+)
+# What restricts later work, in contrast to what was merely done.
+_CONSTRAINT = re.compile(
+    r"\b(?:must|cannot|can't|don't|doesn't|does not|do not|won't|never|always|only|fails?|breaks?"
+    r"|requires?|needs?|keeps?|instead|because|no longer|without|steals?|loses?|ignores?)\b",
+    re.IGNORECASE,
 )
 # A command of the project as a whole: no file, no filter, no side effect.
 _PARTIAL = re.compile(
@@ -61,9 +68,9 @@ def gotchas(observations: Sequence[Record]) -> Iterator[Line]:
     """Decisions and traps of earlier turns, the latest of each subject."""
     count = 0
     for observation in observations:
-        title = str(observation["title"] or "")
-        concepts = texts(observation["concepts"])
-        if not is_clear(title) or (observation["type"] != "decision" and "gotcha" not in concepts):
+        title = unmarked(str(observation["title"] or ""))
+        is_kind = observation["type"] == "decision" or "gotcha" in texts(observation["concepts"])
+        if not (is_kind and is_clear(title) and _CONSTRAINT.search(title)):
             continue
         count += 1
         if count > MAX_GOTCHAS:
