@@ -38,7 +38,7 @@ _REFERRING = _words(
     "this that these those it its it's that's they them he she but and so or nor otherwise"
     " previously however also both either neither there here such same another was were is are has"
     " had you your i i'm i've i'll i'd we we've we'll my our me let let's which who whose where"
-    " because rather instead than not then still yet only even though unless until whether"
+    " because rather instead than to not then still yet only even though unless until whether"
 )
 _SUBORDINATE = _words("when if since while after before once although as")
 _LAST_WORDS = _words(
@@ -84,6 +84,9 @@ _BARE_PRONOUN = re.compile(
     r"|instead|as|from|at|into|back|off|over)\b)",
     re.IGNORECASE,
 )
+# Who speaks to whom is known only in the turn.
+_PERSON = re.compile(r"\b(?:I|I'\w{1,2}|(?i:you|your|you're|yours|we|we're|we've|our|my|me))\b")
+_CODE_ALONE = re.compile(r"`[^`]{0,200}`\W{0,3}$")
 _EMPTY = re.compile(
     "|".join((
         r"(?:let(?:'s| me| us)|here(?:'s| is| are)|now (?:i|let|we)|want me to|shall i|should i"
@@ -103,7 +106,8 @@ _EMPTY = re.compile(
         r"no (?:additional |further |other |more |new )?(?:changes?|work|issues?|errors?|action"
         r"|findings?)\b",
         r"(?:working tree|branch) (?:is )?(?:clean|up to date)",
-        r"(?:step|phase|task|part|option|round|batch|item) ?\w{1,3}\b\W*$",
+        r"(?:step|phase|task|part|option|round|batch|item) ?\w{1,3}\b(?:\W*$|:)",
+        r"(?:\d+|one|two|three|four|five|six|all) of (?:\d+|the)\b",
         r"agent .{0,80}\b(?:finished|completed|failed)\b",
         r"(?:the|that|this) (?:fix|change|issue|problem|bug|cause|reason|other|same|first|second"
         r"|last)\b(?: (?:is|was|one|thing)s?)?\W*$",
@@ -124,7 +128,11 @@ def is_complete(title: str, *, is_english: bool) -> bool:
         return False
     if _MARKUP.match(title) or _COMMAND.match(title) or _ENDS_OPEN.search(title):
         return False
-    if not _is_balanced(title) or len(_LETTER.findall(title)) < FEWEST_LETTERS:
+    if (
+        _CODE_ALONE.match(title)
+        or not _is_balanced(title)
+        or len(_LETTER.findall(title)) < FEWEST_LETTERS
+    ):
         return False
     if count_words(title) < 2:
         return False
@@ -164,7 +172,7 @@ def _is_english_clause(title: str) -> bool:
         return False
     if _BARE_PRONOUN.search(title) and not _NAME.search(title):
         return False
-    return not _EMPTY.match(title) and " I " not in f" {title} "
+    return not _EMPTY.match(title) and not _PERSON.search(title.replace("’", "'"))
 
 
 def _lower_words(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from claude_mem.observer.local.prose import narrative_and_facts
 from claude_mem.observer.local.reading import TurnReading
 from claude_mem.types import Observation
 
-MAX_FILES, MAX_REPLACEMENTS = 8, 4
+MAX_FILES, MAX_REPLACEMENTS = 6, 4
 MIN_TITLE_NOVELTY = 0.15  # a passage with fewer new words only repeats the title
 
 

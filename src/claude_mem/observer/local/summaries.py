@@ -15,7 +15,7 @@ from claude_mem.text import one_line, shorten
 from claude_mem.title_gate import is_complete
 from claude_mem.types import CommandRun, EnvironmentFault, OpenStep, Summary
 
-LONGEST_REQUEST, LONGEST_COMPLETED = 160, 160
+LONGEST_REQUEST, LONGEST_COMPLETED = 120, 160
 MAX_FILES_READ, MAX_FAILURES, MAX_COMMITS = 8, 3, 3
 MAX_TESTS, MAX_CHECKS = 3, 3
 MAX_STEPS = 6
