@@ -1,6 +1,7 @@
 """The time that a hook takes, compared with the smallest process that this Python can start.
 
-Every command is started the same way; the payload of a tool has 12 KB.
+Every command is started the same way; the payload of a tool has 12 KB. A prompt is looked up in
+10,000 turns; on a machine that is too busy to answer in time, the hook stops waiting.
 """
 
 import shlex
@@ -9,12 +10,14 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from tests.payloads import Payload, as_bytes, session_start
+from tests.payloads import Payload, as_bytes, prompt, session_start
 
 from bench.home import FinishedProcess, Home, spawn, temporary_home
 from bench.material import code, reading
 from bench.measure import Figure, in_turns, median, p90, run, table
 from bench.memories import fill
+from bench.turns import Pool, fill_turns
+from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.store import Store
 from claude_mem.worker.lock import is_held
 from claude_mem.worker.rendered_contexts import render_contexts
@@ -24,7 +27,17 @@ OBSERVATIONS = 400
 BASELINE, IN_SHELL = "python -I -S -c pass", "the same, run by sh"
 TOOL_WARM, TOOL_COLD = "PostToolUse, worker up", "PostToolUse, no worker"
 START_WARM, START_COLD = "SessionStart, worker up", "SessionStart, no worker"
-TARGETS = {TOOL_WARM: 1.6, TOOL_COLD: 3.0, START_WARM: 3.0, START_COLD: 3.0}
+PROMPT_WARM, PROMPT_COLD = "UserPromptSubmit, hint", "UserPromptSubmit, no worker"
+TARGETS = {
+    TOOL_WARM: 1.6,
+    TOOL_COLD: 3.0,
+    START_WARM: 3.0,
+    START_COLD: 3.0,
+    PROMPT_WARM: 3.0,
+    PROMPT_COLD: 3.0,
+}
+TURNS = 10_000
+WARM_UP_ROUNDS = 50
 
 _PYTHON = [sys.executable, "-I", "-S", "-c", "pass"]
 _SHELL = ["/bin/sh", "-c", f"{shlex.join(_PYTHON)} 2>/dev/null && exit 0"]
@@ -58,9 +71,11 @@ def _cases() -> Iterator[dict[str, Callable[[], float]]]:
         home = {name: homes.enter_context(temporary_home()) for name in TARGETS}
         for name in (START_WARM, START_COLD):
             _add_memories(home[name])
-        for name in (TOOL_WARM, START_WARM):
+        questions = _add_turns(home[PROMPT_WARM])
+        for name in (TOOL_WARM, START_WARM, PROMPT_WARM):
             home[name].hook(_tool())
             home[name].worker_pid()
+        _warm_up(home[PROMPT_WARM], questions)
         environment = home[TOOL_WARM].environment
         yield {
             BASELINE: lambda: spawn(_PYTHON, as_bytes(_tool()), environment).seconds,
@@ -69,6 +84,10 @@ def _cases() -> Iterator[dict[str, Callable[[], float]]]:
             TOOL_COLD: lambda: _without_worker(home[TOOL_COLD], _tool()).seconds,
             START_WARM: lambda: _with_context(_with_worker(home[START_WARM], _start())),
             START_COLD: lambda: _with_context(_without_worker(home[START_COLD], _start())),
+            PROMPT_WARM: lambda: _with_worker(home[PROMPT_WARM], _prompt(next(questions))).seconds,
+            PROMPT_COLD: lambda: (
+                _without_worker(home[PROMPT_COLD], _prompt(next(questions))).seconds
+            ),
         }
 
 
@@ -90,7 +109,7 @@ def _without_worker(home: Home, payload: Payload) -> FinishedProcess:
 
 def _with_context(ended: FinishedProcess) -> float:
     if b'"additionalContext"' not in ended.output:
-        raise RuntimeError(f"SessionStart printed no context: {ended.output[:200]!r}")
+        raise RuntimeError(f"the hook printed no context: {ended.output[:200]!r}")
     return ended.seconds
 
 
@@ -102,6 +121,29 @@ def _tool() -> Payload:
 
 def _start() -> Payload:
     return session_start(session_id=str(uuid.uuid4()))
+
+
+def _prompt(question: str) -> Payload:
+    return prompt(question, session_id=str(uuid.uuid4()))
+
+
+def _add_turns(home: Home) -> Iterator[str]:
+    """Returns prompts that each have half of the words of a passage."""
+    pool = Pool(StaticModel.load())
+    with Store.open(home.layout.database, home.layout.backups) as store:
+        fill_turns(store, pool, home.project_dir, TURNS)
+    return (
+        f"Why does the {' '.join(passage.text.rstrip('.').split()[::2])} not work?"
+        for passage in pool.passages
+    )
+
+
+def _warm_up(home: Home, questions: Iterator[str]) -> None:
+    """Until the model and the vectors are loaded, no hint comes in time."""
+    for _ in range(WARM_UP_ROUNDS):
+        if b'"additionalContext"' in _with_worker(home, _prompt(next(questions))).output:
+            return
+    raise RuntimeError("no prompt was given a hint")
 
 
 def _add_memories(home: Home) -> None:

@@ -25,6 +25,7 @@ from claude_mem.recall.fence import escape_fences, fenced
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, Word, parse_query
 from claude_mem.recall.ranking import RankedTurn, rank
+from claude_mem.recall.snippets import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.recall.typed_text import typed_text
 from claude_mem.recall.weights import WEIGHTS
@@ -36,7 +37,7 @@ MAX_LINES = 3
 MAX_WORDS = 12  # the rarest of the prompt
 MIN_WORDS = 4
 MAX_EVIDENCE = 2.0  # a cosine and a share
-CANDIDATES = 12  # turns, of which some may be known to the session
+CANDIDATES = 40  # turns, of which some may be known to the session, or only repeat the prompt
 MAX_TITLE = 60
 MAX_REPEATED = 0.6  # share of its words that a passage may have in common with the prompt
 SHARES = ((1.0,), (0.72, 0.28), (0.6, 0.2, 0.2))  # of the room for passages, by lines
@@ -117,6 +118,7 @@ class Hint:
 class _Candidate:
     ranked: RankedTurn
     row: PassageRow
+    text: str  # of the passage
     evidence: float
 
 
@@ -152,7 +154,8 @@ def rarest_words(connection: sqlite3.Connection, typed: str) -> tuple[ParsedQuer
     """The text as a query of its rarest words, in their order; times and quotes mean nothing."""
     parsed = parse_query(typed.translate(_QUOTES).replace(" -", " "), datetime.now(UTC))
     parsed = replace(parsed, text=typed, phrases=(), excluded=(), spans=(), occasions=())
-    weights = {term.stem: term.weight for term in look_up_terms(connection, parsed)}
+    terms = look_up_terms(connection, parsed)
+    weights = {term.stem: term.weight for term in terms}
 
     def weight(word: Word) -> float:
         return max((weights.get(stem(piece), 0.0) for piece in word.pieces), default=0.0)
@@ -160,7 +163,8 @@ def rarest_words(connection: sqlite3.Connection, typed: str) -> tuple[ParsedQuer
     words = [word for word in parsed.words if not word.is_time]
     rarest = {word.pieces for word in sorted(words, key=weight, reverse=True)[:MAX_WORDS]}
     query = replace(parsed, words=tuple(word for word in words if word.pieces in rarest))
-    return query, look_up_terms(connection, query)
+    stems = {stem(piece) for word in query.words for piece in word.pieces}
+    return query, [term for term in terms if term.stem in stems]
 
 
 def _candidates(
@@ -189,7 +193,7 @@ def _candidates(
         row = rows[result.passage]
         discount = rule.prompt_discount if row.kind == "prompt" else 0.0
         evidence = result.evidence.cosine + result.evidence.soft_coverage - discount
-        candidates.append(_Candidate(result, row, evidence))
+        candidates.append(_Candidate(result, row, texts[result.passage], evidence))
     return candidates
 
 
@@ -229,12 +233,14 @@ def _lines(
     for number, (candidate, memory) in enumerate(named):
         turn_id = candidate.ranked.turn.id
         share = int(room * SHARES[len(named) - 1][number])
-        passages = best_passages(connection, turn_id, query, share, semantic_index)
+        passages = [Passage(candidate.row.kind, candidate.text)]
+        if not lines:  # there is room for more than one
+            passages = best_passages(connection, turn_id, query, share, semantic_index)
         texts = [_plain(p.text) for p in passages if _is_worth_reading(p, known)]
         text = " … ".join(texts)
         if len(title := _plain(memory.title)) <= MAX_TITLE:
             text = text.removeprefix(title).lstrip(" .:;…")
-        text = _fit(text, share)
+        text = _fit(snippet(text, query, 4 * share) if lines else text, share)
         if lines and len(text) < MIN_PASSAGE:
             continue  # its title alone says too little
         lines.append(
