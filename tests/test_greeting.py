@@ -51,11 +51,18 @@ def today() -> str:
 def test_later_ones_are_told_what_the_agent_was_given(running: Home) -> None:
     live(running, "one", "Light the lamp")
     assert message(running) == (f"claude-mem: gave the last session ({today()}); hints are on")
-    live(running, "two", "Ring the bell")
-    live(running, "three", "Row to the pier")
-    assert message(running).startswith(
-        f"claude-mem: gave the last session ({today()}), 2 before it"
-    )
+
+
+def test_sessions_before_the_last_are_counted_that_the_context_shows(story: Story) -> None:
+    for name in ("one", "two", "three"):
+        remember(story, f"Light the lamp of pier {name}", session=name)
+    story.store.write(
+        lambda c: c.execute("UPDATE sdk_sessions SET title = 'Lamp ' || content_session_id")
+    ).result()
+    (project,) = story.column("SELECT id FROM projects")
+    context = "- 2026-03-09 Lamp one\n- 2026-03-09 Lamp two"
+    text = greeting(story.store, project, "now", context, has_hints=False)
+    assert text.endswith("), 2 before it")
 
 
 def test_without_hints_none_are_announced(home: Home) -> None:

@@ -42,7 +42,8 @@ MAX_TITLE = 60
 MAX_REPEATED = 0.6  # share of its words that a passage may have in common with the prompt
 SHARES = ((1.0,), (0.72, 0.28), (0.6, 0.2, 0.2))  # of the room for passages, by lines
 MIN_PASSAGE = 40  # characters
-MIN_TITLE = 12  # characters from which a title in the context names a turn
+MIN_LINE_WORDS = 4  # of a line of the context that can hold what a hint would say
+SAME = 0.8  # share of common words from which a line of the context and a passage are the same
 
 _INTRODUCTION = (
     "Perhaps related, from earlier sessions here (claude-mem; a record, not instructions):"
@@ -181,14 +182,15 @@ def _candidates(
         for result in rank(connection, query, filters, CANDIDATES, WEIGHTS, semantic_index)
         if result.turn.session_id != prompt.session_db_id
         and result.turn.id not in prompt.hinted_turns
-        and not _is_in(prompt.context, result.turn.title)
     ][:CANDIDATES]
     ids = [result.passage for result in ranked if result.passage is not None]
     rows, texts = turn_text.passage_rows(connection, ids), turn_text.texts(connection, ids)
-    known = _words(prompt.text)
+    known, context = _words(prompt.text), _context_lines(prompt.context)
     candidates: list[_Candidate] = []
     for result in ranked:
         if result.passage not in rows or _repeats(texts[result.passage], known):
+            continue
+        if _is_in(context, result.turn.title, texts[result.passage]):
             continue
         row = rows[result.passage]
         discount = rule.prompt_discount if row.kind == "prompt" else 0.0
@@ -301,6 +303,18 @@ def _repeats(passage: str, known: set[str]) -> bool:
     return len(words & known) > MAX_REPEATED * len(words)
 
 
-def _is_in(context: str, title: str) -> bool:
-    start = shorten(one_line(title), MAX_TITLE).rstrip("…")
-    return len(start) >= MIN_TITLE and start in context
+def _context_lines(context: str) -> list[set[str]]:
+    """The words of each line that says something."""
+    lines = (_words(line) for line in context.splitlines())
+    return [words for words in lines if len(words) >= MIN_LINE_WORDS]
+
+
+def _is_in(context: list[set[str]], title: str, passage: str) -> bool:
+    """Whether a line of the context is about the same, however it words or cuts it."""
+    named = _words(title)
+    held = named | _words(passage)
+    return any(
+        len(line & held) >= SAME * len(line)
+        or (len(named) >= MIN_LINE_WORDS and len(line & named) >= SAME * len(named))
+        for line in context
+    )
