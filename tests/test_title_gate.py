@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.title_gate import is_complete, is_english_text, names_subject, stands_alone
+from claude_mem.title_gate import (
+    addresses_someone,
+    is_complete,
+    is_english_text,
+    names_subject,
+    stands_alone,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,8 +45,6 @@ def test_a_clause_with_its_subject_stands_alone(title: str) -> None:
         ("To run the lamp test", "a cut clause"),
         ("Option 1: ask the keeper", "a choice of a list"),
         ("3 of 4 lamps landed", "a count"),
-        ("Root cause of your dark lamp", "said to the user"),
-        ("In lamp.py we start the relay", "told by the agent of itself"),
         ("`make lamp --twice`", "code alone"),
         ("The lamp now includes", "a cut clause"),
         ("Moved the relay to the", "a cut clause"),
@@ -83,6 +87,12 @@ def test_words_of_english_do_not_count_in_another_language() -> None:
     title = "No is, all done"  # as if these were words of another language
     assert not stands_alone(title, is_english=True)
     assert stands_alone(title, is_english=False)
+
+
+def test_a_title_may_address_someone() -> None:
+    assert addresses_someone("Root cause of your dark lamp")
+    assert addresses_someone("In lamp.py we start the relay")
+    assert not addresses_someone("The youngest keeper owes the harbour oil")
 
 
 def test_the_language_is_told_by_the_commonest_words() -> None:

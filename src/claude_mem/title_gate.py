@@ -146,6 +146,11 @@ def names_subject(title: str, *, is_english: bool) -> bool:
     return any(len(word) > 2 and word not in _GENERIC for word in _lower_words(title))
 
 
+def addresses_someone(title: str) -> bool:
+    """Whether it has "I", "we" or "you": no draft gets such a title, a model's may."""
+    return bool(_PERSON.search(title.replace("’", "'")))
+
+
 def is_english_text(text: str) -> bool:
     """Whether a text of some sentences is mostly English; a text without words is not."""
     words = _lower_words(text[:4_000])
@@ -172,7 +177,7 @@ def _is_english_clause(title: str) -> bool:
         return False
     if _BARE_PRONOUN.search(title) and not _NAME.search(title):
         return False
-    return not _EMPTY.match(title) and not _PERSON.search(title.replace("’", "'"))
+    return not _EMPTY.match(title) and " I " not in f" {title} "
 
 
 def _lower_words(text: str) -> list[str]:

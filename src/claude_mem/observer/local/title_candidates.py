@@ -19,7 +19,7 @@ from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.subjects import subject_of
 from claude_mem.observer.local.titles import as_title, without_lead
 from claude_mem.observer.local.weights import Features, Weights
-from claude_mem.title_gate import count_words, is_complete, names_subject
+from claude_mem.title_gate import addresses_someone, count_words, is_complete, names_subject
 
 TitleSource = Literal[
     "commit", "pull request", "request heading", "plan heading", "final heading", "emphasis",
@@ -105,6 +105,8 @@ def _understandable(
         return None
     text = as_title(candidate.text)
     if not text or not is_complete(text, is_english=is_english):
+        return None
+    if is_english and addresses_someone(text):
         return None
     if names_subject(text, is_english=is_english):
         return replace(candidate, text=text)
