@@ -37,7 +37,7 @@ def test_health_says_that_it_is_alive_and_nothing_else(api: Api) -> None:
 @pytest.mark.parametrize(
     ("noun", "fields"),
     [
-        ("observations", {"title": "Prompt 0", "type": "change", "files_modified": ["file0.py"],
+        ("observations", {"title": "Changed file0.py", "type": "change", "files_modified": ["file0.py"],
                           "facts": ["file0.py: `one` became `two`"]}),
         ("summaries", {"request": "Prompt 0", "completed": "Said 0.",
                        "files_edited": ["file0.py"]}),
@@ -188,7 +188,7 @@ def test_a_batch_comes_in_the_order_asked_for_each_once_without_the_missing(api:
     api.add_sessions(3)
     answer = api.post("/api/observations/batch", ids=[3, 99, 1, 3, 0])
     assert [item["id"] for item in answer.json()] == [3, 1]
-    assert answer.json()[1]["title"] == "Prompt 0"
+    assert answer.json()[1]["title"] == "Changed file0.py"
 
 
 def test_a_batch_of_nothing_is_empty(api: Api) -> None:

@@ -38,7 +38,7 @@ def test_search_gives_rows_to_choose_from(api: Api) -> None:
     (row,) = answer["results"]
     assert answer["hasMore"] is True
     assert (row["id"], row["also"]) == ("1", ["S1", "P1"])
-    assert row["title"] == "Mend the relay"
+    assert row["title"] == "The relay clicks again"
     assert (row["kind"], row["type"], row["file"]) == ("observation", "change", "src/relay.py")
     assert "relay" in row["snippet"]
     assert row["strength"] in ("strong", "weak")
@@ -50,7 +50,7 @@ def test_search_gives_rows_to_choose_from(api: Api) -> None:
 def test_the_text_form_has_a_line_for_each_turn_with_the_passage_that_matches(api: Api) -> None:
     text = api.get("/api/search", query="relay", format="text", orderBy="date_asc").text
     heads = [line for line in text.splitlines() if line[:1] in "#SP"]
-    assert heads[0].startswith("#1 2025-11-15 change: Mend the relay [harbor] (~")
+    assert heads[0].startswith("#1 2025-11-15 change: The relay clicks again [harbor] (~")
     assert len(heads) == len({line.split(" ")[0] for line in heads}) == 2
     assert all("t)" in line or "t, weak)" in line for line in heads)
 
@@ -213,7 +213,7 @@ def test_a_batch_takes_observations_summaries_and_prompts(api: Api) -> None:
 def test_a_batch_as_text_says_everything_under_its_id(api: Api) -> None:
     text = api.post("/api/observations/batch", ids=["S1", 1], format="text").text
     assert text.startswith("S1 ")
-    assert "completed: The relay clicks again" in text
+    assert "request: Mend the relay" in text
     assert "\n\n#1 change" in text
     assert "files modified: - src/relay.py" in text
 

@@ -276,10 +276,15 @@ def test_a_session_before_is_told_by_its_commits(story: Story) -> None:
 PLAN = ("plan.md",)
 
 
-def test_a_conversation_that_changed_nothing_is_left_to_search(story: Story) -> None:
+def test_of_a_conversation_that_changed_nothing_only_what_it_learned_is_told(story: Story) -> None:
     tell(story, "a", Summary(request="Explain the oil lamp of the pier"))
     last(story)
     assert section(story, "Earlier sessions") == []
+    lesson = Observation("discovery", title="Oil lamps need a draught")
+    tell(story, "b", Summary(request="Explain the oil lamp of the tower"), lesson)
+    last(story)
+    (line,) = section(story, "Earlier sessions")
+    assert line.endswith("Oil lamps need a draught")
 
 
 def test_sessions_in_a_row_about_the_same_are_one_line(story: Story) -> None:

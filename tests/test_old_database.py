@@ -49,7 +49,9 @@ def rows(database: CommittedRows, table: str) -> int:
     ids=["of hooks", "saved by the user", "of an import"],
 )
 def test_memories_of_every_kind_are_kept_and_found(upgraded: Home, query: str, answer: str) -> None:
-    assert {table: rows(upgraded, table) for table in COUNTS} == COUNTS
+    # Local observations may be distilled again meanwhile: the same work, other words.
+    kept = {table: rows(upgraded, table) for table in COUNTS if table != "observations"}
+    assert kept == {table: COUNTS[table] for table in kept}
     assert rows(upgraded, "turn_records") == 0
     done = upgraded.command("search", query)
     assert answer in done.stdout, done.stdout + done.stderr

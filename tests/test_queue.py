@@ -517,7 +517,7 @@ def test_a_cancelled_sessions_work_ends_and_nothing_of_it_is_stored(waiting: Sto
     assert waiting.store.stop_session(waiting.session_db_id()).result() == 1
     waiting.tell(session_start("resume"))
     waiting.distil()
-    assert summaries(waiting) == [("local", "The light blinks twice now")]
+    assert summaries(waiting) == [("local", "The light blinks twice now.")]
 
 
 def test_cancelling_one_session_leaves_another_at_work(waiting: Story) -> None:

@@ -104,7 +104,7 @@ def test_an_upgrade_under_running_sessions_loses_nothing(
         after = [pool.submit(home.hook, payload) for payload in payloads[30:]]
         for future in [*before, *after]:
             done = future.result()
-            assert (done.returncode, b'"continue":true' in done.stdout) == (0, True)
+            assert (done.returncode, json.loads(done.stdout)["continue"]) == (0, True)
     wait_until(lambda: running_version(home) == NEWER, "the newer worker")
     home.wait_settled()
     stored = {row["tool_use_id"] for row in home.rows("SELECT tool_use_id FROM tool_events")}

@@ -49,12 +49,20 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
         return context_line(data_dir, directory, record_header, clean, is_paused)
     line = CONTINUE
     if event == b"UserPromptSubmit" and _gives_hints(data_dir):
-        from claude_mem.hook.hint import hint_line
-
-        line = hint_line(data_dir, record_header, clean) or CONTINUE
+        line = _hint(data_dir, record_header, clean) or CONTINUE
     if is_spooled:
         wake_or_start(data_dir)  # after the hint: what the event entails would delay it
     return line
+
+
+def _hint(data_dir: bytes, record_header: bytes, payload: bytes) -> bytes | None:
+    """None also while an upgrade replaces the package: the event is spooled by now."""
+    try:
+        from claude_mem.hook.hint import hint_line
+
+        return hint_line(data_dir, record_header, payload)
+    except (ImportError, OSError):
+        return None
 
 
 def _gives_hints(data_dir: bytes) -> bool:

@@ -4,6 +4,7 @@ They are scored as in a search (`ranking`), so that what made a turn a result is
 """
 
 import logging
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ log = logging.getLogger("claude_mem.answers")
 
 BUDGET = 250  # tokens of a turn
 MAX_REPEATED = 0.8  # share of its words that a passage may have in common with those before it
+_WORD = re.compile(r"\w+")
 MIN_SCORE = 0.4  # of the best passage's: what scores less is about something else
 _SHOWN = ("id", "kind", "type", "project", "content_session_id", "created_at", "created_at_epoch")
 
@@ -102,7 +104,7 @@ def best_passages(
         passage = texts[number]
         if not selected:
             passage = Passage(passage.kind, _fit(passage.text, parsed, budget))
-        words = set(passage.text.lower().split())
+        words = set(_WORD.findall(passage.text.lower()))
         tokens = estimate_tokens(passage.text)
         if tokens > remaining or len(words & shown) > MAX_REPEATED * len(words):
             continue

@@ -21,6 +21,7 @@ TABLES = (
     "refinements",
     "observer_breakers",
     "forgotten_rows",
+    "hints",
 )
 BATCH = 200
 _MARK = re.compile(r"\[redacted:([\w-]+)\]")

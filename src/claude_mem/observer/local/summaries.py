@@ -31,6 +31,8 @@ def build_summary(
     steps = reading.steps[:MAX_STEPS]
     learned = "" if observed else _learned(passages)
     completed = _completed(reading, (title, learned))
+    if novelty(content_words(learned), content_words(completed)) < MIN_NOVELTY:
+        learned = ""
     if novelty(content_words(completed), content_words(observed)) < MIN_NOVELTY:
         completed = ""
     return Summary(

@@ -35,9 +35,8 @@ def _results(session: SessionDigest) -> list[str]:
     commits = [result.text for result in session.results if result.commit]
     if commits:
         return commits
-    if not session.files:
-        return []  # a conversation that changed nothing is for search to find
-    titles = [session.title] if session.title and is_clear(session.title) else []
+    # Of a session that changed nothing only what it learned: its title is a question or a wish.
+    titles = [session.title] if session.files and is_clear(session.title) else []
     return [*titles, *(result.text for result in session.results)][:1]
 
 
