@@ -24,16 +24,16 @@ from claude_mem.intake.transcripts.importer import find_transcripts
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader, tool_use
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.claude import MAX_CONVERSATION_TOKENS
+from claude_mem.observer.models.draft_outline import format_revision
 from claude_mem.observer.models.prompts import (
     Request,
     continuation,
     estimate_tokens,
     first_request,
-    format_draft,
-    format_tool_use,
     system_prompt,
     turn_prompt,
 )
+from claude_mem.observer.models.turn_record import format_tool_use
 from claude_mem.redaction import Redactor
 from claude_mem.types import PastTurn, Project, Turn
 
@@ -110,7 +110,7 @@ def _count(path: Path, system: str, by_turn: Costs, by_tool: Costs) -> list[str]
         prompts.append(turn_prompt(turn, draft))
         by_turn.separate.add(Request(system, prompts[-1]).input_tokens)
         # A reply is about as long as the draft; for a tool use, as its share of the draft.
-        reply_tokens = estimate_tokens(format_draft(draft))
+        reply_tokens = estimate_tokens(format_revision(draft))
         turn_conversation.add(turn_prompt(turn, draft, continues=number > 0), reply_tokens)
         for index, event in enumerate(tools):
             text = format_tool_use(event)
@@ -122,7 +122,8 @@ def _count(path: Path, system: str, by_turn: Costs, by_tool: Costs) -> list[str]
 
 def _report(sessions: int, by_turn: Costs, by_tool: Costs) -> None:
     turns, tools = by_turn.separate, by_tool.separate
-    print(f"{sessions} sessions, {turns.requests} turns, {tools.requests} tool uses")
+    print(f"{sessions} sessions, {turns.requests} turns, {tools.requests} tool uses; "
+          f"{turns.tokens / max(1, turns.requests):.0f} input tokens per turn")  # fmt: skip
     for name, costs in (("turn", by_turn), ("tool use", by_tool)):
         print(f"one request per {name}: {costs.separate.requests} requests, "
               f"{costs.separate.tokens} input tokens; "

@@ -7,20 +7,18 @@ import pytest
 
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.prompts import (
-    MAX_RECORD_CHARS,
     MAX_REPLY_TOKENS,
-    MAX_TOOL_OUTPUT_CHARS,
     PROMPT_VERSION,
     Request,
     build_request,
-    format_record,
     system_prompt,
     turn_prompt,
 )
-from claude_mem.observer.models.replies import parse_reply
-from claude_mem.types import Turn
+from claude_mem.observer.models.replies import TAG_NAMES, parse_reply
+from claude_mem.observer.models.turn_record import COMMAND, MAX_RECORD_CHARS, READ, format_record
+from claude_mem.types import Observation, Turn
 from tests.payloads import edit, tool
-from tests.turns import FULL_TURN, stopped, turn, turn_from, use
+from tests.turns import FULL_TURN, edited, ran, stopped, turn, turn_from, use
 
 
 def prompt_of(of: Turn, *, continues: bool = False) -> str:
@@ -42,16 +40,41 @@ def test_a_continuation_does_not_tell_again_what_the_model_knows() -> None:
     assert "turn 3" in again
 
 
-def test_the_draft_goes_along_in_the_form_of_the_answer() -> None:
-    of = turn(stopped("The cause was the timer, which was reset twice in blink()."),
-              *turn_from(edit()).events)  # fmt: skip
+def after_label(text: str, label: str) -> str:
+    return text[text.index(f"\n{label}:") :]
+
+
+def test_the_draft_goes_along_as_names_and_figures_without_its_sentences() -> None:
+    of = turn(ran("git commit -m 'Blink'", "[fog-lamp 1a2b3c4] Blink twice", 1),
+              ran("pytest -q", "41 passed in 2s", 2), edited("src/light.py", 3),
+              stopped("The cause was the timer, which `blink_twice` reset after 250 ms."),
+              prompt="Fix the lamp. From now on always run the tests before you commit.",
+              )  # fmt: skip
     draft = distil(of)
     assert draft.observations
-    text = prompt_of(of)
-    parsed = parse_reply(text[text.index("The draft:") :])
-    assert [o.title for o in parsed.observations] == [o.title for o in draft.observations]
+    collected = after_label(prompt_of(of), "Collected by the program")
+    for name in ("src/light.py", "pytest -q", "41 passed", "blink_twice", "250 ms", "1a2b3c4",
+                 "fog-lamp", "always run the tests before you commit"):  # fmt: skip
+        assert name in collected, name
+    assert "The cause was the timer" not in collected
+    for observation in draft.observations:
+        assert not observation.narrative or observation.narrative not in collected
+
+
+def test_what_a_model_wrote_before_goes_along_in_the_form_of_the_answer() -> None:
+    of = turn(stopped("Done."))
+    lamp = Observation("bugfix", "The lamp blinks twice", narrative="A timer was reset.")
+    own = replace(distil(of), observations=(lamp,), model="some-model")
+    parsed = parse_reply(after_label(build_request(of, own).text, "What you wrote"))
+    assert [(o.title, o.narrative) for o in parsed.observations] == [(lamp.title, lamp.narrative)]
     assert parsed.summary is not None
-    assert parsed.summary.request == draft.summary.request
+    assert parsed.summary.request == own.summary.request
+
+
+@pytest.mark.parametrize("tag", ["status", "rejected", "rules", "branch", "commit", "pull_request"])
+def test_every_element_that_is_asked_for_is_one_that_is_parsed(tag: str) -> None:
+    assert f"<{tag}>" in system_prompt("normal")
+    assert tag in TAG_NAMES
 
 
 @pytest.mark.parametrize(("first", "second"), [("minimal", "normal"), ("normal", "verbose")])
@@ -93,7 +116,7 @@ def test_long_output_is_cut_in_the_middle_with_a_note() -> None:
     text = format_record(turn_from(tool(tool_response={"stdout": output})))
     assert "aaa" in text and "ccc" in text
     assert re.search(r"\n\[… \d+ characters cut …]\n", text)
-    assert len(text) < 2 * MAX_TOOL_OUTPUT_CHARS
+    assert len(text) < 2 * COMMAND.output
 
 
 def test_an_edit_is_told_once() -> None:
@@ -109,6 +132,26 @@ def test_a_huge_turn_fits_and_keeps_its_words() -> None:
     assert len(text) <= MAX_RECORD_CHARS + 200
     assert all(f"Statement {n} stands" in text for n in range(40))
     assert all(f"run {n} " in text for n in range(60))
+
+
+def test_a_long_turn_loses_files_that_were_read_before_diffs_reports_and_errors() -> None:
+    report, diff, error = ("word " * 300 + end for end in ("REPORTED", "CHANGED", "BROKEN"))
+    reads = [use(n, tool_name="Read", tool_input={"file_path": f"f{n}"},
+                 tool_response="r" * 4000) for n in range(100)]  # fmt: skip
+    runs = [ran(f"run {n}", "y" * 4000, 200 + n) for n in range(40)]
+    text = format_record(
+        turn(*reads, *runs, use(300, tool_name="Task", tool_response=report),
+             edited("lamp.py", 301, old=diff), ran("make", error, 302, failed=True))
+    )  # fmt: skip
+    assert len(text) <= MAX_RECORD_CHARS
+    assert all(part in text for part in (report, diff, error))
+    assert "r" * READ.output not in text
+
+
+def test_an_output_with_an_error_is_kept_longer_than_one_without() -> None:
+    quiet = format_record(turn(ran("make", "x" * 5000 + "\nall is well")))
+    loud = format_record(turn(ran("make", "x" * 5000 + "\nerror: no lamp")))
+    assert len(loud) > 2 * len(quiet)
 
 
 def test_what_a_command_did_and_said_is_in_the_record() -> None:

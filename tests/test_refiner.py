@@ -46,7 +46,7 @@ class Marked:
     name = "marked"
 
     async def __call__(self, turn: Turn) -> Distillate:
-        summary = Summary(learned="Herons sleep on the boom.", notes="Mind the herons.")
+        summary = Summary(learned="Herons sleep on `boom_7`.", notes="Mind the herons.")
         return Distillate(summary, (Observation("discovery", title="Herons"),), observer=self.name)
 
 
@@ -59,12 +59,13 @@ def test_the_model_is_sent_the_stored_draft_and_revises_that(simple: Observed) -
     asyncio.run(jobs.run_due())
     simple.api.say(says("<summary><notes>Mind the gulls.</notes></summary>"))
     simple.refine()
-    draft = last_message(simple.api.requests[-1]).partition("The draft:")[2]
-    assert "Herons sleep on the boom." in draft and "<title>Herons</title>" in draft
+    draft = last_message(simple.api.requests[-1]).partition("Collected by the program:")[2]
+    assert "discovery" in draft and "boom_7" in draft
+    assert "Herons" not in draft  # names, not sentences
     _, revised = simple.memory()
     assert revised.observer == "anthropic"
     assert (revised.summary.learned, revised.summary.notes) == (
-        "Herons sleep on the boom.",
+        "Herons sleep on `boom_7`.",
         "Mind the gulls.",
     )
     assert [observation.title for observation in revised.observations] == ["Herons"]
@@ -122,7 +123,7 @@ def test_what_a_model_made_stands_until_it_revises_a_turn_that_went_on(observed:
     assert observed.asked() == 2
     text = last_message(observed.api.requests[-1])
     assert "You wrote this turn down before" in text
-    draft = text.partition("The draft:")[2]
+    draft = text.partition("What you wrote:")[2]
     assert "The lamp blinks twice" in draft and "relay in late.py" in draft
     assert observed.titles() == ["And the relay is warm"]
     assert observed.observers() == [observed.kind]

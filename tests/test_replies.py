@@ -24,9 +24,12 @@ DRAFT = distil(FULL_TURN)
 
 
 def memory_of(parsed: Parsed) -> str:
-    """Every text of the memories that it becomes without a draft, types included."""
+    """Every text of the memories that it becomes without a draft, types included.
+
+    Rules and artifacts become facts where the turn proves them; otherwise the reply is stored."""
     made = merge(Distillate(Summary()), parsed)
-    texts = [*map(repr, made.observations), repr(made.summary)]
+    texts = [*map(repr, made.observations), repr(made.summary), repr(parsed.rules),
+             repr(parsed.artifacts)]  # fmt: skip
     return json.dumps(texts, ensure_ascii=False).replace("\\\\", "\\")
 
 
@@ -88,6 +91,22 @@ def test_a_whole_answer_is_read_field_by_field() -> None:
         "Blink twice\nthe timer\nit is reset twice\nit blinks\nnone\nmind the fog"
     )
     assert (parsed.summary.files_read, parsed.summary.files_edited) == (("a.py",), ("b.py",))
+    assert parsed.unplaced == []
+
+
+def test_the_optional_elements_are_read_wherever_they_stand() -> None:
+    parsed = parse_reply("""
+        <observation><title>Relay kept</title><status>unverified</status>
+          <rejected><way>a transistor: too cold</way><way>a valve: too large</way></rejected>
+          <rules><rule>Never paint the lamp</rule></rules></observation>
+        <summary><completed>Kept</completed><rule>Always test</rule><branch>fog</branch>
+          <commit>1a2b3c4</commit><pr>https://example.org/a/b/pull/7</pr></summary>""")
+    (observation,) = parsed.observations
+    assert observation.status == "unverified"
+    assert observation.rejected == ("a transistor: too cold", "a valve: too large")
+    assert parsed.rules == ("Never paint the lamp", "Always test")
+    assert parsed.artifacts == (("branch", "fog"), ("commit", "1a2b3c4"),
+                                ("pull request", "https://example.org/a/b/pull/7"))  # fmt: skip
     assert parsed.unplaced == []
 
 

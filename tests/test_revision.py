@@ -10,7 +10,7 @@ from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.observer.models.revision import Revision, revise_draft
 from claude_mem.types import Distillate, Observation, Summary
-from tests.turns import FULL_TURN, check, stopped, turn, use
+from tests.turns import FULL_TURN, check, ran, stopped, turn, use
 
 DRAFT = distil(FULL_TURN)
 
@@ -114,3 +114,82 @@ def test_a_new_observation_without_type_and_title_is_a_change_with_a_title_from_
                       replace(DRAFT, observations=())).observations  # fmt: skip
     assert (made.type, made.title) == ("change", "It leaks.")
     assert made.narrative == "It leaks.\nAt joint four."
+
+
+def of_horn(extra: str) -> Observation:
+    text = f"<observation><title>{HORN.title}</title>{extra}</observation>"
+    (made,) = revised(text, replace(DRAFT, observations=(HORN,))).observations
+    return made
+
+
+def test_a_status_and_rejected_ways_are_facts_beside_those_of_the_draft() -> None:
+    made = of_horn("<status>failed</status><rejected><way>a valve: too large</way></rejected>")
+    assert made.facts == ("Status: failed", *HORN.facts, "Rejected: a valve: too large")
+    assert of_horn("<status>done</status>").facts == HORN.facts
+    made = of_horn("<status>proposed</status><fact>It rusts</fact>")
+    assert made.facts == ("Status: proposed", "It rusts")
+
+
+def test_a_later_status_replaces_the_earlier_one() -> None:
+    earlier = replace(HORN, facts=("Status: failed", "It rusts"))
+    draft = replace(DRAFT, observations=(earlier,), model="some-model")
+    text = f"<observation><title>{HORN.title}</title>{{}}</observation>"
+    assert revised(text.format("<status>done</status>"), draft).observations[0].facts == (
+        "It rusts",
+    )
+    assert revised(text.format(""), draft).observations[0].facts == earlier.facts
+
+
+RULE = "Never push to main without asking me."
+COMMIT, PULL_REQUEST = "1a2b3c4d", "https://example.org/harbor/light/pull/7"
+
+
+def stated(prompt: str, elements: str) -> Revision:
+    of = turn(ran("git log", f"{COMMIT} Blink\nsee {PULL_REQUEST}"), stopped("Done."),
+              prompt=prompt)  # fmt: skip
+    reply = Reply(f"<summary><completed>Done</completed>{elements}</summary>", "some-model")
+    return revise_draft(of, distil(of), reply, "claude")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "rule", "is_fact"),
+    [
+        (f"Fix the lamp. {RULE}", RULE, True),
+        (f"Fix the lamp. {RULE}", f'"{RULE}"', True),
+        (f"Fix the lamp. {RULE}", "Never push to main", True),
+        (f"Fix the lamp. {RULE}", "Do not push to the main branch.", False),
+        (f"Fix the lamp.\n```\n{RULE}\n```", RULE, False),
+        (f"Fix the lamp.\n> {RULE}", RULE, False),
+        (f"<skill>{RULE}</skill>", RULE, False),
+        (RULE + " Words of a pasted plan." * 100, RULE, False),
+    ],
+)
+def test_a_rule_is_a_fact_only_in_the_words_that_the_user_typed(
+    prompt: str, rule: str, is_fact: bool
+) -> None:
+    revision = stated(prompt, f"<rules><rule>{rule}</rule></rules>")
+    facts = [(fact.kind, fact.value, fact.origin) for fact in revision.distillate.facts]
+    assert facts == ([("rule", rule.strip('"'), "person")] if is_fact else [])
+    assert (revision.full_reply is None) is is_fact
+
+
+@pytest.mark.parametrize(
+    ("element", "fact"),
+    [
+        (f"<commit>{COMMIT}</commit>", ("commit", COMMIT)),
+        (f"<commit>{COMMIT} (Blink)</commit>", ("commit", COMMIT)),
+        (f"<pull_request>{PULL_REQUEST}</pull_request>", ("pull request", PULL_REQUEST)),
+        ("<commit>deadbeef</commit>", None),
+        ("<branch>invented-branch</branch>", None),
+    ],
+)
+def test_a_commit_is_a_fact_only_if_the_turn_contains_it(
+    element: str, fact: tuple[str, str] | None
+) -> None:
+    revision = stated("Fix the lamp", element)
+    assert [(f.subject, f.value) for f in revision.distillate.facts] == ([fact] if fact else [])
+    assert (revision.full_reply is None) is (fact is not None)
+
+
+def test_none_in_place_of_a_branch_is_not_worth_keeping_the_reply() -> None:
+    assert stated("Fix the lamp", "<branch>none</branch><rule>n/a</rule>").full_reply is None

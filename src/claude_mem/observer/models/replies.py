@@ -20,15 +20,16 @@ MAX_TITLE_CHARS, MAX_TEXT_CHARS, MAX_ITEM_CHARS, MAX_CONCEPT_CHARS = 200, 4_000,
 MAX_RAW_CHARS = 4 * MAX_TEXT_CHARS  # of a field, before entities are decoded
 
 _LISTS = {"facts": "fact", "concepts": "concept", "files_read": "file", "files_modified": "file",
-          "files_edited": "file"}  # fmt: skip
-_ITEMS = {"fact": "facts", "concept": "concepts"}
-_OBSERVATION_FIELDS = ("type", "title", "subtitle", "narrative", "facts", "concepts", "files_read",
-                       "files_modified")  # fmt: skip
+          "files_edited": "file", "rejected": "way", "rules": "rule"}  # fmt: skip
+_ITEMS = {"fact": "facts", "concept": "concepts", "way": "rejected", "rule": "rules"}
+_ARTIFACTS = {"branch": "branch", "commit": "commit", "pull_request": "pull request"}
+_OBSERVATION_FIELDS = ("type", "status", "title", "subtitle", "narrative", "facts", "rejected",
+                       "concepts", "files_read", "files_modified")  # fmt: skip
 _SUMMARY_FIELDS = ("request", "investigated", "learned", "completed", "next_steps", "notes",
-                   "files_edited")  # fmt: skip
+                   "files_edited", "rules", "rule", *_ARTIFACTS)  # fmt: skip
 _ALIASES = {"text": "narrative", "description": "narrative", "next-steps": "next_steps",
             "nextsteps": "next_steps", "file_read": "files_read",
-            "file_modified": "files_modified"}  # fmt: skip
+            "file_modified": "files_modified", "pr": "pull_request"}  # fmt: skip
 _BLOCKS = ("observation", "summary")
 _EMPTY = ("skip_summary", "no_observation", "no_observations")
 _WRAPPERS = ("observations", "summaries", "response", "memory")
@@ -59,6 +60,8 @@ class PartialObservation:
     concepts: tuple[str, ...] = ()
     files_read: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
+    status: str | None = None  # done, proposed, unverified, failed, or the reply's own word
+    rejected: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -67,6 +70,8 @@ class Parsed:
     summary: Summary | None = None
     no_observations: bool = False  # the reply says that nothing is worth one
     skip_summary: bool = False
+    rules: tuple[str, ...] = ()  # that the user is said to have typed
+    artifacts: tuple[tuple[str, str], ...] = ()  # "branch", "commit" or "pull request", and it
     unplaced: list[str] = field(default_factory=list)
 
     @property
@@ -140,6 +145,8 @@ class _Parser:
     def _build_memories(self) -> None:
         builder, observations = _Builder(self.unplaced), self.parsed.observations
         summary = _Block("summary")
+        self.parsed.rules = builder.rules(self.blocks)
+        self.parsed.artifacts = builder.artifacts(self.blocks)
         for block in self.blocks:
             if block.kind == "summary":  # a turn has one summary: several are its parts
                 summary.extend(block)
@@ -287,24 +294,41 @@ class _Builder:
     def __init__(self, unplaced: _Unplaced) -> None:
         self._unplaced = unplaced
 
+    def rules(self, blocks: Iterable[_Block]) -> tuple[str, ...]:
+        """Of all blocks: they are about the user, not about a part of the turn."""
+        rules = (rule for block in blocks for rule in self._list(block, "rules"))
+        return self._names(rules, MAX_ITEM_CHARS)
+
+    def artifacts(self, blocks: Iterable[_Block]) -> tuple[tuple[str, str], ...]:
+        rows = [(noun, line) for block in blocks for name, noun in _ARTIFACTS.items()
+                for line in self._text(block, name).splitlines() if line.strip()]  # fmt: skip
+        self._unplaced.add(*(line for _, line in rows[MAX_ITEMS:]))
+        return tuple(
+            (noun, self._unplaced.shorten(line.strip(), MAX_ITEM_CHARS))
+            for noun, line in rows[:MAX_ITEMS]
+        )
+
     def observation(self, block: _Block) -> PartialObservation | None:
         unplaced = self._unplaced
         type_, type_text = self._type(block)
         title, subtitle = self._text(block, "title"), self._text(block, "subtitle")
-        facts = self._list(block, "facts")
+        facts, rejected = self._list(block, "facts"), self._list(block, "rejected")
+        status = self._text(block, "status").replace("\n", ", ")
         concepts = (concept.lower().replace(" ", "-") for concept in self._list(block, "concepts")
                     if concept.lower() not in OBSERVATION_TYPES)  # fmt: skip
         read = self._list(block, "files_read")
         modified = (*self._list(block, "files_modified"), *self._list(block, "files_edited"))
         # The full text of a field that is too long goes into the narrative.
         too_long = [title] if len(title) > MAX_TITLE_CHARS else []
-        too_long += [text for text in (subtitle, *facts) if len(text) > MAX_ITEM_CHARS]
+        too_long += [text for text in (subtitle, *facts, *rejected) if len(text) > MAX_ITEM_CHARS]
+        too_long += [status] if len(status) > MAX_CONCEPT_CHARS else []
         narrative = self._joined_text(
             [*too_long, self._text(block, "narrative"),
-             *map(unplaced.clean, block.pop_remaining()), type_text, *facts[MAX_ITEMS:]]
+             *map(unplaced.clean, block.pop_remaining()), type_text, *facts[MAX_ITEMS:],
+             *rejected[MAX_ITEMS:]]
         )  # fmt: skip
-        if not (title or subtitle or narrative or facts):
-            unplaced.add(*concepts, *read, *modified)
+        if not (title or subtitle or narrative or facts or rejected):
+            unplaced.add(status, *concepts, *read, *modified)
             return None
         return PartialObservation(
             type=type_,
@@ -315,6 +339,8 @@ class _Builder:
             concepts=self._names(concepts, MAX_CONCEPT_CHARS),
             files_read=self._names(read, MAX_ITEM_CHARS),
             files_modified=self._names(modified, MAX_ITEM_CHARS),
+            status=status if 0 < len(status) <= MAX_CONCEPT_CHARS else None,
+            rejected=tuple(shorten(way, MAX_ITEM_CHARS) for way in rejected[:MAX_ITEMS]),
         )
 
     def _type(self, block: _Block) -> tuple[ObservationType | None, str]:
@@ -333,7 +359,7 @@ class _Builder:
 
     def summary(self, block: _Block) -> Summary | None:
         unplaced = self._unplaced
-        unplaced.add(*block.texts.pop("type", []))
+        unplaced.add(*block.texts.pop("type", []), *block.texts.pop("status", []))
         request, investigated, learned, completed, next_steps = (
             unplaced.shorten(self._text(block, name), MAX_TEXT_CHARS) or None
             for name in ("request", "investigated", "learned", "completed", "next_steps")

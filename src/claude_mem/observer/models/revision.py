@@ -8,11 +8,14 @@ from claude_mem.observer.models.failures import UnusableReply
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.observer.models.replies import Parsed, PartialObservation, parse_reply
+from claude_mem.observer.models.reply_facts import check_claims
 from claude_mem.text import shorten
 from claude_mem.types import Distillate, Observation, Summary, Turn
 
 MAX_DERIVED_TITLE_CHARS = 80
 MIN_SHARED_WORDS = 0.25  # of the shorter text: below, two observations are about different things
+STATUS, REJECTED = "Status: ", "Rejected: "
+DONE = "done"  # what an observation is without a status
 _WORD = re.compile(r"\w{3,}")
 
 
@@ -31,13 +34,16 @@ def revise_draft(turn: Turn, draft: Distillate, reply: Reply, observer: str) -> 
         raise UnusableReply(message, reply.text)
     if draft.model is not None:
         draft = _with_later_events(draft, turn)
+    claims = check_claims(turn, parsed.rules, parsed.artifacts)
     distillate = replace(
         merge(draft, parsed),
+        facts=claims.facts,  # the draft's own are stored already
         observer=observer,
         model=reply.model,
         prompt_version=PROMPT_VERSION,
     )
-    return Revision(distillate, reply.text if parsed.unplaced else None)
+    is_complete = not parsed.unplaced and not claims.unproven
+    return Revision(distillate, None if is_complete else reply.text)
 
 
 def merge(draft: Distillate, parsed: Parsed) -> Distillate:
@@ -90,7 +96,7 @@ def _merge_observation(
         title=reply.title or draft.title or _derived_title(reply),
         subtitle=reply.subtitle or draft.subtitle,
         narrative=reply.narrative or draft.narrative,
-        facts=reply.facts or draft.facts,
+        facts=_merge_facts(draft, reply),
         concepts=reply.concepts or draft.concepts,
         files_read=reply.files_read or draft.files_read,
         files_modified=reply.files_modified or draft.files_modified,
@@ -98,8 +104,19 @@ def _merge_observation(
     )
 
 
+def _merge_facts(draft: Observation, reply: PartialObservation) -> tuple[str, ...]:
+    """A status and rejected ways are facts as well; alone, they do not replace the draft's."""
+    facts = reply.facts or draft.facts
+    if reply.status:
+        facts = tuple(fact for fact in facts if not fact.startswith(STATUS))
+    status = reply.status.strip(" .").lower() if reply.status else DONE
+    stated = (f"{STATUS}{reply.status}",) if status != DONE else ()
+    rejected = (way if way.startswith(REJECTED) else REJECTED + way for way in reply.rejected)
+    return tuple(dict.fromkeys((*stated, *facts, *rejected)))
+
+
 def _derived_title(reply: PartialObservation) -> str:
-    text = reply.subtitle or reply.narrative or reply.facts[0]
+    text = reply.subtitle or reply.narrative or (*reply.facts, *reply.rejected)[0]
     return shorten(text.splitlines()[0], MAX_DERIVED_TITLE_CHARS)
 
 
