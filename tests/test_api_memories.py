@@ -37,7 +37,8 @@ def test_health_says_that_it_is_alive_and_nothing_else(api: Api) -> None:
 @pytest.mark.parametrize(
     ("noun", "fields"),
     [
-        ("observations", {"title": "Changed file0.py", "type": "change", "files_modified": ["file0.py"],
+        ("observations", {"title": "Changed file0.py", "type": "change",
+                          "files_modified": ["file0.py"],
                           "facts": ["file0.py: `one` became `two`"]}),
         ("summaries", {"request": "Prompt 0", "completed": "Said 0.",
                        "files_edited": ["file0.py"]}),

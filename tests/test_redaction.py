@@ -496,7 +496,7 @@ PIECES = [
 @pytest.mark.parametrize("piece", PIECES)
 def test_redaction_takes_time_in_proportion_to_the_text(piece: str) -> None:
     def text(size: int) -> str:
-        return piece * (4 * size // len(piece))
+        return piece * (size // len(piece))
 
     assert too_fast_growth(redact, text) is None
     assert too_fast_growth(redact, lambda size: text(size) + '"\n') is None
@@ -507,7 +507,7 @@ def test_redaction_takes_time_in_proportion_to_the_text(piece: str) -> None:
 )
 @pytest.mark.parametrize("letter", ["a", "A1", "@", "=", "/", "%", "&", "-"])
 def test_one_long_value_takes_time_in_proportion(before: str, letter: str) -> None:
-    assert too_fast_growth(redact, lambda size: before + letter * (8 * size)) is None
+    assert too_fast_growth(redact, lambda size: before + letter * (2 * size)) is None
 
 
 def test_many_members_take_time_in_proportion() -> None:

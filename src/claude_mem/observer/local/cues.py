@@ -51,11 +51,11 @@ OFFER = re.compile(
 )
 # What is left to do, whatever the model says.
 LEFT_TO_DO = re.compile(
-    r"(?:next|todo|follow-?up|remaining|still open|left to do)(?: steps?)?\s?[:：]\s"
-    r"|.{0,200}?\b(?:must still|still (?:needs? to|must|has to|have to)|(?:is|are) still to be"
+    r"^(?:next|todo|follow-?up|remaining|still open|left to do)(?: steps?)?\s?[:：]\s"
+    r"|\b(?:must still|still (?:needs? to|must|has to|have to)|(?:is|are) still to be"
     r"|remains? to be|you(?:'ll| will)? need to|muss noch|müssen noch|il reste à|queda por"
     r"|осталось)\b"
-    r"|.{0,200}?(?:次のステップ|下一步)",
+    r"|次のステップ|下一步",
     re.IGNORECASE,
 )
 NEXT_HEADING = re.compile(

@@ -48,7 +48,7 @@ class Candidate:
         if self.origin != "final":
             return False
         above = self.passage.label or self.passage.heading
-        return bool(cues.NEXT_HEADING.search(above) or cues.LEFT_TO_DO.match(self.text))
+        return bool(cues.NEXT_HEADING.search(above) or cues.LEFT_TO_DO.search(self.text[:300]))
 
 
 @dataclass(frozen=True, slots=True)
