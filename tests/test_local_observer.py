@@ -88,7 +88,7 @@ def test_a_question_is_answered_by_a_discovery() -> None:
     result = distil(turn(stopped(final), prompt="How does session expiry work here?"))
     assert only(result) == Observation(
         "discovery",
-        title="Sessions are kept in Redis under `sess:<id>`",
+        title="Sessions are kept in Redis",
         narrative=final.partition("\n")[0],
         concepts=("how-it-works",),
         sources=(900,),
