@@ -62,7 +62,7 @@ _QUOTES = str.maketrans({'"': " ", "“": " ", "”": " "})
 @dataclass(frozen=True, slots=True)
 class Rule:
     """The evidence (cosine plus share of the prompt's words, the same or similar) from which a
-    passage is shown. Chosen on three projects, each left out in turn (`bench/hints.py`)."""
+    passage is shown. Chosen on three projects, all three together (`bench/hints.py`)."""
 
     question: float = 0.75  # the first prompt of a session, that asks what is known
     task: float = 1.0  # the first prompt otherwise
