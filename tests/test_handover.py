@@ -56,7 +56,11 @@ def section(story: Story, heading: str, rule_files: str = "") -> list[str]:
 def last(story: Story) -> None:
     """A session that has nothing to do with those before."""
     story.now += DAY
-    tell(story, "last", Summary(request="Paint the door", completed="Painted it green"))
+    tell(
+        story,
+        "last",
+        Summary(request="Paint the door", completed="Painted it green", files_edited=("door",)),
+    )
 
 
 def commit(value: str, subject: str) -> ProposedFact:
@@ -110,6 +114,13 @@ def test_turns_that_cannot_be_understood_alone_are_left_out(story: Story) -> Non
     assert section(story, "Last session") == ["- Lamp blinks twice at night #6"]
 
 
+def test_the_last_session_is_the_last_that_came_to_something(story: Story) -> None:
+    tell(story, "a", Summary(), Observation("change", title="Lamp blinks twice at night"))
+    story.now += DAY
+    tell(story, "b", Summary(request="What did we do in the tower?", completed="OK"))
+    assert section(story, "Last session") == ["- Lamp blinks twice at night #1"]
+
+
 def test_only_the_last_turn_says_what_comes_next(story: Story) -> None:
     tell(story, SESSION, Summary(open_steps=(OpenStep("The mast must be painted."),)))
     tell(story, SESSION, Summary(open_steps=(OpenStep("The fuse must be replaced."),)))
@@ -156,7 +167,11 @@ def test_an_offer_lapses_with_its_session_and_a_step_after_some(story: Story) ->
     assert section(story, "Left open") == ["- 2025-10-09 Call the pilot."]
     for number in range(6):
         story.now += DAY
-        tell(story, f"later {number}", Summary(request=f"Row to island {number}"))
+        tell(
+            story,
+            f"later {number}",
+            Summary(request=f"Row to island {number}", files_edited=("log",)),
+        )
     assert section(story, "Left open") == []
 
 

@@ -133,7 +133,7 @@ def test_the_agent_searches_and_reads_through_the_plugin(attached: Client) -> No
     assert {f"{TOOL}{name}" for name in ("search", "timeline", "get_observations")} <= offered
     index, full_text = _results(api)
     assert "#1 " in index and "the lamp needed a new fuse" in index
-    assert "completed: The light blinks twice now; the lamp needed a new fuse" in full_text
+    assert "request: Make the light blink twice" in full_text
     home.wait_settled()
     names = [row["tool_name"] for row in home.rows("SELECT tool_name FROM tool_events")]
     assert not any(name and name.startswith("mcp__") for name in names)

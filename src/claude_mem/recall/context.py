@@ -52,7 +52,7 @@ def build_context(
     `rule_files` is the text of the project's own instructions (CLAUDE.md and the like): what it
     says already is left out.
     """
-    sessions = digest_sessions(store, project_id, without_session)
+    sessions = _from_last_work(digest_sessions(store, project_id, without_session))
     observations = store.recent_titles(project_id, OBSERVATIONS, without_session)
     if budget <= 0 or not (sessions or observations):
         return ""
@@ -75,6 +75,14 @@ def build_context(
     if not page.has_content:  # another program's memories may have no summaries
         page.add_section("Recent memories", LAST_SESSION, _recent_memories(observations))
     return page.text() if page.has_content else ""
+
+
+def _from_last_work(sessions: list[SessionDigest]) -> list[SessionDigest]:
+    """Without the latest sessions that came to nothing, such as a question, if any did."""
+    for position, session in enumerate(sessions):
+        if session.came_to_something:
+            return sessions[position:]
+    return sessions
 
 
 def _recent_memories(observations: Sequence[Record]) -> Iterator[Line]:

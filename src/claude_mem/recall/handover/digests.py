@@ -85,6 +85,10 @@ class TurnDigest:
         return [Result(request, text)] if text and is_clear(request) else []
 
     @property
+    def has_result(self) -> bool:
+        return bool(self._commits or self.observations)
+
+    @property
     def files(self) -> list[str]:
         return [path for path in texts(self.summary["files_edited"]) if is_in_project(path)]
 
@@ -100,6 +104,11 @@ class SessionDigest:
     def results(self) -> list[Result]:
         """The latest first."""
         return [result for turn in reversed(self.turns) for result in reversed(turn.results)]
+
+    @property
+    def came_to_something(self) -> bool:
+        steps = self.turns[-1].summary["open_steps"] or self.turns[-1].summary["next_steps"]
+        return bool(self.files or steps or any(turn.has_result for turn in self.turns))
 
     @cached_property
     def branches(self) -> list[str]:
