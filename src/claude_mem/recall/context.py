@@ -165,7 +165,9 @@ class _Page:
         if line.ids and self._ids.issuperset(line.ids):
             return True
         words = content_words(line.subject)
-        return any(is_about(words, subject, SAME_STATEMENT) for subject in self._subjects)
+        return len(words) > 1 and any(
+            is_about(words, subject, SAME_STATEMENT) for subject in self._subjects
+        )
 
     def _add(self, text: str) -> bool:
         more_bytes, more_units = _sizes(f"{text}\n")

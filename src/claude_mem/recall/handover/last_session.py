@@ -36,7 +36,8 @@ def results_of(session: SessionDigest) -> list[Line]:
     for result in session.results:
         limit = LONGEST_BODY if lines else LONGEST_LAST_BODY
         body = _body(result, limit)
-        if is_about(content_words(result.text), goal) and not result.commit:
+        words = content_words(result.text)
+        if len(words) > 1 and is_about(words, goal) and not result.commit:
             if body:
                 lines.append(Line(" ".join((f"- {body}", *result.ids)), ids=result.ids))
             continue
@@ -48,7 +49,10 @@ def results_of(session: SessionDigest) -> list[Line]:
 def _body(result: Result, limit: int) -> str:
     """Whole sentences; nothing if they only repeat the title."""
     body = first_sentences(result.details, limit)
-    return "" if is_about(content_words(body), content_words(result.text), SAME_STATEMENT) else body
+    words, title = content_words(body), content_words(result.text)
+    # One word in common is the subject, not the statement.
+    is_repeated = len(words) > 1 and is_about(words, title, SAME_STATEMENT)
+    return "" if is_repeated else body
 
 
 def where_it_stands(session: SessionDigest) -> Iterator[Line]:
