@@ -85,10 +85,6 @@ class TurnDigest:
         return [Result(request, text)] if text and is_clear(request) else []
 
     @property
-    def has_result(self) -> bool:
-        return bool(self._commits or self.observations)
-
-    @property
     def files(self) -> list[str]:
         return [path for path in texts(self.summary["files_edited"]) if is_in_project(path)]
 
@@ -108,7 +104,7 @@ class SessionDigest:
     @property
     def came_to_something(self) -> bool:
         steps = self.turns[-1].summary["open_steps"] or self.turns[-1].summary["next_steps"]
-        return bool(self.files or steps or any(turn.has_result for turn in self.turns))
+        return bool(self.files or steps or self.results)
 
     @cached_property
     def branches(self) -> list[str]:
