@@ -101,12 +101,6 @@ def test_a_report_a_question_or_a_nod_is_none(words: str) -> None:
     assert titles.from_request(words) == ""
 
 
-def test_a_question_of_one_line_may_be_a_title_as_it_was_asked() -> None:
-    assert titles.from_question("where is the fuse box?") == "Where is the fuse box?"
-    assert titles.from_question("where is my fuse box?") == ""
-    assert titles.from_question("where is it? and why?") == ""
-
-
 @pytest.mark.parametrize(
     ("subject", "title"),
     [

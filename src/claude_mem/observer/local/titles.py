@@ -165,13 +165,6 @@ def from_request(text: str) -> str:
     return from_sentence(first, min_words=1)
 
 
-def from_question(request: str) -> str:
-    """A question of one line, unchanged."""
-    text = without_markup(request) if "\n" not in request.strip() else ""
-    is_question = text.endswith(("?", "？", "؟")) and len(sentences(text)) == 1
-    return as_title(text) if is_question and not _FIRST_PERSON.search(text) else ""
-
-
 def from_files(paths: list[str], created: bool) -> str:
     names = [path.replace("\\", "/").rsplit("/", 1)[-1] for path in paths]
     verb = "Created" if created else "Changed"
