@@ -267,6 +267,14 @@ class Distillate:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionTitle:
+    """A title that the client has for a session: the user's own, or one that a model made."""
+
+    text: str
+    by_user: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class PastTurn:
     """A turn read from a transcript and distilled. Sources of its memories are positions in
     `events`, starting at 1."""
@@ -301,6 +309,7 @@ class PastSession:
     subtitle: str | None = None
     user_prompt: str | None = None
     prompt_ids: tuple[str, ...] = ()
+    client_title: SessionTitle | None = None
 
 
 @dataclass(frozen=True, slots=True)

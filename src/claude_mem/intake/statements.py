@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from claude_mem.errors import BadInput
+from claude_mem.intake.client_titles import ClientTitles
 from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.transcripts.transcript import (
     Transcript,
@@ -26,11 +27,13 @@ log = logging.getLogger("claude_mem.statements")
 class Statements:
     def __init__(self, store: Store, reader: EventReader) -> None:
         self._store, self._reader = store, reader
+        self._titles = ClientTitles(store, reader)
 
     async def complete(self, turn: Turn) -> Turn:
-        """The turn with its statements, which are added to the store."""
+        """The turn with its statements, which are added to the store, as the session's title is."""
         if not turn.transcript_path:
             return turn
+        await self._titles.update(turn.session_db_id, turn.content_session_id, turn.transcript_path)
         events = await asyncio.to_thread(self._read, turn)
         if not events:
             return turn

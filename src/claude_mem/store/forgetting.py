@@ -282,6 +282,9 @@ def _clear_titles(
                 for name in ("title", "subtitle", "user_prompt")
                 if row[name] and _is_repeated(row[name], text, trash.is_hard)
             }
+            if row["title_source"] and ("title" in cleared or trash.is_hard):
+                # The client made it of all turns, perhaps in other words.
+                cleared |= {"title": None, "title_source": None}
             if cleared:
                 trash.change("sdk_sessions", [row], **cleared)
 

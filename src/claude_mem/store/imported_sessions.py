@@ -48,13 +48,14 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportC
     for turn in past.turns:
         _import_turn(connection, session, past, turn, counts)
     if _may_reveal_forgotten(connection, session["id"], past):
-        past = replace(past, **{name: session[name] for name in _TITLES})
+        past = replace(past, client_title=None, **{name: session[name] for name in _TITLES})
     connection.execute(
         "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
         (past.user_prompt, session["id"]),
     )
     if not _has_hook_events(connection, session["id"]):
         _describe(connection, session["id"], past)
+    _set_client_title(connection, session["id"], past)
     return counts
 
 
@@ -63,6 +64,8 @@ def distil_again(connection: sqlite3.Connection, past: PastSession) -> int:
     session = sessions.find_session(connection, past.session_id)
     if session is None:
         return 0
+    if not _may_reveal_forgotten(connection, session["id"], past):
+        _set_client_title(connection, session["id"], past)
     known = ((_find_turn(connection, session["id"], turn), turn) for turn in past.turns)
     return sum(_distil_again(connection, row, turn) for row, turn in known if row is not None)
 
@@ -147,6 +150,8 @@ def _describe(connection: sqlite3.Connection, session_id: int, past: PastSession
     if past.ended_ms >= row["updated_at_epoch"]:  # a longer file has better titles
         is_whole = past.started_ms <= row["started_at_epoch"]
         title, subtitle = past.title if is_whole else title or past.title, past.subtitle
+    if row["title_source"] is not None:
+        title = row["title"]
     is_own_file = PurePath(past.transcript_path).stem == past.session_id
     connection.execute(
         "UPDATE sdk_sessions SET started_at = ?, started_at_epoch = ?, updated_at = ?,"
@@ -157,6 +162,11 @@ def _describe(connection: sqlite3.Connection, session_id: int, past: PastSession
          title, subtitle, session_id),
     )  # fmt: skip
     sessions.end_session(connection, session_id, "completed", ended)
+
+
+def _set_client_title(connection: sqlite3.Connection, session_id: int, past: PastSession) -> None:
+    if past.client_title is not None:
+        sessions.set_client_title(connection, session_id, past.client_title)
 
 
 def _import_turn(

@@ -51,9 +51,9 @@ _PROMPTS = (
 )
 _SESSIONS = (
     f"SELECT m.id, m.content_session_id, m.memory_session_id, {SHOWN} AS project,"
-    " p.key AS project_key, m.project_dir, m.title, m.subtitle, m.user_prompt, m.prompt_counter,"
-    " m.status, m.dialect, m.started_at, m.started_at_epoch, m.updated_at, m.updated_at_epoch,"
-    " m.completed_at, m.completed_at_epoch FROM sdk_sessions m"
+    " p.key AS project_key, m.project_dir, m.title, m.title_source, m.subtitle, m.user_prompt,"
+    " m.prompt_counter, m.status, m.dialect, m.started_at, m.started_at_epoch, m.updated_at,"
+    " m.updated_at_epoch, m.completed_at, m.completed_at_epoch FROM sdk_sessions m"
     " JOIN projects p ON p.id = m.project_id"
 )
 _SELECTS = {

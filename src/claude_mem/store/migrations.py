@@ -410,6 +410,11 @@ def _add_hints(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _add_title_source(connection: sqlite3.Connection) -> None:
+    """Who gave a session its title: the user, the client, or (NULL) the observer."""
+    connection.execute("ALTER TABLE sdk_sessions ADD COLUMN title_source TEXT")
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -424,6 +429,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0011_notices", _add_notices),
     ("0012_observer_version", _add_observer_version),
     ("0013_hints", _add_hints),
+    ("0016_title_source", _add_title_source),
 )
 
 

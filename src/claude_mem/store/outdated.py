@@ -76,9 +76,9 @@ def save_again(connection: sqlite3.Connection, turn_id: int, distillate: Distill
 def _replace_title(connection: sqlite3.Connection, turn: sqlite3.Row, title: str | None) -> None:
     """A session has the title of its first turn."""
     connection.execute(
-        "UPDATE sdk_sessions SET title = ? WHERE id = ? AND ? IS NOT NULL AND NOT EXISTS"
-        " (SELECT 1 FROM user_prompts WHERE session_id = sdk_sessions.id AND prompt_number < ?"
-        " AND private = 0 AND notice = 0)",
+        "UPDATE sdk_sessions SET title = ? WHERE id = ? AND ? IS NOT NULL AND title_source IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM user_prompts WHERE session_id = sdk_sessions.id"
+        " AND prompt_number < ? AND private = 0 AND notice = 0)",
         (title, turn["session_id"], title, turn["prompt_number"]),
     )
 

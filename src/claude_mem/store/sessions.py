@@ -8,9 +8,10 @@ from claude_mem.errors import NotFound
 from claude_mem.store.clock import iso
 from claude_mem.store.projects import ensure_project, remember_directory, touch_directory
 from claude_mem.store.queue import QUEUES
-from claude_mem.types import Event, SessionStatus
+from claude_mem.types import Event, SessionStatus, SessionTitle
 
 MANUAL = "hand"  # the dialect of the session that holds a project's saved memories
+BY_USER, BY_CLIENT = "user", "client"  # sources of titles; NULL: the observer
 # Only these mean that the user is back in the session; a late event of a finished one does not.
 REVIVING = ("UserPromptSubmit", "SessionStart")
 
@@ -145,6 +146,20 @@ def set_titles(
         " WHERE id = ?",
         (title, subtitle, session_db_id),
     )
+
+
+def set_client_title(
+    connection: sqlite3.Connection, session_db_id: int, title: SessionTitle
+) -> bool:
+    """Whether it is new. Nothing is set where a turn of the session is private or was forgotten:
+    the client made the title of all turns."""
+    cursor = connection.execute(
+        "UPDATE sdk_sessions SET title = ?1, title_source = ?2 WHERE id = ?3"
+        " AND (title IS NOT ?1 OR title_source IS NOT ?2) AND NOT EXISTS (SELECT 1"
+        " FROM user_prompts WHERE session_id = ?3 AND (private = 1 OR sealed > 0))",
+        (title.text, BY_USER if title.by_user else BY_CLIENT, session_db_id),
+    )
+    return cursor.rowcount == 1
 
 
 def set_start_context(connection: sqlite3.Connection, content_session_id: str, text: str) -> None:

@@ -49,6 +49,7 @@ from claude_mem.types import (
     PastSession,
     Project,
     RecordPart,
+    SessionTitle,
     Turn,
 )
 
@@ -150,6 +151,9 @@ class Store(StoreReader):
 
     def add_statements(self, turn: Turn, statements: list[Event]) -> "Future[Turn | None]":
         return self.write(lambda c: turns.add_statements(c, turn, statements))
+
+    def set_client_title(self, session_db_id: int, title: SessionTitle) -> "Future[bool]":
+        return self.write(lambda c: sessions.set_client_title(c, session_db_id, title))
 
     def import_session(self, session: PastSession) -> "Future[imported_sessions.ImportCounts]":
         return self.write(lambda c: imported_sessions.import_session(c, session))

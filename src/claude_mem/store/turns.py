@@ -267,8 +267,9 @@ def _hand_to_hooks(connection: sqlite3.Connection, turn: sqlite3.Row, event: Eve
     if turn["retired"] or event.kind not in (PROMPT, *CLOSING, *WITHIN_TURN):
         return
     connection.execute(
-        "UPDATE sdk_sessions SET title = NULL, subtitle = NULL WHERE id = ?1 AND NOT EXISTS"
-        " (SELECT 1 FROM user_prompts WHERE session_id = ?1 AND imported = 0 AND private = 0)",
+        "UPDATE sdk_sessions SET title = NULL, title_source = NULL, subtitle = NULL WHERE id = ?1"
+        " AND NOT EXISTS (SELECT 1 FROM user_prompts WHERE session_id = ?1 AND imported = 0"
+        " AND private = 0)",
         (turn["session_id"],),
     )
     connection.execute("UPDATE user_prompts SET imported = 0 WHERE id = ?", (turn["id"],))

@@ -15,6 +15,7 @@ from claude_mem.errors import StoreError
 from claude_mem.hook import trouble
 from claude_mem.index import maintenance
 from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
+from claude_mem.intake.client_titles import ClientTitles
 from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import Projects
@@ -32,7 +33,8 @@ from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import is_damage
-from claude_mem.types import Json
+from claude_mem.store.turns import Recorded
+from claude_mem.types import Event, Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
@@ -81,11 +83,12 @@ class Worker:
         self.projects = Projects(Path(home) if home else None, known)
         self.reader = EventReader(Redactor(), self.projects)
         self.reader.use(settings.capture, keeps_words=settings.record.is_on)
+        self.titles = ClientTitles(store, self.reader)
         self.intake = Intake(
             layout,
             store,
             self.reader,
-            self.announcer.events_recorded,
+            self._events_recorded,
             partial(printed_context, layout),
             self.watchdog,
         )
@@ -108,6 +111,10 @@ class Worker:
         )
         self._housekeeping_at = 0
         self._applying = asyncio.Lock()
+
+    def _events_recorded(self, recorded: list[tuple[Event, Recorded]]) -> None:
+        self.announcer.events_recorded(recorded)
+        self.titles.note(recorded)
 
     @property
     def semantic_index(self) -> SemanticIndex | None:
@@ -226,6 +233,8 @@ class Worker:
         """Drain the spool and distil the turns that are due, of one project or of all."""
         counts = await asyncio.to_thread(self.intake.drain)
         await self.jobs.run_due(project_id)
+        for project in await self.titles.update_ended():
+            self.stale_contexts.add(project)
         await self.render_contexts()
         return counts
 

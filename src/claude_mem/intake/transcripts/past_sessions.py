@@ -12,6 +12,7 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.record_parts import WORDED_TOOLS, record_of
+from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.intake.transcripts.started_tasks import StartedTasks
 from claude_mem.intake.transcripts.transcript import Payload, Transcript, TranscriptEvent
 from claude_mem.observer.local.commands import reads_output_of
@@ -26,6 +27,7 @@ from claude_mem.types import (
     PastSession,
     PastTurn,
     Project,
+    SessionTitle,
     ToolUse,
     Turn,
 )
@@ -74,7 +76,9 @@ class PastSessionReader:
         if not self.includes(project, directory):
             return None
         at_ms = start.at_ms if start.at_ms is not None else self._first_ms(start)
-        return _Session(str(start.payload["session_id"]), project, directory, str(self.path), at_ms)
+        session_id = str(start.payload["session_id"])
+        title = session_title(self.path, session_id, self.reader.redactor)
+        return _Session(session_id, project, directory, str(self.path), at_ms, title)
 
     def _first_ms(self, start: TranscriptEvent) -> int:
         """The first timestamp of the session, where its first line has none."""
@@ -111,6 +115,7 @@ class _Session:
     directory: str
     path: str
     started_ms: int
+    client_title: SessionTitle | None
     now: int = 0
     number: int = 0
     events: list[Event] = field(default_factory=list)
@@ -190,7 +195,7 @@ class _Session:
         turns, self.turns = self.turns, []
         return PastSession(self.session_id, self.project, self.directory, self.path,
                            self.started_ms, self.now, tuple(turns), self.title, self.subtitle,
-                           self.user_prompt, tuple(self.prompt_ids))  # fmt: skip
+                           self.user_prompt, tuple(self.prompt_ids), self.client_title)  # fmt: skip
 
 
 def tool_use(number: int, event: Event) -> ToolUse:

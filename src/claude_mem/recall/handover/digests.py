@@ -95,6 +95,12 @@ class SessionDigest:
     day: str
     title: str
     turns: tuple[TurnDigest, ...]  # oldest first
+    is_client_title: bool = False  # the user's, or one that the client made of all turns
+
+    @property
+    def goal(self) -> str:
+        """The title, if it can be understood; what the user named a session is shown as it is."""
+        return self.title if self.is_client_title or is_clear(self.title) else ""
 
     @cached_property
     def results(self) -> list[Result]:
@@ -182,7 +188,8 @@ def _digest(
         if summary["content_session_id"] == name
     )  # fmt: skip
     day = str(turns[-1].summary["created_at"])[:10] if turns else ""
-    return SessionDigest(name, day, str(session["title"] or ""), turns)
+    title = str(session["title"] or "")
+    return SessionDigest(name, day, title, turns, session["title_source"] is not None)
 
 
 def _is_of(observation: Record, session: str, prompt_number: object) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from claude_mem.recall.handover.digests import SessionDigest
-from claude_mem.recall.handover.lines import Line, content_words, flat, is_about, is_clear
+from claude_mem.recall.handover.lines import Line, content_words, flat, is_about
 
 MAX_RESULTS = 2
 LONGEST_RESULT = 100
@@ -35,9 +35,12 @@ def _results(session: SessionDigest) -> list[str]:
     commits = [result.text for result in session.results if result.commit]
     if commits:
         return commits
+    results = [result.text for result in session.results]
+    if session.is_client_title:
+        return [session.goal, *results] if session.files or results else []
     # Of a session that changed nothing only what it learned: its title is a question or a wish.
-    titles = [session.title] if session.files and is_clear(session.title) else []
-    return [*titles, *(result.text for result in session.results)][:1]
+    titles = [session.goal] if session.files and session.goal else []
+    return [*titles, *results][:1]
 
 
 def _place(session: SessionDigest) -> str:

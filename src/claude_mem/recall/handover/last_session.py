@@ -11,7 +11,6 @@ from claude_mem.recall.handover.lines import (
     first_sentences,
     flat,
     is_about,
-    is_clear,
     joined,
 )
 from claude_mem.store.clock import iso
@@ -25,8 +24,8 @@ LOCAL = "local"  # the observer without a model
 
 
 def goal_of(session: SessionDigest) -> Iterator[Line]:
-    if session.title and is_clear(session.title):
-        yield Line(flat(f"Goal: {session.title}"), subject=session.title)
+    if session.goal:
+        yield Line(flat(f"Goal: {session.goal}"), subject=session.goal)
 
 
 def results_of(session: SessionDigest) -> list[Line]:
