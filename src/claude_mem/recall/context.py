@@ -22,6 +22,7 @@ from claude_mem.recall.handover.lines import (
     id_of,
     is_about,
     is_clear,
+    without_facts,
 )
 from claude_mem.recall.handover.open_work import left_open
 from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
@@ -59,6 +60,8 @@ def build_context(
     page = _Page(_INTRODUCTION.format(name=flat(store.project(project_id).name)), budget)
     page.leave_out(rule_files)
     facts = store.facts(project_id, statuses=("holds",))
+    ended = store.facts(project_id, ("rule", "decision"), ("past", "wrong"))
+    observations = without_facts(observations, ended)
     if sessions:
         _add_last_session(page, sessions[0])
     page.add_section("What holds here", STANDING, [

@@ -1,15 +1,18 @@
 """Facts of a project: what its turns revealed, merged.
 
 The same kind, subject, value and scope is the same fact, and every turn that reveals it is one of
-its sources. A turn that is distilled again replaces its sources, so it counts once. Triggers of the
-table keep the counts and times (`migrated_facts`).
+its sources. So is the same in other words, and another value replaces the one before
+(`supersession`). A turn that is distilled again replaces its sources, so it counts once. Triggers
+of the table keep the counts and times (`migrated_facts`).
 """
 
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from claude_mem.store.insert_row import insert_row
+from claude_mem.store.supersession import FAILED, relation
 from claude_mem.types import (
     Distillate,
     Fact,
@@ -22,6 +25,14 @@ from claude_mem.types import (
 LOCAL = "local"
 LATEST_ARTIFACTS = 400
 LONGEST_SUBJECT, LONGEST_VALUE, LONGEST_NOTE = 500, 2_000, 300
+MOST_COMPARED = 500
+MIN_RUNS = 2  # turns that ran a command, before it replaces another
+REWORDED = ("rule", "decision", "place")  # kinds that come in the user's or the agent's words
+REPLACEABLE = ("rule", "decision", "command", "fault", "place")
+_NOTE = (
+    "coalesce((SELECT note FROM fact_sources s WHERE s.fact_id = f.id"
+    " ORDER BY seen_at_epoch DESC, turn_id DESC LIMIT 1), '') AS note"
+)
 _ORIGIN_RANK = "CASE {} WHEN 'person' THEN 2 WHEN 'agent' THEN 1 ELSE 0 END"
 
 
@@ -68,11 +79,11 @@ def replace_facts(
     turn = connection.execute(
         "SELECT project_id, created_at_epoch FROM user_prompts WHERE id = ?", (turn_id,)
     ).fetchone()
-    current = {
-        _merge(connection, turn["project_id"], proposal, turn["created_at_epoch"]): proposal
-        for proposal in proposals
-        if _is_acceptable(proposal)
-    }
+    current: dict[int, ProposedFact] = {}
+    for proposal in proposals:
+        if _is_acceptable(connection, turn["project_id"], proposal):
+            fact_id = _merge(connection, turn["project_id"], proposal, turn["created_at_epoch"])
+            current[fact_id] = proposal
     connection.execute(
         "DELETE FROM fact_sources WHERE turn_id = ? AND (observer = 'local') = ?"
         " AND fact_id NOT IN (SELECT value FROM json_each(?))",
@@ -86,28 +97,131 @@ def replace_facts(
             (fact_id, turn_id, observer, proposal.note[:LONGEST_NOTE],
              json.dumps(proposal.sources), turn["created_at_epoch"]),
         )  # fmt: skip
+        _supersede(connection, fact_id)
 
 
-def _is_acceptable(proposal: ProposedFact) -> bool:
-    """Only the user's own words make a rule."""
-    return bool(proposal.value) and (proposal.kind != "rule" or proposal.origin == "person")
+def _is_acceptable(connection: sqlite3.Connection, project_id: int, proposal: ProposedFact) -> bool:
+    """Only the user's own words make a rule, and one is taken back only if it exists."""
+    if proposal.kind != "rule" or not proposal.value:
+        return bool(proposal.value)
+    if proposal.status == "past":
+        rules = _comparable(connection, project_id, ("rule",), proposal.scope)
+        return any(
+            relation(rule, proposal) == "supersedes" for rule in rules if rule.status != "wrong"
+        )
+    return proposal.origin == "person"
 
 
 def _merge(connection: sqlite3.Connection, project_id: int, proposal: ProposedFact, ms: int) -> int:
     """The id of the fact; a better origin and a surer status win, what the user decided stays."""
-    stronger = f"{_ORIGIN_RANK.format('excluded.origin')} > {_ORIGIN_RANK.format('facts.origin')}"
+    proposal = replace(
+        proposal,
+        subject=proposal.subject[:LONGEST_SUBJECT],
+        value=proposal.value[:LONGEST_VALUE],
+        scope=proposal.scope[:LONGEST_SUBJECT],
+    )
+    stronger = f"{_ORIGIN_RANK.format('?1')} > {_ORIGIN_RANK.format('facts.origin')}"
+    fact_id = _same_fact(connection, project_id, proposal)
+    if fact_id is None:
+        fact_id = insert_row(
+            connection,
+            "facts",
+            {
+                "project_id": project_id,
+                "kind": proposal.kind,
+                "subject": proposal.subject,
+                "value": proposal.value,
+                "scope": proposal.scope,
+                "origin": proposal.origin,
+                "status": proposal.status,
+                "first_seen_epoch": ms,
+                "last_seen_epoch": ms,
+            },
+        ).lastrowid
+    connection.execute(
+        f"UPDATE facts SET origin = CASE WHEN {stronger} THEN ?1 ELSE origin END,"
+        " status = CASE WHEN status = 'candidate' THEN ?2 ELSE status END WHERE id = ?3",
+        (proposal.origin, proposal.status, fact_id),
+    )
+    return int(fact_id or 0)
+
+
+def _same_fact(
+    connection: sqlite3.Connection, project_id: int, proposal: ProposedFact
+) -> int | None:
     row = connection.execute(
-        "INSERT INTO facts (project_id, kind, subject, value, scope, origin, status,"
-        " first_seen_epoch, last_seen_epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        f" ON CONFLICT DO UPDATE SET origin = CASE WHEN {stronger} THEN excluded.origin"
-        " ELSE facts.origin END,"
-        " status = CASE WHEN facts.status = 'candidate' THEN excluded.status ELSE facts.status END"
-        " RETURNING id",
-        (project_id, proposal.kind, proposal.subject[:LONGEST_SUBJECT],
-         proposal.value[:LONGEST_VALUE], proposal.scope[:LONGEST_SUBJECT], proposal.origin,
-         proposal.status, ms, ms),
-    ).fetchone()  # fmt: skip
-    return int(row[0])
+        "SELECT id FROM facts WHERE project_id = ? AND kind = ? AND scope = ? AND subject = ?"
+        " AND value = ?",
+        (project_id, proposal.kind, proposal.scope, proposal.subject, proposal.value),
+    ).fetchone()
+    if row is not None:
+        return int(row[0])
+    if proposal.kind not in REWORDED or proposal.status == "past":
+        return None
+    rows = _comparable(connection, project_id, (proposal.kind,), proposal.scope)
+    same = (fact for fact in rows if relation(fact, proposal) == "same")
+    return next((fact.id for fact in same), None)
+
+
+def _comparable(
+    connection: sqlite3.Connection, project_id: int, kinds: Sequence[FactKind], scope: str
+) -> list[Fact]:
+    """The latest first."""
+    rows = connection.execute(
+        "SELECT f.*, '' AS note FROM facts f WHERE project_id = ? AND scope = ?"
+        " AND kind IN (SELECT value FROM json_each(?)) ORDER BY last_seen_epoch DESC, id DESC"
+        " LIMIT ?",
+        (project_id, scope, json.dumps(list(kinds)), MOST_COMPARED),
+    )
+    return [_fact(row) for row in rows]
+
+
+def _supersede(connection: sqlite3.Connection, fact_id: int) -> None:
+    """Ends what the fact replaces; or the fact, if what replaces it was seen later."""
+    fact = _get(connection, fact_id)
+    if fact.kind not in REPLACEABLE or fact.status in ("candidate", "wrong"):
+        return
+    if fact.kind == "command" and (fact.count < MIN_RUNS or FAILED in fact.note):
+        return
+    if fact.superseded_by is not None:
+        successor = _get(connection, fact.superseded_by)
+        yields = successor.origin == "person" and fact.origin != "person"
+        if yields or successor.last_seen_ms >= fact.last_seen_ms:
+            return
+        fact = _revive(connection, fact)  # stated again after it was replaced
+    kinds: tuple[FactKind, ...] = ("command", "fault") if fact.kind == "command" else (fact.kind,)
+    for other in _comparable(connection, fact.project_id, kinds, fact.scope):
+        if other.id == fact.id or other.status not in ("holds", "candidate") or other.is_pinned:
+            continue
+        if other.last_seen_ms <= fact.last_seen_ms:
+            if relation(other, fact) == "supersedes":
+                _end(connection, other, fact)
+        elif _yields(fact, other):
+            _end(connection, fact, other)
+            return
+
+
+def _yields(fact: Fact, later: Fact) -> bool:
+    can_yield = fact.status == "holds" and not fact.is_pinned and later.status == "holds"
+    return can_yield and relation(fact, later) == "supersedes"
+
+
+def _end(connection: sqlite3.Connection, older: Fact, newer: Fact) -> None:
+    connection.execute(
+        "UPDATE facts SET status = 'past', superseded_by = ? WHERE id = ?", (newer.id, older.id)
+    )
+
+
+def _revive(connection: sqlite3.Connection, fact: Fact) -> Fact:
+    connection.execute(
+        "UPDATE facts SET status = 'holds', superseded_by = NULL WHERE id = ?", (fact.id,)
+    )
+    return _get(connection, fact.id)
+
+
+def _get(connection: sqlite3.Connection, fact_id: int) -> Fact:
+    row = connection.execute(f"SELECT f.*, {_NOTE} FROM facts f WHERE id = ?", (fact_id,))
+    return _fact(row.fetchone())
 
 
 def list_facts(
@@ -118,9 +232,7 @@ def list_facts(
 ) -> list[Fact]:
     """Pinned ones first, then those of the most turns, then the latest."""
     rows = connection.execute(
-        "SELECT f.*, coalesce((SELECT note FROM fact_sources s WHERE s.fact_id = f.id"
-        " ORDER BY seen_at_epoch DESC, turn_id DESC LIMIT 1), '') AS note FROM facts f"
-        " WHERE project_id = ?1"
+        f"SELECT f.*, {_NOTE} FROM facts f WHERE project_id = ?1"
         " AND (?2 = '[]' OR kind IN (SELECT value FROM json_each(?2)))"
         " AND (?3 = '[]' OR status IN (SELECT value FROM json_each(?3)))"
         " ORDER BY pinned DESC, count DESC, last_seen_epoch DESC, id",

@@ -30,7 +30,8 @@ def forget_facts(trash: Trash, turn_ids: Sequence[int]) -> None:
         (json.dumps(ids),),
     ).fetchall()
     connection.executemany(
-        "UPDATE facts SET superseded_by = NULL WHERE id = ?", [(link["id"],) for link in links]
+        "UPDATE facts SET superseded_by = NULL, status = 'holds' WHERE id = ? AND status = 'past'",
+        [(link["id"],) for link in links],
     )
     trash.keep("facts", "id", ids)
     trash.keep("fact_sources", "turn_id", turn_ids)
@@ -68,6 +69,7 @@ def restore_link(
     """`ids`: of restored facts, by their ids before."""
     fact, successor = (ids.get(values[name], values[name]) for name in ("id", "superseded_by"))
     connection.execute(
-        "UPDATE facts SET superseded_by = ? WHERE id = ? AND superseded_by IS NULL",
+        "UPDATE facts SET superseded_by = ?, status = 'past' WHERE id = ?"
+        " AND superseded_by IS NULL AND status IN ('holds', 'past')",
         (successor, fact),
     )

@@ -410,6 +410,17 @@ def _add_hints(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+# What a fact replaced holds again when the fact goes.
+_FACT_GONE = """CREATE TRIGGER fact_gone BEFORE DELETE ON facts BEGIN
+  UPDATE facts SET status = 'holds', superseded_by = NULL
+  WHERE superseded_by = OLD.id AND status = 'past';
+END"""
+
+
+def _add_fact_revival(connection: sqlite3.Connection) -> None:
+    connection.execute(_FACT_GONE)
+
+
 def _add_title_source(connection: sqlite3.Connection) -> None:
     """Who gave a session its title: the user, the client, or (NULL) the observer."""
     connection.execute("ALTER TABLE sdk_sessions ADD COLUMN title_source TEXT")
@@ -429,6 +440,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0011_notices", _add_notices),
     ("0012_observer_version", _add_observer_version),
     ("0013_hints", _add_hints),
+    ("0014_fact_revival", _add_fact_revival),
     ("0016_title_source", _add_title_source),
 )
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from claude_mem.observer.local.markdown import sentences
+from claude_mem.store.supersession import is_withdrawal
 from claude_mem.text import shorten
 from claude_mem.types import FactStatus, Observation, ProposedFact
 
@@ -136,9 +137,22 @@ def typed_sentences(prompt: str) -> Iterator[str]:
 
 
 def proposed_rules(prompt: str) -> tuple[ProposedFact, ...]:
+    """Also what takes a rule back: with the status past, stored only if there is such a rule."""
+    rules = {rule.text: rule.status for rule in find_rules(prompt)}
+    for sentence in typed_sentences(prompt):
+        if rules.get(sentence) != "holds" and _takes_back(sentence):
+            rules[sentence] = "past"
     return tuple(
-        ProposedFact("rule", "", rule.text, origin="person", status=rule.status)
-        for rule in find_rules(prompt)
+        ProposedFact("rule", "", text, origin="person", status=status)
+        for text, status in rules.items()
+    )
+
+
+def _takes_back(sentence: str) -> bool:
+    return (
+        SHORTEST_RULE <= len(sentence) <= LONGEST_RULE
+        and not sentence.endswith("?")
+        and is_withdrawal(sentence)
     )
 
 

@@ -13,6 +13,7 @@ from claude_mem.recall.handover.lines import (
     texts,
     unmarked,
     with_end,
+    without_facts,
 )
 from claude_mem.store import StoreReader
 from claude_mem.store.facts import Artifact
@@ -164,7 +165,9 @@ def digest_sessions(
     sessions = store.recent_sessions(project_id, SESSIONS, without_session)
     ids = [str(session["content_session_id"]) for session in sessions]
     summaries = store.recent_summaries(project_id, SUMMARIES, without_session)
-    observations = store.observations_of_sessions(ids)
+    # A rule is given while it holds, and never as a result.
+    rules = store.facts(project_id, ("rule",))
+    observations = without_facts(store.observations_of_sessions(ids), rules)
     artifacts = store.artifacts_of_sessions(ids)
     digests = (_digest(session, summaries, observations, artifacts) for session in sessions)
     return [digest for digest in digests if digest.turns]

@@ -1,12 +1,13 @@
 """Lines of a context: what each shows, and when two of them say the same."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from claude_mem.store.listing import Record
 from claude_mem.text import one_line, shorten
 from claude_mem.title_gate import stands_alone
+from claude_mem.types import Fact
 
 LONGEST_LINE = 240
 QUESTION_MARKS = ("?", "？", "؟")
@@ -92,3 +93,14 @@ def joined(items: Iterable[str], limit: int) -> str:
     rows = list(items)
     more = f" and {len(rows) - limit} more" if len(rows) > limit else ""
     return ", ".join(rows[:limit]) + more
+
+
+def without_facts(observations: Sequence[Record], facts: Sequence[Fact]) -> list[Record]:
+    """Without those that state one of the facts: what the user said is also an observation."""
+    values = tuple(fact.value for fact in facts)
+    return [
+        observation
+        for observation in observations
+        if not (title := str(observation["title"] or "").rstrip(".…"))
+        or not any(value.startswith(title) for value in values)
+    ]

@@ -1,0 +1,138 @@
+"""When one fact replaces another: decided for pairs of facts, applied when facts are merged."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from claude_mem.recall.context import build_context
+from claude_mem.store.facts import save_proposals
+from claude_mem.store.forgetting import Selection, preview
+from claude_mem.store.supersession import relation
+from claude_mem.types import Distillate, Fact, ProposedFact, Summary
+from tests.payloads import bash, failure, prompt, stop, tool
+from tests.story import Story
+from tests.supersession_pairs import MUST_REPLACE, MUST_STAY, Pair
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    with Story(tmp_path) as story:
+        yield story
+
+
+def turn(story: Story, text: str, prompt_id: str, *events: dict[str, object]) -> None:
+    story.tell(prompt(text, prompt_id=prompt_id), *events, stop("Done.", prompt_id=prompt_id))
+    story.distil()
+
+
+def facts(story: Story, kind: str) -> dict[str, Fact]:
+    (project,) = story.column("SELECT id FROM projects")
+    return {fact.value: fact for fact in story.store.facts(project) if fact.kind == kind}
+
+
+def statuses(story: Story, kind: str) -> dict[str, str]:
+    return {value: fact.status for value, fact in facts(story, kind).items()}
+
+
+def context(story: Story) -> str:
+    (project,) = story.column("SELECT id FROM projects")
+    return build_context(story.store, project, 1_000)
+
+
+@pytest.mark.parametrize("pair", MUST_REPLACE)
+def test_a_newer_fact_replaces_or_repeats_the_older(pair: Pair) -> None:
+    assert relation(*pair) != "unrelated"
+
+
+@pytest.mark.parametrize("pair", MUST_STAY)
+def test_facts_about_different_things_stay(pair: Pair) -> None:
+    assert relation(*pair) == "unrelated"
+
+
+def test_there_are_enough_pairs_of_both_sorts() -> None:
+    assert len(MUST_REPLACE) >= 40 <= len(MUST_STAY)
+
+
+# Rules
+
+
+def test_a_rule_ends_when_the_user_takes_it_back(story: Story) -> None:
+    turn(story, "Fix the fuse. Never push to main.", "p1")
+    assert '"Never push to main."' in context(story)
+    turn(story, "You may push to main again. Now fix the lamp.", "p2")
+    rules = facts(story, "rule")
+    assert rules["Never push to main."].status == "past"
+    assert rules["Never push to main."].superseded_by == rules["You may push to main again."].id
+    assert "Never push to main" not in context(story)
+
+
+def test_a_withdrawal_without_a_rule_is_not_a_fact(story: Story) -> None:
+    turn(story, "You may push to main again.", "p1")
+    assert facts(story, "rule") == {}
+
+
+def test_a_rule_that_is_stated_again_after_its_withdrawal_holds(story: Story) -> None:
+    turn(story, "Never push to main.", "p1")
+    turn(story, "You may push to main again.", "p2")
+    turn(story, "Never push to main.", "p3")
+    rule = facts(story, "rule")["Never push to main."]
+    assert (rule.status, rule.superseded_by, rule.count) == ("holds", None, 2)
+
+
+def test_a_rule_in_other_words_is_the_same_rule(story: Story) -> None:
+    turn(story, "Always run the tests before you commit.", "p1")
+    turn(story, "Always run the test suite before every commit.", "p2")
+    ((value, rule),) = facts(story, "rule").items()
+    assert (value, rule.count) == ("Always run the tests before you commit.", 2)
+
+
+def test_a_rule_holds_again_when_its_withdrawal_is_forgotten(story: Story) -> None:
+    turn(story, "Never push to main.", "p1")
+    turn(story, "You may push to main again.", "p2")
+    last = max(story.column("SELECT id FROM user_prompts"))
+    selection = Selection(prompts=(last,))
+    token = story.store.read(lambda c: preview(c, selection)).token
+    forgotten = story.store.forget(selection, token).result()
+    assert statuses(story, "rule") == {"Never push to main.": "holds"}
+    story.store.undo_forgetting(forgotten.token).result()
+    assert statuses(story, "rule")["Never push to main."] == "past"
+
+
+# Decisions, faults and commands
+
+
+def ask(question: str, answer: str, prompt_id: str) -> dict[str, object]:
+    return tool(
+        "AskUserQuestion",
+        tool_input={"questions": [{"question": question, "options": []}]},
+        tool_response={"answers": {question: answer}},
+        prompt_id=prompt_id,
+    )
+
+
+def test_a_later_answer_reverses_a_decision(story: Story) -> None:
+    turn(story, "Plan it", "p1", ask("Which database should we use?", "PostgreSQL", "p1"))
+    turn(story, "Plan again", "p2", ask("Which database do we use?", "SQLite", "p2"))
+    assert statuses(story, "decision") == {"PostgreSQL": "past", "SQLite": "holds"}
+    assert "PostgreSQL" not in context(story)
+
+
+def test_the_time_of_the_turn_decides_not_the_order_of_distilling(story: Story) -> None:
+    turn(story, "Plan it", "p1")
+    turn(story, "Plan again", "p2", ask("Which database do we use?", "SQLite", "p2"))
+    first = min(story.column("SELECT id FROM user_prompts"))
+    earlier = ProposedFact("decision", "Which database do we use?", "MySQL", origin="person")
+    distillate = Distillate(Summary(), facts=(earlier,))
+    story.store.write(lambda c: save_proposals(c, first, distillate)).result()
+    assert statuses(story, "decision") == {"MySQL": "past", "SQLite": "holds"}
+
+
+def test_a_command_that_passes_twice_closes_its_fault(story: Story) -> None:
+    broken = {"tool_input": {"command": "wrap make test"}, "error": "error: no such command"}
+    turn(story, "Test it", "p1", failure(**broken, prompt_id="p1"),
+         bash("make test", "3 passed", prompt_id="p1"))  # fmt: skip
+    assert statuses(story, "fault") == {"make test": "holds"}
+    for prompt_id in ("p2", "p3"):
+        turn(story, "Test it", prompt_id, bash("wrap make test", "3 passed", prompt_id=prompt_id))
+    assert statuses(story, "fault") == {"make test": "past"}
