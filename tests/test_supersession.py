@@ -9,9 +9,11 @@ from claude_mem.recall.context import build_context
 from claude_mem.store.facts import save_proposals
 from claude_mem.store.forgetting import Selection, preview
 from claude_mem.store.supersession import relation
-from claude_mem.types import Distillate, Fact, ProposedFact, Summary
+from claude_mem.types import Distillate, Fact, Observation, ProposedFact, Summary
+from tests.neighbouring_facts import NEIGHBOURS
 from tests.payloads import bash, failure, prompt, stop, tool
-from tests.story import Story
+from tests.remembering import HARBOR
+from tests.story import MINUTE, Story
 from tests.supersession_pairs import MUST_REPLACE, MUST_STAY, Pair
 
 
@@ -35,6 +37,11 @@ def statuses(story: Story, kind: str) -> dict[str, str]:
     return {value: fact.status for value, fact in facts(story, kind).items()}
 
 
+def save(story: Story, title: str, observer: str = "person") -> None:
+    story.now += MINUTE
+    story.store.save_memory(HARBOR, "/harbor", Observation("discovery", title), observer).result()
+
+
 def context(story: Story) -> str:
     (project,) = story.column("SELECT id FROM projects")
     return build_context(story.store, project, 1_000)
@@ -45,7 +52,7 @@ def test_a_newer_fact_replaces_or_repeats_the_older(pair: Pair) -> None:
     assert relation(*pair) != "unrelated"
 
 
-@pytest.mark.parametrize("pair", MUST_STAY)
+@pytest.mark.parametrize("pair", (*MUST_STAY, *NEIGHBOURS))
 def test_facts_about_different_things_stay(pair: Pair) -> None:
     assert relation(*pair) == "unrelated"
 
@@ -97,6 +104,19 @@ def test_a_rule_holds_again_when_its_withdrawal_is_forgotten(story: Story) -> No
     assert statuses(story, "rule") == {"Never push to main.": "holds"}
     story.store.undo_forgetting(forgotten.token).result()
     assert statuses(story, "rule")["Never push to main."] == "past"
+
+
+def test_a_saved_memory_that_a_later_one_replaces_is_not_given(story: Story) -> None:
+    for text in ("The API listens on port 8080", "The API now listens on port 9090"):
+        save(story, text)
+    assert "port 9090" in context(story)
+    assert "8080" not in context(story).partition("## What holds here")[2]
+
+
+def test_what_the_user_saved_yields_only_to_the_user(story: Story) -> None:
+    save(story, "The API listens on port 8080")
+    save(story, "The API now listens on port 9090", observer="agent")
+    assert "port 8080" in context(story)
 
 
 # Decisions, faults and commands

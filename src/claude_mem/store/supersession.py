@@ -4,6 +4,7 @@
 the user said yields only to the user.
 """
 
+import re
 from typing import Literal
 
 from claude_mem.store.wording import Wording, read_wording, stem_of
@@ -17,6 +18,9 @@ SAME_QUESTION = 0.75
 COVERED = 0.65  # shared words by those of the shorter statement
 MAX_EXTRAS = 2  # words that only the longer statement has, where it says that it changes
 FAILED = "fail"
+AMOUNTS = ("number", "duration", "size", "clock")  # classes of values
+_ADDED = frozenset(map(stem_of, ("support", "cover")))  # each has several objects
+_DEICTIC = re.compile(r"\b(?:this|these|it)\b", re.IGNORECASE)  # means another thing each time
 _INDEPENDENT = ("artifact", "open")  # kinds of which one never replaces another
 _UNDECIDED = frozenset(
     ("pullrequest", *map(stem_of, ("proceed", "continue", "next", "option", "approach", "step",
@@ -84,7 +88,7 @@ def _compare_values(older: Statement, newer: Statement) -> Relation:
     """Answers to questions, and values of named subjects."""
     is_same = _is_same_subject(read_wording(older.subject), read_wording(newer.subject))
     is_same = is_same or (older.kind == "place" and _plain(older.subject) == _plain(newer.subject))
-    if not is_same:
+    if not is_same or _DEICTIC.search(older.subject) or _DEICTIC.search(newer.subject):
         return "unrelated"
     if _plain(older.value) == _plain(newer.value):
         return "same"
@@ -139,6 +143,8 @@ def _is_about(new: Wording, old: Wording) -> bool:
     shared = new.terms & old.terms
     if not shared or not (new.qualifiers <= old.qualifiers and new.values <= old.values):
         return False
+    if new.terms - old.terms and old.terms - new.terms:
+        return False
     is_specific = len(shared) >= 2 or len(new.terms) == 1 == len(old.terms)
     is_specific = is_specific or (len(new.terms) == 1 and len(old.terms) <= 3)
     return is_specific and len(shared) >= COVERED * len(new.terms)
@@ -165,13 +171,22 @@ def _changed_value(old: Wording, new: Wording) -> Relation:
         for group in old.classes & new.classes
         if not new.of_class(group) <= old.of_class(group)
     ]
-    stable = (old.classes | new.classes) - set(changed)
-    if len(changed) != 1 or not _is_same_topic(old, new) or old.forbids != new.forbids:
+    if len(changed) != 1 or not _is_same_topic(old, new) or _can_coexist(old, new, changed[0]):
         return "unrelated"
+    stable = (old.classes | new.classes) - set(changed)
     is_stable = all(
-        old.of_class(group) == new.of_class(group) or not old.of_class(group) for group in stable
+        old.of_class(group) == new.of_class(group) or (group in AMOUNTS and group in new.classes)
+        for group in stable
     )
     return "supersedes" if is_stable else "unrelated"
+
+
+def _can_coexist(old: Wording, new: Wording, group: str) -> bool:
+    """Two names can both be forbidden or supported; two states of a thing are compared as such."""
+    if old.forbids != new.forbids or old.has("problem") != new.has("problem"):
+        return True
+    is_list = old.forbids or (not _ADDED.isdisjoint(old.topic) and not new.has("changes"))
+    return is_list and (group not in AMOUNTS or not old.forbids)
 
 
 def _is_same_topic(old: Wording, new: Wording) -> bool:

@@ -15,6 +15,12 @@ _UNITS = (
     r"|kb|mb|gb|tb|kib|mib|gib|px|%|percent"
 )
 _MEASURE = re.compile(rf"\b(\d+(?:\.\d+)?)\s?({_UNITS})(?![\w-])")
+_DURATION = re.compile(r"\d[\d.]{0,9}(?:ms|mi|mo|s|se|m|h|hr|ho|da|we)")
+_SIZE = re.compile(r"\d[\d.]{0,9}(?:[kmgt]i?b|[kmgt]i)")
+_CLOCK = re.compile(r"\d{1,2}:\d\d")
+# The language Go, not the verb.
+_GO = re.compile(r"\bgo (?=(?:files?|code|tests?|templates?|modules?|packages?|services?)\b)"
+                 r"|(?<=\bin )go(?=[.,;:]|$)")  # fmt: skip
 _TOKEN = re.compile(r"[\w@/~.-][\w.:@+#'/{}*=-]*+", re.ASCII)
 _NUMBER = re.compile(r"v?\d[\d.,:_x-]*[a-z%]{0,4}|:\d+")
 _FILE = re.compile(r"[\w.-]*\w\.[a-z][a-z0-9]{1,9}")
@@ -148,6 +154,7 @@ def read_wording(text: str) -> Wording:
     )
     if marks & {"problem", "fixed"}:
         text = _REASON.sub("", text)
+    text = _GO.sub("golang ", text)
     text = _COUNTED.sub(r"\1 ", text)
     text = _MEASURE.sub(lambda match: f"{match[1]}{match[2][:2]}", text)
     topic: set[str] = set()
@@ -177,10 +184,18 @@ def _value(word: str) -> tuple[str, str] | None:
     if word in _NUMBER_WORDS:
         return "number", _NUMBER_WORDS[word]
     if _NUMBER.fullmatch(word):
-        return "number", word.removeprefix("v").lstrip(":")
+        return _class_of_number(word), word.removeprefix("v").lstrip(":")
     if "/" in word:
         return "path", word.rstrip("/").removeprefix("./")
     return ("file", word) if _FILE.fullmatch(word) else None
+
+
+def _class_of_number(word: str) -> str:
+    """A duration is no other value of a size."""
+    for name, pattern in (("duration", _DURATION), ("size", _SIZE), ("clock", _CLOCK)):
+        if pattern.fullmatch(word):
+            return name
+    return "number"
 
 
 def _stems(word: str) -> list[str]:

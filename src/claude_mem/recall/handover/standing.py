@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from claude_mem.recall.handover.lines import Line, flat, id_of, is_clear, texts, unmarked
 from claude_mem.store.clock import iso
 from claude_mem.store.listing import Record
+from claude_mem.store.supersession import compare_texts
 from claude_mem.types import Fact
 
 MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
 MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 3, 3
 MAX_SAVED = 6
+MAX_COMPARED = 40  # titles, each with every newer one
 LONGEST_QUESTION = 170
 SAVED_BY = ("person", "agent")  # the observer of a memory that was saved explicitly
 _RECOMMENDED = re.compile(r"\(recommended\)", re.IGNORECASE)
@@ -45,7 +47,7 @@ def rules(facts: Sequence[Fact]) -> Iterator[Line]:
 def saved(observations: Sequence[Record]) -> Iterator[Line]:
     """What the user or the agent saved explicitly, the latest first."""
     rows = [o for o in observations if o["observer"] in SAVED_BY and o["title"]]
-    for observation in rows[:MAX_SAVED]:
+    for observation in _current(rows)[:MAX_SAVED]:
         text = flat(f"- {observation['title']} {id_of(observation)}")
         yield Line(text, subject=str(observation["title"]), ids=(id_of(observation),))
 
@@ -67,10 +69,10 @@ def decisions(facts: Sequence[Fact]) -> Iterator[Line]:
 def gotchas(observations: Sequence[Record]) -> Iterator[Line]:
     """Decisions and traps of earlier turns, the latest of each subject."""
     count = 0
-    for observation in observations:
+    kinds = [o for o in observations if o["type"] == "decision" or "gotcha" in texts(o["concepts"])]
+    for observation in _current(kinds):
         title = unmarked(str(observation["title"] or ""))
-        is_kind = observation["type"] == "decision" or "gotcha" in texts(observation["concepts"])
-        if not (is_kind and is_clear(title) and _CONSTRAINT.search(title)):
+        if not (is_clear(title) and _CONSTRAINT.search(title)):
             continue
         count += 1
         if count > MAX_GOTCHAS:
@@ -113,6 +115,21 @@ def commands(facts: Sequence[Fact]) -> Iterator[Line]:
                 _with_scope(fact) for fact in rows if fact.count * 4 >= rows[0].count
             )
             yield Line(flat(f"- {label}: {', '.join(list(names)[:limit])}"))
+
+
+def _current(observations: Sequence[Record]) -> list[Record]:
+    """Of observations, newest first, those that no newer one replaces or repeats."""
+    current: list[Record] = []
+    for observation in observations[:MAX_COMPARED]:
+        if not any(_replaces(newer, observation) for newer in current):
+            current.append(observation)
+    return current
+
+
+def _replaces(newer: Record, older: Record) -> bool:
+    if older["observer"] == "person" and newer["observer"] != "person":
+        return False
+    return compare_texts(str(older["title"] or ""), str(newer["title"] or "")) != "unrelated"
 
 
 def _with_scope(fact: Fact) -> str:
