@@ -1,6 +1,8 @@
 """Facts of a project: proposed by turns, merged, and gone with the turns they come from."""
 
+import asyncio
 import io
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from claude_mem.intake.statements import Statements
 from claude_mem.observer.local.observer import distil
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, facts, migrations
@@ -17,8 +20,10 @@ from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.store.transfer.restore import restore
 from claude_mem.types import Distillate, Fact, ProposedFact, Summary
 from tests.contents import contents_of
+from tests.importing import ImportTarget
 from tests.payloads import PROJECT_DIR, SESSION, bash, edit, failure, prompt, stop, tool
 from tests.story import Story
+from tests.transcripts import Chat
 from tests.turns import turn, use
 
 COMMITTED = "[fix-lamp 1a2b3c4d] Replace the fuse\n 1 file changed"
@@ -146,6 +151,22 @@ def test_a_pull_request_and_an_answer_of_the_user_are_facts(story: Story) -> Non
         ("artifact", "pull request", URL, "agent", "Light the lamp"),
         ("decision", "Which lamp?", "Both", "person", ""),
     ]
+
+
+def test_a_pull_request_that_only_the_client_noted_is_a_fact(story: Story, tmp_path: Path) -> None:
+    chat = Chat(SESSION).prompt("Publish it").line("pr-link", prUrl=URL).agent("It is published.")
+    file = chat.save(tmp_path / "live.jsonl")
+    prompt_id = json.loads(chat.lines[0])["promptId"]
+    of = {"prompt_id": prompt_id, "transcript_path": str(file)}
+    story.tell(prompt("Publish it", **of), stop("It is published.", **of))
+    job, turn = story.claim()
+    turn = asyncio.run(Statements(story.store, story.reader).complete(turn))
+    assert story.store.finish_job(job, turn, distil(turn)).result()
+    (request,) = stored(story)
+    assert (request.kind, request.subject, request.value) == ("artifact", "pull request", URL)
+    target = ImportTarget(tmp_path / "import")
+    target.run(file)
+    assert URL in str(target.contents["facts"])
 
 
 # Merging

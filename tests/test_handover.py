@@ -80,7 +80,8 @@ def test_the_last_session_is_one_state(story: Story) -> None:
     )
     narrative = "The relay was wired backwards. So the current never reached the coil."
     observation = Observation("bugfix", title="Turn the relay around", narrative=narrative)
-    request = ProposedFact("artifact", "pull request", "https://example.com/harbor/pull/7")
+    url = "https://example.com/harbor/pull/7"
+    request = ProposedFact("artifact", "pull request", url, note="Blink twice")
     branch = ProposedFact("artifact", "branch", "blink")
     made = (commit("1a2b3c4d5e", "Turn the relay of the lamp around"), branch, request)
     tell(story, SESSION, summary, observation, facts=made)
@@ -88,7 +89,7 @@ def test_the_last_session_is_one_state(story: Story) -> None:
         "Goal: Make the lamp of the pier blink",
         "- Turn the relay of the lamp around (1a2b3c4d) #1: The relay was wired backwards. "
         "So the current never reached the coil.",
-        "On: branch blink, https://example.com/harbor/pull/7 (seen 2025-10-09, state unknown)",
+        f"On: branch blink, {url} (Blink twice; seen 2025-10-09, state unknown)",
         "Files edited: src/lamp.py",
         "Tests failed at the end: `make test` (2 passed, 1 failed)",
         "Next: The fuse box must be replaced.",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from claude_mem.intake.transcripts.transcript import Transcript
-from claude_mem.store.turns import STATEMENT
+from claude_mem.store.turns import PULL_REQUEST, STATEMENT
 from tests.payloads import PROJECT_DIR
 from tests.transcripts import (
     OLD,
@@ -297,3 +297,14 @@ def test_each_session_of_a_file_is_told_on_its_own(file: Path) -> None:
         for session in ("first", "second")
         for kind in ("SessionStart", PROMPT, STATEMENT, STOP, "SessionEnd")
     ]
+
+
+def test_a_link_to_a_pull_request_is_an_event_of_its_turn(file: Path) -> None:
+    url = "https://github.com/dev/harbor/pull/12"
+    link = {"prNumber": 12, "prUrl": url, "prRepository": "dev/harbor"}
+    chat = Chat().line("pr-link", **link).prompt("Publish it").line("pr-link", **link)
+    events = read_events(file, chat.line("pr-link", prNumber=13).agent("Done."))
+    assert [event.payload["statement"] for event in events if event.kind == PULL_REQUEST] == [url]
+    assert [event.kind for event in events] == [
+        "SessionStart", PROMPT, PULL_REQUEST, STATEMENT, STOP, "SessionEnd",
+    ]  # fmt: skip

@@ -16,7 +16,7 @@ from claude_mem.errors import BadInput, ClaudeMemError
 from claude_mem.install.launcher import write_launcher
 from claude_mem.intake.transcripts.transcript import Payload, Transcript
 from claude_mem.server import client
-from claude_mem.store.turns import STATEMENT
+from claude_mem.store.turns import FROM_TRANSCRIPT
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 
@@ -78,7 +78,7 @@ def payloads(transcript: Path) -> Iterator[tuple[str, Payload]]:
     try:
         for event in Transcript(transcript).events():
             is_empty = False
-            if event.kind != STATEMENT:
+            if event.kind not in FROM_TRANSCRIPT:
                 yield event.kind, event.payload
     except OSError as error:
         raise BadInput(f"{transcript} cannot be read: {error.strerror}") from None

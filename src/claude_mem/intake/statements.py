@@ -1,4 +1,5 @@
-"""What the agent wrote between its tool calls: hooks do not report it, the transcript has it."""
+"""What hooks do not report and the transcript has: what the agent wrote between its tool calls,
+and links to pull requests."""
 
 import asyncio
 import json
@@ -18,7 +19,7 @@ from claude_mem.intake.transcripts.transcript import (
     open_regular_file,
 )
 from claude_mem.store import Store
-from claude_mem.store.turns import PROMPT, STATEMENT
+from claude_mem.store.turns import FROM_TRANSCRIPT, PROMPT
 from claude_mem.types import Event, Turn
 
 log = logging.getLogger("claude_mem.statements")
@@ -52,7 +53,7 @@ class Statements:
 
     def _event(self, statement: TranscriptEvent, turn: Turn) -> Event:
         at_ms = statement.at_ms if statement.at_ms is not None else turn.started_ms
-        header = EventHeader(STATEMENT, at_ms, turn.project_dir)
+        header = EventHeader(statement.kind, at_ms, turn.project_dir)
         return self._reader.read(header, statement.payload)
 
     def _stored_prompt(self, prompt: str) -> str | None:
@@ -103,7 +104,7 @@ def _turns(events: Iterator[TranscriptEvent], session_id: str) -> Iterator[_Tran
             number += 1
             prompt_id, prompt = str(payload["prompt_id"]), str(payload["prompt"])
             turn = _TranscriptTurn(number, prompt_id, prompt, event.at_ms)
-        elif turn is not None and event.kind == STATEMENT:
+        elif turn is not None and event.kind in FROM_TRANSCRIPT:
             turn.statements.append(event)
     if turn is not None:
         yield turn

@@ -22,7 +22,8 @@ from claude_mem.types import Event, Notice, Project, ToolUse, Turn
 PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"
 CLOSING = ("Stop", "StopFailure")
 WITHIN_TURN = ("PostToolUse", "PostToolUseFailure", "SubagentStop", "PreCompact", "PostCompact")
-STATEMENT = "Statement"  # read from the transcript, not from a hook
+STATEMENT, PULL_REQUEST = "Statement", "PullRequest"
+FROM_TRANSCRIPT = (STATEMENT, PULL_REQUEST)  # no hook reports them
 SAME_MOMENT_MS = 2000  # within which two hooks report the same event without an id
 
 

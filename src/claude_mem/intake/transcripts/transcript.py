@@ -1,8 +1,9 @@
 """A client's transcript, line by line, as the hook events that its session sent, in order.
 
-In addition to what hooks report it has what the agent wrote between tool calls: `Statement`
-events. Lines that are not part of the conversation are skipped, lines that cannot be read are
-counted. Private text is removed before a line is parsed.
+In addition to what hooks report it has what the agent wrote between tool calls (`Statement`
+events) and the pull requests that the client noticed (`PullRequest` events). Other lines that are
+not part of the conversation are skipped, lines that cannot be read are counted. Private text is
+removed before a line is parsed.
 """
 
 import json
@@ -19,7 +20,7 @@ from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import NAMES, strip_private
 from claude_mem.intake.dialects import replace_surrogates
 from claude_mem.intake.notices import command_as_typed, is_command
-from claude_mem.store.turns import STATEMENT
+from claude_mem.store.turns import FROM_TRANSCRIPT, PULL_REQUEST, STATEMENT
 from claude_mem.types import Json
 
 Payload = dict[str, Json]
@@ -96,7 +97,8 @@ class Transcript:
 
     def _parse(self, line: bytes) -> Iterator[Payload]:
         """Usually one object; an interrupted writer may leave two on a line, or half of one."""
-        if b'"user"' not in line and b'"assistant"' not in line and line.lstrip()[:1] == b"{":
+        is_known = b'"user"' in line or b'"assistant"' in line or b'"pr-link"' in line
+        if not is_known and line.lstrip()[:1] == b"{":
             return  # progress, snapshots: not part of the conversation
         text = _without_private(line).decode("utf-8", "replace")
         has_escapes = b"\\u" in line
@@ -135,7 +137,9 @@ class _SessionReader:
 
     def event(self, kind: str, line: Payload, **fields: Json) -> TranscriptEvent:
         common: Payload = {"session_id": self.session_id, "hook_event_name": kind}
-        if kind != STATEMENT:  # a copied file must give its statements the same content key
+        if (
+            kind not in FROM_TRANSCRIPT
+        ):  # a copied file must give its statements the same content key
             common |= {"transcript_path": str(self.path), "cwd": self.cwd}
         if self.prompt_id is not None:
             common["prompt_id"] = self.prompt_id
@@ -143,6 +147,11 @@ class _SessionReader:
 
     def read(self, line: Payload) -> Iterator[TranscriptEvent]:
         role, message = line.get("type"), line.get("message")
+        if role == "pr-link" and self.prompt_id is not None:
+            # The client repeats the line, so it may come again in later turns.
+            if isinstance(url := line.get("prUrl"), str):
+                yield self.event(PULL_REQUEST, line, statement=url)
+            return
         if role not in ("user", "assistant") or not isinstance(message, dict):
             return
         if line.get("isMeta"):

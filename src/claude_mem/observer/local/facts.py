@@ -4,7 +4,7 @@ pull requests that came of it."""
 import re
 from collections.abc import Iterator
 
-from claude_mem.observer.local.commands import READ_COMMAND, READ_OUTPUT, output_of
+from claude_mem.observer.local.commands import READ_COMMAND, READ_LINE, READ_OUTPUT, output_of
 from claude_mem.types import Json, ProposedFact, ToolUse, Turn
 
 BRANCH, COMMIT, PULL_REQUEST = "branch", "commit", "pull request"
@@ -46,6 +46,9 @@ def propose_facts(turn: Turn) -> tuple[ProposedFact, ...]:
 
 
 def _facts_of(event: ToolUse) -> Iterator[ProposedFact]:
+    if event.kind == "PullRequest":
+        yield from _pull_requests((event.text or "")[:READ_LINE], "")
+        return
     params = event.tool_input if isinstance(event.tool_input, dict) else {}
     if event.kind != "PostToolUse" or event.agent_id:
         return

@@ -47,6 +47,7 @@ _SHARES: tuple[tuple[float, float, float], ...] = (
 _SPEAKERS = {
     "Statement": "the agent",
     "UserPromptSubmit": "the client: a background task reports",
+    "PullRequest": "the client: a pull request was opened or updated",
     "Stop": "the agent, at the end",
     "StopFailure": "the error that ended the turn",
     "SubagentStop": "a subagent",

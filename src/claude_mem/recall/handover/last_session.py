@@ -14,12 +14,15 @@ from claude_mem.recall.handover.lines import (
     joined,
 )
 from claude_mem.store.clock import iso
+from claude_mem.store.facts import Artifact
 from claude_mem.store.facts_json import commands_from, open_steps_from
 from claude_mem.store.listing import Record
+from claude_mem.text import shorten
 from claude_mem.types import CommandRun
 
 LONGEST_BODY, LONGEST_LAST_BODY = 220, 420
 MAX_FILES, MAX_STEPS = 6, 3
+LONGEST_NOTE = 80
 LOCAL = "local"  # the observer without a model
 
 
@@ -58,7 +61,7 @@ def where_it_stands(session: SessionDigest) -> Iterator[Line]:
     """Branch, pull requests, files, failing tests and next steps."""
     places = [f"branch {session.branches[0]}"] if session.branches else []
     places += [
-        f"{request.value} (seen {iso(request.seen_ms)[:10]}, state unknown)"
+        f"{request.value} ({_seen(request)}, state unknown)"
         for request in session.pull_requests[-2:]
     ]
     if places:
@@ -69,6 +72,11 @@ def where_it_stands(session: SessionDigest) -> Iterator[Line]:
         yield Line(flat(f"Tests failed at the end: `{run.command}` ({run.counts or run.outcome})"))
     for step in _next_steps(session.turns[-1].summary)[:MAX_STEPS]:
         yield Line(flat(f"Next: {step}"))
+
+
+def _seen(request: Artifact) -> str:
+    seen = f"seen {iso(request.seen_ms)[:10]}"
+    return f"{shorten(request.note, LONGEST_NOTE)}; {seen}" if request.note else seen
 
 
 def _last_failing_test(session: SessionDigest) -> list[CommandRun]:
