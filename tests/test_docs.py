@@ -114,6 +114,7 @@ FIELDS: dict[str, tuple[str, dict[str, Any]]] = {
         "summarize",
         {"contentSessionId": "s", "last_assistant_message": "x"},
     ),
+    "last_user_message": ("summarize", {"contentSessionId": "s", "last_user_message": "x"}),
     "project_dir": ("init", {"contentSessionId": "s", "prompt": "x", "project_dir": "/harbor"}),
     "prompt_id": ("init", {"contentSessionId": "s", "prompt": "x", "prompt_id": "p"}),
     "prompt_number": ("summarize", {"contentSessionId": "numbered", "prompt_number": 1}),

@@ -61,9 +61,11 @@ class Event:
     dialect: str = "claude"
     cwd: str = ""
     transcript_path: str = ""
+    is_dated: bool = False  # `arrived_ms` is the time that the client wrote into the payload
     prompt_id: str | None = None
+    prompt_number: int | None = None  # as the client counts, where it has no prompt_id
     agent_id: str | None = None
-    prompt: str | None = None
+    prompt: str | None = None  # of the end of a turn: the prompt as the client repeats it
     notice: Notice | None = None  # instead of a prompt
     tool_name: str | None = None
     tool_use_id: str | None = None

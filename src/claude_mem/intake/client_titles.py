@@ -11,7 +11,8 @@ from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.store import Store
-from claude_mem.store.turns import SESSION_END, Recorded
+from claude_mem.store.turn_lookup import SESSION_END
+from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Project, SessionTitle
 
 log = logging.getLogger("claude_mem.client_titles")

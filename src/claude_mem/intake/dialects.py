@@ -15,6 +15,7 @@ from claude_mem.intake.exclusions import Exclusions
 from claude_mem.intake.notices import command_as_typed, split_notice
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.record_parts import words_of
+from claude_mem.intake.timestamps import payload_time
 from claude_mem.redaction import Redactor
 from claude_mem.text import shorten_middle
 from claude_mem.types import Event, Json, Notice
@@ -25,8 +26,11 @@ _IDENTITY_FIELDS = (
 )  # fmt: skip
 _TOOL_FIELDS = ("tool_name", "tool_use_id", "tool_input", "tool_response")
 _TEXT_FIELDS = ("last_assistant_message", "compact_summary", "error", "statement")
-_IGNORED_FIELDS = ("permission_mode", "effort", "background_tasks", "session_crons", "duration_ms")
-_NOT_DETAIL = (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, "prompt", *_IGNORED_FIELDS)
+_PROMPT_FIELDS = ("prompt", "last_user_message")
+_IGNORED_FIELDS = (
+    "permission_mode", "effort", "background_tasks", "session_crons", "duration_ms", "timestamp",
+)  # fmt: skip
+_NOT_DETAIL = (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, *_PROMPT_FIELDS, *_IGNORED_FIELDS)
 _LEAF_LIMITS = (4096, 1024, 256, 64)
 LONGEST_ID = 200
 QUESTION_TOOL = "AskUserQuestion"
@@ -93,12 +97,14 @@ class EventReader:
         words = words_of(kind, redacted) if self.keeps_words else ()
         tool_name = _identifier(payload, "tool_name")
         notice, prompt = self._prompt(redacted, kind)
+        at_ms = payload_time(payload.get("timestamp"), header.arrived_ms)
         if tool_name in self.unobserved_tools:
             redacted = _questions(redacted) if tool_name == QUESTION_TOOL else {}
         return Event(
             kind=kind,
             session_id=session_id,
-            arrived_ms=header.arrived_ms,
+            arrived_ms=header.arrived_ms if at_ms is None else at_ms,
+            is_dated=at_ms is not None,
             key=content_key(kind, session_id, payload),
             project=self.projects.of(project_dir),
             project_dir=project_dir,
@@ -126,14 +132,18 @@ class EventReader:
 
     def _prompt(self, payload: Mapping[str, Json], kind: str) -> tuple[Notice | None, str | None]:
         """What the user typed, or the message that the client sent in its place."""
-        if kind != "UserPromptSubmit":
+        field = {"UserPromptSubmit": "prompt", "Stop": "last_user_message"}.get(kind)
+        if field is None:
             return None, None
-        notice, typed = split_notice(_text(payload, "prompt") or "")
+        notice, typed = split_notice(_text(payload, field) or "")
+        limit = self.field_bytes * PROMPT_LIMIT_FACTOR
+        prompt = shorten_middle(command_as_typed(typed), limit)
+        if kind == "Stop":
+            return None, prompt if prompt.strip() else None
         if notice is not None and not typed:
             text = shorten_middle(notice.text, self.field_bytes)
             return replace(notice, text=text), None
-        limit = self.field_bytes * PROMPT_LIMIT_FACTOR
-        return None, shorten_middle(command_as_typed(typed), limit)
+        return None, prompt
 
     def _event_text(self, payload: Mapping[str, Json]) -> str | None:
         texts = [text for name in _TEXT_FIELDS if (text := _text(payload, name))]
@@ -211,6 +221,14 @@ def content_key(kind: str, session_id: str, payload: Mapping[str, Json]) -> str:
     else:
         parts += (prompt_id or "", json.dumps(payload, sort_keys=True, ensure_ascii=True))
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def with_prompt_number(event: Event, number: int) -> Event:
+    """The prompt of a client that counts its prompts is the same if number and text are."""
+    if event.kind != "UserPromptSubmit" or event.prompt_id is not None:
+        return replace(event, prompt_number=number)
+    key = content_key(event.kind, event.session_id, {"number": number, "prompt": event.prompt})
+    return replace(event, prompt_number=number, key=key)
 
 
 def _identifier(payload: Mapping[str, Json], name: str) -> str | None:

@@ -19,7 +19,8 @@ from claude_mem.intake.transcripts.transcript import (
     open_regular_file,
 )
 from claude_mem.store import Store
-from claude_mem.store.turns import FROM_TRANSCRIPT, PROMPT
+from claude_mem.store.turn_lookup import PROMPT
+from claude_mem.store.turns import FROM_TRANSCRIPT
 from claude_mem.types import Event, Turn
 
 log = logging.getLogger("claude_mem.statements")

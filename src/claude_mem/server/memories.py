@@ -8,7 +8,12 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.server.requests import page_of, reject_parameters
+from claude_mem.server.requests import (
+    page_of,
+    read_object,
+    reject_parameters,
+    required_text,
+)
 from claude_mem.store.records import record_data
 from claude_mem.worker.worker import Worker
 
@@ -62,12 +67,35 @@ async def context(request: Request) -> Response:
     if bool(name) == bool(directory):
         raise BadInput("set either project (name or key) or project_dir (a path)", "project")
     await worker.catch_up()
-    if name:
-        project_id: int | None = worker.store.find_project(name)
-    else:
-        project_id = worker.store.project_by_key(worker.projects.of(directory or "").key)
+    project_id = _project_to_inject(worker, name, directory or "")
     text = await worker.context_for(project_id, directory or "") if project_id is not None else ""
     return PlainTextResponse(text)
+
+
+def _project_to_inject(worker: Worker, name: str | None, directory: str) -> int | None:
+    """None where nothing is known: an editor inserts the response as it is."""
+    if not name:
+        return worker.store.project_by_key(worker.projects.of(directory).key)
+    try:
+        return worker.store.find_project(name)
+    except NotFound:
+        return None
+
+
+async def join_projects(request: Request) -> JSONResponse:
+    """POST /api/projects/join: move all memories of one project to another"""
+    reject_parameters(request)
+    worker: Worker = request.app.state.worker
+    body = await read_object(request)
+    params.check_names(body, ("project", "into"))
+    source, target = (
+        worker.store.project(worker.store.find_project(required_text(body, name)))
+        for name in ("project", "into")
+    )
+    joined = await asyncio.wrap_future(worker.store.join_projects(source.key, target))
+    worker.stale_contexts.add(target)
+    worker.wake()
+    return JSONResponse({"joined": joined, "project": target.name, "key": target.key})
 
 
 routes = [
@@ -77,5 +105,6 @@ routes = [
     Route("/api/sessions", page),
     Route("/api/observation/{id}", observation),
     Route("/api/projects", projects),
+    Route("/api/projects/join", join_projects, methods=["POST"]),
     Route("/api/context/inject", context),
 ]

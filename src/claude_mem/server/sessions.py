@@ -9,14 +9,15 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.config.pausing import current_pause
-from claude_mem.errors import BadInput
-from claude_mem.intake.dialects import EventHeader
+from claude_mem.intake.dialects import EventHeader, with_prompt_number
 from claude_mem.intake.transcripts.transcript import is_within
 from claude_mem.server.requests import MAX_ID, read_object, required_text, text_of
+from claude_mem.store.listing import Record
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.worker import Worker
 
+MAX_PROMPT_NUMBER = 1_000_000
 _SESSION = ("contentSessionId", "claudeSessionId", "sessionId", "session_id")
 # The kind of event of each action, and the status in its response.
 _ACTIONS = {
@@ -34,16 +35,21 @@ async def by_database_id(request: Request) -> JSONResponse:
     body = await read_object(request)
     body["session_id"] = session["content_session_id"]
     body.setdefault("cwd", session["project_dir"])
-    project = Project(str(session["project_key"]), str(session["project"]))
-    return await _accept(worker, _action(request), body, project)
+    return await _accept(worker, _action(request), body, _project_of(session))
 
 
 async def by_content_id(request: Request) -> JSONResponse:
     """POST /api/sessions/init | observations | summarize | complete"""
     worker: Worker = request.app.state.worker
     body = await read_object(request)
-    body["session_id"] = required_text(body, *_SESSION)
-    return await _accept(worker, _action(request), body, None)
+    session_id = required_text(body, *_SESSION)
+    body["session_id"] = session_id
+    session = worker.store.session_by_content_id(session_id)
+    return await _accept(worker, _action(request), body, _project_of(session) if session else None)
+
+
+def _project_of(session: Record) -> Project:
+    return Project(str(session["project_key"]), str(session["project"]))
 
 
 def _action(request: Request) -> str:
@@ -58,24 +64,44 @@ async def _accept(
         payload.pop("transcript_path", None)  # the worker would read any file that it names
     if worker.reader.skips(_ACTIONS[action][0], payload):
         return JSONResponse({"status": "skipped", "reason": "this tool is on the skip list"})
-    payload["prompt_id"] = await _prompt_id(worker, body)
-    directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
-    header = EventHeader(_ACTIONS[action][0], worker.clock(), directory, dialect="http")
-    event = await asyncio.to_thread(worker.reader.read, header, payload)
-    event = _in_project(event, project, text_of(body, "project"), directory)
+    event = await _read_event(worker, action, body, payload)
+    name = text_of(body, "project")
+    choices: list[str] = []
+    if project is None and name and not event.project_dir:
+        project, choices = worker.store.project_named(name)
+    if project is not None:
+        event = replace(event, project=project)
     if current_pause(worker.settings.layout) is not None:
         return JSONResponse({"status": "skipped", "reason": "recording is paused"})
     if worker.reader.exclusions.cover(event.project, event.project_dir):
         return JSONResponse({"status": "skipped", "reason": "this project is excluded"})
     recorded = (await asyncio.to_thread(worker.intake.accept, [event]))[0]
     worker.wake()
-    return JSONResponse(_reply(worker, action, event, recorded))
+    reply = _reply(worker, action, event, recorded)
+    if note := _number_note(action, body, recorded):
+        reply["note"] = note
+    if choices:
+        reply["projectChoices"] = list(choices)
+    return JSONResponse(reply)
+
+
+async def _read_event(
+    worker: Worker, action: str, body: dict[str, Json], payload: dict[str, Json]
+) -> Event:
+    directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
+    header = EventHeader(_ACTIONS[action][0], worker.clock(), directory, dialect="http")
+    event = await asyncio.to_thread(worker.reader.read, header, payload)
+    number = _prompt_number(body)
+    return event if number is None else with_prompt_number(event, number)
 
 
 def _payload(action: str, body: dict[str, Json]) -> dict[str, Json]:
     """The body with the field names of Claude Code's hooks."""
-    names = ("session_id", "cwd", "transcript_path", "tool_use_id", "agent_id", "reason")
+    names = (
+        "session_id", "cwd", "transcript_path", "tool_use_id", "agent_id", "reason", "timestamp",
+    )  # fmt: skip
     payload = {name: body[name] for name in names if name in body}
+    payload["prompt_id"] = text_of(body, "prompt_id", "promptId")
     if action == "init":
         payload["prompt"] = text_of(body, "prompt", "userPrompt", "user_prompt") or ""
     elif action == "observations":
@@ -88,6 +114,7 @@ def _payload(action: str, body: dict[str, Json]) -> dict[str, Json]:
         payload["last_assistant_message"] = text_of(
             body, "last_assistant_message", "lastAssistantMessage"
         )
+        payload["last_user_message"] = text_of(body, "last_user_message", "lastUserMessage")
     return payload
 
 
@@ -96,23 +123,26 @@ def _first(body: dict[str, Json], *names: str) -> Json:
     return next((body[name] for name in names if body.get(name) is not None), None)
 
 
-async def _prompt_id(worker: Worker, body: dict[str, Json]) -> str | None:
-    """From the id of the prompt, or from its number in this session."""
-    prompt_id = text_of(body, "prompt_id", "promptId")
-    number = _first(body, "prompt_number", "promptNumber")
-    if prompt_id is not None or number is None:
-        return prompt_id
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 < number < MAX_ID:
-        raise BadInput("prompt_number must be a positive integer", "prompt_number")
-    return worker.store.prompt_id(str(body["session_id"]), number)
+def _prompt_number(body: dict[str, Json]) -> int | None:
+    """As the client counts its prompts; None if it is no such number."""
+    value = _first(body, "prompt_number", "promptNumber")
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 < value <= MAX_PROMPT_NUMBER else None
 
 
-def _in_project(event: Event, project: Project | None, name: str | None, directory: str) -> Event:
-    if project is not None:
-        return replace(event, project=project)
-    if not directory and name:
-        return replace(event, project=Project(name, name))
-    return event
+def _number_note(action: str, body: dict[str, Json], recorded: Recorded) -> str | None:
+    """Where the event went, if not to the prompt that the client named."""
+    requested, number = _first(body, "prompt_number", "promptNumber"), recorded.prompt_number
+    if requested is None or number in (None, _prompt_number(body)):
+        return None
+    if _prompt_number(body) is None:
+        return f"prompt_number is not a positive integer: stored with prompt {number}"
+    if action == "init":
+        return f"prompt {requested} has another text: stored as prompt {number}"
+    return f"this session has no prompt {requested}: stored with prompt {number}"
 
 
 def _reply(worker: Worker, action: str, event: Event, recorded: Recorded) -> dict[str, Json]:

@@ -426,6 +426,19 @@ def _add_title_source(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE sdk_sessions ADD COLUMN title_source TEXT")
 
 
+def _rename_projects_by_name(connection: sqlite3.Connection) -> None:
+    """A project of which only the name is known had the name as its key, which hid projects with
+    the same name: a key is looked up before a name."""
+    connection.execute(
+        "UPDATE projects SET key = 'name:' || key WHERE key = name AND key <> 'unknown'"
+        " AND instr(key, '/') + instr(key, ':') + instr(key, '\\') = 0"
+        " AND NOT EXISTS (SELECT 1 FROM projects o WHERE o.key = 'name:' || projects.key)"
+        " AND NOT EXISTS (SELECT 1 FROM sdk_sessions s WHERE s.project_id = projects.id"
+        "  AND s.project_dir <> '')"
+    )
+    connection.execute("DELETE FROM project_dirs WHERE directory = ''")
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -442,6 +455,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0013_hints", _add_hints),
     ("0014_fact_revival", _add_fact_revival),
     ("0016_title_source", _add_title_source),
+    ("0018_projects_by_name", _rename_projects_by_name),
 )
 
 

@@ -5,6 +5,8 @@ import sqlite3
 from claude_mem.errors import AmbiguousProject, NotFound
 from claude_mem.types import Project
 
+BY_NAME = "name:"  # how the key of a project begins of which only the name is known
+
 
 def ensure_project(connection: sqlite3.Connection, project: Project) -> int:
     project_id = project_by_key(connection, project.key)
@@ -34,6 +36,21 @@ def find_project(connection: sqlite3.Connection, name: str) -> int:
     if len(rows) > 1:
         raise AmbiguousProject(name, [key for _, key in rows])
     return int(rows[0][0])
+
+
+def project_named(connection: sqlite3.Connection, name: str) -> tuple[Project, list[str]]:
+    """For a session without a directory: the project with this key, the only one with this name,
+    or one of its own. In the last case also the keys of those that it may belong to."""
+    row = connection.execute("SELECT key, name FROM projects WHERE key = ?", (name,)).fetchone()
+    if row is not None:
+        return Project(row["key"], row["name"]), []
+    rows = connection.execute(
+        "SELECT key, name FROM projects WHERE name = ? ORDER BY key", (name,)
+    ).fetchall()
+    if len(rows) == 1:
+        return Project(rows[0]["key"], name), []
+    own = Project(f"{BY_NAME}{name}", name)
+    return own, [row["key"] for row in rows if row["key"] != own.key]
 
 
 def get_project(connection: sqlite3.Connection, project_id: int) -> Project:

@@ -163,23 +163,15 @@ class StoreReader:
             raise NotFound(f"there is no session {name[:80]!r}: `claude-mem sessions` lists them")
         return cast(int, session["id"])
 
-    def prompt_id(self, content_session_id: str, prompt_number: int) -> str:
-        row = self.read(
-            lambda c: c.execute(
-                "SELECT t.prompt_id FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
-                " WHERE s.content_session_id = ? AND t.prompt_number = ?",
-                (content_session_id, prompt_number),
-            ).fetchone()
-        )
-        if row is None:
-            raise NotFound(f"session {content_session_id} has no prompt {prompt_number}")
-        return str(row[0])
-
     def memories_of_session(self, session_db_id: int) -> dict[str, Json]:
         return self.read(lambda c: listing.memories_of_session(c, session_db_id))
 
     def find_project(self, name: str) -> int:
         return self.read(lambda c: projects.find_project(c, name))
+
+    def project_named(self, name: str) -> tuple[Project, list[str]]:
+        """Which project a session without a directory belongs to, and which others it may."""
+        return self.read(lambda c: projects.project_named(c, name))
 
     def project_by_key(self, key: str) -> int | None:
         return self.read(lambda c: projects.project_by_key(c, key))

@@ -51,7 +51,8 @@ def ensure_session(connection: sqlite3.Connection, event: Event) -> sqlite3.Row:
     row = find_session(connection, event.session_id)
     if row is None:
         project_id = ensure_project(connection, event.project)
-        remember_directory(connection, event.project_dir, project_id, event.arrived_ms)
+        if event.project_dir:
+            remember_directory(connection, event.project_dir, project_id, event.arrived_ms)
         return insert_session(
             connection,
             NewSession(

@@ -1,7 +1,6 @@
 """Turns and their events, each recorded once.
 
-A turn is (session, prompt_id). An event without a prompt_id belongs to the latest turn at its
-arrival. Of a turn whose whole prompt was private, only the number is kept.
+Of a turn whose whole prompt was private, only the number is kept.
 """
 
 import json
@@ -10,21 +9,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from claude_mem.store.clock import iso
 from claude_mem.store.memories import recent_memories
-from claude_mem.store.parents import find_parent
-from claude_mem.store.queue import JOBS, QUEUES
+from claude_mem.store.queue import JOBS
 from claude_mem.store.records import dump_parts, parse_parts
 from claude_mem.store.sessions import end_session, ensure_session, revive
 from claude_mem.store.tombstones import is_forgotten_session
-from claude_mem.types import Event, Notice, Project, ToolUse, Turn
+from claude_mem.store.turn_lookup import (
+    CLOSING,
+    PROMPT,
+    SAME_MOMENT_MS,
+    SESSION_END,
+    SESSION_START,
+    WITHIN_TURN,
+    fill_in_prompt,
+    get_turn,
+    is_blocked,
+    turn_of,
+)
+from claude_mem.types import Event, Project, ToolUse, Turn
 
-PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"
-CLOSING = ("Stop", "StopFailure")
-WITHIN_TURN = ("PostToolUse", "PostToolUseFailure", "SubagentStop", "PreCompact", "PostCompact")
 STATEMENT, PULL_REQUEST = "Statement", "PullRequest"
 FROM_TRANSCRIPT = (STATEMENT, PULL_REQUEST)  # no hook reports them
-SAME_MOMENT_MS = 2000  # within which two hooks report the same event without an id
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +40,23 @@ class Recorded:
     prompt_number: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NewTurn:
-    session_id: int
-    project_id: int
-    prompt_id: str
-    number: int
-    created_ms: int
-    prompt: str | None = None
-    is_private: bool = False
-    is_closed: bool = False
-    is_retired: bool = False
-    is_imported: bool = False
-    is_notice: bool = False
-    parent_turn: int | None = None
-
-
 def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
     if is_forgotten_session(connection, event.session_id):
         return Recorded("forgotten", 0, 0)
     session = ensure_session(connection, event)
     session_id, project_id = int(session["id"]), int(session["project_id"])
-    turn = _turn_of(connection, session, event)
-    if turn is not None and _is_blocked(turn) and event.kind in (SESSION_START, SESSION_END):
+    turn = turn_of(connection, session, event)
+    if turn is not None and is_blocked(turn) and event.kind in (SESSION_START, SESSION_END):
         turn = None  # the session starts or ends whatever its last prompt was
     number = int(turn["prompt_number"]) if turn else None
-    if turn is not None and _is_blocked(turn):
+    if turn is not None and is_blocked(turn):
         if event.kind == PROMPT:
             _continue_session(connection, session, turn, event)
         return Recorded(
             "private" if turn["private"] else "forgotten", session_id, project_id, number
         )
+    if turn is not None and _is_repeated_prompt(connection, turn, event):
+        return Recorded("duplicate", session_id, project_id, number)
     turn_id = turn["id"] if turn else None
     key = _key_within(connection, turn, event)
     if not insert_event(connection, session_id, turn_id, event, key):
@@ -76,153 +67,14 @@ def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
     return Recorded("stored", session_id, project_id, number)
 
 
-def _is_blocked(turn: sqlite3.Row) -> bool:
-    """Takes no events: its prompt is private, or something of it was forgotten."""
-    return bool(turn["private"] or turn["sealed"])
-
-
-def _turn_of(
-    connection: sqlite3.Connection, session: sqlite3.Row, event: Event
-) -> sqlite3.Row | None:
-    if event.kind == PROMPT:
-        return _prompt_turn(connection, session, event)
-    is_of_turn = event.kind in (*CLOSING, *WITHIN_TURN)
-    if event.prompt_id is None and not is_of_turn:
-        return None
-    turn = _existing_turn(connection, session["id"], event)
-    if turn is None and is_of_turn:
-        # The prompt is missing: hooks were installed during the turn, or it arrives later.
-        return _create_turn(connection, session, event, event.prompt_id)
-    return turn
-
-
-def _existing_turn(
-    connection: sqlite3.Connection, session_id: int, event: Event
-) -> sqlite3.Row | None:
-    row: sqlite3.Row | None
-    if event.prompt_id is None:
-        row = connection.execute(
-            "SELECT * FROM user_prompts WHERE session_id = ? AND created_at_epoch <= ?"
-            " ORDER BY prompt_number DESC LIMIT 1",
-            (session_id, event.arrived_ms),
-        ).fetchone()
-    else:
-        row = connection.execute(
-            "SELECT * FROM user_prompts WHERE session_id = ? AND prompt_id = ?",
-            (session_id, event.prompt_id),
-        ).fetchone()
-    return row
-
-
-def _prompt_turn(connection: sqlite3.Connection, session: sqlite3.Row, event: Event) -> sqlite3.Row:
-    prompt = event.prompt or ""
-    if event.prompt_id is not None:
-        turn = _existing_turn(connection, session["id"], event)
-    else:
-        turn = connection.execute(
-            "SELECT * FROM user_prompts WHERE session_id = ? AND coalesce(prompt_text, '') = ?"
-            " AND abs(created_at_epoch - ?) < ? AND notice = ?",
-            (
-                session["id"],
-                prompt.strip() and prompt,
-                event.arrived_ms,
-                SAME_MOMENT_MS,
-                event.notice is not None,
-            ),
-        ).fetchone()
-    if turn is None:
-        return _create_turn(connection, session, event, event.prompt_id)
-    if turn["prompt_text"] is None and not _is_blocked(turn) and not turn["notice"]:
-        if event.notice is None:
-            _fill_in_prompt(connection, turn, prompt)
-        else:
-            _fill_in_notice(connection, turn, event.notice)
-        return _turn(connection, turn["id"])
-    return turn
-
-
-def _create_turn(
-    connection: sqlite3.Connection, session: sqlite3.Row, event: Event, prompt_id: str | None
-) -> sqlite3.Row:
-    number = connection.execute(
-        "UPDATE sdk_sessions SET prompt_counter = prompt_counter + 1 WHERE id = ?"
-        " RETURNING prompt_counter",
-        (session["id"],),
-    ).fetchone()[0]
-    is_prompt = event.kind == PROMPT
-    is_private = is_prompt and event.notice is None and not (event.prompt or "").strip()
-    text = event.prompt if is_prompt and not is_private else None
-    parent = None
-    if event.notice is not None:
-        parent = find_parent(connection, int(session["id"]), number, event.notice)
-    turn = NewTurn(
-        session_id=session["id"],
-        project_id=session["project_id"],
-        prompt_id=prompt_id or f"number-{number}",
-        number=number,
-        created_ms=event.arrived_ms,
-        prompt=text,
-        is_private=is_private,
-        is_notice=event.notice is not None,
-        parent_turn=parent,
-    )
-    if text:
-        _set_first_prompt(connection, int(session["id"]), text)
-    return insert_turn(connection, turn)
-
-
-def insert_turn(connection: sqlite3.Connection, turn: NewTurn) -> sqlite3.Row:
-    row: sqlite3.Row = connection.execute(
-        "INSERT INTO user_prompts (session_id, project_id, prompt_id, prompt_number, prompt_text,"
-        " private, closed, retired, imported, notice, parent_turn, updated_at_epoch, created_at,"
-        " created_at_epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *",
-        (turn.session_id, turn.project_id, turn.prompt_id, turn.number, turn.prompt,
-         turn.is_private, turn.is_closed, turn.is_retired, turn.is_imported, turn.is_notice,
-         turn.parent_turn, turn.created_ms, iso(turn.created_ms), turn.created_ms),
-    ).fetchone()  # fmt: skip
-    return row
-
-
-def _set_first_prompt(connection: sqlite3.Connection, session_id: int, text: str) -> None:
-    connection.execute(
-        "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
-        (text, session_id),
-    )
-
-
-def _fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: str) -> None:
-    """Adds the prompt to a turn whose events came first; deletes them if it is private."""
-    if prompt.strip():
-        connection.execute(
-            "UPDATE user_prompts SET prompt_text = ? WHERE id = ?", (prompt, turn["id"])
-        )
-        _set_first_prompt(connection, turn["session_id"], prompt)
-        return
-    connection.execute("UPDATE user_prompts SET private = 1 WHERE id = ?", (turn["id"],))
-    for table in (
-        "tool_events",
-        "observations",
-        "session_summaries",
-        "turn_records",
-        "fact_sources",
-    ):
-        connection.execute(f"DELETE FROM {table} WHERE turn_id = ?", (turn["id"],))
-    for queue in QUEUES:
-        queue.delete_turns(connection, [turn["id"]])
-
-
-def _fill_in_notice(connection: sqlite3.Connection, turn: sqlite3.Row, notice: Notice) -> None:
-    parent = find_parent(connection, turn["session_id"], turn["prompt_number"], notice)
-    connection.execute(
-        "UPDATE user_prompts SET notice = 1, parent_turn = ? WHERE id = ?", (parent, turn["id"])
-    )
-
-
-def _turn(connection: sqlite3.Connection, turn_id: int) -> sqlite3.Row:
-    row: sqlite3.Row = connection.execute(
-        "SELECT * FROM user_prompts WHERE id = ?", (turn_id,)
+def _is_repeated_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> bool:
+    """Whether the prompt of a client that counts them came before, by whatever route."""
+    if event.kind != PROMPT or event.prompt_number is None:
+        return False
+    row = connection.execute(
+        "SELECT 1 FROM tool_events WHERE turn_id = ? AND event = ?", (turn["id"], PROMPT)
     ).fetchone()
-    return row
+    return row is not None
 
 
 def insert_event(
@@ -292,7 +144,8 @@ def _key_within(connection: sqlite3.Connection, turn: sqlite3.Row | None, event:
             (f"{event.key}*", event.arrived_ms, SAME_MOMENT_MS),
         ).fetchone()
         return str(near[0]) if near else f"{event.key}:{event.arrived_ms}"
-    if turn is not None and event.prompt_id is None and event.tool_use_id is None:
+    is_keyed = event.kind == PROMPT and event.prompt_number is not None
+    if turn is not None and event.prompt_id is None and event.tool_use_id is None and not is_keyed:
         return f"{event.key}:{turn['prompt_number']}"
     return event.key
 
@@ -325,6 +178,8 @@ def _advance(
     if turn is None or event.kind not in (*CLOSING, *WITHIN_TURN):
         return
     closes = event.kind in CLOSING
+    if closes and event.prompt and turn["prompt_text"] is None and not turn["notice"]:
+        fill_in_prompt(connection, turn, event.prompt)
     connection.execute(
         "UPDATE user_prompts SET closed = max(closed, ?), updated_at_epoch ="
         " max(updated_at_epoch, ?) WHERE id = ?",
@@ -343,7 +198,7 @@ def close_open_turns(
         values,
     ).fetchall()
     for row in rows:
-        if not _is_blocked(row):
+        if not is_blocked(row):
             JOBS.enqueue(connection, row["session_id"], row["id"], ms)
     return len(rows)
 
@@ -387,8 +242,8 @@ def add_statements(
     connection: sqlite3.Connection, turn: Turn, statements: list[Event]
 ) -> Turn | None:
     """Adds statements of the transcript; returns the turn with them."""
-    row = _turn(connection, turn.id)
-    if row is None or _is_blocked(row):
+    row = get_turn(connection, turn.id)
+    if row is None or is_blocked(row):
         return None
     for statement in statements:
         key = _key_within(connection, row, statement)

@@ -3,7 +3,8 @@
 import json
 
 from claude_mem.config import Layout, write_private
-from claude_mem.store.turns import PROMPT, SESSION_END, Recorded
+from claude_mem.store.turn_lookup import PROMPT, SESSION_END
+from claude_mem.store.turns import Recorded
 from claude_mem.types import Event
 
 _TURN_ENDS = ("Stop", "StopFailure", SESSION_END)

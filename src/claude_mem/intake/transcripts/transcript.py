@@ -12,7 +12,6 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,6 +19,7 @@ from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import NAMES, strip_private
 from claude_mem.intake.dialects import replace_surrogates
 from claude_mem.intake.notices import command_as_typed, is_command
+from claude_mem.intake.timestamps import milliseconds
 from claude_mem.store.turns import FROM_TRANSCRIPT, PULL_REQUEST, STATEMENT
 from claude_mem.types import Json
 
@@ -44,10 +44,6 @@ _DECODER = json.JSONDecoder()
 # Between "<" and its name a tag may have a slash, spaces of any kind, and escapes of these.
 _PRIVATE_TAG = re.compile(rb"<[\s\\/nrtbf\x80-\xff]*+(?:" + b"|".join(NAMES) + rb")", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s,\0\ufeff]*")
-# No client wrote a transcript outside these years: such a timestamp is broken.
-_EARLIEST_MS, _LATEST_MS = (
-    int(datetime(year, 1, 1, tzinfo=UTC).timestamp() * 1000) for year in (2000, 2100)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +139,7 @@ class _SessionReader:
             common |= {"transcript_path": str(self.path), "cwd": self.cwd}
         if self.prompt_id is not None:
             common["prompt_id"] = self.prompt_id
-        return TranscriptEvent(kind, {**common, **fields}, _milliseconds(line.get("timestamp")))
+        return TranscriptEvent(kind, {**common, **fields}, milliseconds(line.get("timestamp")))
 
     def read(self, line: Payload) -> Iterator[TranscriptEvent]:
         role, message = line.get("type"), line.get("message")
@@ -313,14 +309,3 @@ def _texts(blocks: list[Json]) -> list[str]:
         if isinstance(block, dict) and block.get("type") == "text"
         if isinstance(text := block.get("text"), str)
     ]
-
-
-def _milliseconds(timestamp: Json) -> int | None:
-    if not isinstance(timestamp, str):
-        return None
-    try:
-        at = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return None
-    ms = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
-    return ms if _EARLIEST_MS <= ms < _LATEST_MS else None

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from claude_mem.store.memories import Origin, save_observation, save_summary
-from claude_mem.store.projects import ensure_project
+from claude_mem.store.projects import BY_NAME, ensure_project
 from claude_mem.store.sessions import NewSession, insert_session, register_memory_session
 from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.store.transfer.typescript.sessions import LegacySession, LegacyTurn
-from claude_mem.store.turns import NewTurn, insert_turn
+from claude_mem.store.turn_lookup import NewTurn, insert_turn
 from claude_mem.types import Project
 
 ORIGIN = "claude-mem-ts"
@@ -54,7 +54,7 @@ def import_session(connection: sqlite3.Connection, session: LegacySession) -> Im
 
 def _project(connection: sqlite3.Connection, name: str) -> int:
     """The only project here with that name, else one whose key is made of the name."""
-    own_key = f"name:{name}"
+    own_key = f"{BY_NAME}{name}"
     rows = connection.execute(
         "SELECT id FROM projects WHERE name = ? AND key <> ?", (name, own_key)
     ).fetchall()
