@@ -168,14 +168,14 @@ class Observed(CommittedRows):
                                       story.reader)  # fmt: skip
             cleanup = ConversationCleanup(story.store, claude_files(self.directory))
             refiner = Refiner(story.store, lambda: story.now, runner, cleanup, lambda: None)
-            with story.announcer.feed.subscribe() as queue:
+            with story.announcer.feed.subscribe() as subscription:
                 try:
                     await refiner.use(self.model(), self.policy)
                     return await work(refiner)
                 finally:
                     await refiner.close()
                     await asyncio.sleep(0)  # the feed tells in the next round of the loop
-                    self.announced += [queue.get_nowait() for _ in range(queue.qsize())]
+                    self.announced += subscription.take_all()
 
         return asyncio.run(run())
 

@@ -434,10 +434,10 @@ def test_whoever_waits_for_memories_hears_of_those_that_were_stored(waiting: Sto
     jobs = runner(waiting, Failing(times=1))
 
     async def announced() -> list[tuple[Json, Json]]:
-        with waiting.announcer.feed.subscribe() as queue:
+        with waiting.announcer.feed.subscribe() as subscription:
             await jobs.run_due()
             await asyncio.sleep(0)  # the feed tells in the next round of the loop
-            news = [queue.get_nowait() for _ in range(queue.qsize())]
+            news = subscription.take_all()
         return [(message["type"], message["prompt_number"]) for message in news]
 
     assert asyncio.run(announced()) == []

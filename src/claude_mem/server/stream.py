@@ -1,4 +1,8 @@
-"""/stream: events as they happen, as server-sent events."""
+"""/stream: events as they happen, as server-sent events.
+
+Each has an id. A client that connects again with it (Last-Event-ID) misses none and gets none
+twice; if that is not possible, the first event is a `reset`.
+"""
 
 import asyncio
 import json
@@ -8,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
+from claude_mem import params
 from claude_mem.types import Json
 from claude_mem.worker.worker import Worker
 
@@ -16,21 +21,30 @@ PING_SECONDS = 15.0
 
 async def stream(request: Request) -> StreamingResponse:
     """GET /stream"""
+    params.check_names(request.query_params, ("after",))
     worker: Worker = request.app.state.worker
+    after = request.headers.get("last-event-id") or request.query_params.get("after")
     headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
-    return StreamingResponse(_events(worker), media_type="text/event-stream", headers=headers)
+    events = _events(worker, after)
+    return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
 
-async def _events(worker: Worker) -> AsyncIterator[bytes]:
-    with worker.announcer.feed.subscribe() as queue:
-        yield b"data: " + json_line(worker.announcer.processing()) + b"\n\n"
+async def _events(worker: Worker, after: str | None) -> AsyncIterator[bytes]:
+    with worker.announcer.feed.subscribe(after) as subscription:
+        # Its id must not be ahead of the events that are replayed after it.
+        yield _message(after or subscription.cursor, worker.announcer.processing())
         while True:
             try:
-                event = await asyncio.wait_for(queue.get(), PING_SECONDS)
+                announcement = await asyncio.wait_for(subscription.queue.get(), PING_SECONDS)
             except TimeoutError:
                 yield b": ping\n\n"
             else:
-                yield b"data: " + json_line(event) + b"\n\n"
+                yield _message(announcement.cursor, announcement.event)
+
+
+def _message(cursor: str, event: dict[str, Json]) -> bytes:
+    one_line = cursor.replace("\n", "").replace("\r", "").encode("utf-8", "replace")
+    return b"id: " + one_line + b"\ndata: " + json_line(event) + b"\n\n"
 
 
 def json_line(value: dict[str, Json]) -> bytes:

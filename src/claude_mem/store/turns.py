@@ -38,6 +38,7 @@ class Recorded:
     session_db_id: int
     project_id: int
     prompt_number: int | None = None
+    turn_id: int | None = None
 
 
 def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
@@ -64,7 +65,7 @@ def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
     if turn is not None and turn["imported"]:
         _hand_to_hooks(connection, turn, event)
     _advance(connection, session, turn, event)
-    return Recorded("stored", session_id, project_id, number)
+    return Recorded("stored", session_id, project_id, number, turn_id)
 
 
 def _is_repeated_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> bool:

@@ -26,6 +26,7 @@ class Announcer:
                     "session_db_id": record.session_db_id,
                     "project": event.project.name,
                     "prompt_number": record.prompt_number,
+                    "turn_id": record.turn_id,
                     "tool_name": event.tool_name,
                 })  # fmt: skip
 
@@ -35,6 +36,7 @@ class Announcer:
             "session_db_id": turn.session_db_id,
             "project": turn.project.name,
             "prompt_number": turn.prompt_number,
+            "turn_id": turn.id,
             "observations": len(distillate.observations),
         })  # fmt: skip
 
