@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,9 +10,13 @@ from typing import Any
 
 import pytest
 
-from claude_mem.worker.feed import MAX_QUEUED, MAX_REPLAYED
+from claude_mem.intake.dialects import EventHeader
+from claude_mem.worker.feed import MAX_BYTES, MAX_EVENTS
 from tests.api import Api, open_api
-from tests.payloads import PROJECT_DIR, SESSION
+from tests.payloads import PROJECT_DIR, SESSION, tool
+
+ABOUT = {"contentSessionId": SESSION, "project_dir": PROJECT_DIR}
+CHANGE = {"file_path": f"{PROJECT_DIR}/light.py", "old_string": "one", "new_string": "two"}
 
 
 @pytest.fixture
@@ -95,8 +100,9 @@ def test_the_stream_begins_with_the_present_and_tells_what_happens(api: Api) -> 
         ("event", "Stop"),
     ]
     assert events[3]["tool_name"] == "Bash"
-    assert events[6] == {"type": "memory", "session_db_id": 1, "project": "harbor",
-                        "prompt_number": 1, "turn_id": 1, "observations": 0}  # fmt: skip
+    memory = {"type": "memory", "session_db_id": 1, "project": "harbor", "prompt_number": 1,
+              "turn_id": 1, "observations": 0}  # fmt: skip
+    assert events[6].items() >= memory.items()
 
 
 def test_everyone_who_listens_hears_it(api: Api) -> None:
@@ -192,19 +198,164 @@ def test_an_id_of_another_worker_is_answered_with_a_reset(api: Api, last: bytes)
     assert states(api.runner.run(scene())) == [False, "reset", True]
 
 
-def test_who_was_away_for_too_long_or_reads_too_slowly_gets_a_reset(api: Api) -> None:
+@pytest.mark.parametrize(("count", "size"), [(MAX_EVENTS + 1, 1), (3, MAX_BYTES // 2)])
+def test_who_is_behind_what_is_kept_gets_a_reset(api: Api, count: int, size: int) -> None:
     feed = api.worker.announcer.feed
 
     async def scene() -> list[Any]:
         before = feed.cursor
         with feed.subscribe() as slow:
-            for number in range(MAX_REPLAYED + 1):
-                feed.publish({"type": "event", "number": number})
-            await asyncio.sleep(0)
+            for _ in range(count):
+                feed.publish({"type": "event", "text": "x" * size})
             with feed.subscribe(before) as late:
-                seen = [late.queue.get_nowait().event["type"], slow.queue.get_nowait().event]
-                assert slow.queue.qsize() <= MAX_QUEUED
-            return seen
+                return [slow.take_all(), late.take_all()]
 
-    late, slow = api.runner.run(scene())
-    assert (late, slow["type"]) == ("reset", "reset")
+    assert api.runner.run(scene()) == [[{"type": "reset"}], [{"type": "reset"}]]
+
+
+def test_what_was_forgotten_is_not_repeated(api: Api) -> None:
+    feed = api.worker.announcer.feed
+
+    async def scene() -> list[Any]:
+        before = feed.cursor
+        await api.client.post("/api/sessions/init", json={**ABOUT, "prompt": "Blink"})
+        with feed.subscribe() as listener:
+            request = {"session": SESSION}
+            preview = (await api.client.post("/api/forget", json=request)).json()
+            confirmed = {**request, "confirm": preview["confirm"]}
+            assert (await api.client.post("/api/forget", json=confirmed)).json()["forgotten"]
+            with feed.subscribe(before) as late:
+                return [listener.take_all(), late.take_all()]
+
+    live, late = api.runner.run(scene())
+    assert live[0]["type"] == "forgotten"
+    assert {"type": "session", "session_db_id": 1, "status": "deleted"} in live
+    assert late[0]["type"] == "reset"
+    assert "Blink" not in json.dumps(late)
+
+
+def test_an_item_can_be_shown_without_another_request(api: Api) -> None:
+    async def scene() -> list[dict[str, Any]]:
+        with api.worker.announcer.feed.subscribe() as listener:
+            for path, fields in (
+                ("init", {"prompt": "Make the light blink"}),
+                ("observations", {"tool_name": "Edit", "tool_input": CHANGE}),
+                ("summarize", {"last_assistant_message": "It blinks because of the relay."}),
+                ("complete", {"reason": "exit"}),
+            ):
+                await api.client.post(f"/api/sessions/{path}", json={**ABOUT, **fields})
+            await api.worker.catch_up()
+            saved = {"text": "The relay is slow", "title": "Slow relay", "project": PROJECT_DIR}
+            await api.client.post("/api/memories", json=saved)
+            return listener.take_all()
+
+    events = api.runner.run(scene())
+    prompt, edit, stop, _ = (event for event in events if event["type"] == "event")
+    (item,) = prompt["items"]
+    assert (item["kind"], item["id"], item["prompt_text"]) == ("prompt", 1, "Make the light blink")
+    assert item.keys() - {"kind"} == api.get_json("/api/prompts")["items"][0].keys()
+    assert (edit["tool_name"], edit["project"]) == ("Edit", "harbor")
+    assert "light.py" in edit["text"]
+    assert stop["text"] == "It blinks because of the relay."
+    distilled, saved = (event for event in events if event["type"] == "memory")
+    summary = {**api.get_json("/api/summaries")["items"][0], "kind": "summary"}
+    assert summary in distilled["items"]
+    assert distilled["turn_id"] == prompt["turn_id"]
+    observation = api.get_json("/api/observations")["items"][0]
+    assert saved["items"] == [{**observation, "kind": "observation"}]
+    assert observation["title"] == "Slow relay"
+
+
+def sessions_announced(api: Api, *requests: tuple[str, str, dict[str, Any]]) -> list[Any]:
+    async def scene() -> list[Any]:
+        with api.worker.announcer.feed.subscribe() as listener:
+            for method, path, body in requests:
+                response = await api.client.request(method, path, json=body)
+                assert response.status_code == 200, response.text
+            await asyncio.to_thread(api.worker.housekeeping.tick, api.clock.ms)
+            return [event for event in listener.take_all() if event["type"] == "session"]
+
+    return api.runner.run(scene())
+
+
+def test_a_completed_session_is_announced_with_its_project(api: Api) -> None:
+    api.add_turn(SESSION, "Blink", "It blinks.")
+    complete = ("POST", "/api/sessions/complete", {"claudeSessionId": SESSION, "reason": "exit"})
+    (news,) = sessions_announced(api, complete)
+    assert (news["status"], news["project"]) == ("completed", "harbor")
+    assert (news["content_session_id"], news["user_prompt"]) == (SESSION, "Blink")
+
+
+def test_a_stopped_session_is_announced(api: Api) -> None:
+    row = api.add_turn(SESSION, "Blink", "It blinks.")
+    (news,) = sessions_announced(api, ("DELETE", f"/sessions/{row}", {}))
+    assert (news["status"], news["session_db_id"]) == ("failed", row)
+
+
+def test_an_interrupted_session_is_announced(api: Api) -> None:
+    api.add_turn(SESSION, "Blink", "It blinks.")
+    api.clock.ms += 25 * 3_600_000
+    (news,) = sessions_announced(api)
+    assert (news["status"], news["content_session_id"]) == ("interrupted", SESSION)
+
+
+def test_the_queue_is_announced_as_empty_after_work(api: Api) -> None:
+    async def scene() -> list[tuple[bool, int]]:
+        states: list[tuple[bool, int]] = []
+        with api.worker.announcer.feed.subscribe() as listener:
+            for path, fields in (
+                ("init", {"prompt": "Blink"}),
+                ("summarize", {"last_assistant_message": "Done."}),
+                ("", {}),
+            ):
+                if path:
+                    await api.client.post(f"/api/sessions/{path}", json={**ABOUT, **fields})
+                else:
+                    await api.worker.catch_up()
+                last = [e for e in listener.take_all() if e["type"] == "processing"][-1]
+                current = (await api.client.get("/api/processing")).json()
+                assert current == {name: last[name] for name in current}
+                states.append((current["isProcessing"], current["queueDepth"]))
+        return states
+
+    assert api.runner.run(scene()) == [(True, 0), (False, 1), (False, 0)]
+
+
+def test_a_thousand_events_arrive_once_and_in_order_over_five_reconnects(api: Api) -> None:
+    total, batch = 1000, 50
+    breaks = sorted(random.Random(17).sample(range(1, total), 5))
+
+    def send(first: int) -> None:
+        reader, header = api.worker.reader, EventHeader("PostToolUse", api.clock.ms, PROJECT_DIR)
+        payloads = [
+            tool(tool_use_id=f"toolu_{n}", tool_input=n) for n in range(first, first + batch)
+        ]
+        api.worker.intake.accept([reader.read(header, payload) for payload in payloads])
+
+    async def send_all() -> None:
+        for first in range(0, total, batch):
+            await asyncio.to_thread(send, first)
+
+    async def scene() -> tuple[list[str], int]:
+        received: list[str] = []
+        connections, last_id = 0, b""
+        sending: asyncio.Task[None] | None = None
+        while len(received) < total:
+            until = breaks[connections] if connections < len(breaks) else total
+            async with streaming(api, last_id) as stream:
+                connections += 1
+                await stream.next_event()  # the state
+                sending = sending or asyncio.ensure_future(send_all())
+                while len(received) < until:
+                    event = await stream.next_event()
+                    assert event["type"] in ("event", "processing")
+                    received += [event["text"]] if event["type"] == "event" else []
+                last_id = stream.last_id
+            await asyncio.sleep(0)
+        assert sending is not None
+        await sending
+        return received, connections
+
+    received, connections = api.runner.run(scene())
+    assert received == [str(number) for number in range(total)]
+    assert connections == 6

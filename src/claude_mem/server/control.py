@@ -40,6 +40,7 @@ async def retry(request: Request) -> JSONResponse:
     worker: Worker = request.app.state.worker
     await read_object(request)
     retried = await asyncio.wrap_future(worker.store.revive_dead_jobs())
+    worker.announcer.processing()
     worker.wake()
     return JSONResponse({"retried": retried})
 

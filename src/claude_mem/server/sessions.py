@@ -187,6 +187,8 @@ async def stop(request: Request) -> JSONResponse:
         worker.jobs.cancel_session(session_db_id, seconds),
         worker.refiner.cancel_session(session_db_id, seconds),
     )
+    worker.announcer.session_changed(session_db_id)
+    worker.announcer.processing()
     return JSONResponse({"status": "failed", "sessionDbId": session_db_id, "keptMessages": held})
 
 

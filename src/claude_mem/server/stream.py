@@ -32,19 +32,19 @@ async def stream(request: Request) -> StreamingResponse:
 async def _events(worker: Worker, after: str | None) -> AsyncIterator[bytes]:
     with worker.announcer.feed.subscribe(after) as subscription:
         # Its id must not be ahead of the events that are replayed after it.
-        yield _message(after or subscription.cursor, worker.announcer.processing())
+        yield _message(after or subscription.cursor, json_line(worker.announcer.processing()))
         while True:
             try:
-                announcement = await asyncio.wait_for(subscription.queue.get(), PING_SECONDS)
+                announcement = await asyncio.wait_for(subscription.next(), PING_SECONDS)
             except TimeoutError:
                 yield b": ping\n\n"
             else:
-                yield _message(announcement.cursor, announcement.event)
+                yield _message(announcement.cursor, announcement.data)
 
 
-def _message(cursor: str, event: dict[str, Json]) -> bytes:
+def _message(cursor: str, data: bytes) -> bytes:
     one_line = cursor.replace("\n", "").replace("\r", "").encode("utf-8", "replace")
-    return b"id: " + one_line + b"\ndata: " + json_line(event) + b"\n\n"
+    return b"id: " + one_line + b"\ndata: " + data + b"\n\n"
 
 
 def json_line(value: dict[str, Json]) -> bytes:

@@ -155,6 +155,15 @@ def memories_of_session(connection: sqlite3.Connection, session_db_id: int) -> d
     return memories
 
 
+def memories_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Record]:
+    """Its summary and observations, each with its `kind`."""
+    memories: list[Record] = []
+    for noun, kind in (("summaries", "summary"), ("observations", "observation")):
+        rows = connection.execute(f"{_SELECTS[noun]} WHERE m.turn_id = ? ORDER BY m.id", (turn_id,))
+        memories += ({**record(row), "kind": kind} for row in rows)
+    return memories
+
+
 def list_projects(connection: sqlite3.Connection) -> list[Record]:
     rows = connection.execute(
         "SELECT p.key, p.name,"

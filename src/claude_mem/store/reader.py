@@ -1,5 +1,6 @@
 """The reading half of the store, for code that must not write."""
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -141,6 +142,17 @@ class StoreReader:
             raise NotFound(f"there is no session {session_db_id}")
         return record
 
+    def missing_sessions(self, ids: Iterable[int]) -> list[int]:
+        """Those of the ids that no session has."""
+        ids = list(ids)
+        rows = self.read(
+            lambda c: c.execute(
+                "SELECT id FROM sdk_sessions WHERE id IN (SELECT value FROM json_each(?))",
+                (json.dumps(ids),),
+            ).fetchall()
+        )
+        return sorted(set(ids) - {row[0] for row in rows})
+
     def is_first_session(self, content_session_id: str) -> bool:
         """Whether no other session was recorded yet, not counting saved memories."""
         row = self.read(
@@ -163,6 +175,9 @@ class StoreReader:
             raise NotFound(f"there is no session {name[:80]!r}: `claude-mem sessions` lists them")
         return cast(int, session["id"])
 
+    def memories_of_turn(self, turn_id: int) -> list[Record]:
+        return self.read(lambda c: listing.memories_of_turn(c, turn_id))
+
     def memories_of_session(self, session_db_id: int) -> dict[str, Json]:
         return self.read(lambda c: listing.memories_of_session(c, session_db_id))
 
@@ -172,6 +187,10 @@ class StoreReader:
     def project_named(self, name: str) -> tuple[Project, list[str]]:
         """Which project a session without a directory belongs to, and which others it may."""
         return self.read(lambda c: projects.project_named(c, name))
+
+    def project_names(self) -> dict[int, str]:
+        """As lists show them, by row id."""
+        return self.read(projects.project_names)
 
     def project_by_key(self, key: str) -> int | None:
         return self.read(lambda c: projects.project_by_key(c, key))

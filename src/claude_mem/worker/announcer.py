@@ -1,12 +1,25 @@
-"""Announces what the worker did: to subscribers of the feed, and in activity.flag."""
+"""Announces what the worker did: to subscribers of the feed, and in activity.flag.
+
+An event of the feed has the items it is about, as the pages of the API list them, so that it can be
+shown without another request.
+"""
+
+import threading
 
 from claude_mem.config import Layout
+from claude_mem.errors import NotFound
 from claude_mem.store import Store
 from claude_mem.store.trash import Forgotten
+from claude_mem.store.turn_lookup import PROMPT, SESSION_END
 from claude_mem.store.turns import Recorded
+from claude_mem.text import shorten
 from claude_mem.types import Distillate, Event, Json, Project, Turn
 from claude_mem.worker.activity import Activity
 from claude_mem.worker.feed import Feed
+
+EVENT_TEXT = 300  # longest text of a tool use or message; its memory comes later
+
+News = dict[str, Json]
 
 
 class Announcer:
@@ -14,54 +27,98 @@ class Announcer:
         self._store = store
         self.activity = Activity(layout)
         self.feed = Feed()
+        self._processing: News = {"type": "processing", "isProcessing": False, "queueDepth": 0}
+        self._comparing = threading.Lock()
 
     def events_recorded(self, recorded: list[tuple[Event, Recorded]]) -> None:
-        if self.activity.update(recorded):
-            self.feed.publish(self.processing())
-        for event, record in recorded:
-            if record.outcome == "stored":
-                self.feed.publish({
-                    "type": "event",
-                    "event": event.kind,
-                    "session_db_id": record.session_db_id,
-                    "project": event.project.name,
-                    "prompt_number": record.prompt_number,
-                    "turn_id": record.turn_id,
-                    "tool_name": event.tool_name,
-                })  # fmt: skip
+        self.activity.update(recorded)
+        self.processing()
+        stored = [(event, record) for event, record in recorded if record.outcome == "stored"]
+        if not stored:
+            return
+        names = self._store.project_names()
+        for event, record in stored:
+            self.feed.publish(self._event_news(event, record, names.get(record.project_id, "")))
+            if event.kind == SESSION_END:
+                self.session_changed(record.session_db_id)
+
+    def _event_news(self, event: Event, record: Recorded, project: str) -> News:
+        prompt = record.turn_id if event.kind == PROMPT else None
+        records = self._store.get_many("prompts", [prompt]) if prompt is not None else []
+        return {
+            "type": "event",
+            "event": event.kind,
+            "session_db_id": record.session_db_id,
+            "content_session_id": event.session_id,
+            "project": project,
+            "prompt_number": record.prompt_number,
+            "turn_id": record.turn_id,
+            "tool_name": event.tool_name,
+            "text": shorten(event.prompt or event.tool_input or event.text or "", EVENT_TEXT),
+            "created_at_epoch": event.arrived_ms,
+            "items": [{**item, "kind": "prompt"} for item in records],
+        }
 
     def memory_stored(self, turn: Turn, distillate: Distillate) -> None:
         self.feed.publish({
             "type": "memory",
             "session_db_id": turn.session_db_id,
+            "content_session_id": turn.content_session_id,
             "project": turn.project.name,
             "prompt_number": turn.prompt_number,
             "turn_id": turn.id,
             "observations": len(distillate.observations),
+            "items": [*self._store.memories_of_turn(turn.id)],
         })  # fmt: skip
+        self.processing()
 
-    def memory_saved(self, project: Project) -> None:
+    def memory_saved(self, project: Project, observation_id: int) -> None:
         """By a user or an agent, outside a turn."""
-        self.feed.publish({"type": "memory", "project": project.name, "observations": 1})
+        records = self._store.get_many("observations", [observation_id])
+        items: list[Json] = [{**item, "kind": "observation"} for item in records]
+        self.feed.publish(
+            {"type": "memory", "project": project.name, "observations": 1, "items": items}
+        )
+
+    def session_changed(self, session_db_id: int) -> None:
+        """It was completed, interrupted or stopped, or it no longer exists."""
+        news: News = {"type": "session", "session_db_id": session_db_id}
+        try:
+            session = self._store.session(session_db_id)
+        except NotFound:
+            self.feed.publish({**news, "status": "deleted"})
+            return
+        fields = ("content_session_id", "project", "status", "title", "subtitle", "user_prompt",
+                  "prompt_counter", "started_at_epoch", "completed_at_epoch")  # fmt: skip
+        self.feed.publish({**news, **{name: session[name] for name in fields}})
 
     def forgotten(self, forgotten: Forgotten) -> None:
+        self.feed.forget()
         self._memories_changed("forgotten", forgotten)
 
     def forgetting_undone(self, forgotten: Forgotten) -> None:
         self._memories_changed("remembered again", forgotten)
 
     def _memories_changed(self, event_type: str, forgotten: Forgotten) -> None:
-        self.feed.publish({"type": event_type, "counts": dict(forgotten.counts)})
+        projects: list[Json] = [project.name for project in forgotten.projects]
+        counts: News = dict(forgotten.counts)
+        self.feed.publish({"type": event_type, "counts": counts, "projects": projects})
+        self.processing()
 
     def set_processing(self, active: bool, ms: int) -> None:
         """As reported by another editor."""
         self.activity.set(active, ms)
-        self.feed.publish(self.processing())
 
-    def processing(self) -> dict[str, Json]:
-        queue = self._store.queue_state()
-        return {
-            "type": "processing",
-            "isProcessing": self.activity.is_processing,
-            "queueDepth": queue["pending"] + queue["processing"],
-        }
+    def processing(self) -> News:
+        """The current state; published if it is new, so that the feed never says another."""
+        with self._comparing:
+            queue = self._store.queue_state()
+            state: News = {
+                "type": "processing",
+                "isProcessing": self.activity.is_processing,
+                "queueDepth": queue["pending"] + queue["processing"],
+            }
+            if state != self._processing:
+                self._processing = state
+                self.feed.publish(state)
+            return state

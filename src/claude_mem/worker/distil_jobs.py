@@ -102,6 +102,7 @@ class JobRunner:
 
     async def _finish(self, task: asyncio.Task[None]) -> None:
         await asyncio.wait([task])
+        self._announcer.processing()  # the queue is shorter, also after a failure
         if not task.cancelled() and (error := task.exception()):
             raise error
 

@@ -1,21 +1,24 @@
 """Live events for subscribers such as the viewer, each with a cursor to continue after.
 
-The latest events are kept, so that a subscriber that comes back misses none. One that was away for
-too long, or since another worker process, gets a reset instead: it has to read the pages again.
+The latest events are kept, and every subscriber reads them from there: one that comes back misses
+none, and a slow one delays nobody. One that falls behind what is kept, or has a cursor of another
+worker process, gets a reset instead: it has to read the pages again.
 """
 
 import asyncio
+import json
 import secrets
 import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from claude_mem.types import Json
 
-MAX_QUEUED = 200  # a subscriber that falls further behind gets a reset
-MAX_REPLAYED = 500
+MAX_EVENTS = 5_000
+MAX_BYTES = 4 * 1024 * 1024
 RESET: dict[str, Json] = {"type": "reset"}
 
 
@@ -23,26 +26,40 @@ RESET: dict[str, Json] = {"type": "reset"}
 class Announcement:
     number: int
     cursor: str
-    event: dict[str, Json]
+    data: bytes  # JSON on one line
 
 
-@dataclass(eq=False)
 class Subscription:
-    cursor: str  # from which it continues
-    number: int
-    queue: asyncio.Queue[Announcement] = field(default_factory=asyncio.Queue)
+    def __init__(self, feed: "Feed", number: int) -> None:
+        self._feed, self._number = feed, number
+        self._news = asyncio.Event()
 
-    def deliver(self, announcement: Announcement) -> None:
-        if announcement.number <= self.number:
-            return  # replayed already
-        if self.queue.qsize() >= MAX_QUEUED:
-            self.take_all()
-            announcement = Announcement(announcement.number, announcement.cursor, RESET)
-        self.queue.put_nowait(announcement)
+    @property
+    def cursor(self) -> str:
+        """After the event that it returned last."""
+        return self._feed.cursor_of(self._number)
 
-    def take_all(self) -> list[dict[str, Json]]:
-        """What was delivered until now."""
-        return [self.queue.get_nowait().event for _ in range(self.queue.qsize())]
+    async def next(self) -> Announcement:
+        while (announcement := self._next()) is None:
+            await self._news.wait()
+        return announcement
+
+    def _next(self) -> Announcement | None:
+        self._news.clear()  # before looking: what comes later sets it again
+        announcement = self._feed.after(self._number)
+        if announcement is not None:
+            self._number = announcement.number
+        return announcement
+
+    def take_all(self) -> list[dict[str, Any]]:
+        """What happened until now."""
+        events: list[dict[str, Any]] = []
+        while (announcement := self._next()) is not None:
+            events.append(json.loads(announcement.data))
+        return events
+
+    def notify(self) -> None:
+        self._news.set()
 
 
 class Feed:
@@ -50,50 +67,72 @@ class Feed:
         self._process = secrets.token_hex(4)
         self._lock = threading.Lock()
         self._number = 0
-        self._recent: deque[Announcement] = deque(maxlen=MAX_REPLAYED)
+        self._recent: deque[Announcement] = deque()
+        self._bytes = 0
         self._subscribers: set[Subscription] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def cursor(self) -> str:
         """After the latest event."""
-        return self._cursor(self._number)
+        return self.cursor_of(self._number)
 
-    def _cursor(self, number: int) -> str:
+    def cursor_of(self, number: int) -> str:
         return f"{self._process}-{number}"
 
     @contextmanager
     def subscribe(self, after: str | None = None) -> Iterator[Subscription]:
         """Begins with the events after this cursor. Call it in the thread of the event loop."""
         self._loop = asyncio.get_running_loop()
-        with self._lock:
-            missed = self._missed(after) if after else []
-            subscription = Subscription(self.cursor, self._number)
-            for announcement in missed:
-                subscription.queue.put_nowait(announcement)
-            self._subscribers.add(subscription)
+        subscription = Subscription(self, self._position(after) if after else self._number)
+        self._subscribers.add(subscription)
         try:
             yield subscription
         finally:
             self._subscribers.discard(subscription)
 
-    def _missed(self, after: str) -> list[Announcement]:
-        process, _, digits = after.rpartition("-")
-        number = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 19 else -1
-        oldest = self._number - len(self._recent)
-        if process != self._process or not oldest <= number <= self._number:
-            return [Announcement(self._number, self.cursor, RESET)]
-        return [announcement for announcement in self._recent if announcement.number > number]
+    def _position(self, cursor: str) -> int:
+        """-1 for a cursor of another process."""
+        process, _, digits = cursor.rpartition("-")
+        is_number = digits.isascii() and digits.isdecimal() and len(digits) < 19
+        number = int(digits) if is_number and process == self._process else -1
+        return number if number <= self._number else -1
+
+    def after(self, number: int) -> Announcement | None:
+        """The next event, or a reset if it is not kept any more."""
+        with self._lock:
+            index = number - (self._number - len(self._recent))
+            if index < 0:
+                return Announcement(self._number, self.cursor, _json(RESET))
+            return self._recent[index] if index < len(self._recent) else None
 
     def publish(self, event: dict[str, Json]) -> None:
         """Call it from any thread."""
+        data = _json(event)
         with self._lock:
             self._number += 1
-            announcement = Announcement(self._number, self.cursor, event)
-            self._recent.append(announcement)
-            if self._subscribers and self._loop is not None:
-                self._loop.call_soon_threadsafe(self._deliver, announcement)
+            self._recent.append(Announcement(self._number, self.cursor, data))
+            self._bytes += len(data)
+            while len(self._recent) > MAX_EVENTS or self._bytes > MAX_BYTES:
+                self._bytes -= len(self._recent.popleft().data)
+        self._notify()
 
-    def _deliver(self, announcement: Announcement) -> None:
+    def forget(self) -> None:
+        """Drops what is kept: some of it was forgotten, and must not be repeated."""
+        with self._lock:
+            self._recent.clear()
+            self._bytes = 0
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._subscribers and self._loop is not None:
+            self._loop.call_soon_threadsafe(self._notify_all)
+
+    def _notify_all(self) -> None:
         for subscription in self._subscribers:
-            subscription.deliver(announcement)
+            subscription.notify()
+
+
+def _json(event: dict[str, Json]) -> bytes:
+    """In UTF-8; half of a surrogate pair, which UTF-8 does not have, becomes a `?`."""
+    return json.dumps(event, ensure_ascii=False).encode("utf-8", "replace")

@@ -74,12 +74,15 @@ async def forget(
     if request.hard:
         await _end_requests(worker, selection)
     directories = await asyncio.to_thread(_directories, store, selection)
+    sessions = await asyncio.to_thread(store.sessions_of, selection)
     forgotten = await asyncio.wrap_future(
         store.forget(selection, request.confirm, hard=request.hard)
     )
     remove_rendered(worker.settings.layout, directories)
     worker.stale_contexts.add(*forgotten.projects)
     worker.announcer.forgotten(forgotten)
+    for session in await asyncio.to_thread(store.missing_sessions, sessions):
+        worker.announcer.session_changed(session)
     if request.hard:
         await worker.erase_leftovers()
         await worker.refiner.clean_up()

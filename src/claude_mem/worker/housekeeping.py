@@ -5,6 +5,7 @@ The time is an argument, so that a test can let a month pass.
 
 import logging
 import os
+from collections.abc import Callable
 
 from claude_mem.config import Layout, RecordSettings, RetentionSettings, SessionSettings
 from claude_mem.hook import trouble
@@ -33,6 +34,7 @@ class Housekeeping:
         self._layout, self._store = layout, store
         self._sessions, self._retention, self._record = sessions, retention, record
         self._warned_at = 0
+        self.on_interrupted: Callable[[int], None] = lambda session: None
 
     def use(
         self, sessions: SessionSettings, retention: RetentionSettings, record: RecordSettings
@@ -54,6 +56,7 @@ class Housekeeping:
                 session,
                 sessions.interrupt_hours,
             )
+            self.on_interrupted(session)
         if count := retired.result():
             log.info("%d raw events deleted", count)
         self._trim_records(now)

@@ -36,7 +36,7 @@ async def save_memory(
         worker.store.save_memory(project, directory, observation, observer)
     )
     worker.stale_contexts.add(project)
-    worker.announcer.memory_saved(project)
+    worker.announcer.memory_saved(project, saved.id)
     await worker.render_contexts()
     return saved
 

@@ -109,6 +109,7 @@ class Worker:
         self.housekeeping = Housekeeping(
             layout, store, settings.sessions, settings.retention, settings.record
         )
+        self.housekeeping.on_interrupted = self.announcer.session_changed
         self._housekeeping_at = 0
         self._applying = asyncio.Lock()
 
@@ -211,6 +212,7 @@ class Worker:
         activity = self.announcer.activity
         if activity.is_processing and not self.store.has_open_turn():
             activity.reset(self.clock())
+        self.announcer.processing()
 
     async def erase_leftovers(self) -> None:
         """After forgetting for good. What fails is repeated by housekeeping."""
