@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,14 +149,22 @@ class Home(CommittedRows):
         return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    home = Home(tmp_path / "home")
+@contextmanager
+def temporary_home(directory: Path) -> Iterator[Home]:
+    home = Home(directory / "home")
     home.path.mkdir()
     home.layout.create()
     write_launcher(home.layout)
-    yield home
-    home.end_worker()
+    try:
+        yield home
+    finally:
+        home.end_worker()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with temporary_home(tmp_path) as home:
+        yield home
 
 
 @pytest.fixture

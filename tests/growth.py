@@ -14,7 +14,7 @@ from types import FrameType
 SIZE = 4_000
 NO_TIME = 0.002  # seconds; the square of SIZE takes ten times that
 PER_DOUBLING = 3.0  # 2 is linear, 4 is quadratic
-HANGS = 4.0  # seconds of CPU time, for what is not even quadratic
+HANGS = 2.0  # seconds of CPU time, for what is not even quadratic
 
 
 class Hanging(Exception):

@@ -141,7 +141,7 @@ def attacks(pattern: re.Pattern[Any]) -> list[Attack]:
     tree = parser.parse(text, flags)
     alphabet = "".join(dict.fromkeys([*_COMMON, *(c for c in text if c.isprintable())]))
     made: dict[Attack, None] = {}
-    for head, body in _repetitions(tree, "", alphabet[:60]):
+    for head, body in _repetitions(tree, "", _distinct(alphabet[:60], tree)):
         for tail in _UNLIKELY:
             made[Attack(head, body, tail, again=False)] = None
         if head:
@@ -180,12 +180,39 @@ def _repetitions(tree: Any, head: str, alphabet: str) -> Iterator[tuple[str, str
             head += _sample([(operation, argument)], alphabet)
 
 
+def _distinct(alphabet: str, tree: Any) -> str:
+    """One of the characters that the pattern treats alike, for each way to treat them."""
+    atoms = list(_atoms(tree))
+    first: dict[tuple[bool, ...], str] = {}
+    for character in alphabet:
+        first.setdefault(tuple(_accepts(*atom, character) for atom in atoms), character)
+    return "".join(first.values())
+
+
+def _atoms(tree: Any) -> Iterator[tuple[Any, Any]]:
+    """What matches a single character, wherever it stands in the pattern."""
+    for operation, argument in tree:
+        if operation in (sre.LITERAL, sre.NOT_LITERAL, sre.IN, sre.ANY):
+            yield operation, argument
+        elif operation in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
+            yield from _atoms(argument[2])
+        elif operation is sre.SUBPATTERN:
+            yield from _atoms(argument[3])
+        elif operation is sre.ATOMIC_GROUP:
+            yield from _atoms(argument)
+        elif operation is sre.BRANCH:
+            for branch in argument[1]:
+                yield from _atoms(branch)
+        elif operation in (sre.ASSERT, sre.ASSERT_NOT):
+            yield from _atoms(argument[1])
+
+
 def _bodies(inner: Any, alphabet: str) -> set[str]:
     bodies = {_sample(inner, alphabet)}
     if len(inner) == 1:  # one character: each of those that it may be
         operation, argument = inner[0]
         if operation in (sre.IN, sre.ANY, sre.NOT_LITERAL):
-            bodies |= {c for c in alphabet[:24] if _accepts(operation, argument, c)}
+            bodies |= {c for c in alphabet if _accepts(operation, argument, c)}
     else:
         bodies |= {_sample(inner, alphabet[start:]) for start in (1, 5, 9)}
     return {body for body in bodies if body}
@@ -224,6 +251,8 @@ _OPPOSITE = {
 
 
 def _accepts(operation: Any, argument: Any, character: str) -> bool:
+    if operation is sre.LITERAL:
+        return bool(ord(character) == argument)
     if operation is sre.ANY:
         return character != "\n"
     if operation is sre.NOT_LITERAL:

@@ -7,6 +7,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,28 @@ from typing import Any
 import pytest
 
 from claude_mem.cli import commands
-from tests.conftest import Home
+from tests.conftest import Home, temporary_home
 from tests.payloads import SESSION, as_bytes, edit, prompt, session_end, session_start, stop, tool
 
 
-@pytest.fixture
-def remembering(home: Home) -> Home:
+def remember_a_session(home: Home) -> Home:
     home.start_worker()
     for payload in (session_start(), prompt(), tool(), edit(), stop(), session_end()):
         home.hook(payload)
     home.wait_settled()
     return home
+
+
+@pytest.fixture
+def remembering(home: Home) -> Home:
+    return remember_a_session(home)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """For commands that are refused, whatever else was remembered there."""
+    with temporary_home(tmp_path_factory.mktemp("shared")) as home:
+        yield remember_a_session(home)
 
 
 def as_json(home: Home, *arguments: str) -> Any:
@@ -95,10 +107,8 @@ def test_show(remembering: Home) -> None:
         (["session", "nope"], "no session 'nope'"),
     ],
 )
-def test_show_says_what_is_wrong_with_an_id(
-    remembering: Home, ids: list[str], message: str
-) -> None:
-    done = remembering.command("show", *ids)
+def test_show_says_what_is_wrong_with_an_id(shared: Home, ids: list[str], message: str) -> None:
+    done = shared.command("show", *ids)
     assert done.returncode == 1
     assert message in done.stderr and "Traceback" not in done.stderr
 
@@ -230,8 +240,8 @@ def test_a_broken_settings_file_is_a_clear_error_for_people_and_no_harm_to_hooks
         "retry",
     ],
 )
-def test_help_teaches(home: Home, command: str) -> None:
-    done = home.command(*command.split(), "--help")
+def test_help_teaches(shared: Home, command: str) -> None:
+    done = shared.command(*command.split(), "--help")
     assert done.returncode == 0
     assert "Usage:" in done.stdout and len(done.stdout) > 150
 
@@ -243,8 +253,8 @@ def test_help_lists_every_command_that_is_not_hidden(home: Home) -> None:
     assert sorted(listed) == sorted(shown)
 
 
-def test_of_several_ids_those_that_are_there_are_shown(remembering: Home) -> None:
-    done = remembering.command("show", "S1", "S77", "P88")
+def test_of_several_ids_those_that_are_there_are_shown(shared: Home) -> None:
+    done = shared.command("show", "S1", "S77", "P88")
     assert done.returncode == 1 and "no memory with id S77, P88" in done.stderr
     assert "request: " in done.stdout
 
@@ -264,9 +274,9 @@ def test_of_several_ids_those_that_are_there_are_shown(remembering: Home) -> Non
     ],
 )
 def test_a_wrong_value_is_refused_by_the_name_that_was_typed(
-    remembering: Home, command: str, option: str
+    shared: Home, command: str, option: str
 ) -> None:
-    done = remembering.command(*command.split())
+    done = shared.command(*command.split())
     assert done.returncode == 1
     assert done.stderr.startswith(f"claude-mem: Invalid value for '{option}': ")
 
@@ -280,12 +290,10 @@ def test_a_wrong_value_is_refused_by_the_name_that_was_typed(
         "settings", "export - --project", "import --project",
     ],
 )  # fmt: skip
-def test_bytes_that_are_no_text_are_answered_or_clearly_refused(
-    remembering: Home, command: str
-) -> None:
+def test_bytes_that_are_no_text_are_answered_or_clearly_refused(shared: Home, command: str) -> None:
     done = subprocess.run(
         [sys.executable.encode(), b"-m", b"claude_mem", *command.encode().split(), b"caf\xe9 \xff"],
-        env=remembering.env(), capture_output=True, stdin=subprocess.DEVNULL, timeout=60,
+        env=shared.env(), capture_output=True, stdin=subprocess.DEVNULL, timeout=60,
     )  # fmt: skip
     assert done.returncode == 0 or done.stderr.startswith(b"claude-mem: ")
     assert b"Traceback" not in done.stderr and done.stderr.count(b"\n") <= 1
@@ -384,9 +392,9 @@ def test_search_says_plainly_that_nothing_was_found(remembering: Home) -> None:
 
 @pytest.mark.parametrize("arguments", [("--limit", "many"), ("--since", "then"), ("--type", "x")])
 def test_a_search_that_makes_no_sense_ends_with_one_clear_line(
-    remembering: Home, arguments: tuple[str, ...]
+    shared: Home, arguments: tuple[str, ...]
 ) -> None:
-    refused = remembering.command("search", "blink", *arguments)
+    refused = shared.command("search", "blink", *arguments)
     assert refused.returncode == 1
     assert refused.stderr.startswith("claude-mem: ")
     assert refused.stderr.count("\n") == 1

@@ -20,9 +20,9 @@ from claude_mem.intake.dialects import (
     EventHeader,
     EventReader,
     content_key,
-    shorten_json,
 )
 from claude_mem.intake.intake import DrainCounts, Intake
+from claude_mem.intake.long_values import limit_work, shorten_json
 from claude_mem.intake.projects import Projects
 from claude_mem.redaction import Redactor
 from claude_mem.types import Event, Json
@@ -107,6 +107,40 @@ def test_long_texts_are_cut_and_the_rest_stays() -> None:
     cut_down = json.loads(shorten_json(value, 8192))
     assert cut_down["stdout"].startswith("xxx") and cut_down["stdout"].endswith("xxx")
     assert {**cut_down, "stdout": ""} == {**value, "stdout": ""}
+
+
+def size_of(value: Json) -> int:
+    return len(json.dumps(value, ensure_ascii=False))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "to" + "ken=" * 1_000_000,
+        ["x" * 100_000] * 100,
+        [["x"]] * 1_000_000,
+        {f"key{n}": n for n in range(300_000)},
+        {"x" * 100_000 + str(n): "" for n in range(20)},
+    ],
+    ids=["a text", "texts", "items", "members", "names"],
+)
+def test_of_a_field_of_any_size_only_so_much_is_searched(value: Json) -> None:
+    payload: dict[str, Json] = {"tool_input": {"x": 1}, "tool_response": value, "note": "short"}
+    limited = limit_work(payload)
+    assert size_of(limited["tool_response"]) < 900_000
+    assert {**limited, "tool_response": value} == payload
+
+
+@given(value=json_values)
+def test_of_what_is_not_large_all_is_searched(value: Json) -> None:
+    assert limit_work({"tool_response": value}) == {"tool_response": value}
+
+
+@pytest.mark.parametrize("before", [0, 150_000, 196_590, 196_600, 250_000, 262_130, 400_000])
+def test_a_secret_of_a_long_text_is_never_stored_in_part(before: int) -> None:
+    text = "word " * (before // 5) + TOKEN + " word" * 100_000
+    event = event_of(tool(tool_response={"stdout": text}))
+    assert TOKEN[:12] not in str(event) and TOKEN[-12:] not in str(event)
 
 
 # Keys

@@ -111,26 +111,26 @@ def test_the_optional_elements_are_read_wherever_they_stand() -> None:
 
 
 HOSTILE = {
-    "open observations": "<observation>" * 380_000,
-    "open fields": "<observation>" + "<title>" * 700_000,
-    "open lists": "<facts><fact>" * 380_000,
-    "closing tags": "</fact>" * 700_000,
-    "half tags": "<title " * 700_000,
-    "attributes": "<title a='" * 500_000,
+    "open observations": "<observation>" * 76_000,
+    "open fields": "<observation>" + "<title>" * 140_000,
+    "open lists": "<facts><fact>" * 76_000,
+    "closing tags": "</fact>" * 140_000,
+    "half tags": "<title " * 140_000,
+    "attributes": "<title a='" * 100_000,
     "one long text": "<narrative>" + "words " * 850_000,
-    "entities": "<narrative>" + "&lt;" * 1_250_000,
-    "blocks": "<observation><title>T</title></observation>" * 110_000,
-    "lists": "<observation><facts>" + "<fact>f</fact>" * 360_000 + "</facts></observation>",
-    "alternating": "<title><narrative>" * 280_000,
-    "summaries": "<summary><notes>n</notes></summary>" * 140_000,
-    "fields of the other kind": "<summary>" + "<title>t</title>" * 310_000,
-    "no block at all": "some words " * 430_000,
+    "entities": "<narrative>" + "&lt;" * 250_000,
+    "blocks": "<observation><title>T</title></observation>" * 22_000,
+    "lists": "<observation><facts>" + "<fact>f</fact>" * 72_000 + "</facts></observation>",
+    "alternating": "<title><narrative>" * 56_000,
+    "summaries": "<summary><notes>n</notes></summary>" * 28_000,
+    "fields of the other kind": "<summary>" + "<title>t</title>" * 62_000,
+    "no block at all": "some words " * 86_000,
 }
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_five_megabytes_are_read_step_by_step_and_come_out_small(name: str) -> None:
-    assert len(HOSTILE[name]) > 4_500_000
+def test_megabytes_are_read_step_by_step_and_come_out_small(name: str) -> None:
+    assert len(HOSTILE[name]) > 900_000
     parsed = parse_reply(HOSTILE[name])
     for observation in parsed.observations:
         assert len(observation.narrative or "") <= MAX_TEXT_CHARS

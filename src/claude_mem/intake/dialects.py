@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.exclusions import Exclusions
+from claude_mem.intake.long_values import limit_work, shorten_json
 from claude_mem.intake.notices import command_as_typed, split_notice
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.record_parts import words_of
@@ -31,7 +32,6 @@ _IGNORED_FIELDS = (
     "permission_mode", "effort", "background_tasks", "session_crons", "duration_ms", "timestamp",
 )  # fmt: skip
 _NOT_DETAIL = (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, *_PROMPT_FIELDS, *_IGNORED_FIELDS)
-_LEAF_LIMITS = (4096, 1024, 256, 64)
 LONGEST_ID = 200
 QUESTION_TOOL = "AskUserQuestion"
 RECORDED_TOOLS = frozenset((QUESTION_TOOL, "TodoWrite"))
@@ -118,7 +118,7 @@ class EventReader:
             tool_name=tool_name,
             tool_use_id=_identifier(payload, "tool_use_id"),
             tool_input=self._json_field(redacted.get("tool_input")),
-            tool_response=self._json_field(_without_bulk(redacted.get("tool_response"))),
+            tool_response=self._json_field(redacted.get("tool_response")),
             text=notice.text if notice else self._event_text(redacted),
             detail=self._detail(redacted),
             words=words,
@@ -126,7 +126,9 @@ class EventReader:
 
     def _redact(self, payload: Mapping[str, Json]) -> dict[str, Json]:
         rest = {name: value for name, value in payload.items() if name not in _IDENTITY_FIELDS}
-        redacted = self.redactor.redact_json(rest)
+        if "tool_response" in rest:
+            rest["tool_response"] = _without_bulk(rest["tool_response"])
+        redacted = self.redactor.redact_json(limit_work(rest))
         assert isinstance(redacted, dict)
         return redacted
 
@@ -254,32 +256,3 @@ def _without_bulk(value: Json) -> Json:
         for name, inner in value.items()
         if name != "originalFile"
     }
-
-
-def shorten_json(value: Json, limit: int) -> str:
-    """The value as JSON of at most `limit` characters.
-
-    Long strings are shortened first; if that is not enough, the JSON text itself is, and becomes
-    a JSON string.
-    """
-    text = json.dumps(value, ensure_ascii=False)
-    if len(text) <= limit:
-        return text
-    for leaf_limit in _LEAF_LIMITS:
-        text = json.dumps(_shorten_leaves(value, leaf_limit), ensure_ascii=False)
-        if len(text) <= limit:
-            return text
-    length = limit - 2
-    while len(quoted := json.dumps(shorten_middle(text, length), ensure_ascii=False)) > limit:
-        length -= max(1, (len(quoted) - limit) // 2)
-    return quoted
-
-
-def _shorten_leaves(value: Json, limit: int) -> Json:
-    if isinstance(value, str):
-        return shorten_middle(value, limit)
-    if isinstance(value, list):
-        return [_shorten_leaves(item, limit) for item in value]
-    if isinstance(value, dict):
-        return {name: _shorten_leaves(inner, limit) for name, inner in value.items()}
-    return value

@@ -86,6 +86,7 @@ _USER_LINE = re.compile(
 )
 _ESCAPE = re.compile(r"\\{1,4}[nrt](?=[A-Z_#\[]|\Z)")  # the end of a line in a string
 _LONGEST_VALUE = 500
+_NAMES_IN_VALUE = 16  # a refused value in which more names follow is not looked at again for each
 _NEAR = 120  # characters before a name
 _LONGEST_LINE = 200  # of a line, what is looked at before a name
 _DEFINES = frozenset((
@@ -98,16 +99,22 @@ _ENDS_ARGUMENT = re.compile(r"[ \t]{0,4}(?:\\?\r?\n|\Z|[|;&\"'`)]|-)")
 
 def find_assigned_secrets(subject: Subject) -> Iterator[Span]:
     text, done = subject.text, 0
+    refused_end = names_inside = 0
     for stem in _STEM.finditer(subject.lowered):
         if stem.start() < done:
+            continue
+        names_inside = names_inside + 1 if stem.start() < refused_end else 0
+        if names_inside > _NAMES_IN_VALUE:
             continue
         after = _AFTER.match(text, stem.end())
         if after is None:
             continue
-        span = _Assignment(text, stem.start(), after).span()
+        assignment = _Assignment(text, stem.start(), after)
+        span = assignment.span()
         if span is not None:
             done = span.end
             yield span
+        refused_end = max(refused_end, assignment.refused_end)
 
 
 class _Assignment:
@@ -119,6 +126,7 @@ class _Assignment:
         self.name = text[self.start : after.end("rest")]
         self.sure = self._certainty()
         self.operator = after["operator"] or ""
+        self.refused_end = 0  # of the last value that was no secret
 
     def _certainty(self) -> Certainty:
         if self.text[max(0, self.start - 1) : self.start] == " ":  # an API key
@@ -295,6 +303,7 @@ class _Assignment:
         if self.operator == "=" and "&" in value:  # the rest of a query
             value = value.partition("&")[0]
         if not accept(self.sure, value):
+            self.refused_end = match.end("value")
             return None
         start = match.start("value")
         end = start + len(value)

@@ -94,7 +94,10 @@ COMMANDS = RuleSet((
     ),
     _password("smbclient", _COMMAND, r"-U[ \t]{0,4}[\"']?[^\s%]{1,80}%"),
     _password("lftp", _COMMAND, r"-u[ \t]{1,4}[\"']?[^\s,]{1,80},"),
-    _password("htpasswd", r"[ \t]{1,4}-\w*b\w*[ \t]{1,4}\S{1,100}[ \t]{1,4}\S{1,100}[ \t]{1,4}"),
+    _password(
+        "htpasswd",
+        r"[ \t]{1,4}-\w{0,10}b\w{0,10}[ \t]{1,4}\S{1,100}[ \t]{1,4}\S{1,100}[ \t]{1,4}",
+    ),
     _password("openssl enc", _COMMAND, r"-k[ \t]{1,4}"),
     rule("-pass", KIND, r"-pass(?:in|out)?[ \t]{1,4}pass:", _VALUE, accept=is_password),
     rule(

@@ -33,7 +33,7 @@ _PATH = re.compile(r"\.{0,2}/|[\w.-]+(?:/[\w.-]+)+/?$")
 _SHORTEST_RANDOM = 10
 _LONG = 40  # characters in one word
 _SHORTEST_NUMBER = 15  # digits
-_LONGEST_JUDGED = 300  # characters: a longer value is judged by its beginning
+_LONGEST_JUDGED = 120  # characters: a longer value is judged by its beginning
 
 # What stands in a secret's place in code, schemas and prose.
 _ORDINARY_WORDS = """

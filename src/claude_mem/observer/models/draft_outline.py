@@ -22,8 +22,8 @@ _NAME = re.compile(
     r"|[a-z]+(?:[A-Z]\w*)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+|[A-Za-z_][\w.]{1,60}\(\))"
 )
 _FIGURE = re.compile(
-    r"(?<![\w.#/-])\d[\d.,]*(?:\s?(?:%|x\b|ms\b|s\b|min\b|h\b|[kKMG]i?B\b|bytes\b|tokens\b|lines\b"
-    r"|files\b|tests\b|passed\b|failed\b|errors\b|warnings\b))"
+    r"(?<![\w.,#/-])\d[\d.,]{0,20}+(?:\s?(?:%|x\b|ms\b|s\b|min\b|h\b|[kKMG]i?B\b|bytes\b|tokens\b"
+    r"|lines\b|files\b|tests\b|passed\b|failed\b|errors\b|warnings\b))"
 )
 
 
