@@ -1,9 +1,10 @@
 """What a search costs as the memory grows, next to the least that it can cost on the same data.
 
 `python -m bench.search [--full]`: turns with their records, about nine passages each. The baseline
-of a search by words is bare FTS5 over the same passages (`ORDER BY bm25 LIMIT 40`); that of a
-search by words and meaning is the same and one numpy scan of the vectors of all passages. Times are
-of the processor, so that a busy machine does not decide. `--full` adds 100,000 turns: some minutes.
+of a search by words is bare FTS5 over the same passages (`ORDER BY bm25 LIMIT 40`) and the texts of
+the first eight; that of a search by words and meaning is the same and one numpy scan of the vectors
+of all passages. Each round asks with other words. Times are of the processor, so that a busy
+machine does not decide. `--full` adds 100,000 turns: some minutes.
 """
 
 import sqlite3
@@ -24,11 +25,12 @@ from bench.turns import PASSAGES_PER_TURN, Pool, fill_turns
 from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.text import turn_text
 from claude_mem.index.text.queries import Filters, any_of
+from claude_mem.index.text.turn_text import PROJECT_BITS
 from claude_mem.index.vectors.blocks import Rows
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import parse_query
-from claude_mem.recall.search import Query, search
+from claude_mem.recall.search import DEFAULT_LIMIT, Query, search
 from claude_mem.recall.timeline import TimelineQuery, timeline
 from claude_mem.store import Store
 
@@ -36,22 +38,25 @@ SIZES, FULL_SIZES = (1_000, 10_000), (1_000, 10_000, 100_000)
 ROUNDS = 15
 TARGET = 2.0
 BARE = (
-    "SELECT rowid FROM passage_text WHERE passage_text MATCH ? ORDER BY bm25(passage_text) LIMIT 40"
+    f"SELECT rowid & {(1 << PROJECT_BITS) - 1} FROM passage_text WHERE passage_text MATCH ?"
+    " ORDER BY bm25(passage_text) LIMIT 40"
 )
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 WAYS = {"search": "bare and a scan", "in a project": "bare and a scan", "by words": "bare",
         "around an id": "bare"}  # fmt: skip
 
 
-def questions(words: list[str]) -> dict[str, str]:
-    """The first words of the pool are the most frequent."""
-    middle = words[400:8_000:700]
+def questions(words: list[str], number: int) -> dict[str, str]:
+    """The first words of the pool are the most frequent; each number gets others."""
+    middle = words[400 + number : 8_000 : 700]
+    ends = words[2_000 + number], words[300 + number], words[9_000 + number]
+    last = words[700 + number], words[4_000 + number], words[50 + number]
     return {
-        "a rare word": words[-500],
-        "a common word": words[3],
-        "three words": " ".join((words[2_000], words[300], words[9_000])),
-        "a sentence": f"why does the {' '.join(middle)} {words[20]} not {words[6_500]}",
-        "a sentence about a time": f"which {words[700]} {words[4_000]} {words[50]} last week",
+        "a rare word": words[-500 - number],
+        "a common word": words[number % 8],
+        "three words": " ".join(ends),
+        "a sentence": f"why does the {' '.join(middle)} {words[20 + number]} not {words[6_500]}",
+        "a sentence about a time": f"which {' '.join(last)} last week",
     }
 
 
@@ -61,19 +66,24 @@ class Library:
     semantic_index: SemanticIndex
     project: int
     turns: int
-    questions: dict[str, str]
+    words: list[str]
     scanned: Rows  # as many vectors as there are passages
     anchors: Iterator[int] = field(default_factory=lambda: cycle(range(100, 900, 7)))
 
-    def bare(self, question: str) -> list[sqlite3.Row]:
+    def bare(self, question: str) -> object:
         words = parse_query(question, NOW).words
         expression = any_of(form for word in words for form in word.forms)
-        return self.store.read(lambda c: c.execute(BARE, (expression,)).fetchall())
+
+        def work(connection: sqlite3.Connection) -> object:
+            rows = connection.execute(BARE, (expression,)).fetchall()
+            return turn_text.texts(connection, [row[0] for row in rows[:DEFAULT_LIMIT]])
+
+        return self.store.read(work)
 
     def bare_and_scan(self, question: str) -> object:
-        rows = self.bare(question)
+        texts = self.bare(question)
         products = np.einsum("ij,j->i", self.scanned, self.scanned[0], dtype=np.int32)
-        return rows, np.argpartition(products, -40)[-40:]
+        return texts, np.argpartition(products, -40)[-40:]
 
     def by_words(self, question: str) -> object:
         return search(self.store, Query(question), NOW)
@@ -92,15 +102,22 @@ class Library:
         ways = {"bare": self.bare, "bare and a scan": self.bare_and_scan,
                 "by words": self.by_words, "search": self.search,
                 "in a project": self.in_project}  # fmt: skip
+        rounds = [questions(self.words, number) for number in range(ROUNDS)]
         cases: dict[tuple[int, str, str], Callable[[], float]] = {
-            (self.turns, name, way): partial(processor_seconds_of, partial(work, question))
-            for name, question in self.questions.items()
+            (self.turns, name, way): asking(work, [asked[name] for asked in rounds])
+            for name in rounds[0]
             for way, work in ways.items()
         }
         cases[self.turns, "a sentence", "around an id"] = partial(
             processor_seconds_of, self.timeline
         )
         return cases
+
+
+def asking(work: Callable[[str], object], texts: list[str]) -> Callable[[], float]:
+    """Each call asks the next one."""
+    in_order = cycle(texts)
+    return lambda: processor_seconds_of(lambda: work(next(in_order)))
 
 
 def processor_seconds_of(work: Callable[[], object]) -> float:
@@ -172,7 +189,7 @@ def open_library(pool: Pool, turns: int) -> Iterator[Library]:
             scanned = np.random.default_rng(1).integers(
                 -127, 128, (count, model.dimension), np.int8
             )
-            yield Library(store, index, project, turns, questions(pool.words), scanned)
+            yield Library(store, index, project, turns, pool.words, scanned)
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def _worker(home: Home, pool: Pool, turns: int) -> list[Figure]:
     home.hook(session_start())
     process = Path("/proc", str(home.worker_pid()))
     before = private_megabytes(process)
-    texts = list(questions(pool.words).values())
+    texts = list(questions(pool.words, 0).values())
     first = seconds_of(partial(_search, home, texts[0]))
     for number in range(SEARCHES):
         _search(home, f"{texts[number % len(texts)]} {pool.words[number * 7]}")

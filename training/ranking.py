@@ -31,7 +31,7 @@ from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.intake.transcripts.importer import find_transcripts
 from claude_mem.recall.candidates import Candidates, collect
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
-from claude_mem.recall.ranking import Neighbourhood, neighbours_of, order
+from claude_mem.recall.ranking import Neighbourhood, Step, neighbourhood, order
 from claude_mem.recall.search import with_occasions
 from claude_mem.recall.weights import WEIGHTS, Weights
 from claude_mem.store import Store
@@ -61,18 +61,23 @@ class Question:
 
     parsed: ParsedQuery
     candidates: Candidates
-    neighbours: tuple[tuple[int, int, int], ...]
+    neighbours: tuple[Step, ...]
     neighbour_rows: dict[int, TurnRow]
     right: frozenset[int]  # turns
     by_meaning: int | None  # the rank of the first of them by cosine alone
 
     def rank(self, weights: Weights) -> int | None:
-        ranked = order(self.candidates, self.parsed, self._find_neighbours, weights)
+        near = Neighbourhood(self._steps, self._read)
+        ranked = order(self.candidates, self.parsed, near, weights)
         return _first(self.right, (result.turn.id for result in ranked))
 
-    def _find_neighbours(self, turns: Sequence[TurnRow]) -> Neighbourhood:
+    def _steps(self, turns: Sequence[TurnRow]) -> list[Step]:
         ids = {turn.id for turn in turns}
-        return [step for step in self.neighbours if step[0] in ids], self.neighbour_rows
+        return [step for step in self.neighbours if step[0] in ids]
+
+    def _read(self, ids: Iterable[int]) -> dict[int, TurnRow]:
+        rows = self.neighbour_rows
+        return {turn: rows[turn] for turn in ids if turn in rows}
 
 
 def _first(right: frozenset[int], turns: Iterable[int]) -> int | None:
@@ -98,11 +103,12 @@ def collect_question(
         parsed = with_occasions(connection, parse_query(text, now), filters.project_id)
         candidates = collect(connection, parsed, filters, COUNT, WEIGHTS, semantic_index)
         turns = list(candidates.turns.values())
-        reach = len(WEIGHTS.next_shares)
-        near, rows = neighbours_of(connection, turns, reach, candidates.turns, filters)
+        near = neighbourhood(connection, filters, len(WEIGHTS.next_shares))
+        steps = near.steps(turns)
+        rows = near.read({other for _, _, other in steps}.difference(candidates.turns))
         nearest = semantic_index.similarities(connection, text, filters.project_id).best(800)
         by_meaning = dict.fromkeys(passage >> PASSAGE_BITS for passage, _ in nearest)
-        return Question(parsed, candidates, tuple(near), rows, right, _first(right, by_meaning))
+        return Question(parsed, candidates, tuple(steps), rows, right, _first(right, by_meaning))
 
     return store.read(work)
 

@@ -62,6 +62,10 @@ INSERT INTO index_version VALUES ({VERSION}, random());
 """
 _NAMES = ("memory_text", "documents", "index_version", *turn_text.NAMES, *storage.NAMES,
           *duplicates.NAMES)  # fmt: skip
+# Names all tables, so that it fails where any of them is missing.
+_SELECT_VERSION = "SELECT version FROM index_version" + "".join(
+    f" UNION ALL SELECT NULL FROM {name} WHERE FALSE" for name in _NAMES
+)
 _SOURCES = {
     "observation": "observations",
     "summary": "session_summaries",
@@ -124,16 +128,12 @@ def tidy(connection: sqlite3.Connection) -> None:
 
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether the index exists and is of this version."""
-    names = {
-        row[0]
-        for row in connection.execute(
-            "SELECT name FROM sqlite_master WHERE name IN (SELECT value FROM json_each(?))",
-            (json.dumps(_NAMES),),
-        )
-    }
-    if len(names) < len(_NAMES):
-        return False
-    row = connection.execute("SELECT version FROM index_version").fetchone()
+    try:
+        row = connection.execute(_SELECT_VERSION).fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_ERROR:  # a table is missing
+            return False
+        raise
     return row is not None and row[0] == VERSION
 
 

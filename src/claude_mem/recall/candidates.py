@@ -8,7 +8,7 @@ import math
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from claude_mem.index.text import queries, turn_text
 from claude_mem.index.text.queries import Filters
@@ -37,8 +37,7 @@ class Term:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """How well a passage matches, whatever else is in the memory."""
 
     bm25: float = 0.0  # in relation to the weight of the query
@@ -51,8 +50,7 @@ class Evidence:
 NO_EVIDENCE = Evidence()
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     row: PassageRow
     evidence: Evidence
 
@@ -177,7 +175,11 @@ def _cosines(
     if semantic_index is None:
         return {}
     similarities = semantic_index.similarities(
-        connection, embedded_text(parsed, terms), filters.project_id, include=by_words
+        connection,
+        embedded_text(parsed, terms),
+        filters.project_id,
+        include=by_words,
+        exhaustive=condition.sql != "TRUE",  # few of the nearest may pass it
     )
     cosines = similarities.of(by_words)
     if not (parsed.phrases or parsed.excluded):
@@ -238,21 +240,22 @@ def find_evidence(
     soft = _soft_words(rows, terms, semantic_index)
     candidates: list[Candidate] = []
     for row, similarities in zip(rows, soft, strict=True):
-        covered = soft_covered = 0.0
-        complete = bool(terms)
+        covered = similar_weight = 0.0
+        is_complete = bool(terms)
+        blob = row.terms
         for (term_hash, weight), similar in zip(weighted, similarities, strict=True):
-            if turn_text.holds(row, term_hash):
+            # Most passages hold few of the words: the first search decides without a call.
+            if blob.find(term_hash) >= 0 and turn_text.holds(row, term_hash):
                 covered += weight
-                soft_covered += weight
             else:
-                complete = False
-                soft_covered += weight * similar
+                is_complete = False
+                similar_weight += weight * similar
         evidence = Evidence(
             by_words.get(row.id, 0.0) / total,
             max(0.0, cosines.get(row.id, 0.0)),
             covered / total,
-            soft_covered / total,
-            complete,
+            (covered + similar_weight) / total,
+            is_complete,
         )
         candidates.append(Candidate(row, evidence))
     return candidates

@@ -17,6 +17,8 @@ def continued_by(
     continued: dict[MemoryId, MemoryId] = {}
     for kind, table in _TURN_OF.items():
         numbers = [memory.number for memory in memories if memory.kind == kind]
+        if not numbers:
+            continue
         rows = connection.execute(
             f"SELECT m.id, {_NAME} FROM {table} m JOIN user_prompts t ON t.id = m.turn_id"
             " WHERE t.parent_turn IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))",

@@ -12,10 +12,12 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from claude_mem.index.text import queries, turn_text
 from claude_mem.index.text.queries import Filters
-from claude_mem.index.text.turn_text import PassageRow, TurnRow
+from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import NO_EVIDENCE, Candidate, Candidates, Evidence, collect
@@ -24,19 +26,25 @@ from claude_mem.recall.times import Span
 from claude_mem.recall.weights import WEIGHTS, Weights
 
 SHARING = 30  # turns that share their scores with neighbours
+CONSIDERED = 4  # times as many turns as are shown: duplicates among them are merged
 MAX_LENGTH = 80  # words: longer passages are not boosted more
 REPETITIONS = ("compaction", "plan")
 _WEEK = 7 * 86_400_000
 _ASKS_WHEN = ("when", "how long ago", "what date", "what day", "what month", "what year",
               "which month", "which year", "which day", "since when")  # fmt: skip
 
-# (of which turn, how far, which turn), and the rows of those turns that were not known yet.
-Neighbourhood = tuple[list[tuple[int, int, int]], dict[int, TurnRow]]
-FindNeighbours = Callable[[Sequence[TurnRow]], Neighbourhood]
+Step = tuple[int, int, int]  # of which turn, how far, which turn
 
 
 @dataclass(frozen=True, slots=True)
-class RankedTurn:
+class Neighbourhood:
+    """How turns follow each other in their sessions."""
+
+    steps: Callable[[Sequence[TurnRow]], list[Step]]
+    read: Callable[[Iterable[int]], dict[int, TurnRow]]  # those that pass the filters
+
+
+class RankedTurn(NamedTuple):
     turn: TurnRow
     score: float
     passage: int | None = None  # the id of its best passage; None: it stands by its neighbours
@@ -53,62 +61,45 @@ def rank(
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
     candidates = collect(connection, parsed, filters, count, weights, semantic_index)
-    reach = len(weights.next_shares)
-
-    def find_neighbours(turns: Sequence[TurnRow]) -> Neighbourhood:
-        return neighbours_of(connection, turns, reach, candidates.turns, filters)
-
-    return order(candidates, parsed, find_neighbours, weights)
+    near = neighbourhood(connection, filters, len(weights.next_shares))
+    return order(candidates, parsed, near, weights, CONSIDERED * count)
 
 
-def neighbours_of(
-    connection: sqlite3.Connection,
-    turns: Sequence[TurnRow],
-    reach: int,
-    read: dict[int, TurnRow],
-    filters: Filters,
-) -> Neighbourhood:
-    near = turn_text.neighbours(connection, turns, reach)
-    missing = {other for _, _, other in near if other not in read}
+def neighbourhood(connection: sqlite3.Connection, filters: Filters, reach: int) -> Neighbourhood:
     condition = queries.turn_condition(filters)
-    others = turn_text.turn_rows(connection, missing, condition.sql, condition.values)
-    return near, others
+    return Neighbourhood(
+        lambda turns: turn_text.neighbours(connection, turns, reach),
+        lambda ids: turn_text.turn_rows(connection, ids, condition.sql, condition.values),
+    )
 
 
 def order(
     candidates: Candidates,
     parsed: ParsedQuery,
-    find_neighbours: FindNeighbours,
+    near: Neighbourhood,
     weights: Weights = WEIGHTS,
+    count: int | None = None,
 ) -> list[RankedTurn]:
+    """Best first. Neighbours that cannot be among the first `count` are left out."""
     is_sentence = parsed.is_sentence
     turns = dict(candidates.turns)
-    best: dict[int, tuple[float, Candidate]] = {}
-    sums: defaultdict[int, float] = defaultdict(float)
-    for candidate in candidates.passages:
-        of_turn = candidate.row.turn
-        if of_turn not in turns or (is_sentence and _is_noise(candidate, candidates.near, weights)):
-            continue
-        value = score_of(candidate, weights)
-        sums[of_turn] += value
-        if of_turn not in best or value > best[of_turn][0]:
-            best[of_turn] = value, candidate
-    scores = {
-        turn: value + weights.turn_support * math.log1p(sums[turn] - value)
-        for turn, (value, _) in best.items()
-    }
+    best, scores = _turn_scores(candidates, is_sentence, weights)
     _add_session_support(scores, turns, weights)
+    booster = Booster.of(parsed, weights)
     shared: dict[int, float] = {}
     if is_sentence:
-        shared, others = _shared_scores(turns, scores, find_neighbours, weights)
+        least = _least_score(scores, count) / booster.most
+        shared, others = _shared_scores(turns, scores, near, weights, least)
         turns |= others
-    boost = _booster(parsed, weights)
     ranked: list[RankedTurn] = []
     for turn_id in {*scores, *shared}.difference(candidates.excluded):
         turn, match = turns[turn_id], best.get(turn_id)
         value = scores.get(turn_id, 0.0) + shared.get(turn_id, 0.0)
-        value *= boost(turn, match[1].row if match else None)
-        ranked.append(_ranked(turn, value, match[1] if match else None))
+        if match is None:
+            ranked.append(RankedTurn(turn, value * booster.factor(turn, None)))
+        else:
+            row, evidence = match
+            ranked.append(RankedTurn(turn, value * booster.factor(turn, row), row.id, evidence))
     ranked.sort(key=lambda r: (-r.score, -r.turn.created_at_epoch, -r.turn.id))
     if ranked and is_sentence:
         threshold = ranked[0].score * weights.min_score_share
@@ -116,21 +107,45 @@ def order(
     return ranked
 
 
+def _turn_scores(
+    candidates: Candidates, is_sentence: bool, weights: Weights
+) -> tuple[dict[int, Candidate], dict[int, float]]:
+    """By turn its best passage, and its score."""
+    turns, near = candidates.turns, candidates.near
+    best: dict[int, Candidate] = {}
+    values: dict[int, float] = {}
+    sums: defaultdict[int, float] = defaultdict(float)
+    for candidate in candidates.passages:
+        turn = candidate.row.id >> PASSAGE_BITS
+        if turn not in turns or (is_sentence and _is_noise(candidate, near, weights)):
+            continue
+        value = score_of(candidate, weights)
+        sums[turn] += value
+        if value > values.get(turn, -1.0):
+            values[turn], best[turn] = value, candidate
+    support = weights.turn_support
+    scores = {turn: v + support * math.log1p(sums[turn] - v) for turn, v in values.items()}
+    return best, scores
+
+
+def _least_score(scores: dict[int, float], count: int | None) -> float:
+    """What a turn needs to be among the first `count`; boosts only raise the scores."""
+    if count is None or len(scores) < count:
+        return 0.0
+    return sorted(scores.values(), reverse=True)[count - 1]
+
+
 def _add_session_support(
     scores: dict[int, float], turns: dict[int, TurnRow], weights: Weights
 ) -> None:
+    if not weights.session_support:
+        return
     sums: defaultdict[int, float] = defaultdict(float)
     for turn, score in scores.items():
         sums[turns[turn].session_id] += score
     for turn, score in scores.items():
         others = sums[turns[turn].session_id] - score
         scores[turn] = score + weights.session_support * math.log1p(others)
-
-
-def _ranked(turn: TurnRow, score: float, match: Candidate | None) -> RankedTurn:
-    if match is None:
-        return RankedTurn(turn, score)
-    return RankedTurn(turn, score, match.row.id, match.evidence)
 
 
 def _is_noise(candidate: Candidate, near: float, weights: Weights) -> bool:
@@ -151,20 +166,25 @@ def score_of(candidate: Candidate, weights: Weights = WEIGHTS) -> float:
 def _shared_scores(
     turns: dict[int, TurnRow],
     scores: dict[int, float],
-    find_neighbours: FindNeighbours,
+    near: Neighbourhood,
     weights: Weights,
+    least: float,
 ) -> tuple[dict[int, float], dict[int, TurnRow]]:
-    """What turns get from their neighbours, and those among them that were not read yet."""
+    """What turns get from their neighbours, and those among them that were not read yet, where
+    they can reach the least score."""
     sharing = sorted(scores, key=lambda turn: (-scores[turn], turn))[:SHARING]
-    near, others = find_neighbours([turns[turn] for turn in sharing])
-    everyone = turns | others
-    shared: defaultdict[int, float] = defaultdict(float)
-    for turn, distance, other in near:
-        if other not in everyone:
-            continue
+    steps = near.steps([turns[turn] for turn in sharing])
+    parts: defaultdict[int, float] = defaultdict(float)  # as a neighbour without words gets them
+    for turn, distance, other in steps:
         shares = weights.next_shares if distance > 0 else weights.previous_shares
-        closeness = _brevity(everyone[turn], weights) * _brevity(everyone[other], weights)
-        shared[other] += shares[abs(distance) - 1] * scores[turn] * closeness
+        parts[other] += shares[abs(distance) - 1] * scores[turn] * _brevity(turns[turn], weights)
+    unread = [other for other, part in parts.items() if other not in turns and part >= least]
+    others = near.read(unread) if unread else {}
+    shared: dict[int, float] = {}
+    for other, part in parts.items():
+        row = turns.get(other) or others.get(other)
+        if row is not None:
+            shared[other] = part * _brevity(row, weights)
     return shared, others
 
 
@@ -172,25 +192,46 @@ def _brevity(turn: TurnRow, weights: Weights) -> float:
     return weights.half_share_words / (weights.half_share_words + turn.words)
 
 
-def _booster(
-    parsed: ParsedQuery, weights: Weights
-) -> Callable[[TurnRow, PassageRow | None], float]:
-    stems = {stem(piece) for word in parsed.words for piece in word.pieces}
-    asks_when = parsed.text.strip().lower().startswith(_ASKS_WHEN)
+@dataclass(frozen=True, slots=True)
+class Booster:
+    stems: frozenset[str]  # of the query
+    spans: tuple[Span, ...]
+    asks_when: bool
+    weights: Weights
+    lengths: tuple[float, ...]  # the factor of a text of so many words
 
-    def boost(turn: TurnRow, passage: PassageRow | None) -> float:
+    @classmethod
+    def of(cls, parsed: ParsedQuery, weights: Weights) -> "Booster":
+        stems = frozenset(stem(piece) for word in parsed.words for piece in word.pieces)
+        asks_when = parsed.text.strip().lower().startswith(_ASKS_WHEN)
+        lengths = _length_factors(weights.length_exponent)
+        return cls(stems, parsed.spans, asks_when, weights, lengths)
+
+    @property
+    def most(self) -> float:
+        """No factor is greater, for a turn without a matching passage."""
+        weights = self.weights
+        time_boost = max(weights.time_boost, weights.week_after_boost) if self.spans else 0.0
+        return self.lengths[-1] * (1 + weights.title_boost) * (1 + time_boost)
+
+    def factor(self, turn: TurnRow, passage: PassageRow | None) -> float:
         words = passage.words if passage is not None else turn.words
-        factor = math.pow(min(max(words, 1), MAX_LENGTH), weights.length_exponent)
-        title = turn.title_stems.split()
-        if title:
-            factor *= 1 + weights.title_boost * len(stems.intersection(title)) / len(title)
-        if asks_when and passage is not None and passage.names_time:
-            factor *= 1 + weights.dated_boost
-        if parsed.spans:
-            factor *= 1 + _time_boost(turn.created_at_epoch, parsed.spans, weights)
+        factor = self.lengths[min(words, MAX_LENGTH)]
+        title = turn.title_stems
+        if any(form in title for form in self.stems):  # few are: most titles are not split
+            stems = title.split()
+            share = len(self.stems.intersection(stems)) / len(stems)
+            factor *= 1 + self.weights.title_boost * share
+        if self.asks_when and passage is not None and passage.names_time:
+            factor *= 1 + self.weights.dated_boost
+        if self.spans:
+            factor *= 1 + _time_boost(turn.created_at_epoch, self.spans, self.weights)
         return factor
 
-    return boost
+
+@lru_cache(maxsize=16)
+def _length_factors(exponent: float) -> tuple[float, ...]:
+    return tuple(math.pow(max(words, 1), exponent) for words in range(MAX_LENGTH + 1))
 
 
 def _time_boost(timestamp: int, spans: Iterable[Span], weights: Weights) -> float:

@@ -15,7 +15,7 @@ from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.continuations import continued_by
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query
-from claude_mem.recall.ranking import RankedTurn, rank
+from claude_mem.recall.ranking import CONSIDERED, RankedTurn, rank
 from claude_mem.recall.snippets import snippet
 from claude_mem.recall.strength import Judge
 from claude_mem.recall.tokens import tokens_of_bytes
@@ -27,7 +27,6 @@ from claude_mem.types import Json
 
 log = logging.getLogger("claude_mem.search")
 
-MERGED = 4  # times as many turns as are shown
 EVERYTHING = "*"  # a query text for everything that passes the filters
 Order = Literal["relevance", "date_desc", "date_asc"]
 ORDERS: tuple[Order, ...] = ("relevance", "date_desc", "date_asc")
@@ -147,7 +146,7 @@ def _find(
         newest_first = query.order == "date_desc"
         ranked.sort(key=lambda r: (r.turn.created_at_epoch, r.turn.id), reverse=newest_first)
     # Duplicates are merged as far as the page can reach.
-    page, duplicates_of = _merge_duplicates(connection, ranked[: MERGED * end])
+    page, duplicates_of = _merge_duplicates(connection, ranked[: CONSIDERED * end])
     return _turn_rows(connection, page[query.offset : end], parsed, query, duplicates_of)
 
 
@@ -213,7 +212,9 @@ def _turn_rows(
 
 def _with_continued(connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
     continued = continued_by(connection, (row.id for row in rows))
-    return [replace(row, continues=continued.get(row.id)) for row in rows]
+    return [
+        replace(row, continues=continued[row.id]) if row.id in continued else row for row in rows
+    ]
 
 
 def with_occasions(

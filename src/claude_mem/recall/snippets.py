@@ -1,6 +1,10 @@
 """The part of a passage that matches a query, short enough for one line."""
 
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 from claude_mem.index.text.words import parts_of, pieces, stem
 from claude_mem.recall.parsed_query import ParsedQuery
@@ -10,21 +14,30 @@ LENGTH = 160
 
 def snippet(text: str, parsed: ParsedQuery, length: int = LENGTH) -> str:
     """About `length` characters around the place where most words of the query are."""
-    line = " ".join(text.split())
-    if len(line) <= length:
-        return line
-    words = line.split(" ")
+    words = text.split()
+    ends = list(accumulate(len(word) + 1 for word in words))  # in the text on one line
+    if not words or ends[-1] - 1 <= length:
+        return " ".join(words)
     stems = frozenset(stem(piece) for word in parsed.words for piece in word.pieces)
-    firsts = {form[0] for form in stems if form}
-    hits = [_may_match(word, firsts) and bool(stems & _stems(word)) for word in words]
-    start, end = _best_window(words, hits, length)
+    start, end = _best_window(ends, _hits(" ".join(words), ends, stems), length)
     before, after = "…" if start else "", "…" if end < len(words) else ""
     return f"{before}{' '.join(words[start:end])}{after}"
 
 
-def _may_match(word: str, firsts: set[str]) -> bool:
-    """Stemming keeps the first letter; this spares most words of a passage the stemming."""
-    return not word.isascii() or not firsts.isdisjoint(word.lower())
+def _hits(line: str, ends: Sequence[int], stems: frozenset[str]) -> list[int]:
+    """The numbers of the words whose stem is one of these, in order."""
+    places = (match.start() for match in _beginnings(stems).finditer(line))
+    numbers = dict.fromkeys(bisect_right(ends, place) for place in places)
+    return [n for n in numbers if stems & _stems(line[ends[n - 1] if n else 0 : ends[n] - 1])]
+
+
+@lru_cache(maxsize=64)
+def _beginnings(stems: frozenset[str]) -> re.Pattern[str]:
+    """What a word of these stems holds: this spares most words of a passage the stemming, which
+    changes two letters at most."""
+    beginnings = {form[: max(2, min(4, len(form) - 2))] for form in stems if form}
+    cases = {f"{b[0].upper()}{b[1:]}" for b in beginnings} | {b.upper() for b in beginnings}
+    return re.compile("|".join([*map(re.escape, sorted(beginnings | cases)), "[^\\x00-\\x7f]"]))
 
 
 @lru_cache(maxsize=10_000)
@@ -36,17 +49,21 @@ def _stems(word: str) -> frozenset[str]:
     return frozenset(stems)
 
 
-def _best_window(words: list[str], hits: list[bool], length: int) -> tuple[int, int]:
-    """The words from one to another that hold the most hits and fit; of equals the first."""
-    best, best_hits = (0, len(words)), -1
-    end = size = count = 0
-    for start in range(len(words)):
-        while end < len(words) and (size + len(words[end]) + 1 <= length or end == start):
-            size += len(words[end]) + 1
-            count += hits[end]
-            end += 1
+def _best_window(ends: Sequence[int], hits: Sequence[int], length: int) -> tuple[int, int]:
+    """The words from one to another that hold the most hits and fit; of equals the first.
+
+    Such a window begins the text, or it is the first that reaches as far as one of the hits.
+    """
+    best, best_hits = (0, len(ends)), -1
+    for start in (0, *(_first_start(ends, hit, length) for hit in hits)):
+        before = ends[start - 1] if start else 0
+        end = max(start + 1, bisect_right(ends, before + length))
+        count = bisect_left(hits, end) - bisect_left(hits, start)
         if count > best_hits:
             best, best_hits = (start, end), count
-        size -= len(words[start]) + 1
-        count -= hits[start]
     return best
+
+
+def _first_start(ends: Sequence[int], last: int, length: int) -> int:
+    """Of the words up to this one that fit, the first."""
+    return min(last, bisect_left(ends, ends[last] - length) + 1)

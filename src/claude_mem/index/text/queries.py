@@ -244,17 +244,17 @@ def memories_of_turns(
 ) -> dict[tuple[int, int], list[Match]]:
     """By (session, number) the memories that pass: observations, the summary, the prompt."""
     condition = where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
+    places = list(turns)
     rows = connection.execute(
-        f"SELECT {_MATCH}, w.value FROM json_each(?) w CROSS JOIN documents d"
+        f"SELECT {_MATCH}, w.key FROM json_each(?) w CROSS JOIN documents d"
         f" ON d.session_id = w.value ->> 0 AND d.place BETWEEN (w.value ->> 1) * {PLACES}"
         f" AND (w.value ->> 1) * {PLACES} + {PLACES - 1}"
         f" WHERE {_INDEXED} AND {condition.sql} ORDER BY d.id % 4, d.place",
-        (json.dumps(list(turns)), *condition.values),
+        (json.dumps(places), *condition.values),
     )
     matches: dict[tuple[int, int], list[Match]] = {}
-    for row in rows:
-        session, number = json.loads(row[-1])
-        matches.setdefault((session, number), []).append(Match._make(row[:-1]))
+    for *columns, key in rows:
+        matches.setdefault(places[key], []).append(Match._make(columns))
     return matches
 
 

@@ -183,12 +183,11 @@ def hashed(term: str) -> bytes:
 
 def holds(row: PassageRow, term_hash: bytes) -> bool:
     """Whether the passage holds a term, given by its hash."""
-    at = row.terms.find(term_hash)
-    while at % 2 == 1:  # between two hashes; -1, not found, is odd, too
-        if at < 0:
-            return False
-        at = row.terms.find(term_hash, at + 1)
-    return True
+    terms = row.terms
+    at = terms.find(term_hash)
+    while at > 0 and at % 2:  # between two hashes
+        at = terms.find(term_hash, at + 1)
+    return at >= 0
 
 
 def terms_of(text: str) -> set[str]:
@@ -224,12 +223,12 @@ def best_passages(
 ) -> dict[int, float]:
     """The best passages by bm25, by id; `condition` is on the turn as `t`."""
     join = f" CROSS JOIN indexed_turns t ON t.id = {_TURN}" if condition != "TRUE" else ""
-    first, last = _rowids(project_id)
+    within = "" if project_id is None else " AND passage_text.rowid BETWEEN ? AND ?"
+    ends = () if project_id is None else _rowids(project_id)
     rows = connection.execute(
         f"SELECT passage_text.rowid & {_ID_MASK}, -bm25(passage_text) AS score FROM passage_text"
-        f"{join} WHERE passage_text MATCH ? AND passage_text.rowid BETWEEN ? AND ?"
-        f" AND {condition} ORDER BY score DESC LIMIT ?",
-        (expression, first, last, *values, limit),
+        f"{join} WHERE passage_text MATCH ?{within} AND {condition} ORDER BY score DESC LIMIT ?",
+        (expression, *ends, *values, limit),
     )
     return {row[0]: row[1] for row in rows}
 
@@ -282,20 +281,20 @@ def turn_rows(
     values: Iterable[object] = (),
 ) -> dict[int, TurnRow]:
     rows = connection.execute(
-        f"SELECT {_TURN_COLUMNS} FROM indexed_turns t WHERE t.id IN (SELECT value FROM"
-        f" json_each(?)) AND {_INDEXED} AND {condition}",
-        (json.dumps(list(turn_ids)), *values),
+        f"SELECT {_TURN_COLUMNS} FROM json_each(?) i CROSS JOIN indexed_turns t ON t.id = i.value"
+        f" WHERE {_INDEXED} AND {condition}",
+        (json.dumps(sorted(turn_ids)), *values),
     )
-    return {row[0]: TurnRow._make(row) for row in rows}
+    return {row.id: row for row in map(TurnRow._make, rows)}
 
 
 def passage_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, PassageRow]:
     rows = connection.execute(
-        "SELECT id, kind, words, names_time, terms, pieces FROM passages"
-        " WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        "SELECT p.id, kind, words, names_time, terms, pieces FROM json_each(?) i"
+        " CROSS JOIN passages p ON p.id = i.value",
+        (json.dumps(sorted(ids)),),
     )
-    return {row[0]: PassageRow._make(row) for row in rows}
+    return {row.id: row for row in map(PassageRow._make, rows)}
 
 
 def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRow]:

@@ -73,6 +73,7 @@ NO_SIMILARITIES = Similarities(np.empty(0, np.int64), np.empty(0, np.float32))
 
 def merge(parts: list[Similarities]) -> Similarities:
     """Without removed rows; of rows with the same id the nearest."""
+    parts = [part for part in parts if len(part.ids)] or [NO_SIMILARITIES]
     ids = np.concatenate([part.ids for part in parts])
     cosines = np.concatenate([part.cosines for part in parts])
     present = ids != REMOVED
@@ -100,7 +101,7 @@ class QueryVector:
 
     def __init__(self, row: Rows) -> None:
         self.row = row
-        self.code = _codes(row[None])[:, 0]
+        self.code = codes_of(row[None])[:, 0]
         self._inverse_length = _inverse_lengths(row[None])[0]
 
     def cosines(self, rows: Rows, inverse_lengths: Floats | None = None) -> Floats:
@@ -122,12 +123,13 @@ def _inverse_lengths(rows: Rows) -> Floats:
     return inverse.astype(np.float32)
 
 
-def _codes(rows: Rows) -> Bits:
+def codes_of(rows: Rows | Floats) -> Bits:
     """A bit for each number, in planes of 64."""
     bits = np.packbits(rows > 0, axis=1)
     missing = -bits.shape[1] % 8
-    padded = np.pad(bits, ((0, 0), (0, missing)))
-    return np.ascontiguousarray(padded.view(np.uint64).T)
+    if missing:
+        bits = np.pad(bits, ((0, 0), (0, missing)))
+    return np.ascontiguousarray(bits.view(np.uint64).T)
 
 
 class RowsDropped(LookupError):
@@ -148,6 +150,24 @@ class _Block:
     rows: Rows | None  # while all vectors are held
     inverse_lengths: Floats | None
     used: int = 0
+    _lookup: tuple[Ids, NDArray[np.intp]] | None = None
+
+    def places_of(self, ids: Ids, used: int) -> NDArray[np.intp]:
+        """Where these ids are among the first `used` rows; of several the first."""
+        lookup = self._lookup
+        if lookup is None or len(lookup[0]) != used:
+            present = self.ids[:used].copy()
+            order = np.argsort(present, kind="stable")
+            lookup = self._lookup = present[order], order
+        sorted_ids, order = lookup
+        first = np.searchsorted(sorted_ids, ids)
+        first[first == used] = used - 1
+        places: NDArray[np.intp] = order[first[sorted_ids[first] == ids]]
+        return places
+
+    def remove(self, is_removed: NDArray[np.bool_]) -> None:
+        self.ids[: len(is_removed)][is_removed] = REMOVED
+        self._lookup = None
 
 
 @dataclass(slots=True)
@@ -170,7 +190,7 @@ class VectorBlocks:
             count = min(len(ids) - at, BLOCK - block.used)
             target, source = slice(block.used, block.used + count), slice(at, at + count)
             block.ids[target] = ids[source]
-            block.codes[:, target] = _codes(rows[source])
+            block.codes[:, target] = codes_of(rows[source])
             if block.rows is not None and block.inverse_lengths is not None:
                 block.rows[target] = rows[source]
                 block.inverse_lengths[target] = _inverse_lengths(rows[source])
@@ -188,8 +208,30 @@ class VectorBlocks:
         if not values:
             return
         for block in self._blocks:
-            ids = block.ids[: block.used]
-            ids[_is_any_of(ids >> self.owner_shift, values)] = REMOVED
+            owners_of_rows = block.ids[: block.used] >> self.owner_shift
+            block.remove(_is_any_of(owners_of_rows, values))
+
+    def nearest(self, query: QueryVector, count: int, include: Ids) -> Similarities:
+        """Exact cosines of at least `count` vectors that the codes select, and of `include`, which
+        have one vector each."""
+        if len(self) <= count:
+            return self.compare(query)
+        scanned = [(block.used, distances_of(block.codes[:, : block.used], query.code))
+                   for block in self._blocks]  # fmt: skip
+        farthest = _nth_smallest([distances for _, distances in scanned], count)
+        parts: list[Similarities] = []
+        for block, (used, distances) in zip(self._blocks, scanned, strict=False):
+            if not used:
+                continue
+            rows, inverse_lengths = block.rows, block.inverse_lengths
+            if rows is None or inverse_lengths is None:
+                raise RowsDropped
+            selected = distances <= farthest
+            selected[block.places_of(include, used)] = True
+            places = np.flatnonzero(selected)
+            cosines = query.cosines(rows.take(places, axis=0), inverse_lengths[places])
+            parts.append(Similarities(block.ids[places], cosines))
+        return merge(parts)
 
     def compare(self, query: QueryVector) -> Similarities:
         """Exact cosines of all vectors."""
@@ -197,7 +239,7 @@ class VectorBlocks:
             Similarities(ids, query.cosines(rows, inverse_lengths))
             for ids, rows, inverse_lengths in self._held_rows()
         ]
-        return merge([NO_SIMILARITIES, *parts])
+        return merge(parts)
 
     def candidates(self, query: QueryVector, count: int) -> Candidates:
         """By the codes alone, in no order."""
@@ -206,7 +248,7 @@ class VectorBlocks:
             used = block.used
             ids.append(block.ids[:used])
             planes.append(block.codes[:, :used])
-            distances.append(_distances(planes[-1], query.code))
+            distances.append(distances_of(planes[-1], query.code))
         all_ids, all_distances = np.concatenate(ids), np.concatenate(distances)
         nearest = _smallest(all_distances, max(count, CODE_CANDIDATES))
         nearest = nearest[all_ids[nearest] != REMOVED]
@@ -238,7 +280,7 @@ class VectorBlocks:
         near = [np.empty(0, np.int64)]
         for block in self._blocks:
             ids = block.ids[: block.used]
-            distances = _distances(block.codes[:, : block.used], query.code)
+            distances = distances_of(block.codes[:, : block.used], query.code)
             near.append(ids[(distances <= max_distance) & (ids != REMOVED)][:limit])
         return list(dict.fromkeys(np.concatenate(near).tolist()))[:limit]
 
@@ -262,12 +304,17 @@ class VectorBlocks:
         return _Block(ids, np.empty((planes, BLOCK), np.uint64), rows, lengths)
 
 
-def _distances(planes: Bits, code: Bits) -> NDArray[np.uint16]:
+def distances_of(planes: Bits, code: Bits) -> NDArray[np.uint16]:
     """How many signs differ."""
     distances = np.zeros(planes.shape[1], np.uint16)
     for plane, bits in zip(planes, code, strict=True):
         distances += np.bitwise_count(plane ^ bits)
     return distances
+
+
+def _nth_smallest(distances: list[NDArray[np.uint16]], count: int) -> int:
+    """The distance within which there are at least so many."""
+    return int(np.searchsorted(np.cumsum(np.bincount(np.concatenate(distances))), count))
 
 
 def _smallest(values: NDArray[np.uint16] | Floats, count: int) -> NDArray[np.intp]:

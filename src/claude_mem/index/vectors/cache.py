@@ -10,7 +10,7 @@ missing, unless there are too many of them.
 
 import sqlite3
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from claude_mem.store.database import Open, open_readonly
 MAX_ROWS = 32_768  # vectors that are held in full; beyond, the largest projects keep codes alone
 MAX_CODES = 2_000_000  # beyond, the projects that were not searched lately are dropped
 MAX_READ_AT_ONCE = 4_000  # documents; more are read by a thread of their own
+NEAREST = 1_024  # of the vectors that are held in full, those that are compared
 RESCORED = 1_000  # candidates by their codes, whose vectors are read from the disk
 # Signs in which two vectors of a cosine of 0.85 differ: 18%, and some deviations more.
 MAX_DIFFERENT_SIGNS, MAX_SIMILAR = 0.28, 64
@@ -57,7 +58,8 @@ class VectorCache:
         text: str,
         project_id: int | None,
         kind: str,
-        include: Iterable[int] = (),
+        include: Collection[int] = (),
+        exhaustive: bool = False,
     ) -> Similarities:
         (row,) = self.encode([text])
         if not row.any():
@@ -65,12 +67,14 @@ class VectorCache:
         query = QueryVector(row)
         state = self._read_state(connection)
         loaded = self._loaded(connection, project_id, kind, state)
+        count = sum(len(vectors.blocks) for vectors in loaded) if exhaustive else NEAREST
+        included = np.fromiter(include, np.int64, len(include))
         try:
-            parts = [vectors.blocks.compare(query) for vectors in loaded]
+            parts = [vectors.blocks.nearest(query, count, included) for vectors in loaded]
         except RowsDropped:
             parts = [self._compare_by_codes(connection, query, loaded, kind, state.model)]
-        compared = merge([NO_SIMILARITIES, *parts])
-        missing = set(include).difference(compared.of(include)) if kind == TURN else set()
+        compared = parts[0] if len(parts) == 1 else merge(parts)
+        missing = set(include).difference(compared.ids.tolist()) if kind == TURN else set()
         if not missing:
             return compared
         return merge([compared, self._compare_passages(connection, query, missing, state.model)])
@@ -224,7 +228,7 @@ class VectorCache:
         nearest = {int(id_) for id_ in ids[order[:RESCORED]]}
         if kind == TURN:
             return self._compare_passages(connection, query, nearest, model, loaded)
-        return merge([NO_SIMILARITIES, *self._compare_documents(connection, query, nearest, model)])
+        return merge(self._compare_documents(connection, query, nearest, model))
 
     def _compare_passages(
         self,

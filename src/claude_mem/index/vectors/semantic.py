@@ -7,7 +7,7 @@ is made here, later.
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from claude_mem.config import EmbedderSettings
@@ -94,12 +94,16 @@ class SemanticIndex:
         text: str,
         project_id: int | None = None,
         kind: str = TURN,
-        include: Iterable[int] = (),
+        include: Collection[int] = (),
+        exhaustive: bool = False,
     ) -> "Similarities":
         """Of a text to the passages of turns (or to the observations) of a project, or of all: to
-        the nearest at least, and to the passages of `include` that have a vector. While many
-        vectors are being read, to those of `include` alone."""
-        return self._load().cache.similarities(connection, text, project_id, kind, include)
+        the nearest at least, and to the passages of `include` that have a vector. `exhaustive`: to
+        all vectors that are in memory. While many vectors are being read, to those of `include`
+        alone."""
+        return self._load().cache.similarities(
+            connection, text, project_id, kind, include, exhaustive
+        )
 
     def passage_cosines(
         self,
