@@ -1,5 +1,6 @@
 """Bad requests get a JSON error that names the field, and never a 500."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.requests import Request
 from starlette.routing import Route
 
 from claude_mem.server.app import public_routes
-from claude_mem.server.requests import MAX_BODY
+from claude_mem.server.requests import MAX_BODY, read_object
+from claude_mem.types import Json
 from tests.api import Api, open_api
 from tests.payloads import SESSION
 from tests.session_requests import (
@@ -252,3 +255,23 @@ def test_any_bytes_to_any_address_are_taken_or_refused(api: Api, path: str, body
     begin(api)
     answer = api.send(path.replace("{id}", "1"), body)
     assert answer.status_code == 200 or 400 <= answer.status_code < 500, answer.text
+
+
+def test_a_large_body_keeps_no_other_request_waiting() -> None:
+    body = json.dumps({"tool_response": "<private>x" * 30_000}).encode()
+    turns_of_the_loop = 0
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def read_while_counting() -> dict[str, Json]:
+        nonlocal turns_of_the_loop
+        request = Request({"type": "http", "method": "POST", "headers": []}, receive)
+        reading = asyncio.create_task(read_object(request))
+        while not reading.done():
+            turns_of_the_loop += 1
+            await asyncio.sleep(0)
+        return reading.result()
+
+    assert asyncio.run(read_while_counting()) == {"tool_response": ""}
+    assert turns_of_the_loop > 20

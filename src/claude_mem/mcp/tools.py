@@ -98,7 +98,7 @@ async def call_tool(worker: Worker, name: str, arguments: Arguments, directory: 
     tool = TOOLS.get(name)
     if tool is None:
         raise BadInput(f"unknown tool {name[:80]!r}, expected {', '.join(TOOLS)}", "name")
-    arguments = _without_private(arguments)
+    arguments = await asyncio.to_thread(_without_private, arguments)
     params.check_names(arguments, tool.parameters)
     return await tool.run(Call(worker, directory, arguments))
 

@@ -1,5 +1,6 @@
 """Request bodies and parameters, validated; a `BadInput` names the field that is wrong."""
 
+import asyncio
 from collections.abc import Mapping
 
 from starlette.requests import Request
@@ -12,6 +13,7 @@ from claude_mem.store.listing import Page
 from claude_mem.types import Json
 
 MAX_BODY = 32 * 1024 * 1024
+_LARGE_BODY = 64 * 1024
 MAX_ID = 2**62
 
 
@@ -28,7 +30,14 @@ async def read_body(request: Request) -> bytes:
 
 async def read_object(request: Request) -> dict[str, Json]:
     """The JSON object of the body, without private text; empty if there is no body."""
-    data = strip_private(await read_body(request))
+    data = await read_body(request)
+    if len(data) > _LARGE_BODY:  # must not keep other requests waiting
+        return await asyncio.to_thread(_parse_object, data)
+    return _parse_object(data)
+
+
+def _parse_object(data: bytes) -> dict[str, Json]:
+    data = strip_private(data)
     if not data.strip():
         return {}
     try:
