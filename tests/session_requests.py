@@ -7,7 +7,8 @@ from tests.payloads import PROJECT_DIR, SESSION
 
 INIT, OBSERVE = "/api/sessions/init", "/api/sessions/observations"
 SUMMARIZE, COMPLETE = "/api/sessions/summarize", "/api/sessions/complete"
-BY_CONTENT_ID = ("/sessions/init", INIT, OBSERVE, SUMMARIZE, COMPLETE)
+BY_CONTENT_ID = ("/sessions/init", "/sessions/observations", "/sessions/summarize",
+                 "/sessions/complete", INIT, OBSERVE, SUMMARIZE, COMPLETE)  # fmt: skip
 EXAMPLES: dict[str, dict[str, Any]] = {
     "init": {"prompt": "Make the light blink"},
     "observations": {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": "ok"},

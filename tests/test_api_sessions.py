@@ -265,6 +265,8 @@ def test_the_status_says_who_the_session_is_and_what_waits(api: Api) -> None:
         "sessionDbId": row,
         "contentSessionId": SESSION,
         "memorySessionId": None,
+        "claudeSessionId": SESSION,
+        "sdkSessionId": None,
         "project": "harbor",
         "status": "active",
         "promptCounter": 1,

@@ -1,8 +1,14 @@
-"""The former hook commands: `claude-mem new < payload.json` does what the launcher does."""
+"""The former hook commands: `claude-mem new < payload.json` does what the launcher does.
 
+They also take payloads that no client sends: without a session id, which is then made up for this
+one event, or with the field names of the HTTP API.
+"""
+
+import json
 import os
 import sys
 import tempfile
+import uuid
 
 import click
 
@@ -16,13 +22,19 @@ _EVENTS = {
     "cleanup": ("SessionEnd", "Record the end of a session."),
 }
 NAMES = (*_EVENTS, "context")
+# The fields of hook payloads, and what other clients call them.
+_ALIASES = {
+    "session_id": ("claudeSessionId", "contentSessionId", "sessionId"),
+    "tool_response": ("tool_output", "toolResponse", "toolOutput"),
+    "prompt": ("userPrompt", "user_prompt"),
+}
 
 
 def _command(name: str, event: str, text: str) -> click.Command:
     def run() -> None:
         if sys.stdin.isatty():
             raise click.UsageError(f"expected a {event} hook payload on stdin")
-        run_hook(event)
+        _run_hook_on(event, sys.stdin.buffer.read())
 
     help_text = f"{text} Reads the {event} payload as JSON from stdin."
     return click.Command(name, callback=run, help=help_text, short_help=text, hidden=True)
@@ -46,20 +58,39 @@ def context(project: str | None, as_json: bool) -> None:
     if project is None and not as_json and _has_payload():
         payload = sys.stdin.buffer.read()
         if payload.strip():
-            _run_hook_on(payload)
+            _run_hook_on("SessionStart", payload)
             return
     from claude_mem.cli.inspect import show_context
 
     show_context(load_settings(os.environ), project, as_json)
 
 
-def _run_hook_on(payload: bytes) -> None:
+def _run_hook_on(event: str, payload: bytes) -> None:
     """The hook reads file descriptor 0, so the payload is put back there."""
     with tempfile.TemporaryFile() as stdin:
-        stdin.write(strip_private(payload))
+        stdin.write(complete_payload(strip_private(payload)))
         stdin.seek(0)
         os.dup2(stdin.fileno(), 0)
-        run_hook("SessionStart")
+        run_hook(event)
+
+
+def complete_payload(payload: bytes) -> bytes:
+    """With the fields that a hook's payload has; the same bytes if it has them, or is no object."""
+    try:
+        fields = json.loads(payload)
+    except (ValueError, RecursionError):
+        return payload
+    if not isinstance(fields, dict):
+        return payload
+    missing = {
+        name: next((fields[alias] for alias in aliases if fields.get(alias) is not None), None)
+        for name, aliases in _ALIASES.items()
+        if fields.get(name) in (None, "")
+    }
+    if "session_id" in missing and not missing["session_id"]:
+        missing["session_id"] = f"command-{uuid.uuid4()}"
+    added = {name: value for name, value in missing.items() if value is not None}
+    return json.dumps(fields | added).encode() if added else payload
 
 
 def _has_payload() -> bool:

@@ -39,7 +39,7 @@ async def by_database_id(request: Request) -> JSONResponse:
 
 
 async def by_content_id(request: Request) -> JSONResponse:
-    """POST /api/sessions/init | observations | summarize | complete"""
+    """POST /api/sessions/init | observations | summarize | complete, also without /api"""
     worker: Worker = request.app.state.worker
     body = await read_object(request)
     session_id = required_text(body, *_SESSION)
@@ -167,6 +167,8 @@ async def status(request: Request) -> JSONResponse:
         "sessionDbId": session["id"],
         "contentSessionId": session["content_session_id"],
         "memorySessionId": session["memory_session_id"],
+        "claudeSessionId": session["content_session_id"],
+        "sdkSessionId": session["memory_session_id"],
         "project": session["project"],
         "status": session["status"],
         "promptCounter": session["prompt_counter"],
@@ -198,6 +200,9 @@ def _database_id(request: Request) -> int:
 
 routes = [
     Route("/sessions/init", by_content_id, methods=["POST"]),
+    Route("/sessions/observations", by_content_id, methods=["POST"]),
+    Route("/sessions/summarize", by_content_id, methods=["POST"]),
+    Route("/sessions/complete", by_content_id, methods=["POST"]),
     Route("/sessions/{id}/init", by_database_id, methods=["POST"]),
     Route("/sessions/{id}/observations", by_database_id, methods=["POST"]),
     Route("/sessions/{id}/summarize", by_database_id, methods=["POST"]),
