@@ -281,6 +281,19 @@ def test_beside_a_running_worker_the_next_session_is_given_it(home: Home) -> Non
     assert run_import(home)["turns"] == 3
     assert "pulses" in home.context(session_start(session_id="the-next"))
     assert home.worker_pid() == worker
+    wait_until(lambda: not unindexed(home), "the index")
+
+
+def unindexed(home: Home) -> int:
+    return int(home.rows("SELECT count(*) AS count FROM unindexed")[0]["count"])
+
+
+def test_without_a_worker_the_import_makes_the_index(home: Home) -> None:
+    harbour().save_in(home.path)
+    run_import(home)
+    assert home.worker_pid() is None
+    assert unindexed(home) == 0
+    assert home.rows("SELECT count(*) AS count FROM passages")[0]["count"] > 3
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")

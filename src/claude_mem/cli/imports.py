@@ -15,7 +15,7 @@ from claude_mem.cli.import_file import (
     report_of_file,
     restore_file,
 )
-from claude_mem.cli.open_store import open_reader, open_store_for_import
+from claude_mem.cli.open_store import index_imported, open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, pluralize, print_heading, print_json, print_table
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
@@ -88,31 +88,63 @@ def import_past(
     if not files and not as_json:
         click.echo(f"No transcripts in {', '.join(map(str, transcripts))}.")
         return
-    opened = open_reader(settings) if dry_run else open_store_for_import(settings)
-    with opened as store, _progress(files, as_json) as progress:
-        report = import_transcripts(
-            store, files, options, again=again, processes=processes(), progress=progress
-        )
-        context = ""
+    opened = open_reader(settings) if dry_run else _open_store(settings)
+    context, unindexed = "", 0
+    with opened as store:
+        with _progress(files, as_json) as progress:
+            report = import_transcripts(
+                store, files, options, again=again, processes=processes(), progress=progress
+            )
         if isinstance(store, Store):
             refresh_contexts(settings, store, os.environ)
             context = context_of_most_active(settings, store, report)
+            unindexed = _index(settings, store, as_json)
     if as_json:
         print_json(report_json(report))
         return
     print_report(report, context, dry_run)
+    _print_unindexed(unindexed)
     if project and not report.projects:
         click.echo(f"These files contain no session of the project {project}.")
 
 
 def import_and_report(settings: Settings, files: list[Path]) -> None:
     """Import everything, as part of `claude-mem install`."""
-    with open_store_for_import(settings) as store, _progress(files, as_json=False) as progress:
-        report = import_transcripts(
-            store, files, import_options(settings), processes=processes(), progress=progress
-        )
+    with _open_store(settings) as store:
+        with _progress(files, as_json=False) as progress:
+            report = import_transcripts(
+                store, files, import_options(settings), processes=processes(), progress=progress
+            )
         refresh_contexts(settings, store, os.environ)
+        unindexed = _index(settings, store, as_json=False)
     print_report(report, "", dry_run=False)
+    _print_unindexed(unindexed)
+
+
+def _open_store(settings: Settings) -> Store:
+    """The index is made after the import: it would take longer than all the rest."""
+    return open_store_for_import(settings, index_at_once=False)
+
+
+def _index(settings: Settings, store: Store, as_json: bool) -> int:
+    """Returns how many memories a worker still has to index."""
+    if as_json or not os.isatty(2):
+        return index_imported(settings, store, lambda waiting: None)
+
+    def show(waiting: int) -> None:
+        click.echo(f"\r{pluralize(waiting, 'document')} to index …\x1b[K", nl=False, err=True)
+
+    unindexed = index_imported(settings, store, show)
+    click.echo("\r\x1b[K", nl=False, err=True)
+    return unindexed
+
+
+def _print_unindexed(count: int) -> None:
+    if count:
+        click.echo(
+            f"Search finds them in a moment: the worker is indexing "
+            f"{pluralize(count, 'document')}; claude-mem status shows how many are left."
+        )
 
 
 def _print_lines(lines: list[str]) -> None:

@@ -6,11 +6,12 @@ in two processes at once; the worker's lock prevents that.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from claude_mem.config import Settings
 from claude_mem.errors import StoreError
+from claude_mem.hook.wake import wake
 from claude_mem.index import maintenance
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader
@@ -30,17 +31,32 @@ def open_reader(settings: Settings) -> Iterator[StoreReader | None]:
         yield store
 
 
-def open_store_for_import(settings: Settings) -> Store:
+def open_store_for_import(settings: Settings, *, index_at_once: bool = True) -> Store:
     """Create the data directory and the database, or migrate it, if needed.
 
     While a worker is running, the worker migrates: an older one is replaced first; if a newer one
-    is running, this command is refused.
+    is running, this command is refused. Without `index_at_once`, `index_imported` has to follow.
     """
     settings.layout.create()
     lock = WorkerLock.acquire(settings.layout)
     store = _open_with_worker(settings) if lock is None else _open_alone(settings, lock)
-    store.derive(maintenance.refresh)
+    if index_at_once:
+        store.derive(maintenance.refresh)
     return store
+
+
+def index_imported(settings: Settings, store: Store, progress: Callable[[int], None]) -> int:
+    """Leaves the index to a running worker, which does it in the background; without one it is
+    done here, and `progress` is told how many documents wait. Returns how many are left."""
+    waiting = store.read(maintenance.waiting)
+    if waiting and wake(os.fsencode(settings.layout.root)):
+        return waiting
+    while waiting:
+        progress(waiting)
+        previous, waiting = waiting, store.write(maintenance.refresh).result()
+        if waiting >= previous:
+            break  # it failed; the worker tries again
+    return waiting
 
 
 def _open_alone(settings: Settings, lock: WorkerLock) -> Store:

@@ -282,6 +282,8 @@ def _skip_line(file: BinaryIO) -> None:
 
 
 def _skip_separators(text: str, position: int) -> int:
+    if text.startswith("{", position):
+        return position
     match = _SEPARATORS.match(text, position)
     return match.end() if match else position
 

@@ -6,7 +6,7 @@ limit. The score of an item is the base plus the values of all trees.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -26,13 +26,37 @@ class Trees:
     trees: tuple[Tree, ...] = ()
 
     def score(self, features: Features) -> float:
-        total = self.base
-        for tree in self.trees:
-            while isinstance(tree, tuple):
-                feature, limit, below, above = tree
-                tree = below if features[feature] <= limit else above
-            total += tree
-        return total
+        return _compiled(self)(features)
+
+
+_compiled_trees: dict[int, tuple[Trees, Callable[[Features], float]]] = {}
+
+
+def _compiled(trees: Trees) -> Callable[[Features], float]:
+    """As a function: walking the trees takes most of the time of an import."""
+    cached = _compiled_trees.get(id(trees))  # hashing all trees would take longer than a score
+    if cached is None:
+        cached = _compiled_trees[id(trees)] = trees, _compile(trees)
+    return cached[1]
+
+
+def _compile(trees: Trees) -> Callable[[Features], float]:
+    names: dict[str, str] = {}
+
+    def expression(tree: Tree) -> str:
+        if not isinstance(tree, tuple):
+            return repr(tree)
+        feature, limit, below, above = tree
+        name = names.setdefault(feature, f"x{len(names)}")
+        return f"({expression(below)} if {name} <= {limit!r} else {expression(above)})"
+
+    sums = [f"    total += {expression(tree)}" for tree in trees.trees]
+    values = [f"    {name} = features[{feature!r}]" for feature, name in names.items()]
+    lines = ["def score(features):", *values, f"    total = {trees.base!r}", *sums]
+    namespace: dict[str, Any] = {}
+    exec("\n".join([*lines, "    return total"]), namespace)
+    score: Callable[[Features], float] = namespace["score"]
+    return score
 
 
 @dataclass(frozen=True, slots=True)
