@@ -140,6 +140,26 @@ def test_what_is_private_or_skipped_or_a_repetition_is_no_news(api: Api) -> None
     assert api.runner.run(scene())["type"] == "processing"
 
 
+def test_changes_of_memories_are_news(api: Api) -> None:
+    api.add_turn("s", "Light the lamp", "Done.", edited="/h/light.py")
+
+    async def scene() -> list[dict[str, Any]]:
+        async with streaming(api) as stream:
+            await stream.next_event()
+            await api.client.request("PATCH", "/api/memories/1", json={"title": "New"})
+            for path in ("S1/pin", "P1/wrong"):
+                await api.client.post(f"/api/memories/{path}", json={})
+            return [await stream.next_event() for _ in range(3)]
+
+    events = api.runner.run(scene())
+    assert events[0]["items"][0]["title"] == "New"
+    assert [(e["type"], e["id"], e["action"], e["project"]) for e in events] == [
+        ("changed", "1", "edited", "harbor"),
+        ("changed", "S1", "pinned", "harbor"),
+        ("changed", "P1", "wrong", "harbor"),
+    ]
+
+
 async def set_processing(api: Api, value: bool) -> None:
     await api.client.post("/api/processing", json={"isProcessing": value})
 

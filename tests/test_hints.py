@@ -172,3 +172,11 @@ def test_the_rarest_words_are_looked_up_in_their_order(harbor: Api) -> None:
     assert len(words) == MAX_WORDS and len(terms) == MAX_WORDS
     assert words[-7:] == ["foghorn", "compressor", "valve", "silent", "storm", "quay", "north"]
     assert not {"number", "look"} & set(words)  # in every prompt
+
+
+def test_what_is_marked_as_wrong_is_no_hint(harbor: Api) -> None:
+    wrong = expect_hint(harbor, QUESTION).lines[0].id
+    harbor.post_json(f"/api/memories/{wrong}/wrong")
+    assert hint(harbor, QUESTION) is None
+    harbor.post_json(f"/api/memories/{wrong}/wrong", undo=True)
+    assert expect_hint(harbor, QUESTION).lines[0].id == wrong

@@ -10,25 +10,28 @@ from typing import cast
 
 from claude_mem.errors import BadInput
 from claude_mem.index.text.queries import Filters
-from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
+from claude_mem.recall.memory_ids import MemoryId, parse_any_id, parse_memory_id
 from claude_mem.recall.related import DEFAULT_LIMIT as DEFAULT_RELATED
 from claude_mem.recall.related import RelatedQuery
 from claude_mem.recall.search import DEFAULT_LIMIT, ORDERS, Order, Query
 from claude_mem.recall.timeline import DEFAULT_DEPTH, TimelineQuery
 from claude_mem.redaction import Redactor
 from claude_mem.store import StoreReader
+from claude_mem.store.editing import FIELDS, LISTS, Value
 from claude_mem.types import OBSERVATION_TYPES, SESSION_STATUSES, Json
+from claude_mem.worker.editing import EditRequest
 from claude_mem.worker.forgetting import ForgetRequest
-from claude_mem.worker.saving import NewMemory
+from claude_mem.worker.saving import MAX_TEXT, MAX_TITLE, NewMemory
 
 Params = Mapping[str, Json]
 
 FILTERS = ("project", "type", "obs_type", "concepts", "files", "dateStart", "dateEnd", "session",
-           "status")  # fmt: skip
+           "status", "wrong")  # fmt: skip
 SEARCH = ("query", *FILTERS, "limit", "offset", "orderBy")
 RELATED = ("anchor", *FILTERS, "limit")
 TIMELINE = ("anchor", "query", *FILTERS, "depth_before", "depth_after")
 SAVE = ("text", "title", "type", "concepts", "files", "project")
+EDIT = (*dict.fromkeys(name for names in FIELDS.values() for name in names),)
 FORGET = ("ids", "session", "file", "query", "project", "hard", "confirm")
 MAX_LIMIT, MAX_OFFSET, MAX_DEPTH, MAX_IDS = 200, 10_000, 200, 500
 MAX_LIST = 100
@@ -121,6 +124,22 @@ def new_memory(params: Params, redactor: Redactor) -> NewMemory:
     )
 
 
+def edit_request(memory_id: MemoryId, params: Params, redactor: Redactor) -> EditRequest:
+    """An empty text removes a field."""
+    check_names(params, FIELDS[memory_id.kind])
+    params = cast(Params, redactor.redact_json(dict(params)))
+    values: dict[str, Value] = {}
+    for name in params:
+        if name in LISTS:
+            values[name] = _texts(params, name)
+        else:
+            limit = MAX_TITLE if name in ("title", "subtitle") else MAX_TEXT
+            values[name] = _limited(params, name, limit) or None
+    if values.get("type", "change") not in OBSERVATION_TYPES:
+        raise BadInput(f"type must be one of {', '.join(OBSERVATION_TYPES)}", "type")
+    return EditRequest(memory_id, values)
+
+
 def forget_request(params: Params) -> ForgetRequest:
     check_names(params, FORGET)
     selectors = [name for name in ("ids", "session", "file", "query") if params.get(name)]
@@ -156,6 +175,7 @@ def filters(
         session_id=store.find_session(session) if session else None,
         statuses=_choices(params, "status", SESSION_STATUSES),
         skip_open_turns=skip_open_turns,
+        with_wrong=flag(params, "wrong"),
     )
 
 
@@ -201,6 +221,32 @@ def integer(params: Params, name: str, default: int, smallest: int, largest: int
     if not is_integer or not smallest <= int(value) <= largest:
         raise BadInput(f"{name} must be a number from {smallest} to {largest}", name)
     return int(value)
+
+
+def _limited(params: Params, name: str, limit: int) -> str:
+    value = (text(params, name) or "").strip()
+    if len(value) > limit:
+        raise BadInput(f"{name} is over {limit} characters", name)
+    return value
+
+
+def _texts(params: Params, name: str) -> tuple[str, ...]:
+    """A list of texts, which may hold commas; a string is one of them."""
+    value = params.get(name)
+    items: Json = [value] if isinstance(value, str) else value
+    texts = names({name: items}, name)
+    if any(len(item) > MAX_TEXT for item in texts):
+        raise BadInput(f"{name} has an entry of over {MAX_TEXT} characters", name)
+    return texts
+
+
+def any_memory_id(value: Json, name: str = "id") -> MemoryId:
+    """Also of a fact."""
+    is_id = isinstance(value, int | str) and not isinstance(value, bool)
+    memory_id = parse_any_id(str(value)) if is_id else None
+    if memory_id is None:
+        raise BadInput(f"{str(value)[:40]!r} in {name} is not an id: 12, S3, P4 or F5", name)
+    return memory_id
 
 
 def _memory_id(value: Json, name: str) -> MemoryId:

@@ -9,6 +9,7 @@ import click
 from claude_mem import __version__
 from claude_mem.cli import (
     demo,
+    edit,
     export,
     forget,
     hints,
@@ -61,6 +62,9 @@ _SECTIONS = {
     },
     "Edit": {
         "remember": "save a memory",
+        "edit": "change the text of a memory",
+        "pin": "keep a memory in every context",
+        "wrong": "mark a memory as wrong",
         "forget": "forget memories; --undo restores them",
         "redact": "find and remove secrets in what is stored",
         "export": "write all memories to a file",
@@ -99,6 +103,7 @@ for group in (
     search,
     hints,
     remember,
+    edit,
     forget,
     redact,
     imports,

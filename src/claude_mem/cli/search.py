@@ -108,6 +108,7 @@ _DEPTH = click.IntRange(0, params.MAX_DEPTH)
     callback=_choices(SESSION_STATUSES),
     help=f"Only sessions that are {', '.join(SESSION_STATUSES)}; separate several with commas.",
 )
+@click.option("--wrong", is_flag=True, default=None, help="Also memories marked as wrong.")
 @click.option(
     "--order", "orderBy", type=click.Choice(ORDERS), help="Sort order (default: relevance)."
 )

@@ -18,6 +18,7 @@ from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.answers import Answer, find_answers
 from claude_mem.recall.formatting import answers_text
+from claude_mem.recall.marks import MARKS
 from claude_mem.store import StoreReader
 from claude_mem.store.facts_json import fact_texts
 from claude_mem.store.listing import Record
@@ -138,7 +139,8 @@ _MARKS = {"observations": "#", "summaries": "S", "prompts": "P", "sessions": "se
 def _print_record(kind: str, record: Record) -> None:
     when = local_time(record.get("created_at_epoch") or record.get("updated_at_epoch"))
     type_ = f" {record['type']}" if kind == "observations" else ""
-    print_heading(f"{_MARKS[kind]}{record['id']}{type_}  {record['project']}  {when}")
+    marks = "".join(f"  {mark}" for mark in MARKS if record.get(mark))
+    print_heading(f"{_MARKS[kind]}{record['id']}{type_}  {record['project']}  {when}{marks}")
     for name in _LABELS[kind]:
         value = fact_texts(record, name) or record[name]
         if isinstance(value, list):

@@ -29,8 +29,10 @@ from claude_mem.recall.search import SearchResult, search
 from claude_mem.recall.timeline import Timeline, timeline
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
+from claude_mem.store.editing import LISTS
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
+from claude_mem.worker import editing
 from claude_mem.worker.forgetting import Erased, forget
 from claude_mem.worker.saving import save_memory
 from claude_mem.worker.worker import Worker
@@ -169,6 +171,29 @@ async def _save_memory(call: Call) -> str:
     return f"Remembered as #{saved.id}." if saved.is_new else f"Already remembered as #{saved.id}."
 
 
+async def _edit_memory(call: Call) -> str:
+    """By the agent, which cannot change what the user said or changed."""
+    memory_id = params.any_memory_id(call.arguments.get("id"))
+    fields = {name: v for name, v in call.arguments.items() if name not in _ACTIONS}
+    done: list[str] = []
+    if fields:
+        redactor = call.worker.reader.redactor
+        request = params.edit_request(memory_id, fields, redactor)
+        await editing.edit_memory(call.worker, request, "agent")
+        done.append("edited")
+    if "pinned" in call.arguments:
+        pinned = params.flag(call.arguments, "pinned")
+        await editing.pin_memory(call.worker, memory_id, "agent", undo=not pinned)
+        done.append("pinned" if pinned else "unpinned")
+    if "wrong" in call.arguments:
+        wrong = params.flag(call.arguments, "wrong")
+        await editing.mark_wrong(call.worker, memory_id, "agent", undo=not wrong)
+        done.append("marked as wrong" if wrong else "no longer marked as wrong")
+    if not done:
+        raise BadInput("set a field, pinned or wrong", "id")
+    return f"{memory_id}: {', '.join(done)}."
+
+
 async def _forget(call: Call) -> str:
     by_match = any(call.arguments.get(name) for name in ("file", "query"))
     arguments = _with_project(call) if by_match else call.arguments
@@ -205,6 +230,8 @@ def _with_project(call: Call) -> Arguments | None:
 
 
 _TEXT: Json = {"type": "string"}
+_TEXTS: Json = {"type": "array", "items": {"type": "string"}}
+_ACTIONS = ("id", "pinned", "wrong")
 _NUMBER: dict[str, Json] = {"type": "integer"}
 _IDS: dict[str, Json] = {"type": "array", "items": {"type": ["string", "integer"]}}
 
@@ -280,6 +307,22 @@ TOOLS: dict[str, Tool] = {
             },
             required=("text",),
             changes=True,
+            hints={"destructiveHint": False, "idempotentHint": True},
+        ),
+        Tool(
+            "edit_memory",
+            "Correct a memory that proved outdated or false: new texts, pinned (in every context)"
+            " or wrong (left out). What the user said or changed, only the user can change.",
+            _edit_memory,
+            {
+                "id": _described("12, S3, P4 or F5"),
+                **{name: _TEXTS if name in LISTS else _TEXT for name in params.EDIT},
+                "pinned": {"type": "boolean"},
+                "wrong": {"type": "boolean"},
+            },
+            required=("id",),
+            changes=True,
+            deferred=True,
             hints={"destructiveHint": False, "idempotentHint": True},
         ),
         Tool(

@@ -84,9 +84,8 @@ def collect(
     rows = [
         row for row in turn_text.passage_rows(connection, ids).values() if row.turn not in excluded
     ]
-    turns = turn_text.turn_rows(
-        connection, {row.turn for row in rows}, condition.sql, condition.values
-    )
+    shown = queries.result_condition(filters)
+    turns = turn_text.turn_rows(connection, {row.turn for row in rows}, shown.sql, shown.values)
     near = NO_COSINE
     if semantic_index is not None and cosines:
         near = semantic_index.cosine(weights.min_deviations_in_sentence)

@@ -55,7 +55,8 @@ def build_context(
     """
     sessions = _from_last_work(digest_sessions(store, project_id, without_session))
     observations = store.recent_titles(project_id, OBSERVATIONS, without_session)
-    if budget <= 0 or not (sessions or observations):
+    pinned = store.pinned(project_id)
+    if budget <= 0 or not (sessions or observations or pinned):
         return ""
     page = _Page(_INTRODUCTION.format(name=flat(store.project(project_id).name)), budget)
     page.leave_out(rule_files)
@@ -65,6 +66,7 @@ def build_context(
     if sessions:
         _add_last_session(page, sessions[0])
     page.add_section("What holds here", STANDING, [
+        *standing.pinned(pinned),
         *standing.rules(facts),
         *standing.saved(observations),
         *standing.faults(facts),

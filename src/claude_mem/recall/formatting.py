@@ -6,6 +6,7 @@ from itertools import starmap
 
 from claude_mem.recall.answers import Answer
 from claude_mem.recall.fence import escape_fences
+from claude_mem.recall.marks import MARKS
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Row, SearchResult
 from claude_mem.recall.timeline import Timeline
@@ -100,15 +101,19 @@ def _result_lines(
     title = show(shorten(_flat(row.title), MAX_RESULT_TITLE if has_snippet else MAX_TITLE))
     project = f" [{_flat(row.project)}]" if names_project else ""
     weak = ", weak" if marks_weak and not row.is_strong else ""
-    notes = f"~{row.tokens}t{weak}{_continues(row)}"
+    notes = f"~{row.tokens}t{weak}{_marks(row)}{_continues(row)}"
     head = f"{_label(row.id)} {moment:%Y-%m-%d} {row.type}: {title}{project} ({notes})"
     return [head, f"  {show(snippet)}"] if has_snippet else [head]
 
 
 def _line(row: Row, moment: datetime, show: Show) -> str:
     line = f"{_label(row.id)} {moment:%H:%M} {row.type}: {show(_title(row.title))}"
-    line += f" (~{row.tokens}t{_continues(row)})"
+    line += f" (~{row.tokens}t{_marks(row)}{_continues(row)})"
     return line + (f", also {' '.join(map(_label, row.also))}" if row.also else "")
+
+
+def _marks(row: Row) -> str:
+    return "".join(f", {mark}" for mark in row.marks)
 
 
 def _continues(row: Row) -> str:
@@ -146,7 +151,8 @@ def _memory_text(memory_id: MemoryId, record: Record) -> str:
     title = record.get("title")
     type_ = f" {record['type']}" if "type" in record else ""
     minute = str(record["created_at"])[:16].replace("T", " ")
-    lines = [f"{_label(memory_id)}{type_} {minute} {_title(str(record['project']))}"]
+    marks = "".join(f", {mark}" for mark in MARKS if record.get(mark))
+    lines = [f"{_label(memory_id)}{type_} {minute} {_title(str(record['project']))}{marks}"]
     if title:
         lines.append(_flat(str(title)))
     for field in _FIELDS:

@@ -30,3 +30,12 @@ def get_memories(
                 memory["record"] = record_data(parts.get(number, ()))
             records[MemoryId(kind, number)] = memory
     return [(memory_id, records[memory_id]) for memory_id in ids if memory_id in records]
+
+
+def get_memory(store: StoreReader, memory_id: MemoryId) -> Record | None:
+    """A memory or a fact."""
+    if memory_id.kind == "fact":
+        fact = store.fact(memory_id.number)
+        return {**fact, "memory_kind": "fact"} if fact else None
+    memories = get_memories(store, [memory_id])
+    return {**memories[0][1], "memory_kind": memory_id.kind} if memories else None

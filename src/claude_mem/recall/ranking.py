@@ -66,7 +66,7 @@ def rank(
 
 
 def neighbourhood(connection: sqlite3.Connection, filters: Filters, reach: int) -> Neighbourhood:
-    condition = queries.turn_condition(filters)
+    condition = queries.result_condition(filters)
     return Neighbourhood(
         lambda turns: turn_text.neighbours(connection, turns, reach),
         lambda ids: turn_text.turn_rows(connection, ids, condition.sql, condition.values),

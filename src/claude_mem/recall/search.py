@@ -13,6 +13,7 @@ from claude_mem.index.text.queries import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.continuations import continued_by
+from claude_mem.recall.marks import marks_of
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query
 from claude_mem.recall.ranking import CONSIDERED, RankedTurn, rank
@@ -59,6 +60,7 @@ class Row:
     snippet: str = ""  # what matches, of the record or of the memory
     is_strong: bool = True
     continues: MemoryId | None = None  # a memory of the turn that started its background task
+    marks: tuple[str, ...] = ()  # edited, pinned, wrong
 
     def record(self) -> dict[str, Json]:
         return {
@@ -78,6 +80,7 @@ class Row:
             "snippet": self.snippet,
             "strength": "strong" if self.is_strong else "weak",
             "continues": str(self.continues) if self.continues else None,
+            "marks": list(self.marks),
         }
 
 
@@ -207,13 +210,17 @@ def _turn_rows(
                 is_strong=judge.is_strong(result),
             )
         )
-    return _with_continued(connection, rows)
+    return _complete(connection, rows)
 
 
-def _with_continued(connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
-    continued = continued_by(connection, (row.id for row in rows))
+def _complete(connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
+    ids = [row.id for row in rows]
+    continued, marks = continued_by(connection, ids), marks_of(connection, ids)
     return [
-        replace(row, continues=continued[row.id]) if row.id in continued else row for row in rows
+        replace(row, continues=continued.get(row.id), marks=marks.get(row.id, ()))
+        if row.id in continued or row.id in marks
+        else row
+        for row in rows
     ]
 
 
@@ -247,4 +254,4 @@ def as_rows(
         )
         for match in documents
     ]
-    return _with_continued(connection, rows)
+    return _complete(connection, rows)

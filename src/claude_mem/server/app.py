@@ -15,6 +15,7 @@ from claude_mem.intake.spool import BadRecordError
 from claude_mem.mcp import endpoint as mcp
 from claude_mem.server import (
     control,
+    editing,
     forgetting,
     memories,
     pausing,
@@ -64,6 +65,7 @@ public_routes = [
     *sessions.routes,
     *memories.routes,
     *saving.routes,
+    *editing.routes,
     *forgetting.routes,
     *pausing.routes,
     *redacting.routes,

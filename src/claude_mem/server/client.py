@@ -49,14 +49,16 @@ def _working_directory(directory: Path) -> Iterator[None]:
         os.close(previous)
 
 
-def ask_worker(layout: Layout, path: str, body: Json = None, timeout: float = 10.0) -> Json:
-    """GET, or POST if there is a body; returns the JSON of a 200 response."""
+def ask_worker(
+    layout: Layout, path: str, body: Json = None, timeout: float = 10.0, method: str = "POST"
+) -> Json:
+    """GET, or `method` if there is a body; returns the JSON of a 200 response."""
     connection = _SocketConnection(layout.socket, timeout)
     try:
         if body is None:
             connection.request("GET", path)
         else:
-            connection.request("POST", path, json.dumps(body).encode())
+            connection.request(method, path, json.dumps(body).encode())
         response = connection.getresponse()
         data = response.read()
     except (OSError, http.client.HTTPException) as error:
@@ -73,11 +75,16 @@ def ask_worker(layout: Layout, path: str, body: Json = None, timeout: float = 10
 
 
 def request(
-    layout: Layout, environ: Mapping[str, str], path: str, body: Json = None
+    layout: Layout,
+    environ: Mapping[str, str],
+    path: str,
+    body: Json = None,
+    method: str = "POST",
 ) -> dict[str, Any]:
     """For a command: starts the worker if it is not running, and returns its response."""
     start(layout, environ)
-    return cast("dict[str, Any]", ask_worker(layout, path, body, timeout=COMMAND_SECONDS))
+    result = ask_worker(layout, path, body, timeout=COMMAND_SECONDS, method=method)
+    return cast("dict[str, Any]", result)
 
 
 def running_worker(layout: Layout) -> dict[str, Json] | None:

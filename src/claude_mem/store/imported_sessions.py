@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from claude_mem.store import memories, outdated, records, sessions, tombstones
+from claude_mem.store import editing, memories, outdated, records, sessions, tombstones
 from claude_mem.store.clock import iso
 from claude_mem.store.facts_json import with_sources
 from claude_mem.store.turn_lookup import SESSION_END, SESSION_START, NewTurn, insert_turn
@@ -247,12 +247,15 @@ def _take_from_fork(connection: sqlite3.Connection, session_id: str, prompt_id: 
     """False: the turn stays with a different session.
 
     A forked session repeats the turns of its origin. In any order of reading, they stay where
-    hooks recorded them, else with the session whose id sorts first.
+    hooks recorded them or someone changed their memories, else with the session whose id sorts
+    first.
     """
     row = _find_copy(connection, session_id, prompt_id)
     if row is None:
         return True
     if not row["imported"] or row["content_session_id"] < session_id:
+        return False
+    if editing.has_protected(connection, row["id"]):
         return False
     connection.execute("DELETE FROM user_prompts WHERE id = ?", (row["id"],))
     return True

@@ -14,6 +14,8 @@ _LISTS = (
     "facts", "concepts", "files_read", "files_modified", "files_edited", "commands", "faults",
     "open_steps",
 )  # fmt: skip
+_FLAGS = ("edited", "pinned", "wrong")
+_NOT_WRONG = "m.wrong = 0 AND m.turn_id NOT IN (SELECT turn_id FROM wrong_turns)"
 
 # The memory that a memory continues, where its turn belongs to an earlier one.
 _CONTINUES = (
@@ -26,27 +28,29 @@ _OBSERVATIONS = (
     f"SELECT m.id, m.memory_session_id, s.content_session_id, {SHOWN} AS project,"
     " p.key AS project_key, m.type, m.title, m.subtitle, m.narrative, m.facts, m.concepts,"
     " m.files_read, m.files_modified, m.prompt_number, m.observer, m.model, m.prompt_version,"
-    f" m.created_at, m.created_at_epoch,{_CONTINUES} FROM observations m"
+    f" m.edited, m.pinned, m.wrong, m.created_at, m.created_at_epoch,{_CONTINUES}"
+    " FROM observations m"
     " JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
 _TITLES = (  # only what a list shows: the context must be built quickly
     "SELECT m.id, m.type, m.title, m.concepts, m.files_modified, m.created_at, m.observer,"
-    " s.content_session_id FROM observations m"
+    " m.pinned, s.content_session_id FROM observations m"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
 _SUMMARIES = (
     f"SELECT m.id, m.memory_session_id, s.content_session_id, {SHOWN} AS project,"
     " p.key AS project_key, m.request, m.investigated, m.learned, m.completed, m.next_steps,"
     " m.files_read, m.files_edited, m.notes, m.commands, m.faults, m.open_steps, m.prompt_number,"
-    f" m.observer, m.model, m.prompt_version, m.created_at, m.created_at_epoch,{_CONTINUES}"
+    " m.observer, m.model, m.prompt_version, m.edited, m.pinned, m.wrong,"
+    f" m.created_at, m.created_at_epoch,{_CONTINUES}"
     " FROM session_summaries m JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )
 _PROMPTS = (
     "SELECT m.id, s.id AS session_db_id, s.content_session_id, s.memory_session_id,"
-    f" {SHOWN} AS project, p.key AS project_key, m.prompt_number, m.prompt_text, m.created_at,"
-    " m.created_at_epoch FROM user_prompts m JOIN projects p ON p.id = m.project_id"
+    f" {SHOWN} AS project, p.key AS project_key, m.prompt_number, m.prompt_text, m.pinned, m.wrong,"
+    " m.created_at, m.created_at_epoch FROM user_prompts m JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.id = m.session_id"
 )
 _SESSIONS = (
@@ -223,7 +227,27 @@ def record(row: sqlite3.Row) -> Record:
     for name in _LISTS:
         if name in values:
             values[name] = json.loads(values[name])
+    for name in _FLAGS:
+        if name in values:
+            values[name] = bool(values[name])
     return values
+
+
+def pinned(connection: sqlite3.Connection, project_id: int) -> list[Record]:
+    """Pinned observations, summaries and prompts as lines, the latest first."""
+    rows = connection.execute(
+        "SELECT '#' || m.id AS id, coalesce(m.title, m.narrative) AS text, 0 AS prompt,"
+        " m.created_at, m.created_at_epoch FROM observations m WHERE m.project_id = ?1"
+        f" AND m.pinned <> 0 AND {_NOT_WRONG}"
+        " UNION ALL SELECT 'S' || m.id, coalesce(m.completed, m.learned, m.request), 0,"
+        " m.created_at, m.created_at_epoch FROM session_summaries m WHERE m.project_id = ?1"
+        f" AND m.pinned <> 0 AND {_NOT_WRONG}"
+        " UNION ALL SELECT 'P' || m.id, m.prompt_text, 1, m.created_at, m.created_at_epoch"
+        " FROM user_prompts m WHERE m.project_id = ?1 AND m.pinned <> 0 AND m.wrong = 0"
+        " AND m.private = 0 AND m.prompt_text IS NOT NULL ORDER BY 5 DESC, 1",
+        (project_id,),
+    )
+    return [record(row) for row in rows]
 
 
 def recent(
@@ -233,9 +257,10 @@ def recent(
     limit: int,
     without_session: str | None = None,
 ) -> list[Record]:
-    """The newest rows of a project, optionally without those of one session."""
+    """The newest rows of a project that are not wrong, optionally without those of one session."""
     rows = connection.execute(
         f"{_SELECTS[noun]} WHERE m.project_id = ? AND s.content_session_id IS NOT ?"
+        f" AND {_NOT_WRONG}"
         " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
         (project_id, without_session, limit),
     )
@@ -245,9 +270,10 @@ def recent(
 def observations_of_sessions(
     connection: sqlite3.Connection, content_session_ids: Sequence[str], limit: int = 400
 ) -> list[Record]:
-    """The latest of them, oldest first."""
+    """The latest of them that are not wrong, oldest first."""
     rows = connection.execute(
         f"{_OBSERVATIONS} WHERE s.content_session_id IN (SELECT value FROM json_each(?))"
+        f" AND {_NOT_WRONG}"
         " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
         (json.dumps(list(content_session_ids)), limit),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import facts, facts_json
+from claude_mem.store import editing, facts, facts_json
 from claude_mem.store.clock import iso
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import JOBS, REFINEMENTS
@@ -66,9 +66,10 @@ def save_memories(
     number: int,
     distillate: Distillate,
 ) -> None:
-    """Replaces the memories of the turn."""
+    """Replaces the memories of the turn, without those that someone edited, pinned or marked."""
     origin = _origin(connection, session_db_id, turn_id, number, distillate)
-    save_summary(connection, distillate.summary, origin)
+    if not editing.has_protected_summary(connection, turn_id):
+        save_summary(connection, distillate.summary, origin)
     _save_observations(connection, distillate.observations, origin)
     facts.save_proposals(connection, turn_id, distillate)
     _set_version(connection, turn_id, distillate)
@@ -213,10 +214,13 @@ def _save_observations(
     origin: Origin,
     first: int = 0,
 ) -> None:
+    """A protected observation stands for the one that would take its place."""
+    protected = editing.protected_ordinals(connection, origin.turn_id)
     for ordinal, observation in enumerate(observations, first):
-        save_observation(connection, observation, origin, ordinal)
+        if ordinal not in protected:
+            save_observation(connection, observation, origin, ordinal)
     connection.execute(
-        "DELETE FROM observations WHERE turn_id = ? AND ordinal >= ?",
+        f"DELETE FROM observations WHERE turn_id = ? AND ordinal >= ? AND NOT {editing.PROTECTED}",
         (origin.turn_id, first + len(observations)),
     )
 
@@ -307,10 +311,10 @@ def recent_memories(
     rows = connection.execute(
         "SELECT prompt_number AS n, 0 AS kind, ordinal AS o, json_array(title, subtitle, narrative)"
         " AS texts, facts, '[]' AS commands, '[]' AS faults FROM observations"
-        " WHERE memory_session_id = ?1 AND prompt_number < ?2"
+        " WHERE memory_session_id = ?1 AND prompt_number < ?2 AND wrong = 0"
         " UNION ALL SELECT prompt_number, 1, 0, json_array(request, investigated, learned,"
         " completed, next_steps, notes), '[]', commands, faults FROM session_summaries"
-        " WHERE memory_session_id = ?1 AND prompt_number < ?2"
+        " WHERE memory_session_id = ?1 AND prompt_number < ?2 AND wrong = 0"
         " ORDER BY n DESC, kind DESC, o DESC LIMIT ?3",
         (memory_session_id, prompt_number, RECENT_MEMORIES),
     ).fetchall()

@@ -10,7 +10,13 @@ from collections.abc import Callable
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import hints, migrated_facts, migrated_notes, migrated_notices
+from claude_mem.store import (
+    hints,
+    migrated_edits,
+    migrated_facts,
+    migrated_notes,
+    migrated_notices,
+)
 
 _FIRST = """
 CREATE TABLE projects (
@@ -421,6 +427,11 @@ def _add_fact_revival(connection: sqlite3.Connection) -> None:
     connection.execute(_FACT_GONE)
 
 
+def _add_edits(connection: sqlite3.Connection) -> None:
+    for statement in migrated_edits.STATEMENTS:
+        connection.execute(statement)
+
+
 def _add_title_source(connection: sqlite3.Connection) -> None:
     """Who gave a session its title: the user, the client, or (NULL) the observer."""
     connection.execute("ALTER TABLE sdk_sessions ADD COLUMN title_source TEXT")
@@ -454,6 +465,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0012_observer_version", _add_observer_version),
     ("0013_hints", _add_hints),
     ("0014_fact_revival", _add_fact_revival),
+    ("0015_edits", _add_edits),
     ("0016_title_source", _add_title_source),
     ("0018_projects_by_name", _rename_projects_by_name),
 )

@@ -11,6 +11,7 @@ from typing import Self, TypeVar, cast
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
     conversations,
+    fact_listing,
     facts,
     forgetting,
     hints,
@@ -268,6 +269,19 @@ class StoreReader:
         """Of these kinds and statuses, or of all; the surest first."""
         return self.read(lambda c: facts.list_facts(c, project_id, kinds, statuses))
 
+    def fact_records(
+        self,
+        project_id: int | None = None,
+        kinds: Sequence[FactKind] = (),
+        statuses: Sequence[FactStatus] = (),
+        limit: int = -1,
+    ) -> list[Record]:
+        """Of a project, or of all; with their sources."""
+        return self.read(lambda c: fact_listing.list_records(c, project_id, kinds, statuses, limit))
+
+    def fact(self, fact_id: int) -> Record | None:
+        return self.read(lambda c: fact_listing.get_record(c, fact_id))
+
     def artifacts_of_sessions(self, content_session_ids: Sequence[str]) -> list[Artifact]:
         return self.read(lambda c: facts.artifacts_of_sessions(c, content_session_ids))
 
@@ -290,6 +304,10 @@ class StoreReader:
     ) -> list[Record]:
         """Of observations, without their text."""
         return self.read(lambda c: listing.recent(c, "titles", project_id, limit, without_session))
+
+    def pinned(self, project_id: int) -> list[Record]:
+        """Pinned memories as lines, the latest first."""
+        return self.read(lambda c: listing.pinned(c, project_id))
 
     def recent_sessions(
         self, project_id: int, limit: int, without_session: str | None = None

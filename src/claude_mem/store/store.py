@@ -16,6 +16,7 @@ from claude_mem.errors import DamagedDatabase, StoreError
 from claude_mem.store import (
     backups,
     conversations,
+    editing,
     forgetting,
     hints,
     imported_sessions,
@@ -321,6 +322,25 @@ class Store(StoreReader):
         return self.write(
             lambda c: saved_memories.save(c, project, directory, observation, observer, now)
         )
+
+    def edit_memory(
+        self, kind: str, number: int, values: Mapping[str, editing.Value], editor: editing.Editor
+    ) -> "Future[int]":
+        """The id of its project, as for the following."""
+        return self.write(lambda c: editing.edit(c, kind, number, values, editor))
+
+    def pin_memory(
+        self, kind: str, number: int, pinned: bool, editor: editing.Editor
+    ) -> "Future[int]":
+        return self.write(lambda c: editing.set_pinned(c, kind, number, pinned, editor))
+
+    def mark_wrong(
+        self, kind: str, number: int, wrong: bool, editor: editing.Editor
+    ) -> "Future[int]":
+        return self.write(lambda c: editing.set_wrong(c, kind, number, wrong, editor))
+
+    def confirm_fact(self, fact_id: int, editor: editing.Editor) -> "Future[int]":
+        return self.write(lambda c: editing.confirm(c, fact_id, editor))
 
     def forget(
         self, selection: forgetting.Selection, token: str, *, hard: bool = False

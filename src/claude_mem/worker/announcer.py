@@ -92,6 +92,16 @@ class Announcer:
                   "prompt_counter", "started_at_epoch", "completed_at_epoch")  # fmt: skip
         self.feed.publish({**news, **{name: session[name] for name in fields}})
 
+    def memory_changed(self, project: Project, memory_id: str, action: str, memory: News) -> None:
+        """Edited, pinned or marked, by a user or an agent."""
+        self.feed.publish({
+            "type": "changed",
+            "id": memory_id,
+            "action": action,
+            "project": project.name,
+            "items": [memory],
+        })  # fmt: skip
+
     def forgotten(self, forgotten: Forgotten) -> None:
         self.feed.forget()
         self._memories_changed("forgotten", forgotten)

@@ -188,7 +188,9 @@ def _turns(connection: sqlite3.Connection, ids: list[int]) -> list[Document]:
             (json.dumps(ids),),
         )
         for row in found:
-            memories.setdefault(row["turn_id"], []).append(_READERS[kind](row))
+            of_turn = memories.setdefault(row["turn_id"], [])
+            if not (row["wrong"] and of_turn):  # the first one stands for the turn
+                of_turn.append(_READERS[kind](row))
     return [_turn(row, records.get(row["id"], ()), memories.get(row["id"], [])) for row in rows]
 
 

@@ -23,6 +23,13 @@ _OF_CLOSED_TURNS = (
     f"d.id NOT IN (SELECT id * 4 + {KINDS.index('prompt')} FROM user_prompts WHERE closed = 0)"
 )
 
+_NOT_WRONG = "d.id NOT IN (SELECT document FROM wrong_documents)"
+# Of a turn: the memory that stands for it, and its prompt.
+_TURN_NOT_WRONG = (
+    "t.shown NOT IN (SELECT document FROM wrong_documents)"
+    f" AND t.id * 4 + {KINDS.index('prompt')} NOT IN (SELECT document FROM wrong_documents)"
+)
+
 
 class Match(NamedTuple):
     """What a search result shows of a document."""
@@ -52,6 +59,7 @@ class Filters:
     session_id: int | None = None
     statuses: tuple[str, ...] = ()
     skip_open_turns: bool = False  # without the prompts of turns that are not finished
+    with_wrong: bool = False  # also what is marked as wrong
 
     def __bool__(self) -> bool:
         return self != NO_FILTERS
@@ -210,6 +218,8 @@ def where(filters: Filters) -> Condition:
         parts.append(_with_status(filters.statuses))
     if filters.skip_open_turns:
         parts.append(Condition(_OF_CLOSED_TURNS))
+    if not filters.with_wrong:
+        parts.append(Condition(_NOT_WRONG))
     if filters.concepts:
         parts.append(_with_concept(filters.concepts))
     if filters.files:
@@ -226,7 +236,9 @@ def turn_condition(filters: Filters) -> Condition:
         conditions.append(Condition("t.session_id = ?", [filters.session_id]))
     if filters.skip_open_turns:
         conditions.append(Condition("t.id NOT IN (SELECT id FROM user_prompts WHERE closed = 0)"))
-    of_memory = where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
+    of_memory = where(
+        replace(filters, project_id=None, session_id=None, skip_open_turns=False, with_wrong=True)
+    )
     if of_memory.sql != "TRUE":
         conditions.append(Condition(
             "EXISTS (SELECT 1 FROM documents d WHERE d.session_id = t.session_id AND d.place"
@@ -237,6 +249,15 @@ def turn_condition(filters: Filters) -> Condition:
         " AND ".join(condition.sql for condition in conditions) or "TRUE",
         [value for condition in conditions for value in condition.values],
     )
+
+
+def result_condition(filters: Filters) -> Condition:
+    """What a turn `t` must be to be shown. Passages are looked up by `turn_condition` alone: few
+    turns are wrong, and a condition on each passage costs more."""
+    condition = turn_condition(filters)
+    if filters.with_wrong:
+        return condition
+    return Condition(f"{condition.sql} AND {_TURN_NOT_WRONG}", condition.values)
 
 
 def memories_of_turns(

@@ -168,6 +168,9 @@ def digest_sessions(
     # A rule is given while it holds, and never as a result.
     rules = store.facts(project_id, ("rule",))
     observations = without_facts(store.observations_of_sessions(ids), rules)
+    ended = [rule for rule in rules if rule.status in ("past", "wrong")]
+    sessions = [session if without_facts([session], ended) else {**session, "title": ""}
+                for session in sessions]  # fmt: skip
     artifacts = store.artifacts_of_sessions(ids)
     digests = (_digest(session, summaries, observations, artifacts) for session in sessions)
     return [digest for digest in digests if digest.turns]

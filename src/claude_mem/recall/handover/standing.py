@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from claude_mem.recall.handover.lines import Line, flat, id_of, is_clear, texts, unmarked
+from claude_mem.recall.handover.lines import Line, day_of, flat, id_of, is_clear, texts, unmarked
 from claude_mem.store.clock import iso
 from claude_mem.store.listing import Record
 from claude_mem.store.supersession import compare_texts
@@ -12,6 +12,7 @@ from claude_mem.types import Fact
 MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
 MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 3, 3
 MAX_SAVED = 6
+MAX_PINNED = 10
 MAX_COMPARED = 40  # titles, each with every newer one
 LONGEST_QUESTION = 170
 SAVED_BY = ("person", "agent")  # the observer of a memory that was saved explicitly
@@ -44,6 +45,13 @@ def rules(facts: Sequence[Fact]) -> Iterator[Line]:
         yield Line(flat(f'- The user, {_day(fact)}: "{fact.value}"'), subject=fact.value)
 
 
+def pinned(memories: Sequence[Record]) -> Iterator[Line]:
+    for memory in memories[:MAX_PINNED]:
+        identity, text = str(memory["id"]), str(memory["text"] or "")
+        line = f'- The user, {day_of(memory)}: "{text}"' if memory["prompt"] else f"- {text}"
+        yield Line(f"{flat(line)} {identity}", subject=text, ids=(identity,))
+
+
 def saved(observations: Sequence[Record]) -> Iterator[Line]:
     """What the user or the agent saved explicitly, the latest first."""
     rows = [o for o in observations if o["observer"] in SAVED_BY and o["title"]]
@@ -58,6 +66,8 @@ def decisions(facts: Sequence[Fact]) -> Iterator[Line]:
     for fact in sorted(_of(facts, "decision"), key=lambda f: (-f.is_pinned, -f.last_seen_ms, f.id)):
         answer = _RECOMMENDED.sub("", fact.value).strip()
         question = fact.subject.strip()
+        if not question:
+            continue  # of a saved memory, which is shown itself
         if len(question) > LONGEST_QUESTION or _PASSING.search(question) or _BARE.match(answer):
             continue
         count += 1

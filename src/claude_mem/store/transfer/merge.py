@@ -40,7 +40,7 @@ _TEMPORARY = (
     "CREATE TEMP TABLE file_parents (turn_id INTEGER PRIMARY KEY, parent INTEGER)",
     "DROP TABLE IF EXISTS temp.file_facts",
     "CREATE TEMP TABLE file_facts (fact_id INTEGER PRIMARY KEY, count INTEGER,"
-    " superseded_by INTEGER)",
+    " superseded_by INTEGER, is_new INTEGER)",
 )
 
 
@@ -93,8 +93,9 @@ def end(connection: sqlite3.Connection) -> list[int]:
 def _complete_facts(connection: sqlite3.Connection) -> None:
     """A fact whose turns were all refused must not stay; links need both facts."""
     connection.execute(
-        "DELETE FROM facts WHERE id IN (SELECT fact_id FROM temp.file_facts WHERE count > 0)"
-        " AND pinned = 0 AND status <> 'wrong'"
+        "DELETE FROM facts WHERE (id IN (SELECT fact_id FROM temp.file_facts WHERE count > 0"
+        " AND is_new) OR (id IN (SELECT fact_id FROM temp.file_facts WHERE count > 0)"
+        " AND pinned = 0 AND status <> 'wrong' AND changed_by IS NULL))"
         " AND NOT EXISTS (SELECT 1 FROM fact_sources WHERE fact_id = facts.id)"
     )
     connection.execute(
@@ -130,7 +131,7 @@ def _merge(connection: sqlite3.Connection, table: Table, values: Values) -> Outc
         if table.name == "user_prompts":
             _follow_turn(connection, values, ours)
         elif table.name == "facts":
-            _follow_fact(connection, values, ours)
+            _follow_fact(connection, values, ours, is_new=True)
         elif table.name == "tool_events":
             _revise_turn(connection, adapted)
         return "added"
@@ -140,7 +141,7 @@ def _merge(connection: sqlite3.Connection, table: Table, values: Values) -> Outc
     if table.name == "user_prompts":
         _follow_turn(connection, values, existing["id"])
     elif table.name == "facts":
-        _follow_fact(connection, values, existing["id"])
+        _follow_fact(connection, values, existing["id"], is_new=False)
     return "existing"
 
 
@@ -420,10 +421,12 @@ def _follow_turn(connection: sqlite3.Connection, theirs: Values, turn_id: int) -
         connection.execute("INSERT OR IGNORE INTO temp.open_turns VALUES (?)", (turn_id,))
 
 
-def _follow_fact(connection: sqlite3.Connection, theirs: Values, fact_id: int) -> None:
+def _follow_fact(
+    connection: sqlite3.Connection, theirs: Values, fact_id: int, *, is_new: bool
+) -> None:
     connection.execute(
-        "INSERT OR REPLACE INTO temp.file_facts VALUES (?, ?, ?)",
-        (fact_id, theirs.get("count") or 0, theirs.get("superseded_by")),
+        "INSERT OR REPLACE INTO temp.file_facts VALUES (?, ?, ?, ?)",
+        (fact_id, theirs.get("count") or 0, theirs.get("superseded_by"), is_new),
     )
 
 

@@ -1,0 +1,121 @@
+"""claude-mem edit, pin and wrong, carried out by the worker, which also updates contexts."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from claude_mem import params
+from claude_mem.cli.output import json_option, print_json
+from claude_mem.config import Settings
+from claude_mem.errors import BadInput
+from claude_mem.server.client import request
+from claude_mem.store.editing import FIELDS
+from claude_mem.types import OBSERVATION_TYPES, Json
+
+_HELP = {
+    "type": f"{', '.join(OBSERVATION_TYPES)}.",
+    "fact": "A single statement, replacing all; can be repeated.",
+    "concept": "Concept, replacing all; can be repeated.",
+    "subject": "What the fact is about: a question, a purpose, the command that fails.",
+    "value": "What holds: the rule, the answer, the command that works.",
+    "scope": "Folder that the fact is limited to; empty for the whole project.",
+}
+_OPTIONS = {"facts": "fact", "concepts": "concept"}
+undo_option = click.option("--undo", is_flag=True, help="Undo it.")
+
+
+def field_options(*kinds: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """An option for each field of these kinds of memories."""
+    names = dict.fromkeys(name for kind in kinds for name in FIELDS[kind])
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        for name in reversed(names):
+            option = _OPTIONS.get(name, name)
+            text = _HELP.get(option) or f"New {option.replace('_', ' ')}; empty removes it."
+            command = click.option(
+                f"--{option.replace('_', '-')}", name, multiple=name in _OPTIONS, help=text
+            )(command)
+        return command
+
+    return add
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@field_options("observation", "summary", "fact")
+@json_option
+@click.pass_obj
+def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
+    """Change the text of a memory: an observation (12), a summary (S3) or a fact (F5).
+
+    \b
+    claude-mem edit 12 --title "The relay needs 5 V" --narrative "Measured at the board."
+    claude-mem edit S3 --next-steps ""
+    claude-mem edit F5 --value "make test"
+
+    Observers and imports do not overwrite an edited memory.
+    """
+    print_changed(edit_memory(settings, id_, fields), "Edited", as_json)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@undo_option
+@json_option
+@click.pass_obj
+def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
+    """Keep a memory in the context of every new session: 12, S3, P4 or F5.
+
+    Observers and imports do not overwrite it, and no later statement replaces a pinned fact.
+    """
+    memory = change_memory(settings, id_, "pin", undo)
+    print_changed(memory, "Unpinned" if undo else "Pinned", as_json)
+
+
+@click.command()
+@click.argument("id_", metavar="ID")
+@undo_option
+@json_option
+@click.pass_obj
+def wrong(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
+    """Mark a memory as wrong: 12, S3, P4 or F5.
+
+    It stays in the database, but contexts, hints and searches leave it out. `claude-mem search
+    --wrong` shows it.
+    """
+    memory = change_memory(settings, id_, "wrong", undo)
+    print_changed(memory, "No longer marked as wrong" if undo else "Marked as wrong", as_json)
+
+
+def edit_memory(settings: Settings, id_: str, fields: dict[str, Any]) -> dict[str, Any]:
+    body: dict[str, Json] = {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in fields.items()
+        if value is not None and value != ()
+    }
+    if not body:
+        raise BadInput("nothing to change: set an option such as --title (see --help)")
+    return request(settings.layout, os.environ, _path(id_), body, method="PATCH")
+
+
+def change_memory(settings: Settings, id_: str, action: str, undo: bool) -> dict[str, Any]:
+    return request(settings.layout, os.environ, f"{_path(id_)}/{action}", {"undo": undo})
+
+
+def _path(id_: str) -> str:
+    return f"/api/memories/{quote(str(params.any_memory_id(id_)), safe='')}"
+
+
+def print_changed(result: dict[str, Any], action: str, as_json: bool) -> None:
+    memory = result["memory"]
+    if as_json:
+        print_json(memory)
+        return
+    prefix = {"observation": "#", "summary": "S", "prompt": "P", "fact": "F"}
+    click.echo(f"{action}: {prefix[memory['memory_kind']]}{memory['id']}")
+
+
+commands = [edit, pin, wrong]

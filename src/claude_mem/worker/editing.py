@@ -1,0 +1,63 @@
+"""Changing stored memories: editing their text, pinning them, marking them as wrong."""
+
+import asyncio
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Literal
+
+from claude_mem.errors import NotFound
+from claude_mem.recall.memories import get_memory
+from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.store.editing import Editor, Value
+from claude_mem.store.listing import Record
+from claude_mem.worker.worker import Worker
+
+Action = Literal["edited", "pinned", "unpinned", "wrong", "not wrong", "confirmed"]
+
+
+@dataclass(frozen=True, slots=True)
+class EditRequest:
+    """What is private and what is secret is already removed: see `params.edit_request`."""
+
+    id: MemoryId
+    values: Mapping[str, Value] = field(default_factory=dict)
+
+
+async def edit_memory(worker: Worker, request: EditRequest, editor: Editor) -> Record:
+    """The memory as it is now."""
+    change = worker.store.edit_memory(request.id.kind, request.id.number, request.values, editor)
+    return await _finish(worker, request.id, change, "edited")
+
+
+async def pin_memory(
+    worker: Worker, memory_id: MemoryId, editor: Editor, *, undo: bool = False
+) -> Record:
+    change = worker.store.pin_memory(memory_id.kind, memory_id.number, not undo, editor)
+    return await _finish(worker, memory_id, change, "unpinned" if undo else "pinned")
+
+
+async def mark_wrong(
+    worker: Worker, memory_id: MemoryId, editor: Editor, *, undo: bool = False
+) -> Record:
+    change = worker.store.mark_wrong(memory_id.kind, memory_id.number, not undo, editor)
+    return await _finish(worker, memory_id, change, "not wrong" if undo else "wrong")
+
+
+async def confirm_fact(worker: Worker, fact_id: int, editor: Editor) -> Record:
+    """A candidate holds from now on."""
+    change = worker.store.confirm_fact(fact_id, editor)
+    return await _finish(worker, MemoryId("fact", fact_id), change, "confirmed")
+
+
+async def _finish(
+    worker: Worker, memory_id: MemoryId, change: "Future[int]", action: Action
+) -> Record:
+    project = worker.store.project(await asyncio.wrap_future(change))
+    memory = await asyncio.to_thread(get_memory, worker.store, memory_id)
+    if memory is None:  # forgotten meanwhile
+        raise NotFound(f"there is no memory {memory_id}")
+    worker.stale_contexts.add(project)
+    worker.announcer.memory_changed(project, str(memory_id), action, memory)
+    await worker.render_contexts()
+    return memory

@@ -1,0 +1,340 @@
+"""Edited, pinned and wrong memories: what observers and imports leave alone, what is shown."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claude_mem.errors import BadInput, NotFound
+from claude_mem.intake.statements import Statements
+from claude_mem.recall.context import build_context
+from claude_mem.store.facts import save_proposals
+from claude_mem.store.forgetting import Selection, preview
+from claude_mem.store.memories import save_memories
+from claude_mem.types import Distillate, Observation, ProposedFact, Summary
+from claude_mem.worker.redistilling import Redistilling
+from claude_mem.worker.rendered_contexts import StaleContexts
+from tests.exports import dump, restored
+from tests.importing import ImportTarget, forked
+from tests.payloads import bash, edit, prompt, stop
+from tests.remembering import remember
+from tests.story import Story
+from tests.transcripts import Chat
+
+EDITED = "The relay needs five volts"
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Iterator[Story]:
+    with Story(tmp_path / "story") as story:
+        yield story
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Story]:
+    with Story(tmp_path / "other") as story:
+        yield story
+
+
+def tell(story: Story, prompt_id: str = "p1", text: str = "Light the lamp") -> None:
+    of = {"prompt_id": prompt_id}
+    story.tell(prompt(text, **of), edit(**of), bash("make test", "3 passed", **of),
+               stop("Fixed the fuse of `light.py` because it was bent.", **of))  # fmt: skip
+    story.distil()
+
+
+def change(story: Story, kind: str, number: int = 1, **values: Any) -> None:
+    story.store.edit_memory(kind, number, values, "person").result()
+
+
+def titles(story: Story) -> list[str]:
+    return story.column("SELECT title FROM observations ORDER BY id")
+
+
+def distil_again(story: Story) -> int:
+    """As after an upgrade of the local observer."""
+    story.store.write(lambda c: c.execute("UPDATE user_prompts SET observer_version = 0")).result()
+    statements = Statements(story.store, story.reader)
+    redistilling = Redistilling(
+        story.store, story.reader, statements, StaleContexts(), lambda: story.now
+    )
+    return asyncio.run(redistilling.run())
+
+
+def by_model(story: Story, *observations: Observation) -> None:
+    """What a model made of the first turn."""
+    distillate = Distillate(
+        Summary(completed="By the model"), observations, observer="anthropic", model="m"
+    )
+    story.store.write(lambda c: save_memories(c, 1, 1, 1, distillate)).result()
+
+
+# Observers leave changed memories alone
+
+
+def test_an_edited_observation_survives_distilling_again(story: Story) -> None:
+    tell(story)
+    before = titles(story)
+    change(story, "observation", title=EDITED)
+    assert distil_again(story) == 1
+    assert titles(story) == [EDITED, *before[1:]]
+
+
+@pytest.mark.parametrize("action", ["pin", "wrong"])
+def test_a_pinned_or_wrong_observation_survives_a_model(story: Story, action: str) -> None:
+    tell(story)
+    (title,) = titles(story)
+    mark = story.store.pin_memory if action == "pin" else story.store.mark_wrong
+    mark("observation", 1, True, "person").result()
+    by_model(story, Observation("change", "By the model"), Observation("change", "And another"))
+    assert titles(story) == [title, "And another"]
+    mark("observation", 1, False, "person").result()
+    by_model(story, Observation("change", "By the model"))
+    assert titles(story) == ["By the model"]
+
+
+def test_an_edited_summary_survives_a_model_and_later_events(story: Story) -> None:
+    tell(story)
+    change(story, "summary", completed=EDITED, next_steps=None)
+    by_model(story)
+    story.tell(edit("/srv/late.py", prompt_id="p1"), stop("Also fixed late.py.", prompt_id="p1"))
+    story.distil()
+    assert story.column("SELECT completed FROM session_summaries") == [EDITED]
+
+
+def test_an_edited_observation_stays_when_the_turn_has_fewer_now(story: Story) -> None:
+    tell(story)
+    by_model(story, Observation("change", "First"), Observation("change", "Second"))
+    second = max(story.column("SELECT id FROM observations"))
+    change(story, "observation", second, narrative=EDITED)
+    by_model(story)
+    assert story.column("SELECT narrative FROM observations") == [EDITED]
+
+
+def test_an_import_does_not_replace_an_edited_memory(tmp_path: Path) -> None:
+    chat = Chat("one").prompt("Light the lamp").agent("Fixed the bent fuse.")
+    target = ImportTarget(tmp_path / "data")
+    target.run(chat.save(tmp_path / "one.jsonl"))
+    with Story(tmp_path) as story:
+        change(story, "summary", completed=EDITED)
+    chat.agent("It also needed a new relay, since the old one was wet.")
+    target.run(chat.save(tmp_path / "one.jsonl"))
+    with Story(tmp_path) as story:
+        assert story.column("SELECT completed FROM session_summaries") == [EDITED]
+
+
+def test_an_edited_turn_of_a_fork_stays_where_it_is(tmp_path: Path) -> None:
+    chat = Chat("b-origin").prompt("Light the lamp").agent("Fixed the bent fuse.")
+    fork = forked(chat, "c-fork")
+    target = ImportTarget(tmp_path / "data")
+    target.run(fork.save(tmp_path / "c-fork.jsonl"))
+    with Story(tmp_path) as story:
+        change(story, "summary", completed=EDITED)
+    target.run(chat.save(tmp_path / "b-origin.jsonl"))
+    with Story(tmp_path) as story:
+        assert EDITED in story.column("SELECT completed FROM session_summaries")
+
+
+# Facts
+
+
+def rules(story: Story) -> list[tuple[str, str, int]]:
+    return [(f.value, f.status, f.count) for f in story.store.facts(1, ["rule"])]
+
+
+def test_an_edited_fact_is_what_its_turns_reveal_from_then_on(story: Story) -> None:
+    tell(story, text="Never push to main.")
+    (rule,) = story.store.facts(1, ["rule"])
+    change(story, "fact", rule.id, value="Never push to main on Fridays.")
+    assert distil_again(story) == 1
+    tell(story, "p2", text="Never push to main.")
+    assert rules(story) == [("Never push to main on Fridays.", "holds", 2)]
+    assert "Fridays" in build_context(story.store, 1, 1_000)
+
+
+def test_an_edited_fact_stays_without_its_turns_but_not_if_they_are_forgotten(
+    story: Story,
+) -> None:
+    tell(story, text="Never push to main.")
+    (rule,) = story.store.facts(1, ["rule"])
+    change(story, "fact", rule.id, value=EDITED)
+    empty = Distillate(Summary())
+    story.store.write(lambda c: save_proposals(c, 1, empty)).result()
+    assert rules(story) == [(EDITED, "holds", 0)]
+    story.store.write(
+        lambda c: save_proposals(c, 1, Distillate(Summary(), facts=(
+            ProposedFact("rule", "", "Never push to main.", origin="person"),
+        )))
+    ).result()  # fmt: skip
+    forget(story, Selection(prompts=(1,)))
+    assert rules(story) == []
+
+
+def test_two_facts_cannot_become_the_same(story: Story) -> None:
+    tell(story, text="Never push to main.")
+    tell(story, "p2", text="Always write tests.")
+    with pytest.raises(BadInput, match="has this fact already"):
+        change(story, "fact", fact_id(story, "Never push to main."), value="Always write tests.")
+
+
+def fact_id(story: Story, value: str) -> int:
+    return next(fact.id for fact in story.store.facts(1) if fact.value == value)
+
+
+def test_a_wrong_rule_stays_wrong_when_it_is_stated_again(story: Story) -> None:
+    tell(story, text="Never push to main.")
+    story.store.mark_wrong("fact", fact_id(story, "Never push to main."), True, "person").result()
+    tell(story, "p2", text="Never push to main.")
+    tell(story, "p3", text="Paint the door")
+    assert rules(story) == [("Never push to main.", "wrong", 2)]
+    assert "Never push" not in build_context(story.store, 1, 1_000)
+
+
+def test_a_pinned_fact_is_not_replaced(story: Story) -> None:
+    tell(story, text="Never push to main.")
+    story.store.pin_memory("fact", fact_id(story, "Never push to main."), True, "person").result()
+    tell(story, "p2", text="You may push to main again.")
+    assert ("Never push to main.", "holds", 1) in rules(story)
+
+
+# What an agent cannot change
+
+
+def test_an_agent_cannot_touch_a_rule_or_what_the_user_changed(story: Story) -> None:
+    tell(story, text="Never push to main.")
+    rule = fact_id(story, "Never push to main.")
+    change(story, "summary", completed=EDITED)
+    store = story.store
+    for attempt in (
+        store.edit_memory("fact", rule, {"value": "Always push"}, "agent"),
+        store.pin_memory("fact", rule, True, "agent"),
+        store.mark_wrong("fact", rule, True, "agent"),
+        store.confirm_fact(rule, "agent"),
+        store.edit_memory("summary", 1, {"completed": "x"}, "agent"),
+        store.mark_wrong("summary", 1, True, "agent"),
+        store.pin_memory("prompt", 1, True, "agent"),
+    ):
+        with pytest.raises(BadInput, match="only the user"):
+            attempt.result()
+    store.edit_memory("observation", 1, {"title": "By the agent"}, "agent").result()
+    assert titles(story)[0] == "By the agent"
+    assert story.column("SELECT changed_by FROM observations")[0] == "agent"
+
+
+def test_a_command_that_an_agent_edits_is_of_the_agent(story: Story) -> None:
+    tell(story)
+    command = fact_id(story, "make test")
+    story.store.edit_memory("fact", command, {"value": "make check"}, "agent").result()
+    (fact,) = story.store.facts(1, ["command"])
+    assert (fact.value, fact.origin) == ("make check", "agent")
+
+
+# Invalid changes
+
+
+@pytest.mark.parametrize(
+    ("kind", "number", "values"),
+    [
+        ("observation", 1, {}),
+        ("observation", 1, {"completed": "x"}),
+        ("observation", 1, {"title": None, "narrative": None, "subtitle": None}),
+        ("prompt", 1, {"prompt_text": "x"}),
+        ("prompt", 1, {}),
+        ("fact", 1, {"value": None}),
+    ],
+)
+def test_a_change_that_makes_no_sense_is_refused(
+    story: Story, kind: str, number: int, values: dict[str, Any]
+) -> None:
+    tell(story)
+    with pytest.raises(BadInput):
+        story.store.edit_memory(kind, number, values, "person").result()
+
+
+@pytest.mark.parametrize("kind", ["observation", "summary", "prompt", "fact"])
+def test_what_does_not_exist_cannot_be_changed(story: Story, kind: str) -> None:
+    tell(story)
+    with pytest.raises(NotFound):
+        story.store.pin_memory(kind, 99, True, "person").result()
+
+
+# Contexts
+
+
+def test_the_context_leaves_wrong_memories_out_until_that_is_undone(story: Story) -> None:
+    summary = Summary(request="Wire it", completed="Wired the relay to five volts.")
+    remember(story, Observation("decision", "Relays must keep five volts"), summary=summary)
+    remember(story, "Painted the door green because it was rusty")
+    context = build_context(story.store, 1, 1_000)
+    assert "five volts" in context
+    story.store.mark_wrong("observation", 1, True, "person").result()
+    assert "five volts" not in build_context(story.store, 1, 1_000)
+    story.store.mark_wrong("observation", 1, False, "person").result()
+    assert build_context(story.store, 1, 1_000) == context
+
+
+def test_a_pinned_memory_is_in_the_context_however_old(story: Story) -> None:
+    remember(story, "The lamp oil is kept in the north store", prompt="Where is the oil?")
+    for number in range(130):
+        remember(story, f"Painted door {number} green because it was rusty")
+    assert "north store" not in build_context(story.store, 1, 1_000)
+    story.store.pin_memory("observation", 1, True, "person").result()
+    assert "- The lamp oil is kept in the north store #1" in build_context(story.store, 1, 1_000)
+    story.store.pin_memory("observation", 1, False, "person").result()
+    assert "north store" not in build_context(story.store, 1, 1_000)
+
+
+def test_pinned_summaries_and_prompts_are_in_the_context(story: Story) -> None:
+    tell(story)
+    tell(story, "p2", text="Please keep the lamp warm over night")
+    change(story, "summary", completed=EDITED)
+    story.store.pin_memory("summary", 1, True, "person").result()
+    story.store.pin_memory("prompt", 2, True, "person").result()
+    context = build_context(story.store, 1, 1_000)
+    assert '"Please keep the lamp warm over night" P2' in context
+    assert f"- {EDITED} S1" in context
+
+
+# Export, restore, forget
+
+
+def test_changes_are_exported_and_restored(story: Story, other: Story) -> None:
+    tell(story, text="Never push to main.")
+    change(story, "observation", title=EDITED)
+    change(story, "fact", fact_id(story, "Never push to main."), value="Never push to trunk.")
+    story.store.mark_wrong("summary", 1, True, "person").result()
+    story.store.pin_memory("prompt", 1, True, "person").result()
+    data = dump(story.store)
+    restored(other, data)
+    assert dump(other.store) == data
+    assert distil_again(other) == 1
+    assert titles(other)[0] == EDITED
+    assert rules(other) == [("Never push to trunk.", "holds", 1)]
+
+
+def test_an_old_export_does_not_bring_a_forgotten_pinned_fact_back(story: Story) -> None:
+    tell(story, text="Never push to main.")
+    story.store.pin_memory("fact", fact_id(story, "Never push to main."), True, "person").result()
+    data = dump(story.store)
+    forget(story, Selection(prompts=(1,)))
+    assert rules(story) == []
+    restored(story, data)
+    assert rules(story) == []
+
+
+def test_undo_of_forgetting_restores_the_edit(story: Story) -> None:
+    tell(story)
+    change(story, "observation", title=EDITED)
+    token = forget(story, Selection(observations=(1,)))
+    assert titles(story) == []
+    story.store.undo_forgetting(token).result()
+    assert story.rows("SELECT title, edited, changed_by FROM observations") == [
+        {"title": EDITED, "edited": 1, "changed_by": "person"}
+    ]
+
+
+def forget(story: Story, selection: Selection) -> str:
+    token = story.store.read(lambda c: preview(c, selection)).token
+    return story.store.forget(selection, token).result().token
