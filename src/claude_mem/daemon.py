@@ -104,6 +104,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
         log.error(restored)
         trouble.report(os.fsencode(layout.root), restored)
     worker = Worker(settings, store, environ=environ, transcripts_dir=transcripts_dir(environ))
+    logging.getLogger().addHandler(worker.last_error)
     stopping = _stop_signals()
     crash_log = layout.worker_log.open("a")
     worker.watchdog.start(crash_log)

@@ -89,6 +89,7 @@ class ToolUse:
     agent_id: str | None
     words: tuple[RecordPart, ...] = ()
     cwd: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)

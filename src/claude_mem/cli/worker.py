@@ -1,15 +1,18 @@
 """claude-mem worker start | stop | restart | status | run | logs"""
 
 import os
+import sys
 from collections import deque
 from pathlib import Path
 
 import click
 
+from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import format_counts, json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.server import client
 from claude_mem.types import Json
+from claude_mem.worker.event_log import session_mark
 from claude_mem.worker.lock import is_held
 
 
@@ -82,13 +85,31 @@ def run(settings: Settings) -> None:
 @click.option(
     "--lines", default=40, type=click.IntRange(1, 100_000), help="Lines of each log (default 40)."
 )
+@click.option("--session", help="Only lines about this session, by its number or agent's id.")
 @click.pass_obj
-def logs(settings: Settings, lines: int) -> None:
+def logs(settings: Settings, lines: int, session: str | None) -> None:
     """Show the end of the logs of the hooks and the worker."""
     layout = settings.layout
+    if session is not None:
+        _show_session_log(settings, session, lines)
+        return
     logs = (("hooks", layout.hook_log), ("worker", layout.worker_log))
     tail = [f"{name}: {line}" for name, path in logs for line in _tail(path, lines)]
     click.echo("\n".join(tail) or "the logs are empty")
+
+
+def _show_session_log(settings: Settings, session: str, lines: int) -> None:
+    with open_reader(settings) as store:
+        record = store.session(store.find_session(session)) if store is not None else None
+    mark = session_mark(str(record["content_session_id"]) if record else session)
+    log = settings.layout.worker_log
+    older = [log.with_name(f"{log.name}.{number}") for number in (2, 1)]
+    matches = [line for path in (*older, log) for line in _tail(path, sys.maxsize) if mark in line]
+    click.echo(
+        "\n".join(matches[-lines:])
+        or "the log has no lines about this session; to log each step of each event: "
+        "claude-mem settings CLAUDE_MEM_LOG_LEVEL DEBUG, then claude-mem worker restart"
+    )
 
 
 def _tail(path: Path, lines: int) -> list[str]:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from claude_mem.config import Layout, write_private
 
+TRUSTED = "claude_mem.trusted"  # in the scope of a request over TCP: whether it has the token
 COOKIE = "claude_mem_token"
 OPEN_ROUTES = ("/health",)
 _HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -26,7 +27,9 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        refusal = self._refusal(scope["path"], Headers(scope=scope))
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope["path"], headers)
+        scope[TRUSTED] = self._has_token(headers)
         if refusal is None:
             await self._app(scope, receive, send)
         else:

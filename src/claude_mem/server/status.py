@@ -1,6 +1,9 @@
 """The state of the worker over HTTP: counts and settings."""
 
 import asyncio
+import resource
+import sys
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -10,6 +13,7 @@ from claude_mem import params
 from claude_mem.config import SETTINGS
 from claude_mem.intake import leftovers, spool
 from claude_mem.mcp.endpoint import endpoint
+from claude_mem.server.guard import TRUSTED
 from claude_mem.server.pausing import capture_state
 from claude_mem.server.requests import reject_parameters
 from claude_mem.types import Json
@@ -17,8 +21,42 @@ from claude_mem.worker.worker import Worker
 
 
 async def health(request: Request) -> JSONResponse:
-    """GET /health"""
-    return JSONResponse({"status": "ok"})
+    """GET /health: details for whoever has the token, or uses the Unix socket"""
+    if not request.scope.get(TRUSTED, True):
+        return JSONResponse({"status": "ok"})
+    worker: Worker = request.app.state.worker
+    details = await asyncio.to_thread(_health, worker, request.app.state.describe())
+    return JSONResponse({"status": "ok", **details})
+
+
+def _health(worker: Worker, process: dict[str, Json]) -> dict[str, Json]:
+    queue, now = worker.store.queue_state(), worker.clock()
+    oldest, started = worker.store.oldest_waiting(), process.get("started_at_epoch")
+    return {
+        "pid": process["pid"],
+        "port": process["port"],
+        "version": process["version"],
+        "uptime": (now - started) / 1000 if isinstance(started, int) else None,
+        "activeSessions": worker.store.count_active_sessions(),
+        "memory": {"rss": resident_bytes()},
+        "queue": {
+            "depth": queue["pending"] + queue["processing"],
+            "oldestSeconds": None if oldest is None else max(0, now - oldest) / 1000,
+            "dead": queue["dead"],
+        },
+        "observer": worker.observer.active,
+        "lastError": worker.last_error.describe(),
+    }
+
+
+def resident_bytes() -> int:
+    """Of this process; without /proc, the most that it ever had."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+        return pages * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
+        largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return largest if sys.platform == "darwin" else largest * 1024
 
 
 async def stats(request: Request) -> JSONResponse:

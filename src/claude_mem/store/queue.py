@@ -4,6 +4,9 @@ A row is claimed with a lease and acknowledged in the transaction that stores it
 the lease nothing can be changed, so a late acknowledgement does nothing. A turn has one row in
 each queue. When the turn changes, the row's revision is raised; a job that was claimed at an
 older revision is then done again instead of being removed.
+
+Times are `now`, but a lease runs by `awake`: the process that has it cannot work while the machine
+sleeps, and must not lose it in that time.
 """
 
 import json
@@ -47,24 +50,30 @@ class LeasedQueue:
         return (
             f"SELECT q.id FROM {self.table} q WHERE"
             " ((q.status = 'pending' AND q.available_at_epoch <= :now)"
-            " OR (q.status = 'processing' AND q.lease_until_epoch <= :now))"
+            " OR (q.status = 'processing' AND q.lease_until_epoch <= :awake))"
             f"{self.due_condition}{only} ORDER BY q.available_at_epoch, q.id LIMIT 1"
         )
 
     def is_due(
-        self, connection: sqlite3.Connection, now: int, project_id: int | None = None
+        self, connection: sqlite3.Connection, now: int, awake: int, project_id: int | None = None
     ) -> bool:
-        params = {"now": now, "project": project_id}
+        params = {"now": now, "awake": awake, "project": project_id}
         return connection.execute(self._next_due(project_id), params).fetchone() is not None
 
     def claim(
-        self, connection: sqlite3.Connection, now: int, project_id: int | None = None
+        self, connection: sqlite3.Connection, now: int, awake: int, project_id: int | None = None
     ) -> Job | None:
         row = connection.execute(
             f"UPDATE {self.table} SET status = 'processing', attempts = attempts + 1,"
             f" lease = :lease, lease_until_epoch = :until WHERE id = ({self._next_due(project_id)})"
             " RETURNING id, turn_id, revision, attempts, lease",
-            {"lease": uuid.uuid4().hex, "until": now + LEASE_MS, "now": now, "project": project_id},
+            {
+                "lease": uuid.uuid4().hex,
+                "until": awake + LEASE_MS,
+                "now": now,
+                "awake": awake,
+                "project": project_id,
+            },
         ).fetchone()
         return Job(*row) if row else None
 
@@ -79,11 +88,11 @@ class LeasedQueue:
         ).fetchone()
         return row is not None
 
-    def renew(self, connection: sqlite3.Connection, job: Job, now: int) -> bool:
+    def renew(self, connection: sqlite3.Connection, job: Job, awake: int) -> bool:
         """False: the lease is lost, and the work is no longer needed."""
         cursor = connection.execute(
             f"UPDATE {self.table} SET lease_until_epoch = :until WHERE {_LEASED}",
-            {**_key(job), "until": now + LEASE_MS},
+            {**_key(job), "until": awake + LEASE_MS},
         )
         return cursor.rowcount > 0
 
@@ -189,12 +198,13 @@ class LeasedQueue:
         counts = dict.fromkeys(("pending", "processing", "held", self.buried), 0)
         return counts | {row[0]: row[1] for row in rows}
 
-    def next_due_ms(self, connection: sqlite3.Connection) -> int | None:
-        """When the next row can be claimed."""
+    def next_due_ms(self, connection: sqlite3.Connection, asleep_ms: int) -> int | None:
+        """When the next row can be claimed. `asleep_ms`: how far `awake` is behind `now`."""
         row: tuple[int | None] = connection.execute(
             "SELECT min(CASE status WHEN 'pending' THEN available_at_epoch"
-            f" ELSE lease_until_epoch END) FROM {self.table}"
-            " WHERE status IN ('pending', 'processing')"
+            f" ELSE lease_until_epoch + ? END) FROM {self.table}"
+            " WHERE status IN ('pending', 'processing')",
+            (asleep_ms,),
         ).fetchone()
         return row[0]
 
@@ -222,7 +232,7 @@ REFINEMENTS = LeasedQueue(
     # One of a session at a time, and not while its draft is about to be replaced.
     due_condition=(
         " AND NOT EXISTS (SELECT 1 FROM refinements o WHERE o.session_id = q.session_id"
-        " AND o.id <> q.id AND o.status = 'processing' AND o.lease_until_epoch > :now)"
+        " AND o.id <> q.id AND o.status = 'processing' AND o.lease_until_epoch > :awake)"
         " AND NOT EXISTS (SELECT 1 FROM pending_messages m WHERE m.turn_id = q.turn_id"
         " AND m.status IN ('pending', 'processing'))"
     ),

@@ -81,7 +81,11 @@ class StoreReader:
             return work(connection)
 
     def next_due(self) -> int | None:
-        return self.read(queue.JOBS.next_due_ms)
+        return self.read(lambda c: queue.JOBS.next_due_ms(c, self._asleep_ms()))
+
+    def _asleep_ms(self) -> int:
+        """By how much leases run behind the clock; they are only the writer's."""
+        return 0
 
     def has_open_turn(self) -> bool:
         row = self.read(
@@ -91,6 +95,10 @@ class StoreReader:
 
     def queue_state(self, session_db_id: int | None = None) -> dict[str, int]:
         return self.read(lambda c: queue.JOBS.counts(c, session_db_id))
+
+    def count_active_sessions(self) -> int:
+        query = "SELECT count(*) FROM sdk_sessions WHERE status = 'active' AND dialect <> ?"
+        return int(self.read(lambda c: c.execute(query, (sessions.MANUAL,)).fetchone()[0]))
 
     def oldest_waiting(self) -> int | None:
         return self.read(queue.JOBS.oldest_ms)
@@ -102,7 +110,7 @@ class StoreReader:
         return self.read(lambda c: conversations.to_resume(c, session_db_id, provider))
 
     def next_refinement(self) -> int | None:
-        return self.read(queue.REFINEMENTS.next_due_ms)
+        return self.read(lambda c: queue.REFINEMENTS.next_due_ms(c, self._asleep_ms()))
 
     def refinement_state(self) -> dict[str, int]:
         return self.read(refinements.counts)

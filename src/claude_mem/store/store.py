@@ -34,7 +34,7 @@ from claude_mem.store import (
     trash,
     turns,
 )
-from claude_mem.store.clock import Clock, now_ms
+from claude_mem.store.clock import Clock, awake_ms, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
 from claude_mem.store.transfer import merge
@@ -58,19 +58,27 @@ T = TypeVar("T")
 
 
 class Store(StoreReader):
-    def __init__(self, path: Path, clock: Clock = now_ms) -> None:
+    def __init__(self, path: Path, clock: Clock = now_ms, lease_clock: Clock | None = None) -> None:
         super().__init__(path)
-        self._clock = clock
+        self._clock, self._lease_clock = clock, lease_clock or clock
         self._writer = Writer(path)
         self._backing_up = threading.Lock()
 
     @classmethod
     def open(
-        cls, path: Path, backup_dir: Path, keep_backups: int = 3, clock: Clock = now_ms
+        cls,
+        path: Path,
+        backup_dir: Path,
+        keep_backups: int = 3,
+        clock: Clock = now_ms,
+        lease_clock: Clock | None = None,
     ) -> Self:
-        """Creates or migrates the file as needed."""
+        """Creates or migrates the file as needed. `lease_clock` stops while the machine sleeps."""
         prepare(path, backup_dir, keep_backups)
-        return cls(path, clock)
+        return cls(path, clock, lease_clock)
+
+    def _asleep_ms(self) -> int:
+        return self._clock() - self._lease_clock()
 
     def close(self) -> None:
         super().close()  # the last connection to close must be able to write: it checkpoints
@@ -139,13 +147,14 @@ class Store(StoreReader):
         project_id: int | None = None,
     ) -> "Future[tuple[Job, Turn | None] | None]":
         # Asked at every wake-up, and usually nothing is due: a read does not occupy the writer.
-        if not self.read(lambda c: jobs.is_due(c, self._clock(), project_id)):
+        now, awake = self._clock(), self._lease_clock()
+        if not self.read(lambda c: jobs.is_due(c, now, awake, project_id)):
             nothing: Future[tuple[Job, Turn | None] | None] = Future()
             nothing.set_result(None)
             return nothing
 
         def work(connection: sqlite3.Connection) -> tuple[Job, Turn | None] | None:
-            job = jobs.claim(connection, self._clock(), project_id)
+            job = jobs.claim(connection, self._clock(), self._lease_clock(), project_id)
             return (job, load_turn(connection, job.turn_id)) if job else None
 
         return self.write(work)
@@ -207,7 +216,7 @@ class Store(StoreReader):
         return self._claim(queue.REFINEMENTS, refinements.load_turn_to_refine)
 
     def renew_refinement(self, job: Job) -> "Future[bool]":
-        return self.write(lambda c: queue.REFINEMENTS.renew(c, job, self._clock()))
+        return self.write(lambda c: queue.REFINEMENTS.renew(c, job, self._lease_clock()))
 
     def finish_refinement(
         self, job: Job, turn: Turn, distillate: Distillate, reply: str | None = None
@@ -398,7 +407,7 @@ def open_or_restore(
     try:
         if suspicious and path.exists() and (damage := check_integrity(path)):
             raise DamagedDatabase(f"{path} is damaged: {damage}")
-        return Store.open(path, backup_dir, keep_backups), None
+        return Store.open(path, backup_dir, keep_backups, lease_clock=awake_ms), None
     except DamagedDatabase as error:
         aside = backups.set_aside(path)
         for candidate in backups.newest_first(backup_dir):
@@ -409,7 +418,7 @@ def open_or_restore(
         else:
             action = "no backup was intact, memory starts empty."
         message = f"{error}. It was kept as {aside.name}; {action}"
-        return Store.open(path, backup_dir, keep_backups), message
+        return Store.open(path, backup_dir, keep_backups, lease_clock=awake_ms), message
 
 
 def _is_good_backup(path: Path) -> bool:

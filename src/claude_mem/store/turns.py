@@ -216,8 +216,8 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
     if row is None:
         return None
     events = connection.execute(
-        "SELECT id, event, tool_name, tool_input, tool_response, text, agent_id, words, cwd"
-        " FROM tool_events"
+        "SELECT id, event_key, event, tool_name, tool_input, tool_response, text, agent_id, words,"
+        " cwd FROM tool_events"
         " WHERE turn_id = ? ORDER BY created_at_epoch, id",
         (turn_id,),
     )
@@ -263,6 +263,7 @@ def _tool_use(row: sqlite3.Row) -> ToolUse:
         agent_id=row["agent_id"],
         words=parse_parts(row["words"] or "[]"),
         cwd=row["cwd"] or "",
+        key=row["event_key"],
     )
 
 

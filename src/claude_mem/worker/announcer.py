@@ -14,6 +14,7 @@ from claude_mem.store.turn_lookup import PROMPT, SESSION_END
 from claude_mem.store.turns import Recorded
 from claude_mem.text import shorten
 from claude_mem.types import Distillate, Event, Json, Project, Turn
+from claude_mem.worker import event_log
 from claude_mem.worker.activity import Activity
 from claude_mem.worker.feed import Feed
 
@@ -31,6 +32,8 @@ class Announcer:
         self._comparing = threading.Lock()
 
     def events_recorded(self, recorded: list[tuple[Event, Recorded]]) -> None:
+        for event, record in recorded:
+            event_log.event_recorded(event, record)
         self.activity.update(recorded)
         self.processing()
         stored = [(event, record) for event, record in recorded if record.outcome == "stored"]
@@ -60,6 +63,8 @@ class Announcer:
         }
 
     def memory_stored(self, turn: Turn, distillate: Distillate) -> None:
+        items = self._store.memories_of_turn(turn.id)
+        event_log.memories_stored(turn, items)
         self.feed.publish({
             "type": "memory",
             "session_db_id": turn.session_db_id,
@@ -68,7 +73,7 @@ class Announcer:
             "prompt_number": turn.prompt_number,
             "turn_id": turn.id,
             "observations": len(distillate.observations),
-            "items": [*self._store.memories_of_turn(turn.id)],
+            "items": [*items],
         })  # fmt: skip
         self.processing()
 
@@ -76,6 +81,8 @@ class Announcer:
         """By a user or an agent, outside a turn."""
         records = self._store.get_many("observations", [observation_id])
         items: list[Json] = [{**item, "kind": "observation"} for item in records]
+        for item in records:
+            event_log.observation_stored(str(item["content_session_id"]), item)
         self.feed.publish(
             {"type": "memory", "project": project.name, "observations": 1, "items": items}
         )

@@ -19,6 +19,7 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.store import Store
 from claude_mem.types import Distillate, Job, Project, Turn
 from claude_mem.worker.announcer import Announcer
+from claude_mem.worker.event_log import session_mark, turn_step
 from claude_mem.worker.rendered_contexts import StaleContexts
 
 log = logging.getLogger("claude_mem.jobs")
@@ -110,6 +111,7 @@ class JobRunner:
         if job.attempts > CLAIMS:
             await self._bury(job, turn, "claimed too often without a result")
             return
+        turn_step(turn, f"distilling, try {job.attempts}")
         try:
             if self._statements is not None:
                 turn = await self._statements.complete(turn)
@@ -133,7 +135,8 @@ class JobRunner:
 
     async def _after_failure(self, job: Job, turn: Turn, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
-        log.warning("turn %d, try %d: %s", turn.id, job.attempts, reason)
+        mark = session_mark(turn.content_session_id)
+        log.warning("%sturn %d, try %d: %s", mark, turn.id, job.attempts, reason)
         if job.attempts < TRIES:
             delay = self._backoff(job.attempts)
             await asyncio.wrap_future(self._store.retry_job(job, reason, delay))
@@ -143,7 +146,8 @@ class JobRunner:
     async def _bury(self, job: Job, turn: Turn, reason: str) -> None:
         if not await asyncio.wrap_future(self._store.bury_job(job, reason)):
             return
-        log.error("turn %d cannot be distilled: %s", turn.id, reason)
+        mark = session_mark(turn.content_session_id)
+        log.error("%sturn %d cannot be distilled: %s", mark, turn.id, reason)
         trouble.report(
             os.fsencode(self._layout.root),
             f"a turn could not be summarised; to try again: claude-mem retry ({reason})",

@@ -42,6 +42,7 @@ from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.embedding import Embedding
 from claude_mem.worker.erasing import erase_leftovers
 from claude_mem.worker.housekeeping import Housekeeping
+from claude_mem.worker.last_error import LastError
 from claude_mem.worker.observer_status import describe
 from claude_mem.worker.redistilling import Redistilling
 from claude_mem.worker.refinement_runner import RefinementRunner, policy_of
@@ -75,6 +76,7 @@ class Worker:
         self._environ = environ
         store.derive(maintenance.refresh)
         self.watchdog = Watchdog()
+        self.last_error = LastError()  # the process attaches it to its log
         self.announcer = Announcer(layout, store)
         self.stale_contexts = StaleContexts()
         self._wake = asyncio.Event()  # the main loop waits for it
