@@ -8,6 +8,7 @@ from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.revision import revise_draft
 from claude_mem.recall.context import build_context
+from claude_mem.recall.handover.achievements import says_what_was_done
 from claude_mem.types import (
     CommandRun,
     Distillate,
@@ -216,7 +217,8 @@ def test_decisions_and_traps_are_shown_and_plain_discoveries_not(story: Story) -
     decision = Observation("decision", title="Keep fuses at nine amperes")
     gotcha = Observation("discovery", title="Gulls steal ropes", concepts=("gotcha",))
     plain = Observation("discovery", title="Ships have names")
-    tell(story, "a", Summary(request="Oil the hinge"), decision, gotcha, plain)
+    summary = Summary(request="Oil the hinge")
+    tell(story, "a", summary, decision, gotcha, plain, observer="claude")
     last(story)
     assert sorted(section(story, "What holds here")) == [
         "- Gulls steal ropes #2",
@@ -225,6 +227,14 @@ def test_decisions_and_traps_are_shown_and_plain_discoveries_not(story: Story) -
 
 
 FAULT = EnvironmentFault("wrap make", "error: no such command", "make")
+
+
+def test_a_trap_of_a_draft_names_something(story: Story) -> None:
+    remark = Observation("discovery", title="Gulls always steal ropes", concepts=("gotcha",))
+    named = Observation("discovery", title="`moor()` never waits", concepts=("gotcha",))
+    tell(story, "a", Summary(request="Oil the hinge"), remark, named)
+    last(story)
+    assert section(story, "What holds here") == ["- `moor()` never waits #2"]
 
 
 def passing(command: str) -> CommandRun:
@@ -297,7 +307,8 @@ def test_of_a_conversation_that_changed_nothing_only_what_it_learned_is_told(sto
     last(story)
     assert section(story, "Earlier sessions") == []
     lesson = Observation("discovery", title="Oil lamps need a draught")
-    tell(story, "b", Summary(request="Explain the oil lamp of the tower"), lesson)
+    request = Summary(request="Explain the oil lamp of the tower")
+    tell(story, "b", request, lesson, observer="claude")
     last(story)
     (line,) = section(story, "Earlier sessions")
     assert line.endswith("Oil lamps need a draught")
@@ -313,8 +324,8 @@ def test_sessions_in_a_row_about_the_same_are_one_line(story: Story) -> None:
 
 
 def test_areas_are_folders_with_their_latest_results(story: Story) -> None:
-    goals = ("Prepare for winter storms", "Welcome the herring fleet", "Survive the inspection")
-    results = ("Oil the lamp", "Trim the wick", "Clean the lens")
+    goals = ("Prepare for winter storms", "Replace the herring nets", "Show the inspector round")
+    results = ("Drop the lamp oil", "Trim the wick", "Clean the lens")
     for number, (goal, result) in enumerate(zip(goals, results, strict=True)):
         story.now += DAY
         summary = Summary(request=goal, files_edited=(f"tower\\{number}.py", "README", "/tmp/x"))
@@ -340,3 +351,65 @@ def test_instructions_are_read_from_the_project_and_the_home(tmp_path: Path) -> 
     assert read_rule_files(str(project), str(home)).split() == ["one", "two", "three"]
     assert read_rule_files("", "") == ""
     assert read_rule_files(str(project / "\0"), "") == ""
+
+
+# What came of a session
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "fix(lamp): stop blinking at noon",
+        "Add a second lamp to the pier",
+        "Removed the old bell",
+        "Harbour Light Layout Cleanup",
+        "Fog signal: louder horn and longer pauses",
+    ],
+)
+def test_actions_and_headings_say_what_was_done(title: str) -> None:
+    assert says_what_was_done(title)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "The lamp of the pier was being painted",
+        "6 ropes with knots",
+        "Can the bell be heard at sea",
+        "Confirmed: the horn is loud",
+        "Changed pier/lamp.py",
+        "No difference between the two ropes",
+        "lamp, bell and horn of the pier",
+    ],
+)
+def test_remarks_files_and_counts_do_not(title: str) -> None:
+    assert not says_what_was_done(title)
+
+
+def test_of_a_session_its_work_is_told_and_not_a_remark(story: Story) -> None:
+    remark = Observation("discovery", title="The horn was being heard at sea")
+    work = Observation("change", title="Replace the horn by a bell")
+    summary = Summary(request="Look at the horn", files_edited=("horn.py",))
+    tell(story, "a", summary, work, remark)
+    tell(
+        story, "b", Summary(request="Hm"), Observation("discovery", title="The sea was rough today")
+    )
+    last(story)
+    lines = section(story, "Earlier sessions")
+    assert [line.partition(" ")[2].partition(" ")[2] for line in lines] == [
+        "Replace the horn by a bell"
+    ]
+
+
+def test_details_do_not_say_the_title_again_nor_show_lines_of_code(story: Story) -> None:
+    observation = Observation(
+        "change",
+        title="The lamp blinks twice in fog",
+        narrative="The lamp blinks twice in fog. No response requested."
+        " struct Lamp {; int blinks; }. Sailors could not tell it from the other lamp.",
+    )
+    tell(story, "a", Summary(request="Paint", files_edited=("lamp.py",)), observation)
+    assert (
+        "- The lamp blinks twice in fog #1: Sailors could not tell it from the other lamp."
+        in section(story, "Last session")
+    )

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
+from claude_mem.recall.handover.achievements import achievements
 from claude_mem.recall.handover.digests import Result, SessionDigest, TurnDigest
 from claude_mem.recall.handover.lines import Line, flat
 
@@ -31,9 +32,8 @@ def areas(sessions: Sequence[SessionDigest], shown: Sequence[str]) -> Iterator[L
 
 
 def _new_results(turns: Sequence[TurnDigest], shown: set[str]) -> list[Result]:
-    results = {
-        result.text: result for turn in turns for result in turn.results if result.text not in shown
-    }
+    rows = achievements(result for turn in turns for result in turn.results)
+    results = {result.text: result for result in rows if result.text not in shown}
     return list(results.values())[:RESULTS_PER_AREA]
 
 

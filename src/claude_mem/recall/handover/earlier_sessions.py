@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from claude_mem.recall.handover.achievements import achievements
 from claude_mem.recall.handover.digests import SessionDigest
 from claude_mem.recall.handover.lines import Line, content_words, flat, is_about
 
@@ -32,15 +33,15 @@ def _distinct(results: Sequence[str]) -> list[str]:
 
 def _results(session: SessionDigest) -> list[str]:
     """Commits say best what came of a session; then its title, then what it learned."""
-    commits = [result.text for result in session.results if result.commit]
-    if commits:
-        return commits
-    results = [result.text for result in session.results]
-    if session.is_client_title:
-        return [session.goal, *results] if session.files or results else []
     # Of a session that changed nothing only what it learned: its title is a question or a wish.
-    titles = [session.goal] if session.files and session.goal else []
-    return [*titles, *results][:1]
+    goal = session.goal if session.files and not session.is_client_title else ""
+    results = achievements(session.results, goal)
+    texts = [result.text for result in results]
+    if results and results[0].commit:
+        return [result.text for result in results if result.commit]
+    if session.is_client_title:
+        return [session.goal, *texts] if session.files or session.results else []
+    return texts[:1]
 
 
 def _place(session: SessionDigest) -> str:

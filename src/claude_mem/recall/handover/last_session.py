@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from claude_mem.recall.handover.digests import Result, SessionDigest
 from claude_mem.recall.handover.lines import (
+    LOCAL,
     QUESTION_MARKS,
-    SAME_STATEMENT,
     Line,
     content_words,
     first_sentences,
@@ -23,7 +23,6 @@ from claude_mem.types import CommandRun
 LONGEST_BODY, LONGEST_LAST_BODY = 220, 420
 MAX_FILES, MAX_STEPS = 6, 3
 LONGEST_NOTE = 80
-LOCAL = "local"  # the observer without a model
 
 
 def goal_of(session: SessionDigest) -> Iterator[Line]:
@@ -49,12 +48,8 @@ def results_of(session: SessionDigest) -> list[Line]:
 
 
 def _body(result: Result, limit: int) -> str:
-    """Whole sentences; nothing if they only repeat the title."""
-    body = first_sentences(result.details, limit)
-    words, title = content_words(body), content_words(result.text)
-    # One word in common is the subject, not the statement.
-    is_repeated = len(words) > 1 and is_about(words, title, SAME_STATEMENT)
-    return "" if is_repeated else body
+    """Whole sentences, without those that repeat the title."""
+    return first_sentences(result.details, limit, content_words(result.text))
 
 
 def where_it_stands(session: SessionDigest) -> Iterator[Line]:

@@ -10,12 +10,17 @@ from claude_mem.title_gate import stands_alone
 from claude_mem.types import Fact
 
 LONGEST_LINE = 240
+LOCAL = "local"  # the observer without a model
 QUESTION_MARKS = ("?", "？", "؟")
 SAME_SUBJECT = 0.6  # share of common words from which two texts are about the same
 SAME_STATEMENT = 0.8  # from which they say the same
 # Sentences of one side to the other: they mean nothing to a third.
-_IS_TALK = re.compile(r"\b(?:I|I'm|I've|I'll|me|my|you|your|you're|you'll|let's)\b", re.IGNORECASE)
+_IS_TALK = re.compile(
+    r"\b(?:I|I'm|I've|I'll|me|my|you|your|you're|you'll|let's|no response requested)\b",
+    re.IGNORECASE,
+)
 _LIST_MARK = re.compile(r"^(?:>|[-*•]|\d{1,3}[.)])\s+")
+_CODE_LINES = re.compile(r"[{};]; |; [})]|^`[^`]*$")
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
@@ -45,11 +50,17 @@ def is_about(words: frozenset[str], subject: frozenset[str], share: float = SAME
     return bool(words) and len(words & subject) >= share * len(words)
 
 
-def first_sentences(text: str, limit: int) -> str:
-    """Whole sentences from the start that fit, without those of the conversation."""
+def first_sentences(text: str, limit: int, title: frozenset[str] = frozenset()) -> str:
+    """Whole sentences from the start that fit, without those that say the title again, those of
+    the conversation and lines of code."""
     result = ""
-    for sentence in _sentences(one_line(text)):
-        if _IS_TALK.search(sentence) or sentence.endswith(QUESTION_MARKS):
+    for sentence in map(unmarked, _sentences(one_line(text))):
+        words = content_words(sentence)
+        # One word in common is the subject, not the statement.
+        is_title = len(words) > 1 and is_about(words, title, SAME_STATEMENT)
+        if is_title or _IS_TALK.search(sentence) or sentence.endswith(QUESTION_MARKS):
+            continue
+        if _CODE_LINES.search(sentence):
             continue
         longer = f"{result} {sentence}".strip()
         if len(longer) > limit:

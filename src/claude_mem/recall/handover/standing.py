@@ -3,10 +3,20 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from claude_mem.recall.handover.lines import Line, day_of, flat, id_of, is_clear, texts, unmarked
+from claude_mem.recall.handover.lines import (
+    LOCAL,
+    Line,
+    day_of,
+    flat,
+    id_of,
+    is_clear,
+    texts,
+    unmarked,
+)
 from claude_mem.store.clock import iso
 from claude_mem.store.listing import Record
 from claude_mem.store.supersession import compare_texts
+from claude_mem.title_gate import has_name
 from claude_mem.types import Fact
 
 MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
@@ -82,7 +92,9 @@ def gotchas(observations: Sequence[Record]) -> Iterator[Line]:
     kinds = [o for o in observations if o["type"] == "decision" or "gotcha" in texts(o["concepts"])]
     for observation in _current(kinds):
         title = unmarked(str(observation["title"] or ""))
-        if not (is_clear(title) and _CONSTRAINT.search(title)):
+        # A draft calls many a remark a trap; what names something is one more often.
+        is_trusted = observation["observer"] != LOCAL or has_name(title)
+        if not (is_trusted and is_clear(title) and _CONSTRAINT.search(title)):
             continue
         count += 1
         if count > MAX_GOTCHAS:
