@@ -8,9 +8,11 @@ import pytest
 from claude_mem.store.hints import GivenLine
 from claude_mem.worker.greeting import greeting
 from tests.conftest import Home
+from tests.importing import run_import
 from tests.payloads import PROJECT_DIR, prompt, session_end, session_start, stop, tool
 from tests.remembering import remember
 from tests.story import Story
+from tests.transcripts import PROJECTS, Chat
 
 
 def message(home: Home, source: str = "startup", session: str = "now") -> str:
@@ -33,7 +35,21 @@ def live(home: Home, session: str, text: str) -> None:
 
 def test_the_first_session_is_told_that_memory_is_on(running: Home) -> None:
     assert message(running).startswith("claude-mem: memory is on.")
-    assert "claude-mem status" in message(running)
+    assert "claude-mem open" in message(running)
+    assert "Tip: " in message(running)
+
+
+def test_the_first_session_after_an_import_is_told_what_is_remembered(home: Home) -> None:
+    for number in (1, 2):
+        chat = Chat(f"past-{number}").prompt(f"Light lamp {number}").agent(f"Lamp {number} is lit.")
+        chat.save(home.path / PROJECTS / "-home-dev-harbor" / f"past-{number}.jsonl")
+    run_import(home)
+    home.start_worker()
+    first = message(home)
+    assert "2 earlier sessions in 1 project are remembered" in first
+    assert "claude-mem open" in first and "Tip: " in first
+    live(home, "one", "Light the lamp")
+    assert message(home, session="next").startswith("claude-mem: gave the last session")
 
 
 def test_what_was_saved_by_hand_before_it_is_no_session(running: Home) -> None:

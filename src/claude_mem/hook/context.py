@@ -1,18 +1,22 @@
 """What SessionStart prints: the worker's response, or the context that it rendered last.
 
 The worker stores a rendered context as a JSON string literal, so that the hook can print it without
-a JSON encoder when no worker responds.
+a JSON encoder when no worker responds. In a directory for which none was rendered, such as a new
+clone of a known repository, it waits for the worker that it started, which can resolve it.
 """
 
 import posix
+import time
 
 from claude_mem import paths
 from claude_mem.hook import trouble
 from claude_mem.hook.ask import ask
-from claude_mem.hook.wake import wake_or_start
+from claude_mem.hook.wake import has_worker, wake_or_start
 
 ROUTE = b"/hook/session-start"
 RESPONSE_SECONDS = 3.0
+NEW_WORKER_SECONDS = 1.5
+POLL_SECONDS = 0.02
 
 PAUSED = b"recording is paused, nothing of this session is kept; to record: claude-mem resume"
 _PLAIN = b'{"continue":true,"suppressOutput":true'
@@ -25,18 +29,52 @@ def context_line(
     data_dir: bytes, project_dir: bytes, record_header: bytes, payload: bytes, is_paused: bool
 ) -> bytes:
     response = ask(data_dir, ROUTE, record_header + payload, RESPONSE_SECONDS)
-    if response is not None:
-        return response
-    if not is_paused:
+    if response is None and not is_paused:
+        is_cold = not has_worker(data_dir)
         wake_or_start(data_dir)
-    return _rendered_line(data_dir, project_dir, payload, is_paused)
+        if is_cold and _may_be_known(data_dir, project_dir, payload):
+            response = _ask_new_worker(data_dir, record_header + payload)
+    return response or _rendered_line(data_dir, project_dir, payload, is_paused)
+
+
+def _may_be_known(data_dir: bytes, project_dir: bytes, payload: bytes) -> bool:
+    """Whether only the worker can say if there is a context."""
+    if _has_context(payload):
+        return False
+    try:
+        posix.stat(data_dir + b"/" + paths.DATABASE)
+    except OSError:
+        return False
+    try:
+        posix.stat(_rendered_path(data_dir, project_dir))
+    except OSError:
+        return True
+    return False
+
+
+def _ask_new_worker(data_dir: bytes, request: bytes) -> bytes | None:
+    deadline = time.monotonic() + NEW_WORKER_SECONDS
+    while (remaining := deadline - time.monotonic()) > 0:
+        response = ask(data_dir, ROUTE, request, remaining)
+        if response is not None:
+            return response
+        time.sleep(POLL_SECONDS)
+    return None
+
+
+def _has_context(payload: bytes) -> bool:
+    compact = payload.replace(b'": "', b'":"')
+    return any(mark in compact for mark in _WITH_CONTEXT)
+
+
+def _rendered_path(data_dir: bytes, project_dir: bytes) -> bytes:
+    return data_dir + b"/" + paths.CONTEXTS + b"/" + paths.context_name(project_dir)
 
 
 def _rendered_line(data_dir: bytes, project_dir: bytes, payload: bytes, is_paused: bool) -> bytes:
     line = _PLAIN
-    compact = payload.replace(b'": "', b'":"')
-    if not any(mark in compact for mark in _WITH_CONTEXT):
-        rendered = _read(data_dir + b"/" + paths.CONTEXTS + b"/" + paths.context_name(project_dir))
+    if not _has_context(payload):
+        rendered = _read(_rendered_path(data_dir, project_dir))
         if rendered[:1] == rendered[-1:] == b'"' and len(rendered) > 2:
             line = _START + rendered + b"}"
     message = trouble.take(data_dir)

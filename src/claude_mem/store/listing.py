@@ -181,6 +181,20 @@ def list_projects(connection: sqlite3.Connection) -> list[Record]:
     return [record(row) for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class RememberedCounts:
+    sessions: int
+    projects: int
+
+
+def remembered_counts(connection: sqlite3.Connection) -> RememberedCounts:
+    row = connection.execute(
+        "SELECT count(*), count(DISTINCT s.project_id) FROM sdk_sessions s WHERE EXISTS"
+        " (SELECT 1 FROM session_summaries m WHERE m.memory_session_id = s.memory_session_id)"
+    ).fetchone()
+    return RememberedCounts(*row)
+
+
 def table_counts(connection: sqlite3.Connection) -> dict[str, int]:
     tables = {
         "sessions": "sdk_sessions",

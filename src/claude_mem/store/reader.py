@@ -163,14 +163,21 @@ class StoreReader:
         return sorted(set(ids) - {row[0] for row in rows})
 
     def is_first_session(self, content_session_id: str) -> bool:
-        """Whether no other session was recorded yet, not counting saved memories."""
+        """Whether no other session was recorded yet, not counting imports and saved memories."""
         row = self.read(
             lambda c: c.execute(
-                "SELECT 1 FROM sdk_sessions WHERE content_session_id <> ? AND dialect <> ? LIMIT 1",
-                (content_session_id, sessions.MANUAL),
+                "SELECT 1 FROM sdk_sessions s WHERE content_session_id <> ?"
+                f" AND dialect NOT IN ('{sessions.MANUAL}', '{sessions.OF_TYPESCRIPT}')"
+                " AND NOT EXISTS (SELECT 1 FROM user_prompts WHERE session_id = s.id AND imported)"
+                " LIMIT 1",
+                (content_session_id,),
             ).fetchone()
         )
         return row is None
+
+    def remembered_counts(self) -> listing.RememberedCounts:
+        """Of what has memories."""
+        return self.read(listing.remembered_counts)
 
     def session_by_content_id(self, content_session_id: str) -> Record | None:
         return self.read(lambda c: listing.get_session(c, "content_session_id", content_session_id))

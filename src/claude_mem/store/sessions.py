@@ -10,6 +10,7 @@ from claude_mem.store.projects import ensure_project, remember_directory, touch_
 from claude_mem.store.queue import QUEUES
 from claude_mem.types import Event, SessionStatus, SessionTitle
 
+OF_TYPESCRIPT = "claude-mem-ts"  # the dialect of sessions of the TypeScript claude-mem
 MANUAL = "hand"  # the dialect of the session that holds a project's saved memories
 BY_USER, BY_CLIENT = "user", "client"  # sources of titles; NULL: the observer
 # Only these mean that the user is back in the session; a late event of a finished one does not.

@@ -10,9 +10,11 @@ from claude_mem.text import one_line, shorten
 MAX_SESSIONS = 12
 _SHOWN = 40  # characters by which a text is recognised in the context
 
-FIRST_SESSION = (
-    "claude-mem: memory is on. The next session will know what this one did; "
-    "claude-mem status shows more."
+_ON = "claude-mem: memory is on."
+_LOOK = "To look at it: claude-mem open."
+_NOTHING_YET = (
+    f"{_ON} The next session will know what this one did. {_LOOK}"
+    " Tip: what you write inside <private></private> is never kept."
 )
 
 
@@ -26,12 +28,30 @@ def greeting(
     zone: tzinfo | None = None,
 ) -> str:
     """Empty for a session that was given nothing and is not the first of all."""
+    if store.is_first_session(session_id):
+        return _welcome(store)
     earlier = store.recent_sessions(project_id, MAX_SESSIONS, session_id)
     if context and earlier:
         parts = [*_sessions(earlier, context, zone), *_rules(store, project_id, context)]
         hints = _hints(store, str(earlier[0]["content_session_id"])) if has_hints else ""
         return f"claude-mem: gave {', '.join(parts)}{hints}"
-    return FIRST_SESSION if store.is_first_session(session_id) else ""
+    return ""
+
+
+def _welcome(store: StoreReader) -> str:
+    """To the first session after the installation, which may have imported others."""
+    counts = store.remembered_counts()
+    if not counts.sessions:
+        return _NOTHING_YET
+    return (
+        f"{_ON} {_count(counts.sessions, 'earlier session')} in"
+        f" {_count(counts.projects, 'project')} are remembered. {_LOOK}"
+        " Tip: ask about earlier work in your own words, the agent can search all of it."
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _sessions(earlier: list[Record], context: str, zone: tzinfo | None) -> list[str]:

@@ -12,13 +12,18 @@ from typing import Literal
 
 from claude_mem.store.memories import Origin, save_observation, save_summary
 from claude_mem.store.projects import BY_NAME, ensure_project
-from claude_mem.store.sessions import NewSession, insert_session, register_memory_session
+from claude_mem.store.sessions import (
+    OF_TYPESCRIPT,
+    NewSession,
+    insert_session,
+    register_memory_session,
+)
 from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.store.transfer.typescript.sessions import LegacySession, LegacyTurn
 from claude_mem.store.turn_lookup import NewTurn, insert_turn
 from claude_mem.types import Project
 
-ORIGIN = "claude-mem-ts"
+ORIGIN = OF_TYPESCRIPT
 Outcome = Literal["added", "updated", "unchanged", "skipped"]
 """`skipped`: the session is here from another source, or was forgotten."""
 
