@@ -305,14 +305,14 @@ def test_the_key_is_never_shown_logged_or_stored(home: Home, api: FakeApi) -> No
 
 
 def test_answers_that_were_kept_can_be_looked_at(home: Home, api: FakeApi) -> None:
-    assert home.command("observer", "--answers").stdout == "no replies are stored\n"
+    assert home.command("observer", "--replies").stdout == "no replies are stored\n"
     api.say(says("nothing in \x1b[31mthat form"), says("Sure! " + answer("The lamp blinks")))
     use(home, api, "openai")
     for number in (1, 2):
         for payload in (prompt(prompt_id=f"p{number}"), stop(prompt_id=f"p{number}")):
             home.hook(payload)
         wait_until(lambda: refined(home), "the end")
-    shown = home.command("observer", "--answers").stdout
+    shown = home.command("observer", "--replies").stdout
     assert "turn 1: openai: the reply contains no memory\nnothing in that form\n" in shown
     assert "turn 2: contains more than was stored as memories\nSure! <observation>" in shown
     replies = json.loads(home.command("observer", "--answers", "--json").stdout)

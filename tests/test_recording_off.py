@@ -57,7 +57,7 @@ def test_a_pause_is_shown_everywhere_and_resume_ends_it(home: Home) -> None:
     assert "paused until" in home.command("doctor").stdout
     assert json.loads(home.command("status", "--json").stdout)["capture"]["paused"] is True
     assert not any(WORD in content for content in home.files().values())
-    assert home.command("resume").stdout == "Recording again.\n"
+    assert home.command("resume").stdout == "Recording resumed.\n"
     assert home.command("resume").stdout == "Recording was not paused.\n"
     home.hook(prompt(WORD.decode()))
     home.wait_settled()

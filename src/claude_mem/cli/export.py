@@ -24,8 +24,8 @@ from claude_mem.errors import BadInput, NotFound
 def export(settings: Settings, file: Path, project: str | None, force: bool) -> None:
     """Write all memories to FILE (default: standard output).
 
-    The file has one JSON object per line, and only you can read it. The same memories give the
-    same bytes. `claude-mem import FILE` restores it, here or on another machine.
+    The file has one JSON object per line, and only you can read it. Exporting the same memories
+    twice gives identical files. `claude-mem import FILE` restores it, here or on another machine.
     """
     to_file = str(file) != "-"
     if to_file:

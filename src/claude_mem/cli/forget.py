@@ -35,7 +35,12 @@ logs, hook payloads that could not be read, and copies of damaged databases."""
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--confirm", help="Token from the preview; forgets without asking.")
-@click.option("--undo", is_flag=True, help="Restore what was forgotten last, or with this token.")
+@click.option(
+    "--undo",
+    is_flag=True,
+    help="Restore the memories that were forgotten last; with a token as argument, those of that "
+    "token.",
+)
 @click.option("--list", "list_", is_flag=True, help="List what can be restored.")
 @json_option
 @click.pass_obj

@@ -1,4 +1,4 @@
-"""claude-mem hints: what prompts were given lately, and why."""
+"""claude-mem hints: recent hints and why they were given."""
 
 from datetime import datetime
 
@@ -16,14 +16,19 @@ OFF = "Hints are off. To turn them on: claude-mem settings CLAUDE_MEM_HINTS yes"
 
 @click.command()
 @click.option("--project", help="Only this project (name or key).")
-@click.option("--limit", type=click.IntRange(1, params.MAX_LIMIT), default=20, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, params.MAX_LIMIT),
+    default=20,
+    help="Maximum rows (default 20).",
+)
 @json_option
 @click.pass_obj
 def hints(settings: Settings, project: str | None, limit: int, as_json: bool) -> None:
-    """Show the hints that prompts were given lately, newest first.
+    """Show recent hints, newest first.
 
-    A hint is what earlier sessions said about a prompt. Below each line: the score that made it
-    pass, and the words of the prompt that it holds.
+    A hint is text from earlier sessions that the agent gets together with a prompt. Below each
+    line: its score and the words that it shares with the prompt.
     """
     with open_reader(settings) as store:
         rows: list[dict[str, Json]] = []

@@ -68,7 +68,8 @@ def import_past(
 
     PATHS are transcripts, directories of transcripts, or files written by claude-mem export;
     default: all transcripts that Claude Code keeps on this machine. No model is used and nothing
-    is sent anywhere. It is safe to run it again: sessions that were already recorded do not change.
+    is sent anywhere. It is safe to run it again: existing memories are not changed or duplicated;
+    turns without a record get one.
     """
     if dry_run and from_db is not None:
         raise BadInput("--dry-run cannot be combined with --from-db")

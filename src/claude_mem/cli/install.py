@@ -62,11 +62,11 @@ def install(
     observer: str | None,
     yes: bool,
 ) -> None:
-    """Attach to Claude Code. Run it again after an upgrade or to repair the installation.
+    """Add claude-mem to Claude Code. Run it again after an upgrade or to repair the installation.
 
     Without --scope it installs a plugin with Claude Code's plugin command. With --scope it adds
     hooks to ~/.claude/settings.json (user) or ./.claude/settings.json (project) and registers the
-    MCP server. Each way replaces the other.
+    MCP server. Installing one way removes the other.
     """
     layout = settings.layout
     if scope is None:
@@ -253,7 +253,7 @@ def _print_diff(change: Change) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
 def uninstall(settings: Settings, purge: bool, yes: bool) -> None:
-    """Detach from Claude Code. The memories stay unless you add --purge.
+    """Remove claude-mem from Claude Code. Memories are kept unless --purge is given.
 
     Exits with 1 if a settings file could not be changed; the hooks left in it do nothing.
     """
@@ -262,7 +262,7 @@ def uninstall(settings: Settings, purge: bool, yes: bool) -> None:
         click.confirm(f"Delete everything in {layout.root}?", abort=True)
     claude = find_claude(settings, os.environ)
     outcomes = attachment.detach(claude, layout, os.environ)
-    for outcome in outcomes or [attachment.Outcome("claude-mem was not attached.")]:
+    for outcome in outcomes or [attachment.Outcome("claude-mem was not installed.")]:
         click.echo(outcome.text)
     sessions_open = _has_open_sessions(layout)
     client.stop(layout)

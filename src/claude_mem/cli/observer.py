@@ -26,10 +26,13 @@ from claude_mem.worker.observer_status import describe, format_spending, has_spe
 @click.command()
 @click.argument("name", required=False, type=click.Choice(OBSERVER.choices))
 @click.option("--yes", is_flag=True, help="Agree to what the observer sends, without asking.")
-@click.option("--answers", is_flag=True, help="Show stored replies that could not be fully parsed.")
+@click.option("--replies", is_flag=True, help="Show stored replies that could not be fully parsed.")
+@click.option("--answers", is_flag=True, hidden=True, help="The earlier name of --replies.")
 @json_option
 @click.pass_obj
-def observer(settings: Settings, name: str | None, yes: bool, answers: bool, as_json: bool) -> None:
+def observer(
+    settings: Settings, name: str | None, yes: bool, replies: bool, answers: bool, as_json: bool
+) -> None:
     """Show the observer, or switch to another one.
 
     local uses no model. claude uses Claude Code with your login. anthropic and openai use an HTTP
@@ -37,8 +40,8 @@ def observer(settings: Settings, name: str | None, yes: bool, answers: bool, as_
     """
     if name is not None:
         settings = switch(settings, name, yes)
-    if answers:
-        _print_answers(settings, as_json)
+    if replies or answers:
+        _print_replies(settings, as_json)
         return
     with open_reader(settings) as store:
         state = describe(settings, os.environ, store, now_ms())
@@ -103,7 +106,7 @@ def _print(state: dict[str, Json]) -> None:
     print_pairs(pairs)
 
 
-def _print_answers(settings: Settings, as_json: bool) -> None:
+def _print_replies(settings: Settings, as_json: bool) -> None:
     with open_reader(settings) as store:
         replies = store.kept_replies() if store else []
     if as_json:

@@ -14,28 +14,28 @@ from claude_mem.config.pausing import resume as resume_capture
 @json_option
 @click.pass_obj
 def pause(settings: Settings, duration: str | None, as_json: bool) -> None:
-    """Stop recording: hooks drop every event before it reaches the disk.
+    """Pause recording: hooks drop every event before it reaches the disk.
 
-    Memories stay, and sessions still get them. `claude-mem resume` records again.
+    Existing memories are kept, and new sessions still get them. To resume: `claude-mem resume`.
     """
     seconds = None if duration is None else parse_duration(duration)
     paused = pause_capture(settings.layout, seconds)
     if as_json:
         print_json({"paused": True, "until_epoch": paused.until_epoch})
     else:
-        click.echo(f"{pause_text(paused)}. To record again: claude-mem resume")
+        click.echo(f"{pause_text(paused)}. To resume: claude-mem resume")
 
 
 @click.command()
 @json_option
 @click.pass_obj
 def resume(settings: Settings, as_json: bool) -> None:
-    """Record again after `claude-mem pause`."""
+    """Resume recording after `claude-mem pause`."""
     was_paused = resume_capture(settings.layout)
     if as_json:
         print_json({"paused": False, "was_paused": was_paused})
     else:
-        click.echo("Recording again." if was_paused else "Recording was not paused.")
+        click.echo("Recording resumed." if was_paused else "Recording was not paused.")
 
 
 def pause_text(paused: Pause) -> str:

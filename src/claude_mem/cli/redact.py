@@ -1,4 +1,4 @@
-"""claude-mem redact: secrets in what is already stored."""
+"""claude-mem redact: secrets in stored data."""
 
 import os
 import sys
@@ -27,16 +27,22 @@ databases."""
 
 @click.command()
 @click.option("--scan", "is_scan", is_flag=True, help="Show what would be redacted.")
-@click.option("--clean", "is_clean", is_flag=True, help="Redact it, in every file.")
+@click.option(
+    "--clean",
+    "is_clean",
+    is_flag=True,
+    help="Redact secrets in the database; replace backups; delete logs and rejected payloads.",
+)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 @click.pass_obj
 def redact(settings: Settings, is_scan: bool, is_clean: bool, yes: bool, as_json: bool) -> None:
-    """Find and remove secrets in what is already stored.
+    """Find and remove secrets in stored data.
 
-    Secrets are redacted before anything is stored. What an earlier version did not recognise, this
-    command finds: in memories, prompts, the record, raw events, replies of models, rendered
-    contexts, rejected payloads, logs and backups. Secrets are never printed whole.
+    Secrets are redacted before anything is stored. This command finds secrets that an earlier
+    version did not recognise, in memories, prompts, facts, the record, raw events, hints, replies
+    of models, the trash, rendered contexts, rejected payloads, logs and backups. Secrets are never
+    printed in full.
     """
     if is_scan == is_clean:
         raise BadInput("set one of --scan and --clean")
@@ -61,7 +67,7 @@ def _scan(settings: Settings, as_json: bool) -> None:
 def _clean(settings: Settings, yes: bool, as_json: bool) -> None:
     if not yes:
         if as_json or not sys.stdin.isatty():
-            raise BadInput("--clean needs --yes where it cannot ask")
+            raise BadInput("--clean cannot ask for confirmation here: add --yes")
         click.echo(WARNING)
         click.confirm("Redact secrets in all files?", abort=True)
     client.start(settings.layout, os.environ)

@@ -106,7 +106,8 @@ _DEPTH = click.IntRange(0, params.MAX_DEPTH)
 @click.option(
     "--status",
     callback=_choices(SESSION_STATUSES),
-    help=f"Only sessions that are {', '.join(SESSION_STATUSES)}; separate several with commas.",
+    help="Only sessions with this status: active, completed, failed or interrupted; separate "
+    "several with commas.",
 )
 @click.option("--wrong", is_flag=True, default=None, help="Also memories marked as wrong.")
 @click.option(
@@ -169,7 +170,9 @@ def timeline(settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **op
 
 @click.command(cls=_Command)
 @click.argument("anchor")
-@click.option("--project", help="Search this project (name or key) instead of its own.")
+@click.option(
+    "--project", help="Search this project (name or key) instead of the project of ANCHOR."
+)
 @click.option("--type", callback=_TYPES, help=_TYPES_HELP)
 @click.option("--limit", type=_LIMIT, help="Maximum rows (default 10).")
 @json_option

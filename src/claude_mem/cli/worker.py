@@ -33,7 +33,10 @@ def start(settings: Settings, as_json: bool) -> None:
 @worker.command()
 @click.pass_obj
 def stop(settings: Settings) -> None:
-    """Stop the worker. Unprocessed events stay in the spool; the next hook starts it again."""
+    """Stop the worker. Unprocessed events stay in the spool.
+
+    The next hook starts the worker again.
+    """
     click.echo("stopped" if client.stop(settings.layout) else "was not running")
 
 

@@ -123,7 +123,7 @@ class ObserverSettings:
     verbosity: Verbosity = declare(
         "CLAUDE_MEM_VERBOSITY",
         "normal",
-        "how much detail the model writes",
+        "how much detail the model writes: minimal, normal or verbose",
         choices=get_args(Verbosity),
     )
     api_url: str = declare(
@@ -150,7 +150,8 @@ class ObserverSettings:
     upgrade_drafts: bool = declare(
         "CLAUDE_MEM_UPGRADE_DRAFTS",
         False,
-        "keep drafts queued while the model is out of quota, over a daily limit or not logged in",
+        "keep drafts queued while the model is out of quota, over a daily limit or not logged in: "
+        "yes or no",
     )
     request_seconds: int = declare(
         "CLAUDE_MEM_REQUEST_SECONDS",
@@ -203,12 +204,13 @@ class ContextSettings:
     tokens: int = declare(
         "CLAUDE_MEM_CONTEXT_TOKENS",
         1000,
-        "maximum tokens of memory given to a new session; 0: none",
+        "maximum tokens of the context of a new session; 0: no context",
     )
     hints: bool = declare(
         "CLAUDE_MEM_HINTS",
         True,
-        "give a prompt what earlier sessions said about it, if that is likely to matter",
+        "add related text from earlier sessions to a prompt if it is likely to be relevant: "
+        "yes or no",
     )
 
 
@@ -217,8 +219,8 @@ class CaptureSettings:
     skip_tools: tuple[str, ...] = declare(
         "CLAUDE_MEM_SKIP_TOOLS",
         ("ListMcpResourcesTool", "SlashCommand", "Skill", "TodoWrite", "AskUserQuestion"),
-        "tools whose use is never recorded, separated by commas; of the default ones the record "
-        "keeps what was asked, answered and planned",
+        "tools to ignore, separated by commas; with the default list, questions, answers and tasks "
+        "are still kept in the record",
     )
     redact_allow: tuple[str, ...] = declare(
         "CLAUDE_MEM_REDACT_ALLOW",
@@ -228,14 +230,14 @@ class CaptureSettings:
     excluded_projects: tuple[str, ...] = declare(
         "CLAUDE_MEM_EXCLUDED_PROJECTS",
         (),
-        "projects of which nothing is recorded, separated by commas: globs over the directory "
-        "(with all below it), the key or the name, such as ~/clients/*,*/secret-*",
+        "projects that are not recorded, separated by commas: patterns for the directory (with "
+        "everything below it), the key or the name, such as ~/clients/*,*/secret-*",
     )
     event_seconds: int = declare(
         "CLAUDE_MEM_EVENT_SECONDS",
         60,
-        "seconds that reading one event may take; then the worker ends, and an event that caused "
-        "this twice is set aside",
+        "maximum seconds to read one event; then the worker ends, and an event that caused this "
+        "twice is set aside",
         minimum=1,
         maximum=3600,
     )
@@ -246,7 +248,7 @@ class SessionSettings:
     delete_timeout: int = declare(
         "CLAUDE_MEM_DELETE_TIMEOUT",
         5000,
-        "milliseconds to wait for the running work of a session that is deleted",
+        "maximum milliseconds to wait for the running jobs of a session that is being deleted",
     )
     idle_minutes: int = declare(
         "CLAUDE_MEM_IDLE_MINUTES",
@@ -289,15 +291,15 @@ class RecordSettings:
     days: int = declare(
         "CLAUDE_MEM_RECORD_DAYS",
         FOREVER,
-        "days to keep the record, what was said in each turn: forever, a number, or 0 to keep none "
-        "and delete what there is",
+        "days to keep the record (what was said in each turn): forever, a number, or 0 to store no "
+        "record and delete the existing one",
         maximum=FOREVER,
         no_limit="forever",
     )
     megabytes: int = declare(
         "CLAUDE_MEM_RECORD_MEGABYTES",
         1000,
-        "maximum megabytes of the record; beyond that the oldest turns lose theirs",
+        "maximum megabytes of the record; beyond that, the record of the oldest turns is deleted",
         minimum=1,
     )
 
@@ -323,7 +325,7 @@ class WorkerSettings:
     log_level: LogLevel = declare(
         "CLAUDE_MEM_LOG_LEVEL",
         "INFO",
-        "level of the worker's log; needs a worker restart",
+        "level of the worker's log: DEBUG, INFO, WARNING or ERROR; needs a worker restart",
         choices=get_args(LogLevel),
         needs_restart=True,
     )

@@ -113,7 +113,7 @@ async def settings(request: Request) -> JSONResponse:
 
 
 async def hints(request: Request) -> JSONResponse:
-    """GET /api/hints: the hints that prompts were given lately, newest first"""
+    """GET /api/hints: recent hints, newest first"""
     params.check_names(request.query_params, ("project", "limit"))
     worker: Worker = request.app.state.worker
     limit = params.integer(request.query_params, "limit", 20, 1, params.MAX_LIMIT)
