@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from claude_mem.cli import commands
@@ -249,7 +250,9 @@ def test_help_teaches(shared: Home, command: str) -> None:
 def test_help_lists_every_command_that_is_not_hidden(home: Home) -> None:
     text = home.command("--help").stdout
     listed = re.findall(r"^  ([a-z]+)  ", text, re.MULTILINE)
-    shown = {name for name, command in commands.commands.items() if not command.hidden}
+    context = click.Context(commands)
+    every = {name: commands.get_command(context, name) for name in commands.list_commands(context)}
+    shown = {name for name, command in every.items() if command and not command.hidden}
     assert sorted(listed) == sorted(shown)
 
 

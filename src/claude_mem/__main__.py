@@ -8,6 +8,11 @@ def main() -> None:
         from claude_mem.mcp.shim import run
 
         sys.exit(run())
+    if sys.argv[1:2] in (["search"], ["context"], ["status"]):
+        from claude_mem import quick_commands
+
+        if quick_commands.run(sys.argv[1:]):
+            return
     from claude_mem import cli
 
     cli.main()

@@ -1,6 +1,8 @@
-"""Text made to fit: shortened, on one line, without control characters."""
+"""Text made to fit: shortened, on one line, without control characters; counts and times."""
 
 import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 # Escape sequences of terminals, control characters but tab and newline, and lone surrogates.
 _CONTROLS = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -34,3 +36,25 @@ def one_line(text: str) -> str:
 def without_controls(text: str) -> str:
     """Safe to print and to store: a memory may hold what a program wrote to its terminal."""
     return _CONTROLS.sub("", text)
+
+
+def pluralize(count: object, noun: str) -> str:
+    plural = noun if count == 1 else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count} {plural}"
+
+
+def format_counts(counts: Mapping[str, object]) -> str:
+    """{"pending": 2, "dead": 0} as "2 pending"."""
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "empty"
+
+
+def format_pairs(pairs: Sequence[tuple[str, object]]) -> list[str]:
+    """Names and values in two columns."""
+    width = max((len(name) for name, _ in pairs), default=0)
+    return [f"{name.ljust(width)}  {value}" for name, value in pairs]
+
+
+def local_time(ms: object) -> str:
+    if not isinstance(ms, int):
+        return ""
+    return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,35 +1,12 @@
 """The command `claude-mem`: parses arguments, calls the other packages and prints results."""
 
 import os
-import sqlite3
 import sys
+from importlib import import_module
 
 import click
 
 from claude_mem import __version__
-from claude_mem.cli import (
-    demo,
-    edit,
-    export,
-    forget,
-    hints,
-    hook_commands,
-    imports,
-    inspect,
-    install,
-    mcp,
-    observer,
-    pause,
-    redact,
-    remember,
-    retry,
-    search,
-    settings,
-    show,
-    status,
-    worker,
-)
-from claude_mem.config import load_settings, load_usable_settings
 from claude_mem.errors import ClaudeMemError
 
 _HELP = """Persistent memory for coding agents.
@@ -78,7 +55,43 @@ _SECTIONS = {
 }
 
 
+_MODULES = {  # no command pays for the modules of another
+    "demo": ("demo",),
+    "edit": ("edit", "pin", "wrong"),
+    "export": ("export",),
+    "forget": ("forget",),
+    "hints": ("hints",),
+    "hook_commands": ("context", "new", "save", "summary", "cleanup"),
+    "imports": ("import",),
+    "inspect": ("sessions", "stats"),
+    "install": ("install", "uninstall", "doctor"),
+    "mcp": ("mcp",),
+    "observer": ("observer",),
+    "pause": ("pause", "resume"),
+    "redact": ("redact",),
+    "remember": ("remember",),
+    "retry": ("retry",),
+    "search": ("search", "timeline", "related", "reindex"),
+    "settings": ("settings",),
+    "show": ("show",),
+    "status": ("status",),
+    "worker": ("worker",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_TOLERANT = ("doctor", "uninstall")  # must work with invalid settings
+
+
 class _Commands(click.Group):
+    def list_commands(self, context: click.Context) -> list[str]:
+        return sorted(_MODULE_OF)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        module = _MODULE_OF.get(name)
+        if module is None:
+            return None
+        commands: list[click.Command] = import_module(f"claude_mem.cli.{module}").commands
+        return next(command for command in commands if command.name == name)
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """In sections; the commands that hooks call are hidden."""
         for title, rows in _SECTIONS.items():
@@ -90,36 +103,15 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="claude-mem")
 @click.pass_context
 def commands(context: click.Context) -> None:
-    if context.invoked_subcommand in install.TOLERANT:
+    name = context.invoked_subcommand or ""
+    if _MODULE_OF.get(name) == "hook_commands":
+        return  # they read settings where they need them
+    from claude_mem.config import load_settings, load_usable_settings
+
+    if name in _TOLERANT:
         context.obj, _ = load_usable_settings(os.environ)
-    elif context.invoked_subcommand not in hook_commands.NAMES:
+    else:
         context.obj = load_settings(os.environ)
-
-
-for group in (
-    status,
-    inspect,
-    show,
-    search,
-    hints,
-    remember,
-    edit,
-    forget,
-    redact,
-    imports,
-    export,
-    install,
-    observer,
-    worker,
-    retry,
-    settings,
-    pause,
-    mcp,
-    demo,
-    hook_commands,
-):
-    for command in group.commands:
-        commands.add_command(command)
 
 
 def main() -> None:
@@ -128,9 +120,6 @@ def main() -> None:
         commands()
     except ClaudeMemError as error:
         click.echo(f"claude-mem: {error}", err=True)
-        sys.exit(1)
-    except sqlite3.DatabaseError as error:
-        click.echo(f"claude-mem: database error: {error}. Run claude-mem doctor.", err=True)
         sys.exit(1)
     except UnicodeEncodeError as error:
         if error.encoding == "utf-8":  # arguments that are not valid text
@@ -144,3 +133,13 @@ def main() -> None:
         sys.exit(1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except Exception as error:
+        if not _is_database_error(error):
+            raise
+        click.echo(f"claude-mem: database error: {error}. Run claude-mem doctor.", err=True)
+        sys.exit(1)
+
+
+def _is_database_error(error: Exception) -> bool:
+    sqlite3 = sys.modules.get("sqlite3")  # not loaded: then nothing has raised its errors
+    return sqlite3 is not None and isinstance(error, sqlite3.DatabaseError)

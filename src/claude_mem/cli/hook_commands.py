@@ -21,7 +21,6 @@ _EVENTS = {
     "summary": ("Stop", "Record the end of a turn."),
     "cleanup": ("SessionEnd", "Record the end of a session."),
 }
-NAMES = (*_EVENTS, "context")
 # The fields of hook payloads, and what other clients call them.
 _ALIASES = {
     "session_id": ("claudeSessionId", "contentSessionId", "sessionId"),

@@ -16,7 +16,7 @@ from claude_mem.cli.import_file import (
     restore_file,
 )
 from claude_mem.cli.open_store import index_imported, open_reader, open_store_for_import
-from claude_mem.cli.output import json_option, pluralize, print_heading, print_json, print_table
+from claude_mem.cli.output import json_option, print_heading, print_json, print_table
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.install.claude import transcripts_dir
@@ -33,6 +33,7 @@ from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from claude_mem.store.transfer.restore import is_export
+from claude_mem.text import pluralize
 from claude_mem.types import Json, Project
 from claude_mem.worker.rendered_contexts import refresh_contexts
 

@@ -6,21 +6,15 @@ from pathlib import Path
 import click
 
 from claude_mem.cli.open_store import NO_MEMORIES, open_reader
-from claude_mem.cli.output import (
-    json_option,
-    local_time,
-    print_json,
-    print_pairs,
-    print_table,
-)
+from claude_mem.cli.output import json_option, print_json, print_pairs, print_table
 from claude_mem.config import Settings
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.recall.context import build_context
-from claude_mem.recall.tokens import estimate_tokens
+from claude_mem.server.command_replies import context_reply
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import Page, Record
-from claude_mem.text import without_controls
+from claude_mem.text import local_time
 from claude_mem.types import Json
 
 
@@ -82,14 +76,7 @@ def show_context(settings: Settings, project: str | None, as_json: bool) -> None
                 home = os.environ.get("HOME", "")
                 rules = "" if project else read_rule_files(_directory_here(), home)
                 text = build_context(store, project_id, budget, rule_files=rules)
-    if as_json:
-        print_json({"context": text, "tokens": estimate_tokens(text)})
-    elif text:
-        click.echo(without_controls(text))
-    elif budget == 0:
-        click.echo("Sessions get no context: CLAUDE_MEM_CONTEXT_TOKENS is 0.")
-    else:
-        click.echo("No memories of this project yet.")
+    click.echo(context_reply(text, settings, as_json))
 
 
 def _project_here(store: StoreReader) -> int | None:

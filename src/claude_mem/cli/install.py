@@ -13,7 +13,7 @@ import click
 
 from claude_mem.cli.imports import import_and_report, transcripts_home
 from claude_mem.cli.observer import switch
-from claude_mem.cli.output import json_option, pluralize, print_json
+from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Layout, Settings, change_setting, find_setting
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import attachment, claude_settings, installed_files, mcp_server, plugin
@@ -25,9 +25,9 @@ from claude_mem.intake.transcripts.importer import find_transcripts
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import Page
+from claude_mem.text import pluralize
 
 SCOPES = ("user", "project")
-TOLERANT = ("doctor", "uninstall")  # must work with invalid settings
 
 
 @click.command()

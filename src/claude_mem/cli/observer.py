@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from claude_mem.cli.open_store import open_reader
-from claude_mem.cli.output import json_option, pluralize, print_heading, print_json, print_pairs
+from claude_mem.cli.output import json_option, print_heading, print_json, print_pairs
 from claude_mem.config import OBSERVER, Settings, change_setting, load_settings
 from claude_mem.errors import ClaudeMemError, NotRunning
 from claude_mem.observer.models.active_observer import (
@@ -18,7 +18,7 @@ from claude_mem.observer.models.active_observer import (
 from claude_mem.observer.models.consent import has_consent, record_consent
 from claude_mem.server import client
 from claude_mem.store.clock import now_ms
-from claude_mem.text import without_controls
+from claude_mem.text import pluralize, without_controls
 from claude_mem.types import Json
 from claude_mem.worker.observer_status import describe, format_spending, has_spent
 

@@ -2,12 +2,11 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 
 import click
 
-from claude_mem.text import one_line, without_controls
+from claude_mem.text import format_pairs, one_line, without_controls
 from claude_mem.types import Json
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -35,27 +34,10 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     Console().print(table)
 
 
-def format_counts(counts: Mapping[str, Json]) -> str:
-    """{"pending": 2, "dead": 0} as "2 pending"."""
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "empty"
-
-
-def pluralize(count: Json, noun: str) -> str:
-    plural = noun if count == 1 else f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{count} {plural}"
-
-
 def print_pairs(pairs: Sequence[tuple[str, object]]) -> None:
-    width = max((len(name) for name, _ in pairs), default=0)
-    for name, value in pairs:
-        click.echo(f"{name.ljust(width)}  {value}")
+    for line in format_pairs(pairs):
+        click.echo(line)
 
 
 def print_heading(text: str) -> None:
     click.echo(click.style(text, bold=True) if sys.stdout.isatty() else text)
-
-
-def local_time(ms: Json) -> str:
-    if not isinstance(ms, int):
-        return ""
-    return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M")

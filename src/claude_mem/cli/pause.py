@@ -2,11 +2,12 @@
 
 import click
 
-from claude_mem.cli.output import json_option, local_time, print_json
+from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.config.pausing import Pause, parse_duration
 from claude_mem.config.pausing import pause as pause_capture
 from claude_mem.config.pausing import resume as resume_capture
+from claude_mem.text import local_time
 
 
 @click.command()

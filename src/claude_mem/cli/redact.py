@@ -9,12 +9,13 @@ from typing import Any, cast
 import click
 
 from claude_mem.cli.open_store import open_reader
-from claude_mem.cli.output import json_option, pluralize, print_json
+from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.redaction import Redactor
 from claude_mem.server import client
 from claude_mem.store.stored_secrets import Finding
+from claude_mem.text import pluralize
 from claude_mem.types import Json
 from claude_mem.worker.stored_secrets import scan
 

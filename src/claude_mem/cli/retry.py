@@ -5,11 +5,12 @@ import os
 import click
 
 from claude_mem.cli.open_store import open_reader
-from claude_mem.cli.output import json_option, pluralize, print_json
-from claude_mem.cli.status import letter_line
+from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.server.client import request
+from claude_mem.server.command_replies import letter_line
 from claude_mem.store.listing import Record
+from claude_mem.text import pluralize
 from claude_mem.types import Json
 
 

@@ -10,11 +10,10 @@ import click
 
 from claude_mem import params
 from claude_mem.cli.open_store import NO_MEMORIES, open_reader, open_store_for_import
-from claude_mem.cli.output import json_option, pluralize, print_json
+from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import maintenance
-from claude_mem.index.text.words import pieces, plain_text, stem
 from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.formatting import (
     Show,
@@ -23,19 +22,18 @@ from claude_mem.recall.formatting import (
     timeline_json,
     timeline_text,
 )
+from claude_mem.recall.highlighting import highlighter
 from claude_mem.recall.memory_ids import parse_memory_id
-from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import ORDERS
-from claude_mem.recall.search import search as find_memories
 from claude_mem.recall.timeline import timeline as find_timeline
-from claude_mem.text import without_controls
+from claude_mem.server.command_replies import search_reply
+from claude_mem.text import pluralize, without_controls
 from claude_mem.types import OBSERVATION_TYPES, SESSION_STATUSES
 
 # `-word` is part of the query, so no option here has a short name.
 _QUERY = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 _OPTION = re.compile(r"--[\w-]+(=.*)?", re.DOTALL)
-_WORD = re.compile(r"\w+")
 
 
 def _choices(choices: Iterable[str]) -> Callable[..., list[str] | None]:
@@ -133,17 +131,17 @@ def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **optio
     claude-mem show 12 S3 P4
     """
     text, now = _join(query), datetime.now().astimezone()
+    values = {"query": text, **_set(options)}
     with open_reader(settings) as store:
-        result = None
-        if store:
-            request = params.search_query(store, {"query": text, **_set(options)}, now)
-            result = find_memories(store, request, now, open_semantic_index(settings.embedder))
+        if store is not None:
+            index = open_semantic_index(settings.embedder)
+            reply = search_reply(store, values, now, index, as_json, sys.stdout.isatty())
+            click.echo(reply)
+            return
     if as_json:
-        print_json(search_json(result) if result else {"results": []})
-    elif result is None:
-        click.echo(NO_MEMORIES)
+        print_json({"results": []})
     else:
-        click.echo(search_text(result, now.tzinfo, _highlighter(text, now)))
+        click.echo(NO_MEMORIES)
 
 
 @click.command(cls=_Command, context_settings=_QUERY)
@@ -206,13 +204,7 @@ def _highlighter(query: str, now: datetime) -> Show:
     """Marks the words of the query if stdout is a terminal."""
     if not sys.stdout.isatty():
         return without_controls
-    query_stems = {stem(piece) for word in parse_query(query, now).words for piece in word.pieces}
-
-    def highlight(match: re.Match[str]) -> str:
-        stems = {stem(piece.lower()) for piece in pieces(plain_text(match[0]))}
-        return click.style(match[0], bold=True) if stems & query_stems else match[0]
-
-    return lambda title: _WORD.sub(highlight, without_controls(title))
+    return highlighter(query, now)
 
 
 @click.command()

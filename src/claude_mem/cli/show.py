@@ -7,12 +7,7 @@ import click
 
 from claude_mem import params
 from claude_mem.cli.open_store import NO_MEMORIES, open_reader
-from claude_mem.cli.output import (
-    json_option,
-    local_time,
-    print_heading,
-    print_json,
-)
+from claude_mem.cli.output import json_option, print_heading, print_json
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.vectors.semantic import open_semantic_index
@@ -23,7 +18,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.facts_json import fact_texts
 from claude_mem.store.listing import Record
 from claude_mem.store.records import record_data
-from claude_mem.text import without_controls
+from claude_mem.text import local_time, without_controls
 
 
 @click.command()

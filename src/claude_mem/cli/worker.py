@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from claude_mem.cli.open_store import open_reader
-from claude_mem.cli.output import format_counts, json_option, print_json
+from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.server import client
+from claude_mem.text import format_counts
 from claude_mem.types import Json
 from claude_mem.worker.event_log import session_mark
 from claude_mem.worker.lock import is_held

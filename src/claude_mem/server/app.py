@@ -14,6 +14,7 @@ from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFou
 from claude_mem.intake.spool import BadRecordError
 from claude_mem.mcp import endpoint as mcp
 from claude_mem.server import (
+    commands,
     control,
     editing,
     forgetting,
@@ -76,6 +77,7 @@ public_routes = [
 socket_routes = [
     Route("/hook/session-start", session_start, methods=["POST"]),
     Route("/hook/prompt", prompt, methods=["POST"]),
+    *commands.routes,
 ]
 
 

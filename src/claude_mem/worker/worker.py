@@ -73,7 +73,7 @@ class Worker:
         layout = settings.layout
         self.settings, self.store, self.clock = settings, store, clock
         self.transcripts_dir = transcripts_dir  # of the client
-        self._environ = environ
+        self.environ = environ
         store.derive(maintenance.refresh)
         self.watchdog = Watchdog()
         self.last_error = LastError()  # the process attaches it to its log
@@ -128,7 +128,7 @@ class Worker:
 
     async def reload_settings(self, *, restart_observer: bool = False) -> list[str]:
         """Read the settings again and apply them; returns the problems with them."""
-        settings, problems = await asyncio.to_thread(load_usable_settings, self._environ)
+        settings, problems = await asyncio.to_thread(load_usable_settings, self.environ)
         report_problems(settings.layout, problems)
         await self.apply(settings, restart_observer=restart_observer)
         return problems
@@ -151,14 +151,14 @@ class Worker:
         self.wake()
 
     async def _use_observer(self, settings: Settings) -> None:
-        self.observer = await asyncio.to_thread(select_observer, settings, self._environ)
+        self.observer = await asyncio.to_thread(select_observer, settings, self.environ)
         log.info("observer: %s (%s)", self.observer.active, self.observer.reason)
         self.jobs.queues_refinements = self.observer.has_model
-        model = await asyncio.to_thread(create_model, self.observer, settings, self._environ)
+        model = await asyncio.to_thread(create_model, self.observer, settings, self.environ)
         await self.refiner.use(model, policy_of(settings))
 
     def observer_status(self) -> dict[str, Json]:
-        return describe(self.settings, self._environ, self.store, self.clock(), self.observer)
+        return describe(self.settings, self.environ, self.store, self.clock(), self.observer)
 
     async def run(self, outdated: Callable[[], bool]) -> None:
         """Until it is cancelled, or until a newer version is installed."""
