@@ -64,6 +64,7 @@ def test_status(remembering: Home) -> None:
     assert report["database"]["observations"] == 1
     assert report["spool"] == {"waiting": 0, "rejected": 0, "set_aside": 0, "lost": 0}
     text = remembering.command("status").stdout
+    assert "claude-mem open" in text
     assert "running, version" in text and "1 observation, 1 summary, 1 session, 1 project" in text
 
 

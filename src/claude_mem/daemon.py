@@ -191,8 +191,9 @@ async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[dict[s
     app = create_app(worker, lambda: state, for_socket=True)
     servers = [(_server(app), _bind_socket(layout))]
     if tcp is not None:
-        app = create_app(worker, lambda: state, for_socket=False)
-        servers.append((_server(Guard(app, ensure_token(layout))), tcp))
+        token = ensure_token(layout)
+        app = create_app(worker, lambda: state, for_socket=False, token=token)
+        servers.append((_server(Guard(app, token)), tcp))
     tasks = [asyncio.create_task(server.serve(sockets=[bound])) for server, bound in servers]
     try:
         while not all(server.started for server, _ in servers):

@@ -26,6 +26,7 @@ _SECTIONS = {
         "uninstall": "remove claude-mem from Claude Code; memories are kept",
     },
     "Inspect": {
+        "open": "open the viewer in a browser",
         "status": "show the state of the worker and the queue",
         "doctor": "check the installation and show how to fix problems",
         "context": "show the context of the next session in this directory",
@@ -75,6 +76,7 @@ _MODULES = {  # no command pays for the modules of another
     "settings": ("settings",),
     "show": ("show",),
     "status": ("status",),
+    "viewer": ("open",),
     "worker": ("worker",),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}

@@ -28,6 +28,7 @@ from claude_mem.server import (
     stream,
 )
 from claude_mem.server.requests import read_body
+from claude_mem.server.viewer import entrance
 from claude_mem.types import Json
 from claude_mem.worker.hints import answer_prompt, warm_up
 from claude_mem.worker.session_start import answer_session_start
@@ -78,19 +79,24 @@ socket_routes = [
     Route("/hook/session-start", session_start, methods=["POST"]),
     Route("/hook/prompt", prompt, methods=["POST"]),
     *commands.routes,
+    *entrance.socket_routes,
 ]
+page_routes = [*entrance.routes]
 
 
-def create_app(worker: Worker, describe: Describe, *, for_socket: bool) -> Starlette:
+def create_app(
+    worker: Worker, describe: Describe, *, for_socket: bool, token: str = ""
+) -> Starlette:
+    """`token` signs the viewer's cookies; the socket needs none."""
     app = Starlette(
-        routes=[*public_routes, *socket_routes] if for_socket else public_routes,
+        routes=[*public_routes, *(socket_routes if for_socket else page_routes)],
         exception_handlers={
             ClaudeMemError: _claude_mem_error,
             HTTPException: _http_error,
             Exception: _unexpected,
         },
     )
-    app.state.worker, app.state.describe = worker, describe
+    app.state.worker, app.state.describe, app.state.token = worker, describe, token
     return app
 
 

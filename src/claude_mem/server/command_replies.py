@@ -100,6 +100,7 @@ def status_text(report: dict[str, Json], for_terminal: bool) -> str:
         port = f", http://127.0.0.1:{worker['port']}" if worker.get("port") else ""
         running = f"running, version {worker['version']}, pid {worker['pid']}{port}"
     pairs: list[tuple[str, object]] = [("worker", running), ("data", report["data_dir"])]
+    pairs.append(("viewer", "claude-mem open"))
     if counts:
         observations = pluralize(counts["observations"], "observation")
         summaries = pluralize(counts["summaries"], "summary")

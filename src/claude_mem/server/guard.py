@@ -1,5 +1,8 @@
 """Access to the TCP port: Host and Origin must be this machine's own, and the token is required.
 
+A browser has the viewer's cookie instead. Other servers on this machine count as the same site for
+it, so a request by cookie that changes something must also name our origin.
+
 The Unix socket needs no guard: only its owner can open the file. Over TCP any web page can send
 requests to 127.0.0.1, and with DNS rebinding it can read the responses; so Host and Origin are
 checked before the token.
@@ -7,53 +10,76 @@ checked before the token.
 
 import hmac
 import secrets
+from collections.abc import Callable
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from claude_mem.config import Layout, write_private
+from claude_mem.server.viewer import entrance
+from claude_mem.server.viewer_cookie import cookie_name, is_valid_cookie
+from claude_mem.store.clock import now_ms
 
 TRUSTED = "claude_mem.trusted"  # in the scope of a request over TCP: whether it has the token
 COOKIE = "claude_mem_token"
-OPEN_ROUTES = ("/health",)
+OPEN_ROUTES = ("/health", entrance.OPEN)
+_READING = ("GET", "HEAD", "OPTIONS")
 _HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app, self._token = app, token
+    def __init__(self, app: ASGIApp, token: str, clock: Callable[[], int] = now_ms) -> None:
+        self._app, self._token, self._clock = app, token, clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         headers = Headers(scope=scope)
-        refusal = self._refusal(scope["path"], headers)
-        scope[TRUSTED] = self._has_token(headers)
+        refusal = self._refusal(scope["method"], scope["path"], headers)
+        scope[TRUSTED] = self._is_known(headers)
         if refusal is None:
             await self._app(scope, receive, send)
+            return
+        status, reason = refusal
+        if status == 401 and "text/html" in headers.get("accept", ""):
+            await entrance.entrance_page()(scope, receive, send)
         else:
-            status, reason = refusal
             await JSONResponse({"error": reason}, status)(scope, receive, send)
 
-    def _refusal(self, path: str, headers: Headers) -> tuple[int, str] | None:
+    def _refusal(self, method: str, path: str, headers: Headers) -> tuple[int, str] | None:
         if not _is_own_host(headers.get("host", "")):
             return 403, "this Host is not allowed"
         origin = headers.get("origin")
         if origin is not None and origin != f"http://{headers['host']}":
             return 403, "this Origin is not allowed"
-        if path in OPEN_ROUTES or self._has_token(headers):
+        if path in OPEN_ROUTES:
             return None
-        return 401, "the token of this installation is required: Authorization: Bearer <token>"
+        if not self._is_known(headers):
+            return 401, "the token of this installation is required: Authorization: Bearer <token>"
+        if _bearer(headers) is None and method not in _READING and origin is None:
+            return 403, "a request with a cookie needs an Origin"
+        return None
 
-    def _has_token(self, headers: Headers) -> bool:
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            token = _cookie(headers.get("cookie", ""))
-        # Without a token of our own, an empty one would match.
-        return bool(self._token) and hmac.compare_digest(
-            token.strip().encode(), self._token.encode()
+    def _is_known(self, headers: Headers) -> bool:
+        token = _bearer(headers)
+        return self._has_cookie(headers) if token is None else self._is_token(token)
+
+    def _has_cookie(self, headers: Headers) -> bool:
+        cookies = headers.get("cookie", "")
+        of_browser = _cookie(cookies, cookie_name(headers.get("host", "")))
+        return self._is_token(_cookie(cookies, COOKIE)) or is_valid_cookie(
+            of_browser, self._token, self._clock()
         )
+
+    def _is_token(self, token: str) -> bool:
+        # Without a token of our own, an empty one would match.
+        return bool(self._token) and hmac.compare_digest(token.encode(), self._token.encode())
+
+
+def _bearer(headers: Headers) -> str | None:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def _is_own_host(host: str) -> bool:
@@ -63,10 +89,10 @@ def _is_own_host(host: str) -> bool:
     return name.lower() in _HOSTS
 
 
-def _cookie(header: str) -> str:
+def _cookie(header: str, name: str) -> str:
     for part in header.split(";"):
-        name, _, value = part.strip().partition("=")
-        if name == COOKIE:
+        key, _, value = part.strip().partition("=")
+        if key == name:
             return value
     return ""
 

@@ -53,6 +53,7 @@ from claude_mem.worker.rendered_contexts import (
     printed_context,
     render_contexts,
 )
+from claude_mem.worker.viewer_links import OneTimeLinks
 
 log = logging.getLogger("claude_mem.worker")
 
@@ -78,6 +79,7 @@ class Worker:
         self.watchdog = Watchdog()
         self.last_error = LastError()  # the process attaches it to its log
         self.announcer = Announcer(layout, store)
+        self.viewer_links = OneTimeLinks(clock)
         self.stale_contexts = StaleContexts()
         self._wake = asyncio.Event()  # the main loop waits for it
         home = environ.get("HOME")

@@ -1,0 +1,30 @@
+"""claude-mem open: the viewer in a browser."""
+
+import os
+import webbrowser
+
+import click
+
+from claude_mem.config import Settings
+from claude_mem.server import client
+
+
+@click.command("open")
+@click.option("--print", "print_only", is_flag=True, help="Print the link and open no browser.")
+@click.pass_obj
+def open_viewer(settings: Settings, print_only: bool) -> None:
+    """Open the viewer: see, search and change what is remembered.
+
+    The link works once, for two minutes; then the browser stays signed in for 30 days. For a
+    remote machine, forward the port: ssh -L 37777:127.0.0.1:37777 HOST
+    """
+    link = client.request(settings.layout, os.environ, "/viewer/link", {})
+    url, seconds = str(link["url"]), link["seconds"]
+    if not print_only and webbrowser.open(url):
+        click.echo(f"Opened http://127.0.0.1:{link['port']} in your browser.")
+        return
+    click.echo(url)
+    click.echo(f"It works once, within {seconds} seconds.", err=True)
+
+
+commands = [open_viewer]

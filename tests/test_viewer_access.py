@@ -1,0 +1,194 @@
+"""Getting into the viewer: a link that works once, a cookie, and nothing for other pages."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from claude_mem.server.app import page_routes
+from claude_mem.server.viewer_cookie import DAYS, cookie_name, issue_cookie
+from claude_mem.worker.viewer_links import VALID_SECONDS, OneTimeLinks
+from tests.api import Api, Clock, open_api
+from tests.conftest import Home
+
+TOKEN = "a-token-of-this-installation-0123456789"
+HOST = "127.0.0.1:37777"
+HTML = {"accept": "text/html,application/xhtml+xml"}
+OWN = {"origin": f"http://{HOST}"}
+
+
+@pytest.fixture
+def tcp(tmp_path: Path) -> Iterator[Api]:
+    with open_api(tmp_path / "data", token=TOKEN) as opened:
+        yield opened
+
+
+def cookie(tcp: Api, token: str = TOKEN) -> dict[str, str]:
+    return {"cookie": f"{cookie_name(HOST)}={issue_cookie(token, tcp.clock())}"}
+
+
+def status(tcp: Api, method: str, path: str, headers: dict[str, str]) -> int:
+    answer = tcp.request(method, path, headers=headers)
+    tcp.client.cookies.clear()
+    return answer.status_code
+
+
+# The link
+
+
+def test_a_link_lets_in_and_sets_a_strict_cookie(tcp: Api) -> None:
+    key = tcp.worker.viewer_links.issue()
+    answer = tcp.request("GET", "/open", params={"key": key}, headers=HTML)
+    assert answer.status_code == 200
+    set_cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in set_cookie and "SameSite=strict" in set_cookie and "Path=/" in set_cookie
+    assert TOKEN not in set_cookie
+    assert tcp.request("GET", "/api/stats").status_code == 200  # the client kept the cookie
+
+
+def test_a_link_works_once(tcp: Api) -> None:
+    key = tcp.worker.viewer_links.issue()
+    assert status(tcp, "GET", f"/open?key={key}", HTML) == 200
+    again = tcp.request("GET", f"/open?key={key}", headers=HTML)
+    assert again.status_code == 401 and "set-cookie" not in again.headers
+    assert "claude-mem open" in again.text
+
+
+@pytest.mark.parametrize("query", ["", "?key=", "?key=x", f"?key={TOKEN}", "?key=%F0%9F%94%91"])
+def test_any_other_key_is_refused(tcp: Api, query: str) -> None:
+    tcp.worker.viewer_links.issue()
+    answer = tcp.request("GET", f"/open{query}")
+    assert answer.status_code == 401 and "set-cookie" not in answer.headers
+
+
+def test_a_link_expires() -> None:
+    clock = Clock()
+    links = OneTimeLinks(clock)
+    early, late = links.issue(), links.issue()
+    clock.ms += VALID_SECONDS * 1000 - 1
+    assert links.use(early)
+    clock.ms += 1
+    assert not links.use(late)
+
+
+def test_many_links_push_out_the_oldest() -> None:
+    links = OneTimeLinks(Clock())
+    first, *others = [links.issue() for _ in range(50)]
+    assert not links.use(first) and links.use(others[-1])
+
+
+def test_a_link_can_only_be_made_on_the_socket(tcp: Api, tmp_path: Path) -> None:
+    bearer = {"authorization": f"Bearer {TOKEN}"}
+    assert status(tcp, "POST", "/viewer/link", bearer) == 404
+    with open_api(tmp_path / "socket") as socket:
+        answer = socket.post("/viewer/link")
+        assert answer.status_code == 400 and "WORKER_PORT" in answer.json()["error"]
+
+
+# The cookie
+
+
+def test_the_cookie_reads_and_writes_from_our_own_page(tcp: Api) -> None:
+    assert status(tcp, "GET", "/api/stats", cookie(tcp)) == 200
+    assert status(tcp, "POST", "/api/processing", {**cookie(tcp), **OWN}) == 400  # an empty body
+
+
+def test_a_change_by_cookie_needs_our_own_origin(tcp: Api) -> None:
+    body = {"isProcessing": True}
+    for origin in ({}, {"origin": "http://127.0.0.1:3000"}, {"origin": "null"}):
+        headers = {**cookie(tcp), **origin}
+        answer = tcp.request("POST", "/api/processing", json=body, headers=headers)
+        assert answer.status_code == 403
+    assert not tcp.worker.announcer.activity.is_processing
+
+
+def test_the_cookie_with_the_token_needs_it_too_and_the_header_does_not(tcp: Api) -> None:
+    path, headers = "/api/resume", {"cookie": f"claude_mem_token={TOKEN}"}
+    assert status(tcp, "POST", path, headers) == 403
+    assert status(tcp, "POST", path, {**headers, **OWN}) == 200
+    assert status(tcp, "POST", path, {"authorization": f"Bearer {TOKEN}"}) == 200
+
+
+def test_the_cookie_ends_after_its_days_and_with_its_token(tcp: Api) -> None:
+    of_today = cookie(tcp)
+    assert (
+        status(tcp, "GET", "/api/stats", cookie(tcp, "the-token-before-0123456789-0123456789"))
+        == 401
+    )
+    tcp.clock.ms += DAYS * 86_400_000 - 1000
+    assert status(tcp, "GET", "/api/stats", of_today) == 200
+    tcp.clock.ms += 1000
+    assert status(tcp, "GET", "/api/stats", of_today) == 401
+
+
+@pytest.mark.parametrize("value", ["", ".", "1.2", "9" * 14, "9" * 14 + ".", "²³.x", "x.y", TOKEN])
+def test_a_made_up_cookie_is_refused(tcp: Api, value: str) -> None:
+    headers = {"cookie": f"{cookie_name(HOST)}={value}".encode()}
+    assert tcp.request("GET", "/api/stats", headers=headers).status_code == 401
+
+
+def test_the_cookie_of_another_port_does_not_count(tcp: Api) -> None:
+    other = {"cookie": f"{cookie_name('127.0.0.1:40000')}={issue_cookie(TOKEN, tcp.clock())}"}
+    assert status(tcp, "GET", "/api/stats", other) == 401
+
+
+def test_a_later_expiry_cannot_be_written_into_a_cookie(tcp: Api) -> None:
+    expiry, signature = issue_cookie(TOKEN, tcp.clock()).split(".")
+    forged = {"cookie": f"{cookie_name(HOST)}={int(expiry) + 1}.{signature}"}
+    assert status(tcp, "GET", "/api/stats", forged) == 401
+
+
+# Without it
+
+
+@pytest.mark.parametrize("route", [route for route in page_routes if route.path != "/open"])
+def test_every_page_says_how_to_get_in(tcp: Api, route: object) -> None:
+    path = re.sub(r"\{[^}]+\}", "1", getattr(route, "path", ""))
+    answer = tcp.request("GET", path, headers=HTML)
+    assert answer.status_code == 401
+    assert "<pre>claude-mem open</pre>" in answer.text
+
+
+def test_the_page_without_a_cookie_runs_nothing(tcp: Api) -> None:
+    answer = tcp.request("GET", "/", headers=HTML)
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy
+    assert "<script" not in answer.text
+
+
+# The command
+
+
+def test_open_prints_a_link_that_lets_a_browser_in_once(home: Home) -> None:
+    import httpx
+
+    home.environment["CLAUDE_MEM_WORKER_PORT"] = "40300"
+    done = home.command("open", "--print")
+    assert done.returncode == 0, done.stderr
+    url = done.stdout.strip()
+    assert "once" in done.stderr
+    with httpx.Client(trust_env=False) as browser:
+        assert browser.get(url).status_code == 200
+        address = f"http://{urlsplit(url).netloc}"
+        assert browser.get(f"{address}/api/stats").status_code == 200
+    with httpx.Client(trust_env=False) as stranger:
+        assert stranger.get(url).status_code == 401
+        assert stranger.get(address, headers=HTML).status_code == 401
+
+
+def test_open_starts_the_browser_of_the_user(home: Home) -> None:
+    program, seen = home.path / "browser", home.path / "seen"
+    program.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
+    program.chmod(0o755)
+    home.environment["CLAUDE_MEM_WORKER_PORT"] = "40330"
+    done = home.command("open", BROWSER=f"{program} %s")
+    assert done.returncode == 0, done.stderr
+    assert "/open?key=" in seen.read_text()
+    assert "key=" not in done.stdout
+
+
+def test_open_without_a_port_says_what_to_do(home: Home) -> None:
+    done = home.command("open")
+    assert done.returncode == 1 and "WORKER_PORT" in done.stderr
