@@ -28,7 +28,7 @@ from claude_mem.server import (
     stream,
 )
 from claude_mem.server.requests import read_body
-from claude_mem.server.viewer import entrance
+from claude_mem.server.viewer import assets, entrance, feed_pages
 from claude_mem.types import Json
 from claude_mem.worker.hints import answer_prompt, warm_up
 from claude_mem.worker.session_start import answer_session_start
@@ -81,7 +81,7 @@ socket_routes = [
     *commands.routes,
     *entrance.socket_routes,
 ]
-page_routes = [*entrance.routes]
+page_routes = [*entrance.routes, *assets.routes, *feed_pages.routes]
 
 
 def create_app(

@@ -16,6 +16,7 @@ from claude_mem.store import (
     migrated_facts,
     migrated_notes,
     migrated_notices,
+    turn_pages,
 )
 
 _FIRST = """
@@ -450,6 +451,11 @@ def _rename_projects_by_name(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM project_dirs WHERE directory = ''")
 
 
+def _add_turns_by_time(connection: sqlite3.Connection) -> None:
+    for statement in turn_pages.STATEMENTS:
+        connection.execute(statement)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -468,6 +474,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0015_edits", _add_edits),
     ("0016_title_source", _add_title_source),
     ("0018_projects_by_name", _rename_projects_by_name),
+    ("0020_turns_by_time", _add_turns_by_time),
 )
 
 
