@@ -29,6 +29,7 @@ from claude_mem.errors import ClaudeMemError
 from claude_mem.hook import trouble
 from claude_mem.hook.worker_start import set_aside_state
 from claude_mem.install.claude import transcripts_dir
+from claude_mem.install.doctor import Doctor
 from claude_mem.install.launcher import runs_newer, write_launcher
 from claude_mem.server.app import create_app
 from claude_mem.server.guard import Guard, ensure_token
@@ -192,7 +193,10 @@ async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[dict[s
     servers = [(_server(app), _bind_socket(layout))]
     if tcp is not None:
         token = ensure_token(layout)
-        app = create_app(worker, lambda: state, for_socket=False, token=token)
+        app = create_app(
+            worker, lambda: state, for_socket=False, token=token,
+            diagnose=lambda: Doctor(worker.settings, worker.environ).run_checks(),
+        )  # fmt: skip
         servers.append((_server(Guard(app, token)), tcp))
     tasks = [asyncio.create_task(server.serve(sockets=[bound])) for server, bound in servers]
     try:

@@ -15,7 +15,7 @@ from claude_mem.observer.models.active_observer import (
     address_of,
     missing_requirement,
 )
-from claude_mem.observer.models.consent import has_consent, record_consent
+from claude_mem.observer.models.consent import has_consent, record_consent, terms_of
 from claude_mem.server import client
 from claude_mem.store.clock import now_ms
 from claude_mem.text import pluralize, without_controls
@@ -73,10 +73,7 @@ def ask_consent(settings: Settings, name: str, yes: bool) -> None:
     address = address_of(settings)
     if name == "local" or has_consent(settings.layout, name, address):
         return
-    limits = (f"at most {settings.observer.daily_requests} requests and "
-              f"{settings.observer.daily_tokens} tokens a day")  # fmt: skip
-    terms = (f"{name} sends the content of your sessions, without secrets and private text, to "
-             f"{address} and uses your quota or credit there: {limits}.")  # fmt: skip
+    terms = terms_of(settings, name, address)
     if not yes:
         if not sys.stdin.isatty():
             raise ClaudeMemError(f"{terms} To agree: claude-mem observer {name} --yes")

@@ -18,6 +18,7 @@ from claude_mem.config.settings import (
     Settings,
     WorkerSettings,
     find_setting,
+    section_of,
 )
 from claude_mem.config.sources import (
     change_setting,
@@ -50,5 +51,6 @@ __all__ = [
     "load_usable_settings",
     "read_settings_file",
     "retired_settings",
+    "section_of",
     "write_private",
 ]

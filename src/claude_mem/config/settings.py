@@ -394,6 +394,11 @@ def find_setting(name: str) -> Setting:
     raise SettingsError(f"there is no setting {name!r}: `claude-mem settings` lists them")
 
 
+def section_of(setting: Setting) -> str:
+    """The attribute of Settings that it belongs to; empty for the data directory."""
+    return _PLACES[setting][0] if setting in _PLACES else ""
+
+
 OBSERVER = find_setting("CLAUDE_MEM_OBSERVER")
 API_KEY = find_setting("CLAUDE_MEM_API_KEY")
 

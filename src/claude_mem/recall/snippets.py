@@ -18,10 +18,28 @@ def snippet(text: str, parsed: ParsedQuery, length: int = LENGTH) -> str:
     ends = list(accumulate(len(word) + 1 for word in words))  # in the text on one line
     if not words or ends[-1] - 1 <= length:
         return " ".join(words)
-    stems = frozenset(stem(piece) for word in parsed.words for piece in word.pieces)
-    start, end = _best_window(ends, _hits(" ".join(words), ends, stems), length)
+    start, end = _best_window(ends, _hits(" ".join(words), ends, _stems_of(parsed)), length)
     before, after = "…" if start else "", "…" if end < len(words) else ""
     return f"{before}{' '.join(words[start:end])}{after}"
+
+
+def mark_words(text: str, parsed: ParsedQuery) -> list[tuple[str, bool]]:
+    """The text in pieces, and whether each is a word of the query."""
+    words = text.split()
+    ends = list(accumulate(len(word) + 1 for word in words))
+    hits = set(_hits(" ".join(words), ends, _stems_of(parsed))) if words else set()
+    parts: list[tuple[str, bool]] = []
+    for number, word in enumerate(words):
+        separator = " " if number else ""
+        if number in hits:
+            parts += [(separator, False), (word, True)]
+        else:
+            parts.append((f"{separator}{word}", False))
+    return parts
+
+
+def _stems_of(parsed: ParsedQuery) -> frozenset[str]:
+    return frozenset(stem(piece) for word in parsed.words for piece in word.pieces)
 
 
 def _hits(line: str, ends: Sequence[int], stems: frozenset[str]) -> list[int]:

@@ -14,6 +14,7 @@ from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFou
 from claude_mem.intake.spool import BadRecordError
 from claude_mem.mcp import endpoint as mcp
 from claude_mem.server import (
+    changing_settings,
     commands,
     control,
     editing,
@@ -28,7 +29,15 @@ from claude_mem.server import (
     stream,
 )
 from claude_mem.server.requests import read_body
-from claude_mem.server.viewer import assets, entrance, feed_pages
+from claude_mem.server.viewer import (
+    assets,
+    entrance,
+    feed_pages,
+    project_pages,
+    search_pages,
+    state_pages,
+    story_pages,
+)
 from claude_mem.types import Json
 from claude_mem.worker.hints import answer_prompt, warm_up
 from claude_mem.worker.session_start import answer_session_start
@@ -64,6 +73,7 @@ async def prompt(request: Request) -> Response:
 public_routes = [
     *status.routes,
     *control.routes,
+    *changing_settings.routes,
     *sessions.routes,
     *memories.routes,
     *saving.routes,
@@ -81,13 +91,26 @@ socket_routes = [
     *commands.routes,
     *entrance.socket_routes,
 ]
-page_routes = [*entrance.routes, *assets.routes, *feed_pages.routes]
+page_routes = [
+    *entrance.routes,
+    *assets.routes,
+    *feed_pages.routes,
+    *story_pages.routes,
+    *search_pages.routes,
+    *project_pages.routes,
+    *state_pages.routes,
+]
 
 
 def create_app(
-    worker: Worker, describe: Describe, *, for_socket: bool, token: str = ""
+    worker: Worker,
+    describe: Describe,
+    *,
+    for_socket: bool,
+    token: str = "",
+    diagnose: state_pages.Diagnose = tuple,
 ) -> Starlette:
-    """`token` signs the viewer's cookies; the socket needs none."""
+    """`token` signs the viewer's cookies, `diagnose` runs the checks of `claude-mem doctor`."""
     app = Starlette(
         routes=[*public_routes, *(socket_routes if for_socket else page_routes)],
         exception_handlers={
@@ -96,7 +119,8 @@ def create_app(
             Exception: _unexpected,
         },
     )
-    app.state.worker, app.state.describe, app.state.token = worker, describe, token
+    app.state.worker, app.state.describe = worker, describe
+    app.state.token, app.state.diagnose = token, diagnose
     return app
 
 

@@ -254,14 +254,18 @@ class Worker:
                 return  # it failed; the log says why
 
     async def context_for(
-        self, project_id: int, directory: str, without_session: str | None = None
+        self,
+        project_id: int,
+        directory: str,
+        without_session: str | None = None,
+        budget: int | None = None,
     ) -> str:
-        """Without what the instructions in this directory say."""
+        """Without what the instructions in this directory say; `budget`: instead of the setting."""
+        tokens = self.settings.context.tokens if budget is None else budget
 
         def build() -> str:
             rules = read_rule_files(directory, self.projects.home)
-            budget = self.settings.context.tokens
-            return build_context(self.store, project_id, budget, without_session, rules)
+            return build_context(self.store, project_id, tokens, without_session, rules)
 
         return await asyncio.to_thread(build)
 

@@ -2,7 +2,19 @@
 
 import json
 
-from claude_mem.config import Layout, write_private
+from claude_mem.config import Layout, Settings, write_private
+
+
+def terms_of(settings: Settings, observer: str, address: str) -> str:
+    """What the user agrees to."""
+    limits = (
+        f"at most {settings.observer.daily_requests} requests and "
+        f"{settings.observer.daily_tokens} tokens a day"
+    )
+    return (
+        f"{observer} sends the content of your sessions, without secrets and private text, to "
+        f"{address} and uses your quota or credit there: {limits}."
+    )
 
 
 def has_consent(layout: Layout, observer: str, address: str) -> bool:

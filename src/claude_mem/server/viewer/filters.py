@@ -133,8 +133,12 @@ def file_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2] or path
 
 
+def dict_without(values: dict[str, str], name: str) -> dict[str, str]:
+    return {key: value for key, value in values.items() if key != name}
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "prose": prose, "inline": inline, "line": line, "clock": clock, "stamp": stamp,
     "short_day": short_day, "number": number, "size": size, "plural": plural,
-    "file_name": file_name,
+    "file_name": file_name, "dict_without": dict_without,
 }  # fmt: skip

@@ -23,21 +23,11 @@ function show() {
   if (text.textContent !== words) text.textContent = words;
 }
 
-let asked = 0;
-function askSoon() {
-  clearTimeout(asked);
-  asked = setTimeout(async () => {
-    const answer = await fetch("/api/processing").catch(() => null);
-    if (answer?.ok) state = await answer.json();
-    show();
-  }, 200);
-}
-
 export function start() {
   onEvent((event) => {
     if (event.type === "connected" || event.type === "disconnected") isConnected = event.type === "connected";
     else if (event.type === "processing") state = event;
-    else askSoon();
+    else return;
     show();
   });
 }

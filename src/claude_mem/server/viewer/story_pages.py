@@ -1,0 +1,132 @@
+"""A turn, with everything that is stored of it, and a session, turn after turn."""
+
+import asyncio
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from claude_mem import params
+from claude_mem.errors import NotFound
+from claude_mem.recall.memory_ids import parse_memory_id
+from claude_mem.server.viewer.cards import UNTITLED, cards_of
+from claude_mem.server.viewer.event_views import event_views
+from claude_mem.server.viewer.rendering import id_of, page, read, reader_of, shows_errors
+from claude_mem.server.viewer.texts import line
+from claude_mem.store.sessions import MANUAL
+from claude_mem.store.turn_pages import TurnPage, TurnQuery
+from claude_mem.worker.worker import Worker
+
+MAX_TURNS = 300  # of a session on one page
+SUMMARY_FIELDS = (
+    ("completed", "Done"), ("learned", "Learned"), ("investigated", "Investigated"),
+    ("next_steps", "Next"), ("notes", "Notes"),
+)  # fmt: skip
+
+
+@shows_errors
+async def turn(request: Request) -> Response:
+    """GET /turn/{id}"""
+    turn_id = id_of(request)
+    story = await read(request, lambda worker: worker.store.turn_story(turn_id))
+    reader = reader_of(request)
+    of_turn: dict[str, Any] = story.page.turn
+    summary: dict[str, Any] = story.page.summary or {}
+    return await page(
+        request,
+        "turn.html",
+        story=story,
+        turn=of_turn,
+        title=_title(story.page),
+        moment=reader.moment(of_turn["created_at_epoch"]),
+        minutes=round((of_turn["updated_at_epoch"] - of_turn["created_at_epoch"]) / 60_000),
+        is_saved=of_turn["dialect"] == MANUAL,
+        summary=summary,
+        summary_texts=[
+            (label, summary[name]) for name, label in SUMMARY_FIELDS if summary.get(name)
+        ],
+        turn_ids=_memory_ids(story.page),
+        events=event_views(story.events, reader),
+        has_raw=any(event["bytes"] for event in story.events),
+    )  # fmt: skip
+
+
+def _memory_ids(turn: TurnPage) -> list[str]:
+    """Of everything that forgetting the turn would forget."""
+    ids = [str(observation["id"]) for observation in turn.observations]
+    ids += [f"S{turn.summary['id']}"] if turn.summary else []
+    return [*ids, f"P{turn.turn['id']}"] if turn.turn["prompt_text"] is not None else ids
+
+
+def _title(turn: TurnPage) -> str:
+    for observation in turn.observations:
+        if title := line(observation["title"], 200):
+            return title
+    if turn.turn["notice"]:
+        return "A background task reported"
+    request = turn.summary["request"] if turn.summary else None
+    return line(turn.turn["prompt_text"] or request, 120) or "A turn without a prompt"
+
+
+@shows_errors
+async def memory(request: Request) -> Response:
+    """GET /memory/{id}: the turn of an observation (12), a summary (S3) or a prompt (P4)"""
+    memory_id = parse_memory_id(request.path_params["id"])
+    if memory_id is None:
+        raise NotFound(f"{request.path_params['id'][:40]!r} is not an id: 12, S3 or P4")
+    kind, number = memory_id.kind, memory_id.number
+    turn_id = await read(request, lambda worker: worker.store.turn_of_memory(kind, number))
+    anchor = {"observation": f"#m{number}", "summary": "#summary"}.get(kind, "")
+    return RedirectResponse(f"/turn/{turn_id}{anchor}", 302)
+
+
+@shows_errors
+async def session(request: Request) -> Response:
+    """GET /session/{id}"""
+    params.check_names(request.query_params, ())
+    session_db_id = id_of(request)
+    worker: Worker = request.app.state.worker
+    record: dict[str, Any] = await asyncio.to_thread(worker.store.session, session_db_id)
+    query = TurnQuery(session_db_id=session_db_id, limit=MAX_TURNS)
+    pages, cursor = await read(request, lambda worker: worker.store.turns(query))
+    reader = reader_of(request)
+    context = await read(
+        request, lambda worker: worker.store.start_context(record["content_session_id"])
+    )
+    return await page(
+        request,
+        "session.html",
+        session=record,
+        title=line(record["title"], 200) or UNTITLED,
+        project_id=await read(
+            request, lambda worker: worker.store.project_by_key(record["project_key"])
+        ),
+        started=reader.moment(record["started_at_epoch"]),
+        updated=reader.moment(record["updated_at_epoch"]),
+        cards=cards_of(pages, reader)[::-1],
+        is_cut=cursor is not None,
+        files=_files(pages),
+        context=context or "",
+    )
+
+
+def _files(pages: list[TurnPage]) -> list[tuple[str, int]]:
+    """Files that the session changed, with the number of turns that did."""
+    turns: dict[str, int] = {}
+    for turn in pages:
+        summary: dict[str, Any] = turn.summary or {}
+        of_turn = {str(file) for file in summary.get("files_edited") or ()}
+        for observation in turn.observations:
+            modified: Any = observation["files_modified"]
+            of_turn |= set(map(str, modified))
+        for file in of_turn:
+            turns[file] = turns.get(file, 0) + 1
+    return sorted(turns.items(), key=lambda item: (-item[1], item[0]))
+
+
+routes = [
+    Route("/turn/{id}", turn),
+    Route("/memory/{id}", memory),
+    Route("/session/{id}", session),
+]
