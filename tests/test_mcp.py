@@ -27,7 +27,7 @@ from tests.test_docs import rows_under, text_of
 from tests.test_guard import BEARER, TOKEN, free_port, port_of
 
 MOST_TOKENS_LOADED = 740  # of the tools that are not loaded on demand
-MOST_TOKENS = 1_250
+MOST_TOKENS = 1_400
 Work = Callable[[Client], Awaitable[Any]]
 
 

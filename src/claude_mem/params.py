@@ -6,10 +6,12 @@ parameter.
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import cast
+from typing import TypeVar, cast
 
 from claude_mem.errors import BadInput
 from claude_mem.index.text.queries import Filters
+from claude_mem.recall.fact_list import DEFAULT_LIMIT as DEFAULT_FACTS
+from claude_mem.recall.fact_list import FactsQuery
 from claude_mem.recall.memory_ids import MemoryId, parse_any_id, parse_memory_id
 from claude_mem.recall.related import DEFAULT_LIMIT as DEFAULT_RELATED
 from claude_mem.recall.related import RelatedQuery
@@ -18,12 +20,19 @@ from claude_mem.recall.timeline import DEFAULT_DEPTH, TimelineQuery
 from claude_mem.redaction import Redactor
 from claude_mem.store import StoreReader
 from claude_mem.store.editing import FIELDS, LISTS, Value
-from claude_mem.types import OBSERVATION_TYPES, SESSION_STATUSES, Json
+from claude_mem.types import (
+    FACT_KINDS,
+    FACT_STATUSES,
+    OBSERVATION_TYPES,
+    SESSION_STATUSES,
+    Json,
+)
 from claude_mem.worker.editing import EditRequest
 from claude_mem.worker.forgetting import ForgetRequest
 from claude_mem.worker.saving import MAX_TEXT, MAX_TITLE, NewMemory
 
 Params = Mapping[str, Json]
+Choice = TypeVar("Choice", bound=str)
 
 FILTERS = ("project", "type", "obs_type", "concepts", "files", "dateStart", "dateEnd", "session",
            "status", "wrong")  # fmt: skip
@@ -32,9 +41,10 @@ RELATED = ("anchor", *FILTERS, "limit")
 TIMELINE = ("anchor", "query", *FILTERS, "depth_before", "depth_after")
 SAVE = ("text", "title", "type", "concepts", "files", "project")
 EDIT = (*dict.fromkeys(name for names in FIELDS.values() for name in names),)
+FACTS = ("project", "kind", "status", "limit", "offset")
 FORGET = ("ids", "session", "file", "query", "project", "hard", "confirm")
 MAX_LIMIT, MAX_OFFSET, MAX_DEPTH, MAX_IDS = 200, 10_000, 200, 500
-MAX_LIST = 100
+MAX_LIST, MAX_FACTS = 100, 1_000
 
 KINDS = {
     "observations": "observation", "observation": "observation",
@@ -138,6 +148,27 @@ def edit_request(memory_id: MemoryId, params: Params, redactor: Redactor) -> Edi
     if values.get("type", "change") not in OBSERVATION_TYPES:
         raise BadInput(f"type must be one of {', '.join(OBSERVATION_TYPES)}", "type")
     return EditRequest(memory_id, values)
+
+
+def facts_query(store: StoreReader, params: Params) -> FactsQuery:
+    check_names(params, FACTS)
+    project = text(params, "project")
+    return FactsQuery(
+        project_id=store.find_project(project) if project else None,
+        kinds=_choices(params, "kind", FACT_KINDS),
+        statuses=_choices(params, "status", FACT_STATUSES),
+        limit=integer(params, "limit", DEFAULT_FACTS, 1, MAX_FACTS),
+        offset=integer(params, "offset", 0, 0, MAX_OFFSET),
+    )
+
+
+def fact_id(value: Json) -> MemoryId:
+    """5 or F5."""
+    number = text({"id": value}, "id") or ""
+    memory_id = parse_any_id(number if number[:1] in ("F", "f") else f"F{number}")
+    if memory_id is None:
+        raise BadInput(f"{number[:40]!r} is not the id of a fact: 5 or F5", "id")
+    return memory_id
 
 
 def forget_request(params: Params) -> ForgetRequest:
@@ -267,12 +298,13 @@ def _kinds_and_types(params: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(kinds), (*(name for name in both if name not in KINDS), *types)
 
 
-def _choices(params: Params, name: str, allowed: Iterable[str]) -> tuple[str, ...]:
+def _choices(params: Params, name: str, allowed: Iterable[Choice]) -> tuple[Choice, ...]:
+    choices = {str(choice): choice for choice in allowed}
     values = names(params, name)
-    wrong = sorted(set(values) - set(allowed))
+    wrong = sorted(set(values) - choices.keys())
     if wrong:
-        raise BadInput(f"{name} must be one of {', '.join(allowed)}: {wrong[0][:40]!r}", name)
-    return values
+        raise BadInput(f"{name} must be one of {', '.join(choices)}: {wrong[0][:40]!r}", name)
+    return tuple(choices[value] for value in values)
 
 
 def _order(params: Params) -> Order:

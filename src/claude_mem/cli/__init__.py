@@ -36,6 +36,7 @@ _SECTIONS = {
         "timeline": "show the memories before and after a memory",
         "show": "show memories by id: 12, S3, P4, or a session",
         "related": "list memories with a similar meaning",
+        "facts": "list what is known of a project; confirm or reject it",
         "stats": "count memories by project",
     },
     "Edit": {
@@ -60,6 +61,7 @@ _MODULES = {  # no command pays for the modules of another
     "demo": ("demo",),
     "edit": ("edit", "pin", "wrong"),
     "export": ("export",),
+    "facts": ("facts",),
     "forget": ("forget",),
     "hints": ("hints",),
     "hook_commands": ("context", "new", "save", "summary", "cleanup"),

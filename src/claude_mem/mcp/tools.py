@@ -17,6 +17,8 @@ from claude_mem.hook.private_text import strip_private
 from claude_mem.intake.dialects import parse_payload
 from claude_mem.recall import fence
 from claude_mem.recall.answers import find_answers
+from claude_mem.recall.fact_list import DEFAULT_LIMIT as DEFAULT_FACTS
+from claude_mem.recall.fact_list import facts_text, list_facts
 from claude_mem.recall.formatting import (
     answers_text,
     counts_text,
@@ -31,7 +33,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.editing import LISTS
 from claude_mem.store.forgetting import Preview
-from claude_mem.types import Json
+from claude_mem.types import FACT_KINDS, FACT_STATUSES, Json
 from claude_mem.worker import editing
 from claude_mem.worker.forgetting import Erased, forget
 from claude_mem.worker.saving import save_memory
@@ -162,6 +164,16 @@ async def _get_observations(call: Call) -> str:
     return fenced(memories_text(memories))
 
 
+async def _facts(call: Call) -> str:
+    arguments = _with_project(call)
+    if arguments is None:
+        return fenced(_NEW_PROJECT)
+    facts, has_more = await call.read(
+        lambda store: list_facts(store, params.facts_query(store, arguments))
+    )
+    return fenced(facts_text(facts, has_more=has_more))
+
+
 # Saving and forgetting
 
 
@@ -290,6 +302,20 @@ TOOLS: dict[str, Tool] = {
                 "words": _described("the question to answer"),
             },
             required=("ids",),
+        ),
+        Tool(
+            "facts",
+            "What is known of the project: rules of the user, decisions, commands, faults, open"
+            " work, places; with status, count and sources.",
+            _facts,
+            {
+                "project": _PROJECT,
+                "kind": _described(f"{', '.join(FACT_KINDS)}; comma-separated"),
+                "status": _described(f"{', '.join(FACT_STATUSES)}; comma-separated"),
+                "limit": {**_NUMBER, "description": f"default {DEFAULT_FACTS}"},
+                "offset": _NUMBER,
+            },
+            deferred=True,
         ),
         Tool(
             "save_memory",

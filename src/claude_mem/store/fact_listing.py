@@ -31,14 +31,17 @@ def list_records(
     kinds: Sequence[FactKind] = (),
     statuses: Sequence[FactStatus] = (),
     limit: int = -1,
+    offset: int = 0,
 ) -> list[Record]:
-    """Pinned ones first, then those of the most turns, then the latest."""
+    """Those that hold first, then candidates; of them pinned ones, those of the most turns, and
+    the latest."""
     rows = connection.execute(
         f"{_FACTS} WHERE (?1 IS NULL OR m.project_id = ?1)"
         " AND (?2 = '[]' OR m.kind IN (SELECT value FROM json_each(?2)))"
         " AND (?3 = '[]' OR m.status IN (SELECT value FROM json_each(?3)))"
-        " ORDER BY m.pinned DESC, m.count DESC, m.last_seen_epoch DESC, m.id LIMIT ?4",
-        (project_id, json.dumps(list(kinds)), json.dumps(list(statuses)), limit),
+        " ORDER BY CASE m.status WHEN 'holds' THEN 0 WHEN 'candidate' THEN 1 ELSE 2 END,"
+        " m.pinned DESC, m.count DESC, m.last_seen_epoch DESC, m.id LIMIT ?4 OFFSET ?5",
+        (project_id, json.dumps(list(kinds)), json.dumps(list(statuses)), limit, offset),
     ).fetchall()
     return [_record(connection, row) for row in rows]
 

@@ -291,9 +291,12 @@ class StoreReader:
         kinds: Sequence[FactKind] = (),
         statuses: Sequence[FactStatus] = (),
         limit: int = -1,
+        offset: int = 0,
     ) -> list[Record]:
         """Of a project, or of all; with their sources."""
-        return self.read(lambda c: fact_listing.list_records(c, project_id, kinds, statuses, limit))
+        return self.read(
+            lambda c: fact_listing.list_records(c, project_id, kinds, statuses, limit, offset)
+        )
 
     def fact(self, fact_id: int) -> Record | None:
         return self.read(lambda c: fact_listing.get_record(c, fact_id))

@@ -11,6 +11,7 @@ import uuid
 from dataclasses import astuple, dataclass
 
 from claude_mem.store.clock import iso
+from claude_mem.store.facts import replace_facts
 from claude_mem.store.memories import Origin, save_observation
 from claude_mem.store.projects import ensure_project, remember_directory
 from claude_mem.store.sessions import (
@@ -20,7 +21,7 @@ from claude_mem.store.sessions import (
     register_memory_session,
 )
 from claude_mem.store.turn_lookup import NewTurn, insert_turn
-from claude_mem.types import Observation, Project
+from claude_mem.types import Observation, Project, ProposedFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,17 @@ def save(
     )
     memory_session_id = register_memory_session(connection, session["id"])
     origin = Origin(memory_session_id, project_id, turn["id"], number, observer, ms)
-    return SavedMemory(save_observation(connection, observation, origin, 0), is_new=True)
+    saved = SavedMemory(save_observation(connection, observation, origin, 0), is_new=True)
+    replace_facts(connection, turn["id"], [_fact(observation, observer)], observer)
+    return saved
+
+
+def _fact(observation: Observation, observer: str) -> ProposedFact:
+    """Never a rule: only what the user typed to the agent makes one."""
+    title, text = observation.title or "", observation.narrative or ""
+    is_beginning = text.startswith(title.rstrip("….")) or not text
+    value = (text or title) if is_beginning else f"{title}: {text}"
+    return ProposedFact("decision", "", value, origin="person" if observer == "person" else "agent")
 
 
 def _session(

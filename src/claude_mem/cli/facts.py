@@ -1,0 +1,139 @@
+"""claude-mem facts: what is known of a project, and the user's decisions about it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from claude_mem import params
+from claude_mem.cli.edit import (
+    change_memory,
+    edit_memory,
+    field_options,
+    print_changed,
+    undo_option,
+)
+from claude_mem.cli.open_store import NO_MEMORIES, open_reader
+from claude_mem.cli.output import json_option, print_json
+from claude_mem.config import Settings
+from claude_mem.intake.projects import Projects
+from claude_mem.recall.fact_list import facts_text, list_facts
+from claude_mem.server.client import request
+from claude_mem.store import StoreReader
+from claude_mem.store.listing import Record
+from claude_mem.text import without_controls
+from claude_mem.types import FACT_KINDS, FACT_STATUSES, Json
+
+ALL_PROJECTS = "*"
+
+
+@click.group(invoke_without_command=True)
+@click.option("--project", help='Name or key (default: that of this directory); "*" for all.')
+@click.option("--kind", help=f"{', '.join(FACT_KINDS)}; separate several with commas.")
+@click.option("--status", help=f"{', '.join(FACT_STATUSES)}; separate several with commas.")
+@click.option(
+    "--limit", type=click.IntRange(1, params.MAX_FACTS), help="Maximum rows (default 50)."
+)
+@click.option("--offset", type=click.IntRange(0, params.MAX_OFFSET), help="Rows to skip.")
+@json_option
+@click.pass_context
+def facts(context: click.Context, /, as_json: bool, **options: Any) -> None:
+    """List what is known of a project: rules, decisions, commands, faults, open work, places.
+
+    \b
+    claude-mem facts --kind rule --status candidate
+    claude-mem facts confirm 5     a candidate holds from now on
+    claude-mem facts reject 5      it is wrong, however often it is stated
+
+    Those that hold come first, then candidates, then what was replaced or is wrong.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    settings: Settings = context.obj
+    values: dict[str, Json] = {name: v for name, v in options.items() if v is not None}
+    with open_reader(settings) as store:
+        rows, has_more = _rows(store, values) if store else ([], False)
+    if as_json:
+        print_json({"facts": list(rows), "hasMore": has_more})
+    elif store is None:
+        click.echo(NO_MEMORIES)
+    else:
+        click.echo(without_controls(facts_text(rows, has_more=has_more)))
+
+
+def _rows(store: StoreReader, values: dict[str, Json]) -> tuple[list[Record], bool]:
+    project = values.get("project")
+    if project == ALL_PROJECTS:
+        del values["project"]
+    elif project is None:
+        home = os.environ.get("HOME")
+        directory = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
+        key = Projects(Path(home) if home else None).of(directory).key
+        if store.project_by_key(key) is None:
+            return [], False
+        values["project"] = key
+    return list_facts(store, params.facts_query(store, values))
+
+
+@facts.command()
+@click.argument("id_", metavar="ID")
+@json_option
+@click.pass_obj
+def confirm(settings: Settings, /, id_: str, as_json: bool) -> None:
+    """Confirm a candidate: it holds from now on."""
+    _decide(settings, id_, "confirm", "Confirmed", as_json)
+
+
+@facts.command()
+@click.argument("id_", metavar="ID")
+@json_option
+@click.pass_obj
+def reject(settings: Settings, /, id_: str, as_json: bool) -> None:
+    """Reject a fact: it is wrong. `facts wrong ID --undo` takes that back."""
+    _decide(settings, id_, "reject", "Rejected", as_json)
+
+
+@facts.command()
+@click.argument("id_", metavar="ID")
+@field_options("fact")
+@json_option
+@click.pass_obj
+def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
+    """Change the text of a fact."""
+    print_changed(edit_memory(settings, _name(id_), fields), "Edited", as_json)
+
+
+@facts.command()
+@click.argument("id_", metavar="ID")
+@undo_option
+@json_option
+@click.pass_obj
+def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
+    """Show a fact before others; no later statement replaces it."""
+    memory = change_memory(settings, _name(id_), "pin", undo)
+    print_changed(memory, "Unpinned" if undo else "Pinned", as_json)
+
+
+@facts.command()
+@click.argument("id_", metavar="ID")
+@undo_option
+@json_option
+@click.pass_obj
+def wrong(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
+    """Mark a fact as wrong: contexts leave it out."""
+    memory = change_memory(settings, _name(id_), "wrong", undo)
+    print_changed(memory, "No longer marked as wrong" if undo else "Marked as wrong", as_json)
+
+
+def _decide(settings: Settings, id_: str, action: str, done: str, as_json: bool) -> None:
+    path = f"/api/facts/{params.fact_id(id_).number}/{action}"
+    result = request(settings.layout, os.environ, path, {})
+    print_changed({"memory": result["fact"]}, done, as_json)
+
+
+def _name(id_: str) -> str:
+    return str(params.fact_id(id_))
+
+
+commands = [facts]

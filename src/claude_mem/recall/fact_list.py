@@ -1,0 +1,53 @@
+"""Facts of projects as a list: which of them, and as lines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from claude_mem.recall.fence import escape_fences
+from claude_mem.store import StoreReader
+from claude_mem.store.listing import Record
+from claude_mem.text import one_line, shorten
+from claude_mem.types import FactKind, FactStatus
+
+DEFAULT_LIMIT = 50
+LONGEST_VALUE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class FactsQuery:
+    """Empty means any."""
+
+    project_id: int | None = None
+    kinds: tuple[FactKind, ...] = ()
+    statuses: tuple[FactStatus, ...] = ()
+    limit: int = DEFAULT_LIMIT
+    offset: int = 0
+
+
+def list_facts(store: StoreReader, query: FactsQuery) -> tuple[list[Record], bool]:
+    """Those that hold first, and whether there are more."""
+    rows = store.fact_records(
+        query.project_id, query.kinds, query.statuses, query.limit + 1, query.offset
+    )
+    return rows[: query.limit], len(rows) > query.limit
+
+
+def facts_text(facts: Sequence[Record], *, has_more: bool = False) -> str:
+    lines = [_line(fact) for fact in facts] or ["No facts."]
+    return "\n".join([*lines, "More facts: set offset."] if has_more else lines)
+
+
+def _line(fact: Record) -> str:
+    subject = f"{fact['subject']}: " if fact["subject"] else ""
+    text = shorten(escape_fences(one_line(f"{subject}{fact['value']}")), LONGEST_VALUE)
+    scope = f" in {escape_fences(one_line(str(fact['scope'])))}" if fact["scope"] else ""
+    origin = {"person": "the user", "agent": "the agent"}.get(str(fact["origin"]), "outside")
+    notes = [origin, f"{fact['count']}x", f"{str(fact['last_seen'])[:10]}"]
+    notes += [mark for mark in ("edited", "pinned") if fact[mark]]
+    sources = fact["sources"]
+    if isinstance(sources, list) and sources:
+        notes.append(f"from {' '.join(map(str, sources[:3]))}")
+    status = str(fact["status"])
+    if fact["superseded_by"] is not None:
+        status += f", replaced by F{fact['superseded_by']}"
+    return f"F{fact['id']} {fact['kind']} ({status}){scope}: {text} ({', '.join(notes)})"
