@@ -27,10 +27,6 @@ def api(tmp_path: Path) -> Iterator[Api]:
         yield opened
 
 
-def test_health_says_that_it_is_alive_and_nothing_else(api: Api) -> None:
-    assert api.get_json("/health") == {"status": "ok"}
-
-
 # Pages
 
 

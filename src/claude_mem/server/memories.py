@@ -68,6 +68,8 @@ async def context(request: Request) -> Response:
         raise BadInput("set either project (name or key) or project_dir (a path)", "project")
     await worker.catch_up()
     project_id = _project_to_inject(worker, name, directory or "")
+    if project_id is not None:
+        await worker.jobs.settle(worker.store.project(project_id))
     text = await worker.context_for(project_id, directory or "") if project_id is not None else ""
     return PlainTextResponse(text)
 
