@@ -40,7 +40,7 @@ MAX_EVIDENCE = 2.0  # a cosine and a share
 CANDIDATES = 40  # turns, of which some may be known to the session, or only repeat the prompt
 MAX_TITLE = 60
 MAX_REPEATED = 0.6  # share of its words that a passage may have in common with the prompt
-SHARES = ((1.0,), (0.72, 0.28), (0.6, 0.2, 0.2))  # of the room for passages, by lines
+SHARES = ((1.0,), (0.8, 0.2), (0.7, 0.15, 0.15))  # of the room for passages, by lines
 MIN_PASSAGE = 40  # characters
 MIN_LINE_WORDS = 4  # of a line of the context that can hold what a hint would say
 SAME = 0.8  # share of common words from which a line of the context and a passage are the same
@@ -64,7 +64,7 @@ class Rule:
     """The evidence (cosine plus share of the prompt's words, the same or similar) from which a
     passage is shown. Chosen on three projects, all three together (`bench/hints.py`)."""
 
-    question: float = 0.75  # the first prompt of a session, that asks what is known
+    question: float = 0.6  # the first prompt of a session, that asks what is known
     task: float = 1.0  # the first prompt otherwise
     later: float = 1.2  # what follows in a session is mostly about the session itself
     full_length: int = 100  # characters; a shorter prompt says too little and needs more evidence
