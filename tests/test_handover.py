@@ -229,12 +229,11 @@ def test_decisions_and_traps_are_shown_and_plain_discoveries_not(story: Story) -
 FAULT = EnvironmentFault("wrap make", "error: no such command", "make")
 
 
-def test_a_trap_of_a_draft_names_something(story: Story) -> None:
-    remark = Observation("discovery", title="Gulls always steal ropes", concepts=("gotcha",))
-    named = Observation("discovery", title="`moor()` never waits", concepts=("gotcha",))
-    tell(story, "a", Summary(request="Oil the hinge"), remark, named)
+def test_a_trap_of_a_draft_is_not_told_as_what_holds(story: Story) -> None:
+    found = Observation("discovery", title="`moor()` never waits", concepts=("gotcha",))
+    tell(story, "a", Summary(request="Oil the hinge"), found)
     last(story)
-    assert section(story, "What holds here") == ["- `moor()` never waits #2"]
+    assert section(story, "What holds here") == []
 
 
 def passing(command: str) -> CommandRun:
@@ -333,7 +332,8 @@ def test_areas_are_folders_with_their_latest_results(story: Story) -> None:
     story.now += DAY
     tell(story, "b", Summary(request="Row out to sea", files_edited=("boat/oar.py",)))
     assert section(story, "Areas worked in") == [
-        "- tower/ (edited in 3 turns): Clean the lens every night; Trim the wick every night"
+        "- tower/ (3 turns, mostly 2.py, 1.py, 0.py): Clean the lens every night; Trim the wick"
+        " every night"
     ]
 
 
@@ -413,3 +413,47 @@ def test_details_do_not_say_the_title_again_nor_show_lines_of_code(story: Story)
         "- The lamp blinks twice in fog #1: Sailors could not tell it from the other lamp."
         in section(story, "Last session")
     )
+
+
+def test_a_problem_is_the_state_before_where_something_was_changed(story: Story) -> None:
+    found = Observation(
+        "change",
+        title="Lamp of the pier: longer pauses",
+        narrative="Currently, the lamp does not pause at all.",
+    )
+    tell(story, "a", Summary(request="Paint", files_edited=("lamp.py",)), found)
+    lines = section(story, "Last session")
+    assert "- Lamp of the pier: longer pauses #1: before: the lamp does not pause at all." in lines
+
+
+def test_details_about_something_else_are_left_out(story: Story) -> None:
+    work = Observation("change", title="Replace the horn by a bell", narrative="Gulls were loud.")
+    tell(story, "a", Summary(request="Paint", files_edited=("horn.py",)), work)
+    assert "- Replace the horn by a bell #1" in section(story, "Last session")
+
+
+def test_commits_tell_a_session_and_not_what_was_found_on_the_way(story: Story) -> None:
+    commits = (commit("1a2b3c4", "Oil the lamp"), commit("2b3c4d5", "Wind the clock"))
+    found = Observation("discovery", title="The lens lies under the stairs")
+    later = Observation("discovery", title="Gulls sleep on the roof")
+    tell(story, "a", Summary(request="Look after the tower"), found)
+    tell(story, "a", Summary(request="And the lamp"), facts=commits[:1])
+    tell(story, "a", Summary(request="And the clock"), facts=commits[1:])
+    tell(story, "a", Summary(request="And the gulls"), later)
+    lines = [line for line in section(story, "Last session") if line.startswith("- ")]
+    assert lines == [
+        "- Oil the lamp (1a2b3c4)",
+        "- Wind the clock (2b3c4d5)",
+        f"- {later.title} #2",
+    ]
+
+
+@pytest.mark.parametrize("command", ["go test ./pier/lamp/", "npm run lint:fix", "ruff format src"])
+def test_a_command_for_a_part_or_that_rewrites_files_is_not_the_projects(
+    story: Story, command: str
+) -> None:
+    for name in ("a", "b", "c"):
+        run = CommandRun(command, "test" if "test" in command else "check", "passed", "")
+        tell(story, name, Summary(request=f"Oil the hinge {name}", commands=(run,)))
+        story.now += DAY
+    assert section(story, "Commands") == []

@@ -146,11 +146,6 @@ def names_subject(title: str, *, is_english: bool) -> bool:
     return any(len(word) > 2 and word not in _GENERIC for word in _lower_words(title))
 
 
-def has_name(title: str) -> bool:
-    """Whether it names something as code, paths, options and issues are written."""
-    return _NAME.search(title) is not None
-
-
 def addresses_someone(title: str) -> bool:
     """Whether it has "I", "we" or "you": no draft gets such a title, a model's may."""
     return bool(_PERSON.search(title.replace("’", "'")))

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 
 from claude_mem.recall.handover.digests import Result
 from claude_mem.recall.handover.lines import LOCAL
-from claude_mem.title_gate import has_name
 
 _COMMIT_PREFIX = re.compile(r"[a-z]{2,15}(?:\([^()\s]{1,40}\))?!?: ")
 _WORK = re.compile(
@@ -17,16 +16,22 @@ _WORK = re.compile(
     r"|reorder|replac|report|requir|reset|resolv|restor|restrict|return|revert|rework|rewrit|rout"
     r"|scal|ship|show|simplif|skip|sort|split|stop|stor|strip|stub|support|surfac|switch|sync|test"
     r"|track|trim|unif|updat|upgrad|us|validat|wir|wrap|writ)"
-    r"(?:e|es|ed|d|s|ing|y|ies|ied|ning|ped|ped|ting|ted)?\b",
+    r"(?:e|ed|d|ing|y|ied|ning|ped|ting|ted)?\b",
     re.IGNORECASE,
 )
-_FIRST_MARKS = tuple("`\"'(#.@/_-")
+# A line of a list whose subject stood above it, a reply, a line of a terminal.
+_WITHOUT_SUBJECT = re.compile(
+    r"(?:verifi|read|log|stor|return|check|handl|show|list|add|us|updat|remov|mak|creat|ensur|allow"
+    r"|catch|set|get|test|run)e?s\b(?! (?:for|of)\b)|noted\b|no\b|need\b|[^\w`\"'(#.@/-]",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"`[^`\n]{2,120}`|\b\w{1,60}\(\)|\b[a-z]{1,40}[A-Z]\w|\b[a-z]{1,40}_[a-z]")
 _FILE_ALONE = re.compile(r"(?:Changed|Updated|Edited) \S+$")
 # A sentence about a state; a heading or a request has none of these.
 _IS_STATEMENT = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|did|do|can|could|will|would|should|now|being|been|isn't"
     r"|aren't|wasn't|doesn't|didn't|can't|cannot|won't|confirmed|needs?)\b"
-    r"|^(?:the|this|no)\b|^(?-i:[^A-Z])|,",
+    r"|^(?:the|this|no|when|waiting)\b|^(?-i:[^A-Z])|,|→",
     re.IGNORECASE,
 )
 
@@ -44,18 +49,30 @@ def achievements(results: Iterable[Result], goal: str = "") -> list[Result]:
     return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
 
 
+def without_remarks(results: Iterable[Result]) -> list[Result]:
+    return [result for result in achievements(results) if result.commit or _is_work(result)]
+
+
 def _rank(result: Result) -> int | None:
     if result.commit:
         return 0
-    if not result.text[:1].isalnum() and result.text[:1] not in _FIRST_MARKS:
-        return None  # a line of a terminal
+    if _WITHOUT_SUBJECT.match(result.text):
+        return None
     if _starts_as_work(result.text):
         return 1
     if _is_heading(result.text):
         return 2
-    by_model = result.observation is not None and result.observation["observer"] != LOCAL
-    is_told = by_model or has_name(result.text)
+    is_told = not is_draft(result) or _CODE.search(result.text)
     return 3 if is_told and not _FILE_ALONE.match(result.text) else None
+
+
+def _is_work(result: Result) -> bool:
+    return says_what_was_done(result.text) or not is_draft(result)
+
+
+def is_draft(result: Result) -> bool:
+    """Whether no model has read its turn."""
+    return result.observation is None or result.observation["observer"] == LOCAL
 
 
 def _starts_as_work(title: str) -> bool:

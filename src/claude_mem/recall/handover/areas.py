@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from claude_mem.recall.handover.achievements import achievements
+from claude_mem.recall.handover.achievements import without_remarks
 from claude_mem.recall.handover.digests import Result, SessionDigest, TurnDigest
-from claude_mem.recall.handover.lines import Line, flat
+from claude_mem.recall.handover.lines import Line, content_words, flat, is_about
 
-MAX_AREAS, RESULTS_PER_AREA, MIN_TURNS = 5, 2, 2
+MAX_AREAS, RESULTS_PER_AREA, FILES_PER_AREA, MIN_TURNS = 4, 2, 3, 2
 LONGEST_RESULT = 90
 
 
@@ -21,20 +21,35 @@ def areas(sessions: Sequence[SessionDigest], shown: Sequence[str]) -> Iterator[L
             for folder in dict.fromkeys(map(_folder, turn.files)):
                 turns.setdefault(folder, []).append(turn)
     counts = Counter({folder: len(rows) for folder, rows in turns.items() if folder})
-    seen = set(shown)
+    subjects = [content_words(text) for text in shown]
     for folder, count in counts.most_common(MAX_AREAS):
-        results = _new_results(turns[folder], seen)
-        if count >= MIN_TURNS and results:
-            seen.update(result.text for result in results)
-            titles = "; ".join(flat(result.text, LONGEST_RESULT) for result in results)
-            ids = tuple(name for result in results for name in result.ids)
-            yield Line(f"- {folder}/ (edited in {count} turns): {titles}", ids=ids)
+        if count < MIN_TURNS:
+            return
+        results = _new_results(turns[folder], subjects)
+        titles = "; ".join(flat(result.text, LONGEST_RESULT) for result in results)
+        ids = tuple(name for result in results for name in result.ids)
+        place = f"- {folder}/ ({count} turns, mostly {_usual_files(turns[folder], folder)})"
+        yield Line(f"{place}: {titles}" if titles else place, ids=ids)
 
 
-def _new_results(turns: Sequence[TurnDigest], shown: set[str]) -> list[Result]:
-    rows = achievements(result for turn in turns for result in turn.results)
-    results = {result.text: result for result in rows if result.text not in shown}
-    return list(results.values())[:RESULTS_PER_AREA]
+def _usual_files(turns: Sequence[TurnDigest], folder: str) -> str:
+    paths = (path for turn in turns for path in turn.files if _folder(path) == folder)
+    counts = Counter(path.replace("\\", "/").rpartition("/")[2] for path in paths)
+    return ", ".join(name for name, _ in counts.most_common(FILES_PER_AREA))
+
+
+def _new_results(turns: Sequence[TurnDigest], subjects: list[frozenset[str]]) -> list[Result]:
+    """What no line above is about; their subjects are added to those that are shown."""
+    results: list[Result] = []
+    for result in without_remarks(result for turn in turns for result in turn.results):
+        words = content_words(result.text)
+        if any(is_about(words, subject) for subject in subjects):
+            continue
+        subjects.append(words)
+        results.append(result)
+        if len(results) == RESULTS_PER_AREA:
+            break
+    return results
 
 
 def _folder(path: str) -> str:

@@ -4,18 +4,24 @@ from collections.abc import Iterator, Sequence
 
 from claude_mem.recall.handover.achievements import achievements
 from claude_mem.recall.handover.digests import SessionDigest
-from claude_mem.recall.handover.lines import Line, content_words, flat, is_about
+from claude_mem.recall.handover.lines import Line, content_words, flat, is_about, joined
 
 MAX_RESULTS = 2
+MAX_LINES = 8
+FILES_SHOWN = 3
 LONGEST_RESULT = 100
 
 
 def earlier_sessions(sessions: Sequence[SessionDigest]) -> Iterator[Line]:
     """The latest first; sessions in a row about the same are one line."""
+    count = 0
     for run in _runs(sessions):
         results = _distinct([result for session in run for result in _results(session)])
         if not results:
             continue
+        count += 1
+        if count > MAX_LINES:
+            return
         days = f"{run[-1].day} to {run[0].day}" if run[-1].day != run[0].day else run[0].day
         text = "; ".join(flat(result, LONGEST_RESULT) for result in results[:MAX_RESULTS])
         yield Line(f"- {days} {text}{_place(run[0])}", subject=" ".join(results[:MAX_RESULTS]))
@@ -41,7 +47,18 @@ def _results(session: SessionDigest) -> list[str]:
         return [result.text for result in results if result.commit]
     if session.is_client_title:
         return [session.goal, *texts] if session.files or session.results else []
-    return texts[:1]
+    return texts[:1] or _work_on_files(session)
+
+
+def _work_on_files(session: SessionDigest) -> list[str]:
+    """Where nothing says what was done, which files were edited says more than a remark."""
+    if not session.files:
+        return []
+    return [f"Edited {joined((_name(path) for path in session.files), FILES_SHOWN)}"]
+
+
+def _name(path: str) -> str:
+    return "/".join(path.replace("\\", "/").split("/")[-2:])
 
 
 def _place(session: SessionDigest) -> str:

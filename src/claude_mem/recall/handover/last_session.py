@@ -1,16 +1,20 @@
 """The state in which the last session left its work: goal, results, branch, files, next steps."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
+from claude_mem.recall.handover.achievements import is_draft
 from claude_mem.recall.handover.digests import Result, SessionDigest
 from claude_mem.recall.handover.lines import (
     LOCAL,
     QUESTION_MARKS,
     Line,
+    code_names,
     content_words,
     first_sentences,
     flat,
     is_about,
+    is_problem,
     joined,
 )
 from claude_mem.store.clock import iso
@@ -21,8 +25,9 @@ from claude_mem.text import shorten
 from claude_mem.types import CommandRun
 
 LONGEST_BODY, LONGEST_LAST_BODY = 220, 420
-MAX_FILES, MAX_STEPS = 6, 3
+MAX_FILES, MAX_STEPS, SEVERAL = 6, 3, 2
 LONGEST_NOTE = 80
+_CURRENTLY = re.compile(r"currently,? ", re.IGNORECASE)
 
 
 def goal_of(session: SessionDigest) -> Iterator[Line]:
@@ -34,9 +39,18 @@ def results_of(session: SessionDigest) -> list[Line]:
     """The latest first; what repeats the goal gives only its details."""
     goal = content_words(session.title)
     lines: list[Line] = []
-    for result in session.results:
+    names: set[str] = set()
+    for result in _told(session.results):
         limit = LONGEST_BODY if lines else LONGEST_LAST_BODY
-        body = _body(result, limit)
+        is_changed = bool(session.files or result.commit)
+        # What was found is told by what was done about it.
+        about = code_names(result.text)
+        if not result.commit and (
+            about & names or (is_changed and lines and is_problem(result.text))
+        ):
+            continue
+        names |= about
+        body = _body(result, limit, is_changed)
         words = content_words(result.text)
         if len(words) > 1 and is_about(words, goal) and not result.commit:
             if body:
@@ -47,9 +61,30 @@ def results_of(session: SessionDigest) -> list[Line]:
     return lines
 
 
-def _body(result: Result, limit: int) -> str:
-    """Whole sentences, without those that repeat the title."""
-    return first_sentences(result.details, limit, content_words(result.text))
+def _told(results: Sequence[Result]) -> list[Result]:
+    """Where several commits say what was done, what was found before the last of them is not told;
+    a model has told apart what matters."""
+    commits = [position for position, result in enumerate(results) if result.commit]
+    if len(commits) < SEVERAL:
+        return list(results)
+    return [
+        result
+        for position, result in enumerate(results)
+        if position <= commits[0] or result.commit or not is_draft(result)
+    ]
+
+
+def _body(result: Result, limit: int, is_changed: bool) -> str:
+    """Whole sentences, without those that repeat the title; nothing that is about something else.
+
+    Where something was changed, a problem at the beginning is the state before.
+    """
+    title = content_words(result.text)
+    body = first_sentences(result.details, limit, title)
+    if title and not title & content_words(result.details):
+        return ""
+    is_before = is_changed and is_problem(body)
+    return f"before: {_CURRENTLY.sub('', body)}" if is_before else body
 
 
 def where_it_stands(session: SessionDigest) -> Iterator[Line]:

@@ -20,6 +20,18 @@ _IS_TALK = re.compile(
     re.IGNORECASE,
 )
 _LIST_MARK = re.compile(r"^(?:>|[-*•]|\d{1,3}[.)])\s+")
+# The first sentence has nothing before it that it could refer to.
+_REFERS_BACK = re.compile(
+    r"(?:that|this|these|those|it|they|and|but|so|also|both)\b", re.IGNORECASE
+)
+_CODE_NAME = re.compile(
+    r"`([^`\n]{3,60})`|\b([a-z]{1,30}[A-Z]\w{2,40}|[A-Z][a-z]{1,30}[A-Z]\w{1,40})\b"
+)
+_IS_PROBLEM = re.compile(
+    r"\b(?:currently|fails?|doesn't|does not|lacks?|(?:is|are) never|(?:is|are) missing|exact copy"
+    r"|anti-pattern|current approach|ignores|falls? (?:through|back)|crash(?:es)?)\b",
+    re.IGNORECASE,
+)
 _CODE_LINES = re.compile(r"[{};]; |; [})]|^`[^`]*$")
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
@@ -54,14 +66,16 @@ def first_sentences(text: str, limit: int, title: frozenset[str] = frozenset()) 
     """Whole sentences from the start that fit, without those that say the title again, those of
     the conversation and lines of code."""
     result = ""
+    is_first = True
     for sentence in map(unmarked, _sentences(one_line(text))):
         words = content_words(sentence)
         # One word in common is the subject, not the statement.
         is_title = len(words) > 1 and is_about(words, title, SAME_STATEMENT)
         if is_title or _IS_TALK.search(sentence) or sentence.endswith(QUESTION_MARKS):
             continue
-        if _CODE_LINES.search(sentence):
+        if _CODE_LINES.search(sentence) or (is_first and _REFERS_BACK.match(sentence)):
             continue
+        is_first = False
         longer = f"{result} {sentence}".strip()
         if len(longer) > limit:
             break
@@ -76,6 +90,16 @@ def _sentences(line: str) -> Iterator[str]:
         start = match.end()
     if line[start:].strip():
         yield line[start:].strip()
+
+
+def is_problem(text: str) -> bool:
+    """Whether its first sentence says what is wrong, which holds until it is fixed."""
+    return _IS_PROBLEM.search(next(_sentences(text), "")) is not None
+
+
+def code_names(text: str) -> frozenset[str]:
+    """Identifiers and what is marked as code."""
+    return frozenset(quoted or name for quoted, name in _CODE_NAME.findall(text))
 
 
 def unmarked(title: str) -> str:

@@ -16,17 +16,17 @@ from claude_mem.recall.handover.lines import (
 from claude_mem.store.clock import iso
 from claude_mem.store.listing import Record
 from claude_mem.store.supersession import compare_texts
-from claude_mem.title_gate import has_name
 from claude_mem.types import Fact
 
 MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
-MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 3, 3
+MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 2, 3
 MAX_SAVED = 6
 MAX_PINNED = 10
 MAX_COMPARED = 40  # titles, each with every newer one
 LONGEST_QUESTION = 170
 SAVED_BY = ("person", "agent")  # the observer of a memory that was saved explicitly
 _RECOMMENDED = re.compile(r"\(recommended\)", re.IGNORECASE)
+_REPLY_BEFORE = re.compile(r"(?:yes|no|ok|okay|sure)[,.]? (?:and|but) ", re.IGNORECASE)
 # Questions about the next step, not about the project.
 _PASSING = re.compile(
     r"\b(?:push|commit\w*|fixups?|merge|rebase|ready|proceed|continue|go ahead|approve|remove it"
@@ -46,13 +46,15 @@ _CONSTRAINT = re.compile(
 _PARTIAL = re.compile(
     r"(?:^|\s)(?:-run|-k|-t|-g|--grep|--filter|--testNamePattern|--count|-count|-v|-x|--bail)\b"
     r"|\.(?:py|ts|tsx|js|jsx|go|rs|java|rb|php|cs|kt|swift|c|cc|cpp|h|sh|ps1)\b"
+    r"|\bgo (?:test|vet|build) (?!\S*\.\.\.)\S*/|[:-]fix\b|--write\b|\bformat\b"
     r"|/tmp\b|\bgit\b|\brm\b|[<>|;&$'`\x22\\]|\bsleep\b|\bcurl\b"
 )
 
 
 def rules(facts: Sequence[Fact]) -> Iterator[Line]:
     for fact in _of(facts, "rule")[:MAX_RULES]:
-        yield Line(flat(f'- The user, {_day(fact)}: "{fact.value}"'), subject=fact.value)
+        text = _REPLY_BEFORE.sub("", fact.value)
+        yield Line(flat(f'- The user, {_day(fact)}: "{text}"'), subject=fact.value)
 
 
 def pinned(memories: Sequence[Record]) -> Iterator[Line]:
@@ -87,14 +89,15 @@ def decisions(facts: Sequence[Fact]) -> Iterator[Line]:
 
 
 def gotchas(observations: Sequence[Record]) -> Iterator[Line]:
-    """Decisions and traps of earlier turns, the latest of each subject."""
+    """Decisions and traps that a model wrote down, the latest of each subject."""
     count = 0
     kinds = [o for o in observations if o["type"] == "decision" or "gotcha" in texts(o["concepts"])]
     for observation in _current(kinds):
         title = unmarked(str(observation["title"] or ""))
-        # A draft calls many a remark a trap; what names something is one more often.
-        is_trusted = observation["observer"] != LOCAL or has_name(title)
-        if not (is_trusted and is_clear(title) and _CONSTRAINT.search(title)):
+        # A draft cannot tell what still holds from a problem that was fixed a moment later.
+        if observation["observer"] == LOCAL:
+            continue
+        if not (is_clear(title) and _CONSTRAINT.search(title)):
             continue
         count += 1
         if count > MAX_GOTCHAS:
