@@ -11,7 +11,7 @@ demo: $(VENV)/.runtime
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 3
 
-# Tests that need node, tsc or a browser. A missing program fails them.
+# The tests that `make test` leaves out: they need node, tsc or a browser, and fail if it is missing.
 test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m extra
 

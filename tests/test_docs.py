@@ -11,6 +11,7 @@ import pytest
 from claude_mem.config import SETTINGS, Layout, RecordSettings, RetentionSettings, Setting
 from claude_mem.intake import leftovers
 from claude_mem.server.app import public_routes
+from claude_mem.store import hints
 from claude_mem.store.refinements import REPLY_BYTES
 from claude_mem.worker import rendered_contexts
 from tests.api import open_api
@@ -70,6 +71,7 @@ def test_the_retention_page_names_every_limit_with_its_default(tmp_path: Path) -
     assert f"{leftovers.MAX_FILES} files" in defaults
     assert f"the last {rendered_contexts.MAX_FILES} directories" in defaults
     assert f"at most {REPLY_BYTES // 1024**2} MB" in defaults
+    assert f"{hints.KEEP_MS // 86_400_000} days, at most {hints.KEEP_ROWS:,} lines" in defaults
     layout = Layout(tmp_path / "data")
     layout.create()
     places = {row[1].strip("/") for row in rows}
