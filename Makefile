@@ -12,7 +12,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 3
 
 # The tests that `make test` leaves out: they need node, tsc or a browser, and fail if it is missing.
-test-all: $(VENV)/.dev
+test-all: $(VENV)/.browser
 	$(BIN)/python -m pytest -n 2 -m extra
 
 coverage: $(VENV)/.dev
@@ -40,6 +40,10 @@ $(VENV)/.runtime: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.runtime
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+$(VENV)/.browser: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,browser]'
 	touch $@
 
 clean:

@@ -5,7 +5,8 @@ import { toggleTheme } from "./theme.js";
 const ask = document.getElementById("ask");
 
 export async function send(path, body = {}, method = "POST") {
-  const answer = await fetch(path, { method, headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  const content = method === "GET" ? {} : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const answer = await fetch(path, { method, ...content });
   const result = await answer.json().catch(() => ({}));
   if (!answer.ok) throw Object.assign(new Error(result.error ?? `The worker answered with ${answer.status}.`), { field: result.field });
   return result;
@@ -29,7 +30,7 @@ export function toast(text, action) {
   setTimeout(() => message.remove(), action ? 60000 : 6000);
 }
 
-function element(tag, text, properties = {}) {
+export function element(tag, text, properties = {}) {
   return Object.assign(document.createElement(tag), text ? { textContent: text } : {}, properties);
 }
 
@@ -77,15 +78,21 @@ async function forget(button) {
   showForm(confirmForm("Forget?", lines, "Forget"), async () => {
     const done = await send("/api/forget", { ...what, confirm: preview.confirm });
     const item = button.closest("[data-item]");
-    if (!after) item?.classList.add("lost");
-    toast(`Forgotten: ${counted(done.counts)}.`, {
-      label: "Undo",
-      run: async () => {
-        await send("/api/forget/undo", { undo: done.undo });
-        item?.classList.remove("lost");
-        toast("Restored.");
-      },
-    });
+    if (after) sessionStorage.setItem("claude-mem-undo", JSON.stringify(done));
+    if (after) return (location.href = after);
+    item?.classList.add("lost");
+    return offerUndo(done, item);
+  });
+}
+
+function offerUndo(done, item) {
+  toast(`Forgotten: ${counted(done.counts)}.`, {
+    label: "Undo",
+    run: async () => {
+      await send("/api/forget/undo", { undo: done.undo });
+      item?.classList.remove("lost");
+      toast("Restored.");
+    },
   });
 }
 
@@ -104,7 +111,7 @@ async function setExcluded(key, isExcluded) {
   location.reload();
 }
 
-const ACTIONS = {
+export const ACTIONS = {
   theme: toggleTheme,
   forget,
   pause: () => setPaused(true),
@@ -140,6 +147,9 @@ const ACTIONS = {
 };
 
 export function start() {
+  const forgotten = sessionStorage.getItem("claude-mem-undo");
+  sessionStorage.removeItem("claude-mem-undo");
+  if (forgotten) offerUndo(JSON.parse(forgotten));
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-action]");
     if (button && ACTIONS[button.dataset.action]) Promise.resolve(ACTIONS[button.dataset.action](button)).catch((error) => toast(error.message));

@@ -6,6 +6,7 @@ import { localise } from "./times.js";
 const feed = document.getElementById("feed");
 const waiting = new Map(); // turn -> timer, so that a burst of events is one request
 const WAIT_MS = 150;
+const RELOAD = ["reset", "forgotten", "remembered again", "changed", "memory"];
 
 async function fetchNodes(url) {
   const answer = await fetch(url, { headers: { accept: "text/html" } });
@@ -159,8 +160,7 @@ export function start() {
   watchEnd();
   if (!("live" in feed.dataset)) return;
   onEvent((event) => {
-    if (event.type === "reset" || event.type === "forgotten" || event.type === "remembered again") reload().catch(() => {});
-    else if (event.turn_id) refreshSoon(event.turn_id);
-    else if (event.type === "memory") reload().catch(() => {});
+    if (event.turn_id) refreshSoon(event.turn_id);
+    else if (RELOAD.includes(event.type)) reload().catch(() => {});
   });
 }

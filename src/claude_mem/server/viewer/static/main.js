@@ -1,4 +1,5 @@
 import * as actions from "./actions.js";
+import * as editing from "./editing.js";
 import * as feed from "./feed.js";
 import * as keys from "./keys.js";
 import * as live from "./live.js";
@@ -6,11 +7,12 @@ import * as pages from "./pages.js";
 import * as search from "./search.js";
 import * as state from "./state.js";
 import { localise, tellZone } from "./times.js";
+import { showTools } from "./tools.js";
 
 tellZone();
 localise(document);
-for (const part of [keys, actions, state, feed, search, pages]) part.start();
-for (const tools of document.querySelectorAll(".tools[hidden], [data-scripted][hidden]")) tools.hidden = false;
+for (const part of [keys, actions, editing, state, feed, search, pages]) part.start();
+showTools(document);
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-submit]")) event.target.form.requestSubmit();
 });
