@@ -1,4 +1,4 @@
-"""claude-mem facts: what is known of a project, and the user's decisions about it."""
+"""claude-mem facts: the facts of a project, and the user's decisions about them."""
 
 import os
 from pathlib import Path
@@ -39,14 +39,14 @@ ALL_PROJECTS = "*"
 @json_option
 @click.pass_context
 def facts(context: click.Context, /, as_json: bool, **options: Any) -> None:
-    """List what is known of a project: rules, decisions, commands, faults, open work, places.
+    """List the facts of a project: rules, decisions, commands, faults, open work, places.
 
     \b
     claude-mem facts --kind rule --status candidate
-    claude-mem facts confirm 5     a candidate holds from now on
-    claude-mem facts reject 5      it is wrong, however often it is stated
+    claude-mem facts confirm 5     the fact holds from now on
+    claude-mem facts reject 5      the fact is wrong, and stays wrong if it is stated again
 
-    Those that hold come first, then candidates, then what was replaced or is wrong.
+    Facts that hold come first, then candidates, then facts that were replaced or are wrong.
     """
     if context.invoked_subcommand is not None:
         return
@@ -90,7 +90,7 @@ def confirm(settings: Settings, /, id_: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def reject(settings: Settings, /, id_: str, as_json: bool) -> None:
-    """Reject a fact: it is wrong. `facts wrong ID --undo` takes that back."""
+    """Mark a fact as wrong. To undo: `claude-mem facts wrong ID --undo`."""
     _decide(settings, id_, "reject", "Rejected", as_json)
 
 
