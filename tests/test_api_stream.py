@@ -345,16 +345,16 @@ def test_a_thousand_events_arrive_once_and_in_order_over_five_reconnects(api: Ap
     total, batch = 1000, 50
     breaks = sorted(random.Random(17).sample(range(1, total), 5))
 
-    def send(first: int) -> None:
+    async def send(first: int) -> None:
         reader, header = api.worker.reader, EventHeader("PostToolUse", api.clock.ms, PROJECT_DIR)
         payloads = [
             tool(tool_use_id=f"toolu_{n}", tool_input=n) for n in range(first, first + batch)
         ]
-        api.worker.intake.accept([reader.read(header, payload) for payload in payloads])
+        await api.worker.intake.accept([reader.read(header, payload) for payload in payloads])
 
     async def send_all() -> None:
         for first in range(0, total, batch):
-            await asyncio.to_thread(send, first)
+            await send(first)
 
     async def scene() -> tuple[list[str], int]:
         received: list[str] = []

@@ -169,11 +169,24 @@ async def _wake_fifo(layout: Layout, worker: Worker) -> AsyncIterator[None]:
 
 
 class _Server(uvicorn.Server):
-    """Without signal handlers: the daemon has its own, and it runs two of these servers."""
+    """Without signal handlers: the daemon has its own, and it runs two of these servers. And
+    without its ten ticks a second, which would keep an idle machine from sleeping."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._stopping = asyncio.Event()
 
     @contextmanager
     def capture_signals(self):  # type: ignore[no-untyped-def]
         yield
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)  # sets the headers that every response has
+        await self._stopping.wait()
+
+    def stop(self) -> None:
+        self.should_exit = True
+        self._stopping.set()
 
 
 @asynccontextmanager
@@ -205,7 +218,7 @@ async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[dict[s
         yield state
     finally:
         for server, _ in servers:
-            server.should_exit = True
+            server.stop()
         await asyncio.wait(tasks, timeout=SHUTDOWN_SECONDS)
 
 
@@ -217,6 +230,7 @@ def _server(app: object) -> _Server:
         lifespan="off",
         ws="none",
         server_header=False,
+        date_header=False,  # a tick would have to renew it
         timeout_graceful_shutdown=1,
         timeout_keep_alive=5,
     )

@@ -5,6 +5,7 @@ stop the others, nor does one that makes its worker hang or die: after the secon
 aside. A batch that the store refuses as a whole stays in the spool and is retried.
 """
 
+import asyncio
 import logging
 import os
 import sqlite3
@@ -120,10 +121,13 @@ class Intake:
         if batch:
             yield batch
 
-    def accept(self, events: list[Event]) -> list[Recorded]:
-        """Stores events that did not come through the spool; returns when they are on disk."""
-        recorded = self._store.record(events).result()
-        self._notify(list(zip(events, recorded, strict=True)))
+    async def accept(self, events: list[Event]) -> list[Recorded]:
+        """Stores events that did not come through the spool; returns when they are on disk.
+
+        No thread waits for that: all that are waiting share a commit.
+        """
+        recorded = await asyncio.wrap_future(self._store.record(events))
+        await asyncio.to_thread(self._notify, list(zip(events, recorded, strict=True)))
         return recorded
 
     def _drain_batch(self, paths: list[Path], counts: DrainCounts) -> None:

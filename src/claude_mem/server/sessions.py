@@ -75,9 +75,11 @@ async def _accept(
         return JSONResponse({"status": "skipped", "reason": "recording is paused"})
     if worker.reader.exclusions.cover(event.project, event.project_dir):
         return JSONResponse({"status": "skipped", "reason": "this project is excluded"})
-    recorded = (await asyncio.to_thread(worker.intake.accept, [event]))[0]
-    worker.wake()
+    (recorded,) = await worker.intake.accept([event])
     reply = _reply(worker, action, event, recorded)
+    # A tool use of an open turn gives the worker nothing to do yet.
+    if action != "observations" or reply["queueLength"]:
+        worker.wake()
     if note := _number_note(action, body, recorded):
         reply["note"] = note
     if choices:

@@ -77,6 +77,7 @@ async def stats(request: Request) -> JSONResponse:
         "observing": await asyncio.to_thread(worker.observer_status),
         "meaning": await asyncio.to_thread(_semantic_index, worker),
         "mcp": {"loaded": endpoint.is_loaded},
+        "cycles": worker.cycles,
     })  # fmt: skip
 
 

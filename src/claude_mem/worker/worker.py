@@ -82,6 +82,7 @@ class Worker:
         self.viewer_links = OneTimeLinks(clock)
         self.stale_contexts = StaleContexts()
         self._wake = asyncio.Event()  # the main loop waits for it
+        self.cycles = 0  # of the main loop
         home = environ.get("HOME")
         known = dict(store.project_directories())
         self.projects = Projects(Path(home) if home else None, known)
@@ -180,6 +181,7 @@ class Worker:
         """Works, then sleeps until an event arrives or a job is due."""
         while True:
             self._wake.clear()
+            self.cycles += 1
             try:
                 await self._work()
                 pause = self._pause()
