@@ -10,6 +10,7 @@ import pytest
 
 from claude_mem.config import SETTINGS, Layout, RecordSettings, RetentionSettings, Setting
 from claude_mem.intake import leftovers
+from claude_mem.operations import OPERATIONS
 from claude_mem.server.app import public_routes
 from claude_mem.store import hints
 from claude_mem.store.refinements import REPLY_BYTES
@@ -51,6 +52,16 @@ def anchors(text: str) -> set[str]:
 def test_the_settings_page_is_the_table_of_settings() -> None:
     rows = rows_under("docs/settings.md", "setting", "default", "meaning")
     assert rows == [[s.name, s.default_text or "empty", s.help] for s in SETTINGS]
+
+
+def test_the_api_page_describes_the_parameters_of_a_search_as_the_table_does() -> None:
+    parameters = {p.name: p for name in ("timeline", "search") for p in OPERATIONS[name]}
+    rows = rows_under("docs/api.md", "parameter", "meaning")
+    assert {row[0]: row[1] for row in rows} == {
+        name: parameter.meaning.replace("`", "")
+        for name, parameter in parameters.items()
+        if name not in ("anchor", "query")  # the tables of routes describe them
+    }
 
 
 def test_the_settings_page_says_which_value_wins_and_the_command() -> None:

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from claude_mem import params
 from claude_mem.config import load_settings
 from claude_mem.errors import ClaudeMemError
 from claude_mem.mcp.tools import INSTRUCTIONS, TOOLS, call_tool, error_text
+from claude_mem.operations import OPERATIONS
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.server import client as worker_client
 from tests import payloads
@@ -489,13 +491,22 @@ def test_the_list_of_tools_costs_a_session_little() -> None:
 
 def test_the_page_names_every_tool_and_parameter_and_no_other() -> None:
     rows = rows_under("docs/mcp.md", "tool", "parameter")
-    assert [(row[0], row[1]) for row in rows] == [
-        (tool.name, name) for tool in TOOLS.values() for name in tool.parameters
+    assert rows == [
+        [tool, parameter.name, parameter.meaning.replace("`", "")]
+        for tool in TOOLS
+        for parameter in OPERATIONS[tool]
+        if parameter.is_listed
     ]
-    for tool in TOOLS.values():
-        for name in tool.required:
-            (row,) = (row for row in rows if row[:2] == [tool.name, name])
-            assert "required" in row[2]
+
+
+def test_a_tool_takes_what_its_request_over_http_takes() -> None:
+    listed = {tool: set(definition.parameters) for tool, definition in TOOLS.items()}
+    assert listed["search"] == set(params.SEARCH) - {"obs_type"}
+    assert listed["timeline"] == set(params.TIMELINE) - {"obs_type"}
+    assert listed["get_observations"] == set(params.BATCH)
+    assert listed["save_memory"] == set(params.SAVE)
+    assert listed["facts"] == set(params.FACTS)
+    assert listed["forget"] == set(params.FORGET)
 
 
 def test_the_skill_teaches_tools_that_there_are() -> None:

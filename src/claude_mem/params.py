@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
+from claude_mem import operations
 from claude_mem.errors import BadInput
 from claude_mem.index.text.queries import Filters
 from claude_mem.recall.fact_list import DEFAULT_LIMIT as DEFAULT_FACTS
@@ -34,17 +35,15 @@ from claude_mem.worker.saving import MAX_TEXT, MAX_TITLE, NewMemory
 Params = Mapping[str, Json]
 Choice = TypeVar("Choice", bound=str)
 
-FILTERS = ("project", "type", "obs_type", "concepts", "files", "dateStart", "dateEnd", "session",
-           "status", "wrong")  # fmt: skip
-SEARCH = ("query", *FILTERS, "limit", "offset", "orderBy")
-RELATED = ("anchor", *FILTERS, "limit")
-TIMELINE = ("anchor", "query", *FILTERS, "depth_before", "depth_after")
-SAVE = ("text", "title", "type", "concepts", "files", "project")
-EDIT = (*dict.fromkeys(name for names in FIELDS.values() for name in names),)
-FACTS = ("project", "kind", "status", "limit", "offset")
-FORGET = ("ids", "session", "file", "query", "project", "hard", "confirm")
-MAX_LIMIT, MAX_OFFSET, MAX_DEPTH, MAX_IDS = 200, 10_000, 200, 500
-MAX_LIST, MAX_FACTS = 100, 1_000
+SEARCH, RELATED, TIMELINE, BATCH, SAVE, FACTS, FORGET = (
+    operations.names_of(operation)
+    for operation in (
+        "search", "related", "timeline", "get_observations", "save_memory", "facts", "forget",
+    )
+)  # fmt: skip
+MAX_LIMIT, MAX_OFFSET = operations.MAX_LIMIT, operations.MAX_OFFSET
+MAX_DEPTH, MAX_IDS, MAX_FACTS = operations.MAX_DEPTH, operations.MAX_IDS, operations.MAX_FACTS
+MAX_LIST = 100
 
 KINDS = {
     "observations": "observation", "observation": "observation",
@@ -109,6 +108,16 @@ def memory_ids(params: Params) -> list[MemoryId]:
     if not isinstance(ids, list) or len(ids) > MAX_IDS:
         raise BadInput(f"ids must be a list of at most {MAX_IDS} ids", "ids")
     return list(dict.fromkeys(_memory_id(value, "ids") for value in ids))
+
+
+def batch(params: Params) -> tuple[list[MemoryId], str, bool]:
+    """The ids of memories, the question of which their turns are to be read, or whether all of
+    what was said is wanted."""
+    check_names(params, BATCH)
+    question, with_record = words(params), flag(params, "record")
+    if question and with_record:
+        raise BadInput("set only one of record and words", "words")
+    return memory_ids(params), question, with_record
 
 
 def words(params: Params) -> str:

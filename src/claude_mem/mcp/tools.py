@@ -15,9 +15,9 @@ from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_private
 from claude_mem.intake.dialects import parse_payload
+from claude_mem.operations import ALL_PROJECTS, names_of, properties_of, required_of
 from claude_mem.recall import fence
 from claude_mem.recall.answers import find_answers
-from claude_mem.recall.fact_list import DEFAULT_LIMIT as DEFAULT_FACTS
 from claude_mem.recall.fact_list import facts_text, list_facts
 from claude_mem.recall.formatting import (
     answers_text,
@@ -31,9 +31,8 @@ from claude_mem.recall.search import SearchResult, search
 from claude_mem.recall.timeline import Timeline, timeline
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
-from claude_mem.store.editing import LISTS
 from claude_mem.store.forgetting import Preview
-from claude_mem.types import FACT_KINDS, FACT_STATUSES, Json
+from claude_mem.types import Json
 from claude_mem.worker import editing
 from claude_mem.worker.forgetting import Erased, forget
 from claude_mem.worker.saving import save_memory
@@ -42,7 +41,6 @@ from claude_mem.worker.worker import Worker
 T = TypeVar("T")
 Arguments = dict[str, Json]
 
-ALL_PROJECTS = "*"
 INSTRUCTIONS = (
     "Memory of past sessions of this and other projects: search, then timeline, then"
     " get_observations for the few that matter."
@@ -74,17 +72,19 @@ class Tool:
     name: str
     description: str
     run: Run
-    parameters: dict[str, Json]
-    required: tuple[str, ...] = ()
     changes: bool = False
     deferred: bool = False  # so rarely used that clients may load its schema on demand
     hints: dict[str, Json] = field(default_factory=dict)
 
+    @property
+    def parameters(self) -> dict[str, Json]:
+        return properties_of(self.name)
+
     def definition(self) -> dict[str, Json]:
         """The entry for `tools/list`."""
         schema: dict[str, Json] = {"type": "object", "properties": self.parameters}
-        if self.required:
-            schema["required"] = list(self.required)
+        if required := required_of(self.name):
+            schema["required"] = list(required)
         schema["additionalProperties"] = False
         definition: dict[str, Json] = {
             "name": self.name,
@@ -103,7 +103,7 @@ async def call_tool(worker: Worker, name: str, arguments: Arguments, directory: 
     if tool is None:
         raise BadInput(f"unknown tool {name[:80]!r}, expected {', '.join(TOOLS)}", "name")
     arguments = await asyncio.to_thread(_without_private, arguments)
-    params.check_names(arguments, tool.parameters)
+    params.check_names(arguments, names_of(name))
     return await tool.run(Call(worker, directory, arguments))
 
 
@@ -154,13 +154,13 @@ async def _timeline(call: Call) -> str:
 
 
 async def _get_observations(call: Call) -> str:
-    ids, words = params.memory_ids(call.arguments), params.words(call.arguments)
+    ids, words, with_record = params.batch(call.arguments)
     if words:
         answers = await call.read(
             lambda store: find_answers(store, ids, words, call.now, call.worker.semantic_index)
         )
         return fenced(answers_text(answers))
-    memories = await call.read(lambda store: get_memories(store, ids))
+    memories = await call.read(lambda store: get_memories(store, ids, with_record=with_record))
     return fenced(memories_text(memories))
 
 
@@ -241,18 +241,7 @@ def _with_project(call: Call) -> Arguments | None:
     return None if call.worker.store.project_by_key(key) is None else {**arguments, "project": key}
 
 
-_TEXT: Json = {"type": "string"}
-_TEXTS: Json = {"type": "array", "items": {"type": "string"}}
 _ACTIONS = ("id", "pinned", "wrong")
-_NUMBER: dict[str, Json] = {"type": "integer"}
-_IDS: dict[str, Json] = {"type": "array", "items": {"type": ["string", "integer"]}}
-
-
-def _described(description: str) -> Json:
-    return {"type": "string", "description": description}
-
-
-_PROJECT = _described(f'name; default: this one, "{ALL_PROJECTS}": all')
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
@@ -263,58 +252,23 @@ TOOLS: dict[str, Tool] = {
             " Returns turns, best first: id, time, type, title, tokens, what matches."
             " Then get_observations with ids and words.",
             _search,
-            {
-                "query": _described('words; "exact phrase"; -without; "last week", "in May"'),
-                "project": _PROJECT,
-                "type": _described(
-                    "bugfix, feature, refactor, change, discovery, decision, summaries or prompts;"
-                    " comma-separated"
-                ),
-                "concepts": _described("gotcha, how-it-works, problem-solution, trade-off, …"),
-                "files": _described("paths or folders, comma-separated"),
-                "dateStart": _described("YYYY-MM-DD"),
-                "dateEnd": _TEXT,
-                "session": _TEXT,
-                "orderBy": {"enum": ["relevance", "date_desc", "date_asc"]},
-                "limit": {**_NUMBER, "description": "default 8"},
-                "offset": _NUMBER,
-            },
         ),
         Tool(
             "timeline",
             "Step 2: what happened before and after a memory, in order. Set anchor or query.",
             _timeline,
-            {
-                "anchor": _described("an id: 12, S3 or P4"),
-                "query": _described("around its best match"),
-                "depth_before": {**_NUMBER, "description": "default 10"},
-                "depth_after": _NUMBER,
-                "project": _PROJECT,
-            },
         ),
         Tool(
             "get_observations",
             "Step 3: full text of memories, all that you need in one call; with words, what was"
             " said in their turns about them, in fewer tokens.",
             _get_observations,
-            {
-                "ids": {**_IDS, "description": 'like [12, "S3", "P4"]'},
-                "words": _described("the question to answer"),
-            },
-            required=("ids",),
         ),
         Tool(
             "facts",
             "What is known of the project: rules of the user, decisions, commands, faults, open"
             " work, places; with status, count and sources.",
             _facts,
-            {
-                "project": _PROJECT,
-                "kind": _described(f"{', '.join(FACT_KINDS)}; comma-separated"),
-                "status": _described(f"{', '.join(FACT_STATUSES)}; comma-separated"),
-                "limit": {**_NUMBER, "description": f"default {DEFAULT_FACTS}"},
-                "offset": _NUMBER,
-            },
             deferred=True,
         ),
         Tool(
@@ -323,15 +277,6 @@ TOOLS: dict[str, Tool] = {
             " reason, a preference of the user, something that was hard to find out. One"
             " self-contained statement; never secrets.",
             _save_memory,
-            {
-                "text": _TEXT,
-                "title": _TEXT,
-                "type": _described("default discovery"),
-                "concepts": _TEXT,
-                "files": _TEXT,
-                "project": _TEXT,
-            },
-            required=("text",),
             changes=True,
             hints={"destructiveHint": False, "idempotentHint": True},
         ),
@@ -340,13 +285,6 @@ TOOLS: dict[str, Tool] = {
             "Correct a memory that proved outdated or false: new texts, pinned (in every context)"
             " or wrong (left out). What the user said or changed, only the user can change.",
             _edit_memory,
-            {
-                "id": _described("12, S3, P4 or F5"),
-                **{name: _TEXTS if name in LISTS else _TEXT for name in params.EDIT},
-                "pinned": {"type": "boolean"},
-                "wrong": {"type": "boolean"},
-            },
-            required=("id",),
             changes=True,
             deferred=True,
             hints={"destructiveHint": False, "idempotentHint": True},
@@ -357,15 +295,6 @@ TOOLS: dict[str, Tool] = {
             " project. The first call is a preview; show it to the user, then repeat the call with"
             " confirm.",
             _forget,
-            {
-                "ids": _IDS,
-                "session": _TEXT,
-                "file": _TEXT,
-                "query": _TEXT,
-                "project": _TEXT,
-                "hard": {"type": "boolean", "description": "for good, without undo"},
-                "confirm": _described("token of the first call"),
-            },
             changes=True,
             deferred=True,
             hints={"destructiveHint": True, "idempotentHint": True},

@@ -129,11 +129,7 @@ async def batch(request: Request) -> Response:
     reject_parameters(request)
     body = await read_object(request)
     as_text = _is_text(body.pop("format", None))
-    params.check_names(body, ("ids", "record", "words"))
-    ids, with_record = params.memory_ids(body), params.flag(body, "record")
-    words = params.words(body)
-    if words and with_record:
-        raise BadInput("set only one of record and words", "words")
+    ids, words, with_record = params.batch(body)
     if words:
         answers, _ = await _run(
             request, lambda w, now: find_answers(w.store, ids, words, now, w.semantic_index)

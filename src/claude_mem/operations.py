@@ -1,0 +1,230 @@
+"""The parameters of each operation on memories: one table for the HTTP API, the MCP tools, and the
+documents of both.
+
+`meaning` is for people, `hint` for models: every session pays for every word of it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from claude_mem.recall.fact_list import DEFAULT_LIMIT as DEFAULT_FACTS
+from claude_mem.recall.related import DEFAULT_LIMIT as DEFAULT_RELATED
+from claude_mem.recall.search import DEFAULT_LIMIT, ORDERS
+from claude_mem.recall.timeline import DEFAULT_DEPTH
+from claude_mem.store.editing import FIELDS, LISTS
+from claude_mem.types import (
+    FACT_KINDS,
+    FACT_STATUSES,
+    OBSERVATION_TYPES,
+    SESSION_STATUSES,
+    Json,
+)
+
+MAX_LIMIT, MAX_OFFSET, MAX_DEPTH, MAX_IDS = 200, 10_000, 200, 500
+MAX_FACTS = 1_000
+ALL_PROJECTS = "*"
+
+Schema = dict[str, Json]
+TEXT: Schema = {"type": "string"}
+TEXTS: Schema = {"type": "array", "items": {"type": "string"}}
+NUMBER: Schema = {"type": "integer"}
+FLAG: Schema = {"type": "boolean"}
+IDS: Schema = {"type": "array", "items": {"type": ["string", "integer"]}}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    name: str
+    meaning: str
+    schema: Schema = field(default_factory=lambda: TEXT)
+    hint: str = ""
+    is_required: bool = False
+    is_listed: bool = True  # in the schema of the tool; false: another name for one that is
+
+    def for_tool(self) -> Schema:
+        return {**self.schema, "description": self.hint} if self.hint else self.schema
+
+
+def _codes(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+_FILTERS = (
+    Parameter(
+        "project",
+        f'a name or key; for an agent, that of its session by default, and `"{ALL_PROJECTS}"` for'
+        " all projects",
+        hint=f'name; default: this one, "{ALL_PROJECTS}": all',
+    ),
+    Parameter(
+        "type",
+        f"{_codes(OBSERVATION_TYPES)}, or a kind: `observations`, `summaries`, `prompts`;"
+        " comma-separated",
+        hint="bugfix, feature, refactor, change, discovery, decision, summaries or prompts;"
+        " comma-separated",
+    ),
+    Parameter("obs_type", "only types of observations", is_listed=False),
+    Parameter(
+        "concepts",
+        "any of these; comma-separated",
+        hint="gotcha, how-it-works, problem-solution, trade-off, …",
+    ),
+    Parameter(
+        "files",
+        "any of these paths, ends of paths, or folders; comma-separated",
+        hint="paths or folders, comma-separated",
+    ),
+    Parameter(
+        "dateStart", "since this day, time in ISO 8601, or Unix milliseconds", hint="YYYY-MM-DD"
+    ),
+    Parameter("dateEnd", "up to this time, or up to and including this day"),
+    Parameter("session", "one session, by its number or the agent's session id"),
+    Parameter("status", f"of the session: {_codes(SESSION_STATUSES)}; comma-separated"),
+    Parameter("wrong", "true: also memories that are marked as wrong", FLAG),
+)
+_FILTERS_AS_IN_SEARCH = tuple(replace(filter_, hint="") for filter_ in _FILTERS)
+_DEPTH = f"0 to {MAX_DEPTH} (default {DEFAULT_DEPTH})"
+_OF_KIND = {"observation": "an observation", "summary": "a summary", "fact": "a fact"}
+
+
+def _edited_fields() -> tuple[Parameter, ...]:
+    owners = {name: kind for kind, names in reversed(FIELDS.items()) for name in names}
+    names = dict.fromkeys(name for names in FIELDS.values() for name in names)
+    return tuple(
+        Parameter(name, f"of {_OF_KIND[owners[name]]}: a list that replaces the present one", TEXTS)
+        if name in LISTS
+        else Parameter(name, f"of {_OF_KIND[owners[name]]}")
+        for name in names
+    )
+
+
+OPERATIONS: dict[str, tuple[Parameter, ...]] = {
+    "search": (
+        Parameter(
+            "query",
+            'words, `"phrases"`, `-without`, times; without it, the newest memories that match the'
+            " filters",
+            hint='words; "exact phrase"; -without; "last week", "in May"',
+        ),
+        *_FILTERS,
+        Parameter("orderBy", _codes(ORDERS), {"enum": [*ORDERS]}),
+        Parameter(
+            "limit",
+            f"maximum rows, 1 to {MAX_LIMIT} (default {DEFAULT_LIMIT})",
+            NUMBER,
+            hint=f"default {DEFAULT_LIMIT}",
+        ),
+        Parameter("offset", f"rows to skip, at most {MAX_OFFSET:,}", NUMBER),
+    ),
+    "timeline": (
+        Parameter("anchor", "an id: `12`, `S3`, `P4`", hint="an id: 12, S3 or P4"),
+        Parameter(
+            "query",
+            "instead of an anchor: the best match for this query",
+            hint="around its best match",
+        ),
+        Parameter(
+            "depth_before", f"memories before it, {_DEPTH}", NUMBER, hint=f"default {DEFAULT_DEPTH}"
+        ),
+        Parameter("depth_after", f"memories after it, {_DEPTH}", NUMBER),
+        *_FILTERS_AS_IN_SEARCH,
+    ),
+    "related": (
+        Parameter("anchor", "an id: `12`, `S3`, `P4`", is_required=True),
+        *_FILTERS_AS_IN_SEARCH,
+        Parameter("limit", f"maximum rows, 1 to {MAX_LIMIT} (default {DEFAULT_RELATED})", NUMBER),
+    ),
+    "get_observations": (
+        Parameter(
+            "ids",
+            f'required; at most {MAX_IDS}: `12`, `"S3"`, `"P4"`',
+            IDS,
+            hint='like [12, "S3", "P4"]',
+            is_required=True,
+        ),
+        Parameter(
+            "words",
+            "a question: instead of the full memories, the passages of their turns that answer it"
+            " best, about 250 tokens a turn",
+            hint="the question to answer",
+        ),
+        Parameter("record", "true: with everything that was said in their turns", FLAG),
+    ),
+    "facts": (
+        _FILTERS[0],
+        Parameter(
+            "kind",
+            f"{_codes(FACT_KINDS)}; comma-separated",
+            hint=f"{', '.join(FACT_KINDS)}; comma-separated",
+        ),
+        Parameter(
+            "status",
+            f"{_codes(FACT_STATUSES)}; comma-separated",
+            hint=f"{', '.join(FACT_STATUSES)}; comma-separated",
+        ),
+        Parameter(
+            "limit",
+            f"maximum facts, 1 to {MAX_FACTS:,} (default {DEFAULT_FACTS})",
+            NUMBER,
+            hint=f"default {DEFAULT_FACTS}",
+        ),
+        Parameter("offset", "facts to skip", NUMBER),
+    ),
+    "save_memory": (
+        Parameter("text", "required; the memory, at most 10,000 characters", is_required=True),
+        Parameter("title", "one line (default: the beginning of the text)"),
+        Parameter("type", "type of observation (default `discovery`)", hint="default discovery"),
+        Parameter("concepts", "comma-separated"),
+        Parameter("files", "files that it is about; comma-separated"),
+        Parameter("project", "name or key of an existing project (default: that of the session)"),
+    ),
+    "edit_memory": (
+        Parameter(
+            "id",
+            "required; `12`, `S3`, `P4`, or `F5` for a fact",
+            hint="12, S3, P4 or F5",
+            is_required=True,
+        ),
+        *_edited_fields(),
+        Parameter("pinned", "true: in the context of every new session; false: not any more", FLAG),
+        Parameter(
+            "wrong", "true: left out of contexts, hints and searches; false: not any more", FLAG
+        ),
+    ),
+    "forget": (
+        Parameter("ids", "these memories", IDS),
+        Parameter("session", "a whole session"),
+        Parameter("file", "all memories that name this file or folder"),
+        Parameter("query", f"turns that match these words, at most {MAX_LIMIT}"),
+        Parameter(
+            "project",
+            "a whole project; with `file` or `query`, only matches in that project",
+        ),
+        Parameter(
+            "hard",
+            "true: forget for good; the text is removed from every file and there is no undo",
+            FLAG,
+            hint="for good, without undo",
+        ),
+        Parameter(
+            "confirm",
+            "the token of a first call with the same arguments; without it, the call is a preview",
+            hint="token of the first call",
+        ),
+    ),
+}
+
+
+def names_of(operation: str) -> tuple[str, ...]:
+    """All that it takes."""
+    return tuple(parameter.name for parameter in OPERATIONS[operation])
+
+
+def properties_of(operation: str) -> Schema:
+    """Of the JSON schema of its tool."""
+    listed = (parameter for parameter in OPERATIONS[operation] if parameter.is_listed)
+    return {parameter.name: parameter.for_tool() for parameter in listed}
+
+
+def required_of(operation: str) -> tuple[str, ...]:
+    return tuple(parameter.name for parameter in OPERATIONS[operation] if parameter.is_required)
