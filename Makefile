@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all coverage check format bench clean
+.PHONY: demo test test-all coverage check format bench screenshots clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/claude-mem demo
@@ -30,6 +30,9 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench
+
+screenshots: $(VENV)/.browser
+	$(BIN)/python -m bench.screenshots
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

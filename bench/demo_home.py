@@ -22,6 +22,7 @@ from claude_mem.types import (
     Observation,
     OpenStep,
     ProposedFact,
+    RecordPart,
     Summary,
 )
 
@@ -100,14 +101,22 @@ class DemoHome:
         self.store.close()
 
     def write(self, session: DemoSession) -> None:
-        self._ms = self._now - int(session.days_ago * DAY_MS)
         self._number += 1
+        self._ms = self._start_of(session)
         session_id = f"demo-{self._number:05d}"
         for number, turn in enumerate(session.turns, 1):
             self._write_turn(session, session_id, f"{session_id}-{number}", turn)
             self._ms += 7 * MINUTE_MS
         if session.days_ago > 0.1:
             self._record(session, session_id, None, "SessionEnd", reason="other")
+
+    def _start_of(self, session: DemoSession) -> int:
+        """In working hours, unless it is of today."""
+        start = self._now - int(session.days_ago * DAY_MS)
+        if session.days_ago < 0.5:
+            return start
+        hour = 9 + (self._number * 7) % 9
+        return start - start % DAY_MS + hour * 60 * MINUTE_MS + self._number % 50 * MINUTE_MS
 
     def _write_turn(
         self, session: DemoSession, session_id: str, prompt_id: str, turn: DemoTurn
@@ -132,7 +141,14 @@ class DemoHome:
         job, stored = claimed
         assert stored is not None
         events = tuple(event.id for event in stored.events if event.tool_name)
-        self.store.finish_job(job, stored, _distillate(session, turn, events)).result()
+        said = turn.said or turn.completed
+        record = (
+            RecordPart("prompt", "user", turn.prompt),
+            *(RecordPart("description", "agent", f"Run `{run}`") for run, _ in turn.commands[:1]),
+            RecordPart("statement", "agent", said),
+        )
+        distillate = _distillate(session, turn, events)
+        self.store.finish_job(job, stored, distillate, record=record).result()
 
     def _record(
         self, session: DemoSession, session_id: str, prompt_id: str | None, kind: str, **more: Json

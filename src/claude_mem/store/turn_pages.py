@@ -18,7 +18,7 @@ STATEMENTS = (
     " ON user_prompts(project_id, created_at_epoch DESC, id DESC)",
 )
 DAY_MS = 86_400_000
-LATEST_OBSERVATIONS = 3000  # of a project, in which touched files are counted
+LATEST_OBSERVATIONS = 800  # of a project, in which touched files are counted
 
 _TURNS = (
     "SELECT t.id, t.session_id AS session_db_id, t.project_id, t.prompt_number, t.prompt_text,"
