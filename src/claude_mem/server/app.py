@@ -29,7 +29,8 @@ from claude_mem.server import (
     status,
     stream,
 )
-from claude_mem.server.requests import read_body
+from claude_mem.server.openapi import describe_api
+from claude_mem.server.requests import read_body, reject_parameters
 from claude_mem.server.viewer import (
     assets,
     entrance,
@@ -71,7 +72,14 @@ async def prompt(request: Request) -> Response:
     return Response(stream.json_line(line), media_type="application/json")
 
 
+async def openapi(request: Request) -> Response:
+    """GET /openapi.json: this description"""
+    reject_parameters(request)
+    return JSONResponse(describe_api(public_routes))
+
+
 public_routes = [
+    Route("/openapi.json", openapi),
     *status.routes,
     *control.routes,
     *changing_settings.routes,
