@@ -233,6 +233,11 @@ class CaptureSettings:
         "projects that are not recorded, separated by commas: patterns for the directory (with "
         "everything below it), the key or the name, such as ~/clients/*,*/secret-*",
     )
+    client_memory: bool = declare(
+        "CLAUDE_MEM_CLIENT_MEMORY",
+        True,
+        "make the memory files of Claude Code and Codex searchable; they are only read: yes or no",
+    )
     event_seconds: int = declare(
         "CLAUDE_MEM_EVENT_SECONDS",
         60,

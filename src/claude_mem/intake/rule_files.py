@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from claude_mem.intake.client_memory import claude_directory
 from claude_mem.intake.projects import read_start
 
 _IN_PROJECT = ("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", "AGENTS.md")
@@ -12,6 +13,8 @@ def read_rule_files(directory: str, home: str) -> str:
     """Their text, one after the other; empty if there are none."""
     paths = [Path(directory, name) for name in _IN_PROJECT] if directory else []
     paths += [Path(home, name) for name in _IN_HOME] if home else []
+    if directory and home:  # the index of the client's own memory
+        paths.append(claude_directory(Path(home, ".claude"), directory) / "MEMORY.md")
     return "\n".join(filter(None, map(_read, paths)))
 
 

@@ -5,6 +5,7 @@ is a decision of its own: most prompts are tasks and replies, not questions to t
 hint that does not matter costs more than none. `RULE` is the whole decision.
 """
 
+import json
 import math
 import re
 import sqlite3
@@ -30,6 +31,7 @@ from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.recall.typed_text import typed_text
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
+from claude_mem.store.memories import CLIENT_FILE
 from claude_mem.text import one_line, shorten
 
 BUDGET = 250  # tokens of a hint
@@ -183,6 +185,8 @@ def _candidates(
         if result.turn.session_id != prompt.session_db_id
         and result.turn.id not in prompt.hinted_turns
     ][:CANDIDATES]
+    own = _files_of_client(connection, [result.turn.id for result in ranked])
+    ranked = [result for result in ranked if result.turn.id not in own]
     ids = [result.passage for result in ranked if result.passage is not None]
     rows, texts = turn_text.passage_rows(connection, ids), turn_text.texts(connection, ids)
     known, context = _words(prompt.text), _context_lines(prompt.context)
@@ -197,6 +201,16 @@ def _candidates(
         evidence = result.evidence.cosine + result.evidence.soft_coverage - discount
         candidates.append(_Candidate(result, row, texts[result.passage], evidence))
     return candidates
+
+
+def _files_of_client(connection: sqlite3.Connection, turns: list[int]) -> set[int]:
+    """Turns that are a file of the client's own memory, which it loads itself."""
+    rows = connection.execute(
+        "SELECT turn_id FROM observations WHERE observer = ?"
+        " AND turn_id IN (SELECT value FROM json_each(?))",
+        (CLIENT_FILE, json.dumps(turns)),
+    )
+    return {row[0] for row in rows}
 
 
 def _select(candidates: Sequence[_Candidate], needed: float, rule: Rule) -> list[_Candidate]:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 from starlette.applications import Starlette
-from starlette.background import BackgroundTask
+from starlette.background import BackgroundTask, BackgroundTasks
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -41,6 +41,7 @@ from claude_mem.server.viewer import (
     story_pages,
 )
 from claude_mem.types import Json
+from claude_mem.worker.client_memory import refresh_client_memory
 from claude_mem.worker.hints import answer_prompt, warm_up
 from claude_mem.worker.session_start import answer_session_start
 from claude_mem.worker.worker import Worker
@@ -58,7 +59,10 @@ async def session_start(request: Request) -> Response:
         line = await answer_session_start(worker, record)
     except BadRecordError as error:
         raise BadInput(str(error)) from None
-    after = BackgroundTask(warm_up, worker, record)
+    after = BackgroundTasks([
+        BackgroundTask(warm_up, worker, record),
+        BackgroundTask(refresh_client_memory, worker, record),
+    ])  # fmt: skip
     return Response(stream.json_line(line), media_type="application/json", background=after)
 
 

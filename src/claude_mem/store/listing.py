@@ -274,7 +274,7 @@ def recent(
     """The newest rows of a project that are not wrong, optionally without those of one session."""
     rows = connection.execute(
         f"{_SELECTS[noun]} WHERE m.project_id = ? AND s.content_session_id IS NOT ?"
-        f" AND {_NOT_WRONG}"
+        f" AND {_NOT_WRONG} AND m.observer <> 'client-file'"  # the client loads it itself
         " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
         (project_id, without_session, limit),
     )

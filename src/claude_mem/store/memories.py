@@ -14,6 +14,7 @@ from claude_mem.store.records import save_record
 from claude_mem.store.sessions import register_memory_session, set_titles
 from claude_mem.types import Distillate, Job, Observation, RecordPart, Summary, Turn
 
+CLIENT_FILE = "client-file"  # the observer of a memory that is a file of the client
 RECENT_MEMORIES = 10  # of a session that an observer gets with its next turn
 
 

@@ -10,6 +10,7 @@ from typing import Self, TypeVar, cast
 
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
+    client_memory,
     conversations,
     fact_listing,
     facts,
@@ -284,6 +285,12 @@ class StoreReader:
     ) -> list[Fact]:
         """Of these kinds and statuses, or of all; the surest first."""
         return self.read(lambda c: facts.list_facts(c, project_id, kinds, statuses))
+
+    def has_client_memory(
+        self, project: Project, client: str, files: Sequence[client_memory.FileMemory]
+    ) -> bool:
+        """Whether these files are stored as they are, and no others."""
+        return self.read(lambda c: client_memory.is_current(c, project, client, files))
 
     def fact_records(
         self,

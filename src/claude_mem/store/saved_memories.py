@@ -41,7 +41,7 @@ def save(
     project_id = ensure_project(connection, project)
     if directory:
         remember_directory(connection, directory, project_id, ms)
-    session = _session(connection, project_id, directory, ms)
+    session = session_of_saved(connection, project_id, directory, ms)
     digest = hashlib.blake2b(json.dumps(astuple(observation)).encode(), digest_size=16).hexdigest()
     existing = connection.execute(
         "SELECT m.id FROM user_prompts t JOIN observations m ON m.turn_id = t.id"
@@ -81,7 +81,7 @@ def _fact(observation: Observation, observer: str) -> ProposedFact:
     return ProposedFact("decision", "", value, origin="person" if observer == "person" else "agent")
 
 
-def _session(
+def session_of_saved(
     connection: sqlite3.Connection, project_id: int, directory: str, ms: int
 ) -> sqlite3.Row:
     row: sqlite3.Row | None = connection.execute(

@@ -15,6 +15,7 @@ from typing import Self, TypeVar
 from claude_mem.errors import DamagedDatabase, StoreError
 from claude_mem.store import (
     backups,
+    client_memory,
     conversations,
     editing,
     forgetting,
@@ -34,6 +35,7 @@ from claude_mem.store import (
     trash,
     turns,
 )
+from claude_mem.store.client_memory import FileMemory
 from claude_mem.store.clock import Clock, awake_ms, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
@@ -331,6 +333,13 @@ class Store(StoreReader):
         return self.write(
             lambda c: saved_memories.save(c, project, directory, observation, observer, now)
         )
+
+    def save_client_memory(
+        self, project: Project, directory: str, client: str, files: Sequence[FileMemory]
+    ) -> "Future[int]":
+        """How many memories changed."""
+        now = self._clock()
+        return self.write(lambda c: client_memory.save(c, project, directory, client, files, now))
 
     def edit_memory(
         self, kind: str, number: int, values: Mapping[str, editing.Value], editor: editing.Editor
