@@ -13,6 +13,7 @@ from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.server.command_replies import context_reply
 from claude_mem.store import StoreReader
+from claude_mem.store.disk_usage import database_usage, size_of, turn_count, usage_json
 from claude_mem.store.listing import Page, Record
 from claude_mem.text import local_time
 from claude_mem.types import Json
@@ -45,10 +46,14 @@ def sessions(settings: Settings, project: str | None, limit: int, as_json: bool)
 
 
 @click.command()
+@click.option("--disk", is_flag=True, help="Show what takes how much of the disk.")
 @json_option
 @click.pass_obj
-def stats(settings: Settings, as_json: bool) -> None:
+def stats(settings: Settings, disk: bool, as_json: bool) -> None:
     """Count memories by project."""
+    if disk:
+        _show_disk(settings, as_json)
+        return
     with open_reader(settings) as store:
         counts = store.counts() if store else {}
         projects = store.projects() if store else []
@@ -64,6 +69,38 @@ def stats(settings: Settings, as_json: bool) -> None:
             [(p["name"], p["sessions"], p["observations"], local_time(p["updated_at_epoch"]),
               p["key"]) for p in projects],
         )  # fmt: skip
+
+
+def _show_disk(settings: Settings, as_json: bool) -> None:
+    layout = settings.layout
+    with open_reader(settings) as store:
+        usage = store.read(database_usage) if store else {}
+        turns = store.read(turn_count) if store else 0
+    journal = layout.database.with_name(f"{layout.database.name}-wal")
+    files = {
+        "database": size_of(layout.database),
+        "journal": size_of(journal),
+        "backups": size_of(layout.backups),
+        "logs": size_of(layout.worker_log.parent),
+        "spool": size_of(layout.spool),
+        "rendered contexts": size_of(layout.contexts),
+    }
+    if as_json:
+        print_json({**usage_json(usage, files), "turns": turns})
+        return
+    print_table(("files", "MB"), [(name, _megabytes(size)) for name, size in files.items()])
+    if not usage:
+        click.echo("This SQLite cannot tell what takes how much of the database.")
+        return
+    click.echo()
+    print_table(
+        ("of the database", "MB", "bytes a turn"),
+        [(name, _megabytes(size), size // max(1, turns)) for name, size in usage.items()],
+    )
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f}"
 
 
 def show_context(settings: Settings, project: str | None, as_json: bool) -> None:

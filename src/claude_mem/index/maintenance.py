@@ -28,11 +28,11 @@ from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
 
-VERSION = 7  # a new one rebuilds the index at the next write: raise it when tokenisation changes
+VERSION = 8  # a new one rebuilds the index at the next write: raise it when tokenisation changes
 CHUNK = 500  # documents: a transaction of a few tenths of a second at most
 
 EMBEDDED = ("observation", TURN)  # duplicates are found among observations
-COLUMNS = ("title", "subtitle", "body", "facts", "files", "concepts")
+COLUMNS = ("title", "files", "concepts")  # all other text is in the passages of its turn
 _TABLES = f"""
 CREATE TABLE documents (
   id INTEGER PRIMARY KEY,
@@ -189,7 +189,7 @@ def _insert(connection: sqlite3.Connection, document: Document) -> None:
          _json(document.concepts), document.words, document.size, document.tells_time),
     )  # fmt: skip
     connection.execute(
-        f"INSERT INTO memory_text (rowid, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO memory_text (rowid, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?)",
         (text_id(document.project_id, document.id), *document.indexed()),
     )
 

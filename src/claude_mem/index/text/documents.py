@@ -36,7 +36,7 @@ _TELLS_TIME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """The columns of the full-text table."""
+    """The parts of a memory."""
 
     title: str = ""
     subtitle: str = ""
@@ -86,8 +86,14 @@ class Document:
         text = self.text
         return text.title, text.subtitle, text.body, text.facts, text.files, text.concepts
 
+    @property
+    def searchable_text(self) -> str:
+        return "\n".join(searchable(part) for part in self._parts)
+
     def indexed(self) -> tuple[str, ...]:
-        return tuple(searchable(part) for part in self._parts)
+        """What filters and the names of events are looked up by."""
+        text = self.text
+        return searchable(text.title), searchable(text.files), searchable(text.concepts)
 
 
 def names_time(text: str) -> bool:

@@ -7,11 +7,12 @@ never from a user's text.
 import json
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, PLACES, text_id
-from claude_mem.index.text.words import grams, is_unspaced, pieces
+from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, PLACES, load, text_id
+from claude_mem.index.text.words import TOKENIZER, grams, is_unspaced, pieces
 
 _MATCH = (
     "d.id, d.project_id, d.session_id, d.place, d.created_at_epoch, d.type, d.title, d.file, d.size"
@@ -29,6 +30,9 @@ _TURN_NOT_WRONG = (
     "t.shown NOT IN (SELECT document FROM wrong_documents)"
     f" AND t.id * 4 + {KINDS.index('prompt')} NOT IN (SELECT document FROM wrong_documents)"
 )
+
+
+EXCLUDING = 200  # documents that are looked through at once for excluded words
 
 
 class Match(NamedTuple):
@@ -116,7 +120,24 @@ def newest(
     without: tuple[str, ...] = (),
 ) -> list[Match]:
     """By time alone; `without` those that match any of these expressions."""
-    condition = _without(where(filters), without)
+    if not without:
+        return _by_time(connection, filters, limit, offset, oldest)
+    passing: list[Match] = []
+    start = 0
+    while len(passing) < offset + limit:
+        matches = _by_time(connection, filters, EXCLUDING, start, oldest)
+        holding = _holding(connection, [match.document for match in matches], any_of(without))
+        passing += [match for match in matches if match.document not in holding]
+        start += EXCLUDING
+        if len(matches) < EXCLUDING:
+            break
+    return passing[offset : offset + limit]
+
+
+def _by_time(
+    connection: sqlite3.Connection, filters: Filters, limit: int, offset: int, oldest: bool
+) -> list[Match]:
+    condition = where(filters)
     down = "" if oldest else " DESC"
     expression = required(filters)
     source, values = "documents d", condition.values
@@ -129,6 +150,19 @@ def newest(
         (*condition.values, limit, offset),
     )
     return [Match._make(row) for row in rows]
+
+
+def _holding(connection: sqlite3.Connection, documents: list[int], expression: str) -> set[int]:
+    """Those whose text matches. The index has the text of turns, not of each memory: these few
+    are indexed for the moment."""
+    with closing(sqlite3.connect(":memory:")) as memory:
+        memory.execute(f'CREATE VIRTUAL TABLE texts USING fts5(text, tokenize="{TOKENIZER}")')
+        memory.executemany(
+            "INSERT INTO texts (rowid, text) VALUES (?, ?)",
+            [(document.id, document.searchable_text) for document in load(connection, documents)],
+        )
+        rows = memory.execute("SELECT rowid FROM texts WHERE texts MATCH ?", (expression,))
+        return {row[0] for row in rows}
 
 
 def newest_named(
@@ -277,16 +311,6 @@ def memories_of_turns(
     for *columns, key in rows:
         matches.setdefault(places[key], []).append(Match._make(columns))
     return matches
-
-
-def _without(condition: Condition, expressions: tuple[str, ...]) -> Condition:
-    if not expressions:
-        return condition
-    return Condition(
-        f"{condition.sql} AND d.id NOT IN"
-        f" (SELECT {_DOCUMENT} FROM memory_text WHERE memory_text MATCH ?)",
-        [*condition.values, any_of(expressions)],
-    )
 
 
 def _of_type(filters: Filters) -> Condition:
