@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from claude_mem.store.database import connect
-from claude_mem.store.migrations import MIGRATIONS
 from tests.api import Api, open_api
 from tests.session_requests import COMPLETE, INIT
 
@@ -97,6 +96,6 @@ def test_keys_of_older_databases_no_longer_hide_projects(tmp_path: Path) -> None
         database = api.layout.database
     with closing(connect(database)) as connection:
         connection.execute("UPDATE projects SET key = 'harbor' WHERE key = 'name:harbor'")
-        connection.execute("DELETE FROM schema_migrations WHERE name = ?", (MIGRATIONS[-1][0],))
+        connection.execute("DELETE FROM schema_migrations WHERE name = ?", ("0018_projects_by_name",))
     with open_api(tmp_path / "data") as api:
         assert keys(api) == {FIRST, "name:harbor"}

@@ -172,7 +172,7 @@ def test_what_the_product_gave_is_not_taken_for_what_the_user_said(home: Home) -
         home.hook(payload)
     home.wait_settled()
     given = home.context(session_start(session_id="second"))
-    assert "Done first." in given
+    assert "notes.md" in given
     echo = prompt(f"{given}\nSecond request", session_id="second", prompt_id="p2")
     home.hook(echo)
     home.wait_settled()

@@ -127,7 +127,7 @@ def test_cleaning_asks_first(home: Home) -> None:
     home.hook(prompt("Blink"))
     home.wait_settled()
     done = home.command("redact", "--clean")
-    assert done.returncode == 1 and "needs --yes" in done.stderr
+    assert done.returncode == 1 and "add --yes" in done.stderr
     assert home.command("redact").returncode == 1
 
 
