@@ -9,10 +9,10 @@ from claude_mem.recall.context import build_context
 from claude_mem.store.facts import save_proposals
 from claude_mem.store.forgetting import Selection, preview
 from claude_mem.store.supersession import relation
-from claude_mem.types import Distillate, Fact, Observation, ProposedFact, Summary
+from claude_mem.types import Distillate, Fact, Observation, Project, ProposedFact, Summary
 from tests.neighbouring_facts import NEIGHBOURS
 from tests.payloads import bash, failure, prompt, stop, tool
-from tests.remembering import HARBOR
+from tests.remembering import HARBOR, remember
 from tests.story import MINUTE, Story
 from tests.supersession_pairs import MUST_REPLACE, MUST_STAY, Pair
 
@@ -117,6 +117,45 @@ def test_what_the_user_saved_yields_only_to_the_user(story: Story) -> None:
     save(story, "The API listens on port 8080")
     save(story, "The API now listens on port 9090", observer="agent")
     assert "port 8080" in context(story)
+
+
+# Contexts
+
+
+@pytest.fixture(scope="module")
+def contexts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    with Story(tmp_path_factory.mktemp("contexts")) as story:
+        yield story
+
+
+REPLACED = [pair for pair in MUST_REPLACE if relation(*pair) == "supersedes"]
+
+
+@pytest.mark.parametrize(("number", "pair"), list(enumerate(REPLACED)))
+def test_no_context_gives_a_replaced_value(contexts: Story, number: int, pair: Pair) -> None:
+    """Each pair in a project of its own; what an agent notes is saved."""
+    project = Project(f"p{number}", f"p{number}")
+    for fact in pair:
+        state(contexts, project, fact)
+    (row,) = contexts.rows(f"SELECT id FROM projects WHERE key = 'p{number}'")
+    context = build_context(contexts.store, int(str(row["id"])), 1_000)
+    holding = context.partition("## What holds here")[2]
+    assert pair.older.value not in holding
+    facts = contexts.store.facts(int(str(row["id"])))
+    assert [fact.status for fact in facts if fact.value == pair.older.value] == ["past"]
+
+
+def state(story: Story, project: Project, fact: ProposedFact) -> None:
+    if fact.kind == "decision" and not fact.subject:
+        story.now += MINUTE
+        note = Observation("discovery", fact.value, narrative=fact.value)
+        story.store.save_memory(project, "/p", note, "agent").result()
+        return
+    for _ in range(2):  # a command must be seen twice
+        remember(story, "Painted the door", session=project.key, project=project)
+        turn = max(story.column("SELECT id FROM user_prompts"))
+        proposals = Distillate(Summary(), facts=(fact,))
+        story.store.write(lambda c, t=turn, p=proposals: save_proposals(c, t, p)).result()
 
 
 # Decisions, faults and commands
