@@ -154,8 +154,12 @@ def state(story: Story, project: Project, fact: ProposedFact) -> None:
     for _ in range(2):  # a command must be seen twice
         remember(story, "Painted the door", session=project.key, project=project)
         turn = max(story.column("SELECT id FROM user_prompts"))
-        proposals = Distillate(Summary(), facts=(fact,))
-        story.store.write(lambda c, t=turn, p=proposals: save_proposals(c, t, p)).result()
+        propose(story, turn, fact)
+
+
+def propose(story: Story, turn_id: int, fact: ProposedFact) -> None:
+    distillate = Distillate(Summary(), facts=(fact,))
+    story.store.write(lambda c: save_proposals(c, turn_id, distillate)).result()
 
 
 # Decisions, faults and commands
@@ -182,8 +186,7 @@ def test_the_time_of_the_turn_decides_not_the_order_of_distilling(story: Story) 
     turn(story, "Plan again", "p2", ask("Which database do we use?", "SQLite", "p2"))
     first = min(story.column("SELECT id FROM user_prompts"))
     earlier = ProposedFact("decision", "Which database do we use?", "MySQL", origin="person")
-    distillate = Distillate(Summary(), facts=(earlier,))
-    story.store.write(lambda c: save_proposals(c, first, distillate)).result()
+    propose(story, first, earlier)
     assert statuses(story, "decision") == {"MySQL": "past", "SQLite": "holds"}
 
 
