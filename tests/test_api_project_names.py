@@ -96,6 +96,8 @@ def test_keys_of_older_databases_no_longer_hide_projects(tmp_path: Path) -> None
         database = api.layout.database
     with closing(connect(database)) as connection:
         connection.execute("UPDATE projects SET key = 'harbor' WHERE key = 'name:harbor'")
-        connection.execute("DELETE FROM schema_migrations WHERE name = ?", ("0018_projects_by_name",))
+        connection.execute(
+            "DELETE FROM schema_migrations WHERE name = ?", ("0018_projects_by_name",)
+        )
     with open_api(tmp_path / "data") as api:
         assert keys(api) == {FIRST, "name:harbor"}
