@@ -33,6 +33,7 @@ from claude_mem.install.doctor import Doctor
 from claude_mem.install.launcher import runs_newer, write_launcher
 from claude_mem.server.app import create_app
 from claude_mem.server.guard import Guard, ensure_token
+from claude_mem.server.port_limits import bounded_protocol, limits_for, raise_descriptor_limit
 from claude_mem.store.clock import now_ms
 from claude_mem.store.store import open_or_restore
 from claude_mem.types import Json
@@ -210,7 +211,8 @@ async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[dict[s
             worker, lambda: state, for_socket=False, token=token,
             diagnose=lambda: Doctor(worker.settings, worker.environ).run_checks(),
         )  # fmt: skip
-        servers.append((_server(Guard(app, token)), tcp))
+        protocol = bounded_protocol(limits_for(raise_descriptor_limit()))
+        servers.append((_server(Guard(app, token), protocol), tcp))
     tasks = [asyncio.create_task(server.serve(sockets=[bound])) for server, bound in servers]
     try:
         while not all(server.started for server, _ in servers):
@@ -222,9 +224,10 @@ async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[dict[s
         await asyncio.wait(tasks, timeout=SHUTDOWN_SECONDS)
 
 
-def _server(app: object) -> _Server:
+def _server(app: object, protocol: type[asyncio.Protocol] | None = None) -> _Server:
     config = uvicorn.Config(
         app,  # type: ignore[arg-type]
+        http=protocol or "auto",
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -8,11 +8,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from claude_mem import params
+from claude_mem.server.port_limits import MAX_LISTENERS
 from claude_mem.types import Json
 from claude_mem.worker.worker import Worker
 
@@ -23,6 +25,8 @@ async def stream(request: Request) -> StreamingResponse:
     """GET /stream"""
     params.check_names(request.query_params, ("after",))
     worker: Worker = request.app.state.worker
+    if worker.announcer.feed.listeners >= MAX_LISTENERS:
+        raise HTTPException(503, f"there are {MAX_LISTENERS} listeners already")
     after = request.headers.get("last-event-id") or request.query_params.get("after")
     headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
     events = _events(worker, after)

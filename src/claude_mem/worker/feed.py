@@ -73,6 +73,10 @@ class Feed:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
+    def listeners(self) -> int:
+        return len(self._subscribers)
+
+    @property
     def cursor(self) -> str:
         """After the latest event."""
         return self.cursor_of(self._number)
