@@ -437,7 +437,7 @@ def test_a_bad_record_is_set_aside_and_stops_nobody(spooled: Spooled, bad: bytes
     spooled.put(stop())
     assert spooled.drain() == DrainCounts(stored=2, rejected=1)
     assert len(spooled.rejected()) == 1
-    assert "set aside in spool/rejected" in spooled.trouble()
+    assert "moved to spool/rejected" in spooled.trouble()
 
 
 def test_a_file_that_is_no_record_is_set_aside(spooled: Spooled) -> None:

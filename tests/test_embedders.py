@@ -145,7 +145,7 @@ def test_a_missing_library_is_named_with_the_command_that_brings_it(
 
 
 def test_a_directory_without_a_model_is_named(tmp_path: Path) -> None:
-    with pytest.raises(EmbedderError, match="holds no usable model"):
+    with pytest.raises(EmbedderError, match="contains no usable model"):
         embedder.load(settings_for(tmp_path, "onnx", _MODEL=str(tmp_path / "nowhere")))
 
 
@@ -241,7 +241,7 @@ def test_vectors_that_change_their_length_are_refused(tmp_path: Path) -> None:
 def test_nobody_who_listens_is_an_error_too(tmp_path: Path) -> None:
     with embedding_server() as server:
         url = server.url
-    with pytest.raises(EmbedderError, match="gives no vectors"):
+    with pytest.raises(EmbedderError, match="returned no vectors"):
         embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m", _URL=url))
 
 

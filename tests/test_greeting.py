@@ -46,10 +46,10 @@ def test_the_first_session_after_an_import_is_told_what_is_remembered(home: Home
     run_import(home)
     home.start_worker()
     first = message(home)
-    assert "2 earlier sessions in 1 project are remembered" in first
+    assert "It covers 2 earlier sessions in 1 project" in first
     assert "claude-mem open" in first and "Tip: " in first
     live(home, "one", "Light the lamp")
-    assert message(home, session="next").startswith("claude-mem: gave the last session")
+    assert message(home, session="next").startswith("claude-mem: the agent got the last session")
 
 
 def test_what_was_saved_by_hand_before_it_is_no_session(running: Home) -> None:
@@ -66,7 +66,9 @@ def today() -> str:
 
 def test_later_ones_are_told_what_the_agent_was_given(running: Home) -> None:
     live(running, "one", "Light the lamp")
-    assert message(running) == (f"claude-mem: gave the last session ({today()}); hints are on")
+    assert message(running) == (
+        f"claude-mem: the agent got the last session ({today()}); hints are on"
+    )
 
 
 def test_sessions_before_the_last_are_counted_that_the_context_shows(story: Story) -> None:
@@ -78,14 +80,14 @@ def test_sessions_before_the_last_are_counted_that_the_context_shows(story: Stor
     (project,) = story.column("SELECT id FROM projects")
     context = "- 2026-03-09 Lamp one\n- 2026-03-09 Lamp two"
     text = greeting(story.store, project, "now", context, has_hints=False)
-    assert text.endswith("), 2 before it")
+    assert text.endswith("), 2 earlier")
 
 
 def test_without_hints_none_are_announced(home: Home) -> None:
     assert home.command("settings", "CLAUDE_MEM_HINTS", "no").returncode == 0
     home.start_worker()
     live(home, "one", "Light the lamp")
-    assert message(home) == f"claude-mem: gave the last session ({today()})"
+    assert message(home) == f"claude-mem: the agent got the last session ({today()})"
 
 
 def test_hints_of_the_last_session_are_counted(story: Story) -> None:

@@ -177,6 +177,6 @@ def test_beyond_its_size_the_oldest_go_and_the_user_is_warned_once_before(
     assert len(tell_until(0, 29)) == 29
     assert story.trouble() == ""
     assert len(tell_until(29, 32)) == 32
-    assert "fills 90% of its 1 MB" in story.trouble()
+    assert "has reached 90% of its limit of 1 MB" in story.trouble()
     assert tell_until(32, 36) == [str(number) for number in range(3, 36)]
     assert story.trouble() == ""

@@ -58,8 +58,8 @@ def test_memories_of_every_kind_are_kept_and_found(upgraded: Home, query: str, a
 
 
 def test_the_user_is_told_once_of_the_record(upgraded: Home) -> None:
-    assert "the words of every turn are kept on this machine" in message(upgraded)
-    assert "the words of every turn" not in message(upgraded)
+    assert "the text of every turn is stored on this machine" in message(upgraded)
+    assert "the text of every turn" not in message(upgraded)
 
 
 def test_an_import_fills_in_the_record_where_the_transcript_still_exists(upgraded: Home) -> None:

@@ -104,7 +104,7 @@ def test_a_sitting_with_compact_and_clear_is_remembered(client: Client, terminal
     assert sources(home) == ["startup", "compact", "clear"]
     sessions = home.rows("SELECT status FROM sdk_sessions ORDER BY id")
     assert [row["status"] for row in sessions] == ["completed", "active"]
-    wait_until(lambda: terminal.shows("gave the last session"), "the next session's line")
+    wait_until(lambda: terminal.shows("the agent got the last session"), "the next session's line")
     api.forget()
     api.say(Reply("I remember."))
     enter(terminal, "What do you know?", lambda: "What do you know?" in api.sent())

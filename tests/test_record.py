@@ -156,7 +156,7 @@ def test_an_import_fills_in_the_record_of_known_turns_and_counts_them(imported: 
     assert (report["turns"], report["known"], report["records"]) == (0, 2, 2)
     assert records(imported.layout.database) == []
     done = imported.command("import")
-    assert "2 turns completed with their text" in done.stdout
+    assert "2 turns already recorded, but without their text, which was added" in done.stdout
     assert records(imported.layout.database) == before
     assert run_import(imported, "--again")["records"] == 0
 
@@ -360,9 +360,9 @@ def test_an_upgrade_announces_the_record_once(home: Home) -> None:
         ).result()
     home.start_worker()
     first = message(home)
-    assert "the words of every turn are kept on this machine" in first
+    assert "the text of every turn is stored on this machine" in first
     assert "claude-mem import" in first and "CLAUDE_MEM_RECORD_DAYS 0" in first
-    assert message(home).startswith("claude-mem: gave the last session")
+    assert message(home).startswith("claude-mem: the agent got the last session")
 
 
 # Reading it

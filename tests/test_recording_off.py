@@ -140,8 +140,8 @@ def test_nothing_of_an_excluded_project_is_stored(home: Home, way: str) -> None:
     assert not any(WORD in content for content in files.values())
     assert [row["name"] for row in home.rows("SELECT name FROM projects")] == ["bakery"]
     home.start_worker()
-    assert "this project is excluded" in system_message(home)
-    assert "excluded" not in system_message(home, CLAUDE_PROJECT_DIR=OTHER_DIR)
+    assert "CLAUDE_MEM_EXCLUDED_PROJECTS excludes its project" in system_message(home)
+    assert "exclude" not in system_message(home, CLAUDE_PROJECT_DIR=OTHER_DIR)
     for command in ("status", "doctor"):
         assert "/home/dev/har*" in home.command(command).stdout
 

@@ -36,7 +36,7 @@ _SECTIONS = {
         "timeline": "show the memories before and after a memory",
         "show": "show memories by id: 12, S3, P4, or a session",
         "related": "list memories with a similar meaning",
-        "facts": "list what is known of a project; confirm or reject it",
+        "facts": "list, confirm or reject the facts of a project",
         "stats": "count memories by project",
     },
     "Edit": {

@@ -16,15 +16,15 @@ from claude_mem.store.editing import FIELDS
 from claude_mem.types import OBSERVATION_TYPES, Json
 
 _HELP = {
-    "type": f"{', '.join(OBSERVATION_TYPES)}.",
-    "fact": "A single statement, replacing all; can be repeated.",
-    "concept": "Concept, replacing all; can be repeated.",
+    "type": f"New type: {', '.join(OBSERVATION_TYPES)}.",
+    "fact": "New fact; replaces all facts; can be repeated.",
+    "concept": "New concept; replaces all concepts; can be repeated.",
     "subject": "What the fact is about: a question, a purpose, the command that fails.",
-    "value": "What holds: the rule, the answer, the command that works.",
+    "value": "The rule, the answer, or the command that works.",
     "scope": "Folder that the fact is limited to; empty for the whole project.",
 }
 _OPTIONS = {"facts": "fact", "concepts": "concept"}
-undo_option = click.option("--undo", is_flag=True, help="Undo it.")
+undo_option = click.option("--undo", is_flag=True, help="Undo this change.")
 
 
 def field_options(*kinds: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -34,7 +34,7 @@ def field_options(*kinds: str) -> Callable[[Callable[..., None]], Callable[..., 
     def add(command: Callable[..., None]) -> Callable[..., None]:
         for name in reversed(names):
             option = _OPTIONS.get(name, name)
-            text = _HELP.get(option) or f"New {option.replace('_', ' ')}; empty removes it."
+            text = _HELP.get(option) or f'New text of "{option.replace("_", " ")}"; "" removes it.'
             command = click.option(
                 f"--{option.replace('_', '-')}", name, multiple=name in _OPTIONS, help=text
             )(command)

@@ -144,8 +144,8 @@ def _index(settings: Settings, store: Store, as_json: bool) -> int:
 def _print_unindexed(count: int) -> None:
     if count:
         click.echo(
-            f"Search finds them in a moment: the worker is indexing "
-            f"{pluralize(count, 'document')}; claude-mem status shows how many are left."
+            f"The worker is still indexing {pluralize(count, 'document')}; search finds them when "
+            "that is done. To see the progress: claude-mem status"
         )
 
 
@@ -242,7 +242,7 @@ def print_report(report: Report, context: str, dry_run: bool) -> None:
     skipped = [
         (report.unchanged, "file", "unchanged since the last import"),
         (total.known, "turn", "already recorded"),
-        (total.records, "turn", "completed with their text"),
+        (total.records, "turn", "already recorded, but without their text, which was added"),
         (total.private, "turn", "skipped: private"),
         (total.forgotten, "turn", "skipped: forgotten"),
         (report.unreadable, "line", "skipped: not readable"),

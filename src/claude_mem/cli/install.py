@@ -184,7 +184,7 @@ def _install_in_settings(settings: Settings, scope: str, dry_run: bool, yes: boo
     has_plugin = attachment.has_plugin(claude)
     if has_plugin and scope == "project":
         raise ClaudeMemError(
-            "The plugin is installed and covers every project. To attach only this project: "
+            "The plugin is installed for every project. To install for this project only: "
             "claude-mem uninstall, then claude-mem install --scope project"
         )
     lines = [_install_hooks(layout, _settings_path(scope), dry_run, yes)]
@@ -271,10 +271,10 @@ def uninstall(settings: Settings, purge: bool, yes: bool) -> None:
         remaining = _purge(layout, sessions_open)
         click.echo(f"Deleted the memories in {layout.root}.")
         if remaining:
-            click.echo(f"Kept, because not ours or still in use: {', '.join(remaining)}")
+            click.echo(f"Not deleted (not ours, or still in use): {', '.join(remaining)}")
     elif layout.database.exists():
         click.echo(
-            f"The memories stay in {layout.root}. To delete them: claude-mem uninstall --purge"
+            f"The memories are kept in {layout.root}. To delete them: claude-mem uninstall --purge"
         )
     if any(outcome.failed for outcome in outcomes):
         raise SystemExit(1)

@@ -10,13 +10,13 @@ from claude_mem.server import client
 
 
 @click.command("open")
-@click.option("--print", "print_only", is_flag=True, help="Print the link and open no browser.")
+@click.option("--print", "print_only", is_flag=True, help="Print the link; do not open it.")
 @click.pass_obj
 def open_viewer(settings: Settings, print_only: bool) -> None:
-    """Open the viewer: see, search and change what is remembered.
+    """Open the viewer in a browser: see, search and change memories.
 
-    The link works once, for two minutes; then the browser stays signed in for 30 days. For a
-    remote machine, forward the port: ssh -L 37777:127.0.0.1:37777 HOST
+    The link works once and for two minutes. After that the browser stays signed in for 30 days.
+    For a remote machine, forward the port: ssh -L 37777:127.0.0.1:37777 HOST
     """
     link = client.request(settings.layout, os.environ, "/viewer/link", {})
     url, seconds = str(link["url"]), link["seconds"]

@@ -18,7 +18,7 @@ RESPONSE_SECONDS = 3.0
 NEW_WORKER_SECONDS = 1.5
 POLL_SECONDS = 0.02
 
-PAUSED = b"recording is paused, nothing of this session is kept; to record: claude-mem resume"
+PAUSED = b"recording is paused, this session is not recorded; to resume: claude-mem resume"
 _PLAIN = b'{"continue":true,"suppressOutput":true'
 _START = b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":'
 # The transcript of a resumed or forked session already contains its context.

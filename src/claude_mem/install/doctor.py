@@ -278,7 +278,7 @@ class Doctor:
         else:
             yield Check("recording", "ok", "on")
         if excluded := self.settings.capture.excluded_projects:
-            yield Check("excluded", "ok", f"nothing is recorded of {', '.join(excluded)}")
+            yield Check("excluded", "ok", f"not recorded: {', '.join(excluded)}")
         if lost := trouble.lost_events(os.fsencode(layout.root)):
             text = f"{lost} events were lost: they could not be written to {layout.spool}"
             yield Check("lost", "wrong", text, f"free space: df -h {layout.root}")

@@ -99,8 +99,8 @@ class Intake:
         has_died, name = self._progress.accuse()
         if name is not None and (path := self._layout.spool / name).exists():
             reason = (
-                f"the event {name} made the worker hang or die twice: it was set aside in"
-                " spool/set-aside, the others are processed"
+                f"the event {name} made the worker hang or die twice: it was moved to"
+                " spool/set-aside, and the other events are processed"
             )
             log.error(reason)
             leftovers.set_aside(self._layout, path, self._reader.redact_allow)
@@ -207,7 +207,7 @@ class Intake:
 
     def _reject(self, path: Path, error: Exception, counts: DrainCounts) -> None:
         counts.rejected += 1
-        reason = f"{path.name} was set aside in spool/rejected: {error or type(error).__name__}"
+        reason = f"{path.name} was moved to spool/rejected: {error or type(error).__name__}"
         log.warning(reason)
         leftovers.reject(self._layout, path, self._reader.redactor)
         trouble.report(os.fsencode(self._layout.root), reason)

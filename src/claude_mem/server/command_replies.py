@@ -21,7 +21,7 @@ from claude_mem.text import format_counts, format_pairs, local_time, pluralize, 
 from claude_mem.types import Json
 from claude_mem.worker.observer_status import format_spending, has_spent
 
-NO_MEMORIES = "No memories yet. They start with the first session after claude-mem install."
+NO_MEMORIES = "No memories yet. Recording starts with the first session after claude-mem install."
 
 
 def json_text(value: Json) -> str:
@@ -144,7 +144,7 @@ def _capture_line(capture: dict[str, Json]) -> str:
 
 def _vector_line(state: Json) -> str:
     if not isinstance(state, dict):
-        return "none: search matches only words"
+        return "none: search uses full text only"
     return f"{state['read']} of {state['memories']} memories, embedder {state['embedder']}"
 
 

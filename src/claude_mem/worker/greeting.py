@@ -14,7 +14,7 @@ _ON = "claude-mem: memory is on."
 _LOOK = "To look at it: claude-mem open."
 _NOTHING_YET = (
     f"{_ON} The next session will know what this one did. {_LOOK}"
-    " Tip: what you write inside <private></private> is never kept."
+    " Tip: text inside <private></private> is never stored."
 )
 
 
@@ -34,7 +34,7 @@ def greeting(
     if context and earlier:
         parts = [*_sessions(earlier, context, zone), *_rules(store, project_id, context)]
         hints = _hints(store, str(earlier[0]["content_session_id"])) if has_hints else ""
-        return f"claude-mem: gave {', '.join(parts)}{hints}"
+        return f"claude-mem: the agent got {', '.join(parts)}{hints}"
     return ""
 
 
@@ -44,8 +44,8 @@ def _welcome(store: StoreReader) -> str:
     if not counts.sessions:
         return _NOTHING_YET
     return (
-        f"{_ON} {_count(counts.sessions, 'earlier session')} in"
-        f" {_count(counts.projects, 'project')} are remembered. {_LOOK}"
+        f"{_ON} It covers {_count(counts.sessions, 'earlier session')} in"
+        f" {_count(counts.projects, 'project')}. {_LOOK}"
         " Tip: ask about earlier work in your own words, the agent can search all of it."
     )
 
@@ -59,7 +59,7 @@ def _sessions(earlier: list[Record], context: str, zone: tzinfo | None) -> list[
     moment = datetime.fromtimestamp(int(str(last["updated_at_epoch"])) / 1000, zone)
     shown = sum(_is_in(context, session["title"]) for session in before)
     parts = [f"the last session ({moment.day} {moment:%b})"]
-    return [*parts, f"{shown} before it"] if shown else parts
+    return [*parts, f"{shown} earlier"] if shown else parts
 
 
 def _rules(store: StoreReader, project_id: int, context: str) -> list[str]:

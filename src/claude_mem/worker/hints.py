@@ -85,7 +85,7 @@ def _find(worker: Worker, event: Event, text: str, project_id: int) -> Hint | No
 
 def _log_failure(saved: "Future[None]") -> None:
     if error := saved.exception():
-        log.error("the hint was given but not stored", exc_info=error)
+        log.error("a hint could not be stored", exc_info=error)
 
 
 def _line(text: str) -> dict[str, Json]:

@@ -73,14 +73,14 @@ class Housekeeping:
     def _trim_records(self, now: int) -> None:
         limit = self._record.megabytes * MEGABYTE
         if count := self._store.trim_records(self._record.since_ms(now), limit).result():
-            log.info("the records of %d turns deleted: too old, or beyond the size", count)
+            log.info("deleted the record of %d turns: too old, or over the size limit", count)
         if self._store.record_bytes() < NEARLY_FULL * limit:
             self._store.withdraw_notice(RECORD_NEARLY_FULL).result()
         elif self._store.is_new_notice(RECORD_NEARLY_FULL).result():
             self._warn(
-                f"the record of what was said fills {NEARLY_FULL:.0%} of its"
-                f" {self._record.megabytes} MB, beyond that the oldest turns lose theirs;"
-                " to keep more: claude-mem settings CLAUDE_MEM_RECORD_MEGABYTES"
+                f"the record has reached {NEARLY_FULL:.0%} of its limit of"
+                f" {self._record.megabytes} MB, beyond which the record of the oldest turns is"
+                " deleted; to raise the limit: claude-mem settings CLAUDE_MEM_RECORD_MEGABYTES"
                 f" {2 * self._record.megabytes}"
             )
 

@@ -136,7 +136,7 @@ class RefinementRunner:
             try:
                 reply = await self._ask(job, model, request, session, None if is_open else resume)
             except (LostSession, TooLong) as error:
-                log.info("turn %d, %s: %s; starting afresh", turn.id, model.name, error)
+                log.info("turn %d, %s: %s; starting a new conversation", turn.id, model.name, error)
                 await model.end_conversation(session)
                 await asyncio.wrap_future(self._store.drop_conversation(session))
                 if max_record_chars == RECORD_LIMITS[-1]:

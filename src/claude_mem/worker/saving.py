@@ -31,7 +31,10 @@ async def save_memory(
     observation = _observation(memory)
     project = await asyncio.to_thread(_project, worker, memory.project, directory)
     if worker.reader.exclusions.cover(project, directory):
-        raise BadInput(f"{project.name} is excluded: nothing of it is recorded", "project")
+        raise BadInput(
+            f"{project.name} is excluded by CLAUDE_MEM_EXCLUDED_PROJECTS: nothing was saved",
+            "project",
+        )
     saved = await asyncio.wrap_future(
         worker.store.save_memory(project, directory, observation, observer)
     )

@@ -45,15 +45,15 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
 
 
 _EXCLUDED = (
-    "claude-mem: this project is excluded (CLAUDE_MEM_EXCLUDED_PROJECTS), nothing of it is recorded"
+    "claude-mem: this session is not recorded: CLAUDE_MEM_EXCLUDED_PROJECTS excludes its project"
 )
 
 
 def _paused(pause: Pause) -> str:
     until = f" until {iso(pause.until_epoch)[:16]} UTC" if pause.until_epoch is not None else ""
     return (
-        f"claude-mem: recording is paused{until}, nothing of this session is kept;"
-        " to record: claude-mem resume"
+        f"claude-mem: recording is paused{until}, this session is not recorded;"
+        " to resume: claude-mem resume"
     )
 
 
@@ -106,9 +106,9 @@ async def _announcement(worker: Worker) -> str:
     if not await asyncio.wrap_future(worker.store.is_new_notice(RECORD_BEGINS)):
         return ""
     return (
-        "claude-mem: from now on the words of every turn are kept on this machine, redacted, so "
-        "that search finds them. To add past sessions before Claude Code deletes them: claude-mem "
-        "import. To keep none: claude-mem settings CLAUDE_MEM_RECORD_DAYS 0"
+        "claude-mem: from now on the text of every turn is stored on this machine, redacted, so "
+        "that search finds it. To add past sessions before Claude Code deletes them: claude-mem "
+        "import. To turn this off: claude-mem settings CLAUDE_MEM_RECORD_DAYS 0"
     )
 
 

@@ -229,7 +229,7 @@ class Worker:
             if is_damage(error):
                 raise
             log.exception("forgotten text is not removed from all files yet")
-            reason = f"forgotten text is not removed from all files yet, will be retried: {error}"
+            reason = f"forgotten text is not removed from all files yet, retrying: {error}"
             trouble.report(os.fsencode(layout.root), reason)
         else:
             log.info("forgotten text was removed from all files; logs before this were deleted")

@@ -62,10 +62,10 @@ class Endpoint:
         try:
             response = post_json_blocking(self.url, headers, body, SECONDS, self.key)
             if response.status != 200:
-                raise EmbedderError(f"{self.url} answers HTTP {response.status}")
+                raise EmbedderError(f"{self.url} returned HTTP {response.status}")
             return _vectors(response.json_object(), len(texts))
         except (RequestFailed, ValueError) as error:
-            raise EmbedderError(f"{self.url} gives no vectors: {error}") from None
+            raise EmbedderError(f"{self.url} returned no vectors: {error}") from None
 
 
 def _vectors(response: dict[str, Any], count: int) -> list[list[float]]:
@@ -75,7 +75,7 @@ def _vectors(response: dict[str, Any], count: int) -> list[list[float]]:
         rows = [row for row in response["data"] if isinstance(row, dict)]
         vectors = [row.get("embedding") for row in sorted(rows, key=lambda r: r.get("index") or 0)]
     if not isinstance(vectors, list) or len(vectors) != count or not all(map(_is_vector, vectors)):
-        raise ValueError("the response does not hold one vector for each text")
+        raise ValueError("the response does not contain one vector for each text")
     return vectors
 
 

@@ -39,7 +39,7 @@ class OnnxModel:
                 str(directory / "model.onnx"), options, providers=["CPUExecutionProvider"]
             )
         except Exception as error:  # both libraries raise errors of their own
-            raise EmbedderError(f"{directory} holds no usable model: {error}") from None
+            raise EmbedderError(f"{directory} contains no usable model: {error}") from None
         dimension = session.get_outputs()[0].shape[-1]
         if not isinstance(dimension, int):
             raise EmbedderError(f"{directory / 'model.onnx'} declares no vector dimension")
