@@ -150,14 +150,14 @@ def _same_fact(
     connection: sqlite3.Connection, project_id: int, proposal: ProposedFact
 ) -> int | None:
     """Also if it was edited since."""
-    row = connection.execute(
-        "SELECT id FROM facts WHERE project_id = ?1 AND kind = ?2 AND ((scope = ?3"
-        " AND subject = ?4 AND value = ?5) OR (original_scope = ?3 AND original_subject = ?4"
-        " AND original_value = ?5)) ORDER BY original_value IS NULL",
-        (project_id, proposal.kind, proposal.scope, proposal.subject, proposal.value),
-    ).fetchone()
-    if row is not None:
-        return int(row[0])
+    for prefix in ("", "original_"):  # one query for both would read all facts of the kind
+        row = connection.execute(
+            f"SELECT id FROM facts WHERE project_id = ? AND kind = ? AND {prefix}scope = ?"
+            f" AND {prefix}subject = ? AND {prefix}value = ?",
+            (project_id, proposal.kind, proposal.scope, proposal.subject, proposal.value),
+        ).fetchone()
+        if row is not None:
+            return int(row[0])
     if proposal.kind not in REWORDED or proposal.status == "past":
         return None
     rows = _comparable(connection, project_id, (proposal.kind,), proposal.scope)
