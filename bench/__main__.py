@@ -5,6 +5,7 @@ import sys
 from bench import (
     client,
     clients,
+    commands,
     footprint,
     hooks,
     ingest,
@@ -26,6 +27,7 @@ BENCHMARKS = {
     "search": search.measure,
     "footprint": footprint.measure,
     "mcp": mcp_server.measure,
+    "commands": commands.measure,
     "clients": clients.measure,
     "redaction": redaction.measure,
     "recall": recall.measure,

@@ -23,6 +23,10 @@ BARE, SHIM, COMMAND = (
 )
 START_TARGET, MEMORY_TARGET, TOKEN_TARGET = 4, 20, 900
 _REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+_CALL = (
+    b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+    b'"params":{"name":"get_observations","arguments":{"ids":[1]}}}\n'
+)
 _BARE = "import sys; sys.stdin.buffer.readline(); sys.stdout.write('{}\\n')"
 
 
@@ -49,7 +53,7 @@ def measure() -> list[Figure]:
     rows = {
         "private memory of the shim": f"{shim:.1f} MB",
         "the same of a bare interpreter": f"{bare:.1f} MB",
-        "worker before the first message": f"{before:.1f} MB",
+        "worker before the first call of a tool": f"{before:.1f} MB",
         "worker after it": f"{after:.1f} MB",
         **{f"tokens of {name}": str(count) for name, count in tokens.items()},
         "tokens of the instructions": str(estimate_tokens(INSTRUCTIONS)),
@@ -67,9 +71,9 @@ def measure() -> list[Figure]:
 def _cases(home: Home) -> dict[str, Callable[[], float]]:
     command = Path(sys.executable).with_name("claude-mem")
     return {
-        BARE: lambda: _seconds_to_first_response(_bare(), home),
-        SHIM: lambda: _seconds_to_first_response([str(home.layout.mcp_launcher)], home),
-        COMMAND: lambda: _seconds_to_first_response([str(command), "mcp"], home),
+        BARE: lambda: seconds_to_first_response(_bare(), home),
+        SHIM: lambda: seconds_to_first_response([str(home.layout.mcp_launcher)], home),
+        COMMAND: lambda: seconds_to_first_response([str(command), "mcp"], home),
     }
 
 
@@ -96,8 +100,8 @@ class _Process:
         os.close(stdin)
         os.close(stdout)
 
-    def request(self) -> bytes:
-        os.write(self._to, _REQUEST)
+    def request(self, line: bytes = _REQUEST) -> bytes:
+        os.write(self._to, line)
         return os.read(self._from, 65536)
 
     def end(self) -> None:
@@ -106,10 +110,10 @@ class _Process:
         os.close(self._from)
 
 
-def _seconds_to_first_response(command: list[str], home: Home) -> float:
+def seconds_to_first_response(command: list[str], home: Home, line: bytes = _REQUEST) -> float:
     begun = time.perf_counter()
     server = _Process(command, home)
-    answer = server.request()
+    answer = server.request(line)
     seconds = time.perf_counter() - begun
     server.end()
     if not answer.startswith(b"{") or b"error" in answer:
@@ -138,7 +142,7 @@ def _worker_megabytes() -> tuple[float, float]:
         client.start(home.layout, home.environment)
         process = Path("/proc", str(home.worker_pid()))
         before = private_megabytes(process)
-        _seconds_to_first_response([str(home.layout.mcp_launcher)], home)
+        seconds_to_first_response([str(home.layout.mcp_launcher)], home, _CALL)
         return before, private_megabytes(process)
 
 

@@ -12,7 +12,7 @@ import pytest
 import claude_mem.cli
 from claude_mem.cli import commands
 from tests.conftest import Home, temporary_home
-from tests.payloads import PROJECT_DIR
+from tests.payloads import PROJECT_DIR, Payload, as_bytes, session_start
 
 ASKING = {
     "claude_mem",
@@ -81,6 +81,19 @@ def test_a_running_worker_answers_as_the_command_itself_does(
     assert "click" in modules and "claude_mem.cli" in modules
     assert "lamp" in answered or arguments[0] == "status"
     assert answered == itself
+
+
+@pytest.mark.parametrize("payload", [session_start(session_id="piped"), None])
+def test_a_payload_on_stdin_is_answered_as_a_hook(running: Home, payload: Payload | None) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "claude_mem", "context"],
+        input=as_bytes(payload) if payload else b"",
+        capture_output=True,
+        env=running.env(),
+        timeout=60,
+    )
+    assert b"lamp" in done.stdout
+    assert (b"hookSpecificOutput" in done.stdout) == (payload is not None)
 
 
 @pytest.mark.parametrize(

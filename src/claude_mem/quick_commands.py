@@ -38,7 +38,8 @@ def run(arguments: list[str]) -> bool:
     values = parse(arguments)
     if values is None or not _is_plain(posix.environ):
         return False
-    if arguments[0] == "context" and _may_have_payload():
+    is_plain_context = arguments == ["context"]
+    if is_plain_context and _may_have_payload() and _has_payload():
         return False
     reply = _ask(arguments[0], values)
     if reply is None:
@@ -91,6 +92,20 @@ def _may_have_payload() -> bool:
         return posix.fstat(0).st_mode & 0o170000 in _NOT_PLAIN
     except OSError:
         return False
+
+
+def _has_payload() -> bool:
+    """Reads stdin; what it holds is put back for the command."""
+    payload = b"".join(iter(lambda: posix.read(0, 65536), b""))
+    if not payload.strip():
+        return False
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        file.write(payload)
+        file.seek(0)
+        posix.dup2(file.fileno(), 0)
+    return True
 
 
 def _ask(name: str, values: dict[str, str]) -> bytes | None:
