@@ -50,7 +50,7 @@ def test_the_diff_of_an_event_is_shown_while_it_is_kept(busy: Viewer) -> None:
     busy.api.worker.store.retire_raw_events(busy.api.clock.ms + 1, 0).result()
     gone = busy.get("/turn/1")
     assert '<span class="del">' not in gone.text
-    assert gone.has("The raw texts of these events are no longer kept", "Mend the lamp")
+    assert gone.has("The raw texts of these events were deleted", "Mend the lamp")
 
 
 def test_a_session_is_told_from_its_beginning(busy: Viewer) -> None:
@@ -113,7 +113,7 @@ def test_search_ranks_as_the_api_does_and_marks_the_words(busy: Viewer) -> None:
 
 
 def test_search_filters_and_says_when_nothing_matches(busy: Viewer) -> None:
-    assert busy.get("/search").has("Search everything")
+    assert busy.get("/search").has("Search all memories")
     assert busy.get("/search", q="zeppelin").has("No memories match")
     assert "article" not in busy.get("/search", q="lamp", project="belfry").tags
     assert busy.get("/search", q="lamp", type="prompt").has("Mend the lamp")
@@ -268,10 +268,10 @@ def test_what_was_forgotten_is_listed_with_its_undo(busy: Viewer) -> None:
     preview = busy.post("/api/forget", ids=["P1"])
     busy.post("/api/forget", ids=["P1"], confirm=preview["confirm"])
     page = busy.get("/doctor")
-    assert page.has("Forgotten lately")
+    assert page.has("Forgotten recently")
     (token,) = page.attributes("button", "data-token")
     busy.post("/api/forget/undo", undo=token)
-    assert not busy.get("/doctor").has("Forgotten lately")
+    assert not busy.get("/doctor").has("Forgotten recently")
 
 
 # Nothing is markup
