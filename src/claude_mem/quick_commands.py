@@ -11,7 +11,7 @@ import sys
 from claude_mem import __version__, paths
 from claude_mem.hook.ask import ask
 
-SECONDS = 30.0
+SECONDS = 10.0
 OPTIONS = {
     "status": {},
     "context": {"--project": "project"},
@@ -67,10 +67,10 @@ def parse(arguments: list[str]) -> dict[str, str] | None:
         if argument == "--json":
             values["json"] = "yes"
         elif name in options:
-            given = value if equals else next(rest, None)
-            if given is None or options[name] in values:
+            text = value if equals else next(rest, None)
+            if text is None or options[name] in values:
                 return None
-            values[options[name]] = given
+            values[options[name]] = text
         elif argument.startswith("--") or (argument[:1] == "-" and arguments[0] != "search"):
             return None
         else:
