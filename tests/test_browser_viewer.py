@@ -2,16 +2,20 @@
 
 import importlib.util
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("playwright", reason="pip install 'claudemem[browser]'")
 
+from claude_mem.server import client
+from claude_mem.types import Json
 from tests.browsing import Browsing, open_browser, open_home, open_link, run_turn
 from tests.conftest import Home
-from tests.payloads import prompt, stop
+from tests.payloads import PROJECT_DIR, prompt, stop
 from tests.viewer import ATTACKS
 
 pytestmark = pytest.mark.extra
@@ -175,7 +179,7 @@ def test_the_preview_of_the_context_follows_the_budget(browsing: Browsing) -> No
     before = context.inner_text()
     assert "claude-mem-context" in before and "door" in before
     page.locator("#budget").fill("100")
-    page.wait_for_function("document.getElementById('limit').textContent === '100'")
+    page.wait_for_function("() => document.getElementById('limit').textContent === '100'")
     assert 0 < len(context.inner_text()) < len(before)
     assert int(page.locator("#used").inner_text()) <= 100
     page.get_by_role("button", name="Use this budget").click()
@@ -203,11 +207,51 @@ def test_after_a_restart_of_the_worker_nothing_is_missed_or_doubled(browsing: Br
     run_turn(home, "restart", 5, "After the restart", "Done after.", "c.py")
     page.locator("article", has_text="After the restart").wait_for()
     home.wait_settled()
-    page.wait_for_function("!document.querySelector('.now')")
+    page.wait_for_function("() => !document.querySelector('.now')")
     turns = page.locator("article").evaluate_all("cards => cards.map(c => Number(c.dataset.turn))")
     stored = home.column("SELECT id FROM user_prompts ORDER BY created_at_epoch DESC, id DESC")
     assert turns == stored
     assert page.evaluate("window.sameDocument") is True
+
+
+def test_a_rule_that_is_not_certain_is_confirmed_or_rejected(browsing: Browsing) -> None:
+    home = browsing.home
+    with closing(sqlite3.connect(home.layout.database, timeout=10)) as connection:
+        for value in ("Perhaps ring twice.", "Perhaps never ring."):
+            connection.execute(
+                "INSERT INTO facts (project_id, kind, subject, value, scope, origin, status,"
+                " first_seen_epoch, last_seen_epoch) VALUES (1, 'rule', '', ?, '', 'person',"
+                " 'candidate', 1, 1)",
+                (value,),
+            )
+        connection.commit()
+    page = browsing.go("/project/1")
+    for value, name, status in (
+        ("Perhaps ring twice.", "Confirm", "holds"),
+        ("Perhaps never ring.", "Reject", "wrong"),
+    ):
+        fact = page.locator(".fact", has_text=value)
+        with page.expect_navigation():
+            fact.get_by_role("button", name=name).click()
+        assert home.column("SELECT status FROM facts WHERE value = ?", value) == [status]
+    assert page.get_by_text("Perhaps ring twice.").count() >= 1
+    assert page.locator(".fact", has_text="Perhaps never ring.").count() == 0
+
+
+def test_reading_works_without_scripts(browsing: Browsing) -> None:
+    browser = browsing.context.browser
+    assert browser is not None
+    page = browser.new_context(java_script_enabled=False).new_page()
+    page.goto(open_link(browsing.home))
+    page.wait_for_url(f"{browsing.address}/")
+    page.locator("[data-open]").first.click()
+    page.wait_for_url("**/turn/*")
+    assert page.get_by_role("button", name="Forget").count() == 0
+    page.locator("#find").fill("fog horn")
+    page.locator("#find").press("Enter")
+    page.wait_for_url("**/search?q=fog+horn")
+    assert page.locator("#results article").count() >= 1
+    page.context.close()
 
 
 PAGES = ("/", "/turn/1", "/session/1", "/search?q=lamp", "/timeline/P1", "/projects", "/project/1",
@@ -281,3 +325,28 @@ def test_no_text_becomes_a_script(browsing: Browsing) -> None:
     page.locator("#find").fill("<img src=x onerror=window.hacked=1>")
     page.wait_for_url("**/search?*img*")
     assert page.evaluate("window.hacked") is None
+
+
+def test_older_turns_come_when_one_scrolls_each_once(browsing: Browsing) -> None:
+    page, home = browsing.page, browsing.home
+    for number in range(70):
+        body: dict[str, Json] = {
+            "contentSessionId": f"many-{number // 5}", "prompt": f"Old prompt {number}",
+            "project_dir": PROJECT_DIR,
+        }  # fmt: skip
+        client.ask_worker(home.layout, "/api/sessions/init", body)
+    stored = home.column(
+        "SELECT id FROM user_prompts WHERE private = 0 ORDER BY created_at_epoch DESC, id DESC"
+    )
+    browsing.go("/")
+    page.wait_for_function(
+        """count => {
+          scrollTo(0, document.documentElement.scrollHeight);
+          return document.querySelectorAll("article").length >= count;
+        }""",
+        arg=len(stored),
+    )
+    turns = page.locator("article").evaluate_all("cards => cards.map(c => Number(c.dataset.turn))")
+    assert turns == stored
+    days = page.locator(".day").evaluate_all("days => days.map(d => d.dataset.day)")
+    assert len(days) == len(set(days))

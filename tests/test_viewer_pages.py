@@ -1,12 +1,16 @@
 """Pages of turns, sessions, searches, projects, health and settings; nothing in them is markup."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from claude_mem.index.text.documents import document_id
+from claude_mem.index.vectors import duplicates
 from claude_mem.server.app import page_routes
 from claude_mem.server.viewer.filters import inline, prose
 from claude_mem.server.viewer.plots import weekly_plot
@@ -51,6 +55,34 @@ def test_the_diff_of_an_event_is_shown_while_it_is_kept(busy: Viewer) -> None:
     gone = busy.get("/turn/1")
     assert '<span class="del">' not in gone.text
     assert gone.has("The raw texts of these events were deleted", "Mend the lamp")
+
+
+def test_the_local_draft_is_shown_beside_what_a_model_wrote(viewer: Viewer) -> None:
+    about = {"contentSessionId": "one", "project_dir": PROJECT_DIR}
+    viewer.api.post_json("/api/sessions/init", prompt="Mend the lamp", **about)
+    reply = "The lamp burns again: the fuse was broken."
+    viewer.api.post_json("/api/sessions/summarize", last_assistant_message=reply, **about)
+    finish(viewer, Distillate(Summary(completed="Polished."), observer="claude", model="a-model"))
+    page = viewer.get("/turn/1")
+    assert page.has("Polished.", "written by a-model (claude)", "The local draft")
+    assert page.attributes("details", "data-load") == ["/turn/1/draft"]
+    assert viewer.get("/turn/1/draft").has("The lamp burns again")
+    viewer.api.worker.store.retire_raw_events(viewer.api.clock.ms + 1, 0).result()
+    assert not viewer.get("/turn/1").has("The local draft")
+
+
+def test_an_observation_names_those_that_say_the_same(viewer: Viewer) -> None:
+    text = "The fuse of the lamp was broken and is replaced by a stronger fuse"
+    viewer.api.add_turn("one", "Look", "Seen.")
+    first = viewer.post("/api/memories", text=text, project="harbor")["id"]
+    second = viewer.post("/api/memories", text=f"{text} now", project="harbor")["id"]
+    viewer.api.worker.store.write(
+        lambda c: duplicates.link(
+            c, [(document_id("observation", first), document_id("observation", second))]
+        )
+    ).result()
+    page = viewer.get(viewer.get(f"/memory/{first}").headers["location"])
+    assert page.has("says the same as") and f"/memory/{second}" in page.attributes("a", "href")
 
 
 def test_a_session_is_told_from_its_beginning(busy: Viewer) -> None:
@@ -217,6 +249,20 @@ def test_the_health_page_has_the_figures(busy: Viewer) -> None:
     assert page.has("Queue", "0 waiting", "Observer", "local", "UserPromptSubmit", "2 sessions")
 
 
+def test_the_checks_are_those_of_doctor_and_cost_the_worker_no_lock(busy: Viewer) -> None:
+    page = busy.get("/doctor/checks")
+    assert page.has("database", "no errors", "recording", "on", "claude-mem install")
+    # A connection that believes to be the last one deletes the journal.
+    code = (
+        f"import sqlite3; c = sqlite3.connect({str(busy.api.layout.database)!r});"
+        "c.execute('UPDATE projects SET name = name'); c.commit(); c.close()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    journal = busy.api.layout.database
+    assert journal.with_name(f"{journal.name}-shm").exists()
+    assert busy.get("/turn/1").status == 200
+
+
 def test_the_settings_page_has_every_setting_with_its_help(viewer: Viewer) -> None:
     page = viewer.get("/settings")
     for setting in viewer.api.get_json("/api/settings")["settings"]:
@@ -345,6 +391,7 @@ def test_text_is_text_on_every_page(attacked: Viewer) -> None:
         "/turn/1",
         "/turn/2",
         "/turn/1/card",
+        "/turn/1/draft",
         "/session/1",
         "/session/2",
         "/projects",

@@ -29,7 +29,6 @@ from claude_mem.errors import ClaudeMemError
 from claude_mem.hook import trouble
 from claude_mem.hook.worker_start import set_aside_state
 from claude_mem.install.claude import transcripts_dir
-from claude_mem.install.doctor import Doctor
 from claude_mem.install.launcher import runs_newer, write_launcher
 from claude_mem.server.app import create_app
 from claude_mem.server.guard import Guard, ensure_token
@@ -207,10 +206,7 @@ async def _listening(settings: Settings, worker: Worker) -> AsyncIterator[dict[s
     servers = [(_server(app), _bind_socket(layout))]
     if tcp is not None:
         token = ensure_token(layout)
-        app = create_app(
-            worker, lambda: state, for_socket=False, token=token,
-            diagnose=lambda: Doctor(worker.settings, worker.environ).run_checks(),
-        )  # fmt: skip
+        app = create_app(worker, lambda: state, for_socket=False, token=token)
         protocol = bounded_protocol(limits_for(raise_descriptor_limit()))
         servers.append((_server(Guard(app, token), protocol), tcp))
     tasks = [asyncio.create_task(server.serve(sockets=[bound])) for server, bound in servers]

@@ -117,14 +117,9 @@ page_routes = [
 
 
 def create_app(
-    worker: Worker,
-    describe: Describe,
-    *,
-    for_socket: bool,
-    token: str = "",
-    diagnose: state_pages.Diagnose = tuple,
+    worker: Worker, describe: Describe, *, for_socket: bool, token: str = ""
 ) -> Starlette:
-    """`token` signs the viewer's cookies, `diagnose` runs the checks of `claude-mem doctor`."""
+    """`token` signs the viewer's cookies; the socket needs none."""
     app = Starlette(
         routes=[*public_routes, *(socket_routes if for_socket else page_routes)],
         exception_handlers={
@@ -134,7 +129,7 @@ def create_app(
         },
     )
     app.state.worker, app.state.describe = worker, describe
-    app.state.token, app.state.diagnose = token, diagnose
+    app.state.token = token
     return app
 
 

@@ -28,13 +28,13 @@ from claude_mem.store import (
     sessions,
     spending,
     trash,
-    turn_pages,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.facts import Artifact
 from claude_mem.store.listing import Page, Record
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
+from claude_mem.store.turn_reader import TurnReader
 from claude_mem.types import (
     Fact,
     FactKind,
@@ -49,7 +49,7 @@ from claude_mem.types import (
 T = TypeVar("T")
 
 
-class StoreReader:
+class StoreReader(TurnReader):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._readers = Readers(path)
@@ -345,39 +345,6 @@ class StoreReader:
 
     def is_imported(self, path: str, size: int, modified_ns: int) -> bool:
         return self.read(lambda c: imported_sessions.is_imported(c, path, size, modified_ns))
-
-    def turns(
-        self, query: turn_pages.TurnQuery
-    ) -> tuple[list[turn_pages.TurnPage], turn_pages.TurnCursor | None]:
-        """A page of turns, newest first, and where the next page begins."""
-        return self.read(lambda c: turn_pages.list_turns(c, query))
-
-    def get_turns(self, ids: list[int]) -> list[turn_pages.TurnPage]:
-        return self.read(lambda c: turn_pages.get_turns(c, ids))
-
-    def turn_story(self, turn_id: int) -> turn_pages.TurnStory:
-        story = self.read(lambda c: turn_pages.get_story(c, turn_id))
-        if story is None:
-            raise NotFound(f"there is no turn {turn_id}")
-        return story
-
-    def turn_of_memory(self, kind: str, memory_id: int) -> int:
-        turn_id = self.read(lambda c: turn_pages.turn_of_memory(c, kind, memory_id))
-        if turn_id is None:
-            raise NotFound(f"there is no {kind} {memory_id}")
-        return turn_id
-
-    def project_list(self) -> list[Record]:
-        return self.read(turn_pages.project_list)
-
-    def turns_per_day(self, project_id: int, since_ms: int, offset_ms: int) -> dict[int, int]:
-        return self.read(lambda c: turn_pages.turns_per_day(c, project_id, since_ms, offset_ms))
-
-    def touched_files(self, project_id: int) -> list[tuple[str, int]]:
-        return self.read(lambda c: turn_pages.touched_files(c, project_id))
-
-    def last_event_ms(self) -> dict[str, int]:
-        return self.read(turn_pages.last_event_ms)
 
     def has_memories(self) -> bool:
         row = self.read(

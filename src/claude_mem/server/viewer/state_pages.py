@@ -1,15 +1,18 @@
 """How claude-mem is: what `doctor` checks, the figures behind it, and the settings."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+import subprocess
+import sys
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from claude_mem.config import DATA_DIR, OBSERVER, SETTINGS, section_of
+from claude_mem.errors import WorkerError
 from claude_mem.server.viewer.rendering import Reader, fragment, page, reader_of, shows_errors
 from claude_mem.store.backups import newest_first
 from claude_mem.worker import forgetting
@@ -23,20 +26,8 @@ _SECTIONS = {
 _HOOKS_SHOWN = 6
 
 
-class Check(Protocol):
-    """What `claude-mem doctor` reports, a line each."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def verdict(self) -> str: ...
-    @property
-    def detail(self) -> str: ...
-    @property
-    def remedy(self) -> str: ...
-
-
-Diagnose = Callable[[], Sequence[Check]]
+DOCTOR = ("-P", "-m", "claude_mem", "doctor", "--json")
+_DOCTOR_SECONDS = 60
 
 
 @shows_errors
@@ -50,11 +41,24 @@ async def health(request: Request) -> Response:
 @shows_errors
 async def checks(request: Request) -> Response:
     """GET /doctor/checks: the checks take a while, so the page loads them afterwards"""
-    diagnose: Diagnose = request.app.state.diagnose
-    results = await asyncio.to_thread(diagnose)
+    results = await asyncio.to_thread(_run_doctor, request.app.state.worker)
     if request.headers.get("x-part"):
         return fragment(request, "checks.html", checks=results)
     return await page(request, "checks_page.html", checks=results)
+
+
+def _run_doctor(worker: Worker) -> list[dict[str, Any]]:
+    """In a process of its own: it opens the database file, and a process that closes a file loses
+    all its locks on it, also those of its own connections."""
+    done = subprocess.run(
+        [sys.executable, *DOCTOR], env=dict(worker.environ), capture_output=True,
+        stdin=subprocess.DEVNULL, timeout=_DOCTOR_SECONDS,
+    )  # fmt: skip
+    try:
+        results: list[dict[str, Any]] = json.loads(done.stdout)
+    except ValueError:
+        raise WorkerError("the checks could not be run: `claude-mem doctor`") from None
+    return results
 
 
 def _figures(worker: Worker, reader: Reader) -> dict[str, Any]:

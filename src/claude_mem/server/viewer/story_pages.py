@@ -1,6 +1,7 @@
 """A turn, with everything that is stored of it, and a session, turn after turn."""
 
 import asyncio
+import sqlite3
 from typing import Any
 
 from starlette.requests import Request
@@ -9,13 +10,17 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.errors import NotFound
+from claude_mem.index import maintenance
+from claude_mem.index.text.documents import document_id, memory_id_of
+from claude_mem.index.vectors import duplicates
+from claude_mem.observer.local.observer import distil
 from claude_mem.recall.memory_ids import parse_memory_id
 from claude_mem.server.viewer.cards import UNTITLED, cards_of
 from claude_mem.server.viewer.event_views import event_views
-from claude_mem.server.viewer.rendering import id_of, page, read, reader_of, shows_errors
+from claude_mem.server.viewer.rendering import fragment, id_of, page, read, reader_of, shows_errors
 from claude_mem.server.viewer.texts import line
 from claude_mem.store.sessions import MANUAL
-from claude_mem.store.turn_pages import TurnPage, TurnQuery
+from claude_mem.store.turn_pages import TurnPage, TurnQuery, TurnStory
 from claude_mem.worker.worker import Worker
 
 MAX_TURNS = 300  # of a session on one page
@@ -47,6 +52,8 @@ async def turn(request: Request) -> Response:
             (label, summary[name]) for name, label in SUMMARY_FIELDS if summary.get(name)
         ],
         turn_ids=_memory_ids(story.page),
+        has_draft=_has_draft(story),
+        duplicates=await read(request, lambda worker: _duplicates(worker, story.page)),
         events=event_views(story.events, reader),
         has_raw=any(event["bytes"] for event in story.events),
     )  # fmt: skip
@@ -67,6 +74,48 @@ def _title(turn: TurnPage) -> str:
         return "A background task reported"
     request = turn.summary["request"] if turn.summary else None
     return line(turn.turn["prompt_text"] or request, 120) or "A turn without a prompt"
+
+
+@shows_errors
+async def draft(request: Request) -> Response:
+    """GET /turn/{id}/draft: what the local observer writes of a turn that a model revised"""
+    turn_id = id_of(request)
+    stored = await read(request, lambda worker: worker.store.turn_with_events(turn_id))
+    if stored is None:
+        raise NotFound(f"there is no turn {turn_id}")
+    distillate = await asyncio.to_thread(distil, stored)
+    texts = [
+        (label, text)
+        for name, label in SUMMARY_FIELDS
+        if (text := getattr(distillate.summary, name))
+    ]
+    values = {"texts": texts, "observations": distillate.observations, "turn_id": turn_id}
+    if request.headers.get("x-part"):
+        return fragment(request, "draft.html", **values)
+    return await page(request, "draft_page.html", **values)
+
+
+def _has_draft(story: TurnStory) -> bool:
+    """A draft is not stored beside its revision, but the same events make the same draft."""
+    memories = [*story.page.observations, *([story.page.summary] if story.page.summary else [])]
+    has_raw = any(event["bytes"] for event in story.events)
+    return has_raw and any(memory["model"] for memory in memories)
+
+
+def _duplicates(worker: Worker, turn: TurnPage) -> dict[int, list[int]]:
+    """Observations of other turns that say the same, by observation; search shows one of them."""
+    documents = {
+        document_id("observation", number): number
+        for number in (int(str(observation["id"])) for observation in turn.observations)
+    }
+
+    def work(connection: sqlite3.Connection) -> dict[int, list[int]]:
+        if not maintenance.is_current(connection):
+            return {}
+        linked = duplicates.of(connection, documents)
+        return {documents[d]: [memory_id_of(other) for other in linked[d]] for d in linked}
+
+    return worker.store.read(work)
 
 
 @shows_errors
@@ -127,6 +176,7 @@ def _files(pages: list[TurnPage]) -> list[tuple[str, int]]:
 
 routes = [
     Route("/turn/{id}", turn),
+    Route("/turn/{id}/draft", draft),
     Route("/memory/{id}", memory),
     Route("/session/{id}", session),
 ]

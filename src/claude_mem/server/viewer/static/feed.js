@@ -10,6 +10,7 @@ const RELOAD = ["reset", "forgotten", "remembered again", "changed", "memory"];
 
 async function fetchNodes(url) {
   const answer = await fetch(url, { headers: { accept: "text/html" } });
+  if (answer.status === 401) location.reload(); // the cookie has expired
   if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
   const template = document.createElement("template");
   template.innerHTML = await answer.text();

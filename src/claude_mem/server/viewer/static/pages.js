@@ -27,6 +27,15 @@ function startPreview() {
   });
 }
 
+function startDetails() {
+  for (const details of document.querySelectorAll("details[data-load]"))
+    details.addEventListener("toggle", async () => {
+      const answer = await fetch(details.dataset.load, { headers: { "x-part": "draft" } });
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      details.querySelector("p")?.replaceWith(page.getElementById("draft") ?? "It cannot be shown.");
+    }, { once: true });
+}
+
 async function loadChecks() {
   const place = document.getElementById("load-checks");
   if (!place) return;
@@ -72,5 +81,6 @@ function startSettings() {
 export function start() {
   startPreview();
   startSettings();
+  startDetails();
   loadChecks();
 }
