@@ -286,6 +286,29 @@ def test_a_pinned_memory_is_in_the_context_however_old(story: Story) -> None:
     assert "north store" not in build_context(story.store, 1, 1_000)
 
 
+@pytest.mark.parametrize(
+    ("fact", "line"),
+    [
+        (ProposedFact("place", "staging host", "stage.example.com"),
+         "- staging host: stage.example.com"),
+        (ProposedFact("fault", "pip install", "uv pip install"),
+         "- `pip install` fails here; `uv pip install` works"),
+        (ProposedFact("command", "test", "make -C web test"), "- Tests: `make -C web test`"),
+        (ProposedFact("command", "build", "make all", scope="web"), "- build: make all in web"),
+        (ProposedFact("decision", "Push now?", "Yes", origin="person"), "Push now? Yes"),
+    ],
+)  # fmt: skip
+def test_a_pinned_fact_is_in_the_context_whatever_it_is(
+    story: Story, fact: ProposedFact, line: str
+) -> None:
+    remember(story, "Painted the door green because it was rusty")
+    distillate = Distillate(Summary(), facts=(fact,))
+    story.store.write(lambda c: save_proposals(c, 1, distillate)).result()
+    assert line not in build_context(story.store, 1, 1_000)
+    story.store.pin_memory("fact", fact_id(story, fact.value), True, "person").result()
+    assert build_context(story.store, 1, 1_000).count(line) == 1
+
+
 def test_pinned_summaries_and_prompts_are_in_the_context(story: Story) -> None:
     tell(story)
     tell(story, "p2", text="Please keep the lamp warm over night")

@@ -67,6 +67,7 @@ def build_context(
         _add_last_session(page, sessions[0])
     page.add_section("What holds here", STANDING, [
         *standing.pinned(pinned),
+        *standing.pinned_facts(facts),
         *standing.rules(facts),
         *standing.saved(observations),
         *standing.faults(facts),

@@ -20,6 +20,7 @@ from claude_mem.types import Fact
 
 MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
 MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 2, 3
+TEST, CHECK = "test", "check"  # purposes of commands
 MAX_SAVED = 6
 MAX_PINNED = 10
 MAX_COMPARED = 40  # titles, each with every newer one
@@ -62,6 +63,24 @@ def pinned(memories: Sequence[Record]) -> Iterator[Line]:
         identity, text = str(memory["id"]), str(memory["text"] or "")
         line = f'- The user, {day_of(memory)}: "{text}"' if memory["prompt"] else f"- {text}"
         yield Line(f"{flat(line)} {identity}", subject=text, ids=(identity,))
+
+
+def pinned_facts(facts: Sequence[Fact]) -> Iterator[Line]:
+    """Those that are not shown first by their kind anyway."""
+    for fact in facts:
+        is_usual = fact.kind == "command" and fact.subject in (TEST, CHECK)
+        if fact.is_pinned and fact.kind != "rule" and not is_usual:
+            text = _fact_text(fact)
+            yield Line(flat(f"- {text}"), subject=fact.subject or text)
+
+
+def _fact_text(fact: Fact) -> str:
+    where = f" in {fact.scope}" if fact.scope else ""
+    if fact.kind == "fault":
+        return f"`{fact.subject}` fails here; `{fact.value}` works"
+    if fact.kind == "decision" and fact.subject:
+        return f"Decided {_day(fact)}: {fact.subject} {fact.value}"
+    return f"{fact.subject}: {fact.value}{where}" if fact.subject else f"{fact.value}{where}"
 
 
 def saved(observations: Sequence[Record]) -> Iterator[Line]:
@@ -114,7 +133,7 @@ def faults(facts: Sequence[Fact]) -> Iterator[Line]:
     shown: set[str] = set()
     for fact in _of(facts, "fault"):
         is_over = passed.get(fact.subject, 0) > fact.last_seen_ms
-        if fact.count < MIN_SIGHTINGS or is_over or fact.subject in shown:
+        if fact.count < MIN_SIGHTINGS or is_over or fact.subject in shown or fact.is_pinned:
             continue
         shown.add(fact.subject)
         if len(shown) > MAX_FAULTS:
@@ -129,11 +148,14 @@ def commands(facts: Sequence[Fact]) -> Iterator[Line]:
     usual = [
         fact
         for fact in _of(facts, "command")
-        if fact.count >= MIN_SIGHTINGS
-        and not _PARTIAL.search(fact.value)
-        and fact.value not in faulty
+        if fact.is_pinned
+        or (
+            fact.count >= MIN_SIGHTINGS
+            and not _PARTIAL.search(fact.value)
+            and fact.value not in faulty
+        )
     ]
-    for label, purpose, limit in (("Tests", "test", 1), ("Checks", "check", 3)):
+    for label, purpose, limit in (("Tests", TEST, 1), ("Checks", CHECK, 3)):
         rows = [fact for fact in usual if fact.subject == purpose]
         if rows:
             names = dict.fromkeys(
