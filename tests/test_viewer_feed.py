@@ -92,6 +92,20 @@ def test_filters_by_project_and_type_hold_on_the_next_pages(viewer: Viewer) -> N
     assert turns_of(viewer.get("/turn/3/card", type="bugfix")) == []
 
 
+def test_a_card_shows_what_is_pinned_and_what_is_wrong(viewer: Viewer) -> None:
+    viewer.api.add_turn("one", "Look", "Seen.")
+    saved = [
+        viewer.post("/api/memories", text=f"Bell {name} is cracked", title=name, project="harbor")
+        for name in ("first", "second")
+    ]
+    for memory, mark in zip(saved, ("pin", "wrong"), strict=True):
+        viewer.post(f"/api/memories/{memory['id']}/{mark}")
+    page = viewer.get(viewer.get(f"/memory/{saved[0]['id']}").headers["location"])
+    assert page.has("pinned", "Unpin") and not page.has("marked as wrong")
+    page = viewer.get(viewer.get(f"/memory/{saved[1]['id']}").headers["location"])
+    assert page.has("marked as wrong", "Not wrong")
+
+
 @pytest.mark.parametrize(
     "query", ["type=song", "project=x", "project=0", "before=x", "before=1", "before=1-", "x=1"]
 )

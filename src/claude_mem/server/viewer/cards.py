@@ -19,6 +19,8 @@ class CardMemory:
     id: int
     type: str
     title: str
+    is_pinned: bool
+    is_wrong: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,13 @@ def _card(page: TurnPage, reader: Reader) -> Card:
     files = _files(page)
     title, is_prompt = _title(page)
     memories = tuple(
-        CardMemory(int(str(o["id"])), str(o["type"]), line(o["title"], 160))
+        CardMemory(
+            int(str(o["id"])),
+            str(o["type"]),
+            line(o["title"], 160),
+            is_pinned=bool(o["pinned"]),
+            is_wrong=bool(o["wrong"]),
+        )
         for o in page.observations
     )
     return Card(
