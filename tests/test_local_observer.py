@@ -88,7 +88,7 @@ def test_a_question_is_answered_by_a_discovery() -> None:
     result = distil(turn(stopped(final), prompt="How does session expiry work here?"))
     assert only(result) == Observation(
         "discovery",
-        title="Sessions are kept in Redis",
+        title="Sessions are kept in Redis under `sess:<id>`",
         narrative=final.partition("\n")[0],
         concepts=("how-it-works",),
         sources=(900,),
@@ -156,9 +156,9 @@ def test_a_table_becomes_facts_and_short_code_stays() -> None:
         "```bash\nmake bench ENGINE=diesel\n```"
     )
     result = only(distil(turn(edited("bench.py"), stopped(final), prompt="Compare the engines")))
-    assert result.title == "Compare the engines"
+    assert result.title == "Diesel wins because it never cools down"
     assert result.facts == ("Diesel: p50 1.2 ms; p99 9 ms", "Steam: p50 2.8 ms; p99 31 ms")
-    assert result.narrative == "Diesel wins because it never cools down. `make bench ENGINE=diesel`"
+    assert result.narrative == "`make bench ENGINE=diesel`"
 
 
 def test_what_stands_under_one_file_is_one_fact() -> None:

@@ -9,12 +9,13 @@ import re
 SHORTEST, LONGEST = 8, 150
 FEWEST_LETTERS = 4
 ENGLISH_SHARE = 0.1
+NOTES_SHARE, FEWEST_NOTED_WORDS = 0.12, 8
 
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 _LETTER = re.compile(r"[^\W\d_]")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 # What the client or a tool wrote, and no sentence.
-_MARKUP = re.compile(r"<|\[Request interrupted|\(a background task|\{|\||https?://\S+$")
+_MARKUP = re.compile(r"[<>|{]|\[Request interrupted|\(a background task|https?://\S+$")
 _COMMAND = re.compile(r"/[\w:-]+(?:\s|$)")
 _ENDS_OPEN = re.compile(r"(?:[,:;(\[{—–+=&/-]|\.\.\.|…)$")
 _NAME = re.compile(
@@ -41,10 +42,14 @@ _REFERRING = _words(
     " because rather instead than to not then still yet only even though unless until whether"
 )
 _SUBORDINATE = _words("when if since while after before once although as")
+_PREPOSITIONS = _words(
+    "from in with of by for per on at under via about through despite into onto without within"
+    " across between during towards toward against like"
+)
 _LAST_WORDS = _words(
     "the a an of to in on at for with and or from by is are was were be been that which who as into"
     " than but so if when while because its their this these those includes including contains"
-    " following covers like via per not no it now both"
+    " following covers like via per not no it now both there here above below documents"
 )
 # Words of any work: with these alone a title does not say what it is about.
 _GENERIC = _words(
@@ -78,20 +83,71 @@ _GENERIC = _words(
     " different thanks please can't don't doesn't i'm i'll it's let's that's we're isn't wasn't"
     " didn't won't shouldn't"
 )
+# Names of the trade that every language uses, and words that other languages have as well.
+_NOTED_WORDS = _GENERIC - _words(
+    "commit commits test tests testing push merge code bug bugs file files error errors status"
+    " review update feature job team option options version plan draft a am an do go has i in is me"
+    " no on or so two us was we will"
+)
 # A pronoun whose noun is missing: "write that down", "fix it".
 _BARE_PRONOUN = re.compile(
-    r"\b(?:it|them|this|that|these|those)(?:$|\s+(?:down|up|out|in|to|for|with|on|now|again|too"
+    r"\b(?:it|them|this|that|these|those)(?:$|[:,;]|\s+[—–-]|\s+(?:down|up|out|in|to|for|with|on|now|again|too"
     r"|instead|as|from|at|into|back|off|over)\b)",
     re.IGNORECASE,
 )
+_ASKS = re.compile(
+    r"(?:which|what|why|who|can|can't|could|should|shall|would|will|do|does|did|is|are|isn't"
+    r"|how (?:do|does|did|can|could|should|would|is|are|about|many|much))\b",
+    re.IGNORECASE,
+)
+# "When the lamp burns, if the fuse holds": no main clause.
+_ONLY_CONDITIONS = re.compile(
+    r"(?:when|if|since|while|after|before|once|although|as|with|without)\b[^,]{1,120},"
+    r"\s+(?:if|when|while|since|because|although|unless|especially|including)\b",
+    re.IGNORECASE,
+)
+_VERDICT = re.compile(
+    r"\b(?:confirmed|refuted|verified|approved|rejected|landed|done|complete|completed|unchanged"
+    r"|finished|merged|in progress|all green|looks good|as expected|as planned)\W{0,3}$",
+    re.IGNORECASE,
+)
+_SAYS_VERDICT = re.compile(r"\b(?:was|were|is|are|be|been|not|until|when|never|get|gets)\s+\S+\W*$")
+# Words before a colon that announce a statement and say nothing of it.
+_LABEL = re.compile(
+    r"(?:(?:found|got) it|[a-z]{0,12} ?(?:fix|solution|win|change|approach|state|result|case|step"
+    r"|note|finding|answer|cause|problem|issue|idea|plan|option|default|proposal|recommendation)"
+    r"(?: (?:found|confirmed|fixed|done|live|now|here|and fixed|found and fixed))?|clean|testable"
+    r"|ready|update|fixed|done|summary|context|ack)\s*(?::|\s[—–-])\s+(?=\S)",
+    re.IGNORECASE,
+)
+_DEMONSTRATIVE = re.compile(
+    r"\b(?:these|those|this)\s+(?!repo|project|package|machine|branch|session|directory|version)\w",
+    re.IGNORECASE,
+)
+_LIST_NUMBER = re.compile(r"^(?:[>*•-]|\d{1,2}[.)]|#\d{1,2}:)\s+")
+_STARTS_WITH_COUNT = re.compile(
+    r"(?:\d|(?:one|two|three|four|five|six|seven|eight|nine|ten|several|some|few|many)\s+\w)",
+    re.IGNORECASE,
+)
+_LIST_PART_WORDS = 2
+_SEPARATOR = re.compile(r", (?:and )?| (?:and|→|->|/) ")
+# A noun with more about it, and no verb of its own; and a text from which something was cut.
+_ONLY_NOUN = re.compile(r"(?:the|a|an)\b[^,]{1,80}, (?:which|who|whose)\b", re.IGNORECASE)
+_CUT = re.compile(r"\[(?:\.\.\.|…)\]|…")
 # Who speaks to whom is known only in the turn.
 _PERSON = re.compile(r"\b(?:I|I'\w{1,2}|(?i:you|your|you're|yours|we|we're|we've|our|my|me))\b")
+_CODE_SPAN = re.compile(r"`[^`]{0,200}`")
+_BRACKETS = ("()", "[]", "{}", "（）", "「」")
 _CODE_ALONE = re.compile(r"`[^`]{0,200}`\W{0,3}$")
 _EMPTY = re.compile(
     "|".join((
         r"(?:let(?:'s| me| us)|here(?:'s| is| are)|now (?:i|let|we)|want me to|shall i|should i"
         r"|would you|do you want|feel free|you're welcome|looking (?:at|good))\b",
-        r"(?:yes|no|ok(?:ay)?|sure|thanks?|great|perfect|right|good|nice|lgtm)\b\s?[,.!:—–]",
+        r"(?:yes|no|ok(?:ay)?|sure|thanks?|great|perfect|right|good|nice|lgtm|ack|true|correct"
+        r"|agreed|understood|confirmed)\b\s?[,.!:—–]",
+        r"(?:waiting (?:on|for)|(?:double|re)[- ]?check|all set|nothing (?:left|local|to)\b)",
+        r"lines? \d{1,6}\b(?! of code)",
+        r"(?:the )?\w{1,20} (?:is|are|was) (?:now )?(?:ready|live|up|available|in place|here)\b",
         # a status or a count
         r"(?:all|both|everything|\d[\d,]*) (?:\S+ ){0,3}(?:pass(?:ed|es|ing)?|done|clean|green"
         r"|committed|pushed|complete[d]?|good|set|fixed|addressed|updated|changed|resolved)\b\W*$",
@@ -130,7 +186,7 @@ def is_complete(title: str, *, is_english: bool) -> bool:
         return False
     if (
         _CODE_ALONE.match(title)
-        or not _is_balanced(title)
+        or not is_balanced(title)
         or len(_LETTER.findall(title)) < FEWEST_LETTERS
     ):
         return False
@@ -151,11 +207,43 @@ def addresses_someone(title: str) -> bool:
     return bool(_PERSON.search(title.replace("’", "'")))
 
 
+def is_draft_title(title: str) -> bool:
+    """Whether to propose an English text as a title. Stricter than for a title that a model or a
+    user wrote: of a draft there are other candidates."""
+    words = title.lower().split()
+    if not words or "?" in title or "://" in title or addresses_someone(title):
+        return False
+    if words[0].strip("`\"'") in _PREPOSITIONS or _STARTS_WITH_COUNT.match(title):
+        return False
+    if _ONLY_NOUN.match(title) or _CUT.search(title):
+        return False
+    if title[0] in "\"'“" or _DEMONSTRATIVE.search(title) or _is_bare_list(title):
+        return False
+    return not (_VERDICT.search(title) and not _SAYS_VERDICT.search(title))
+
+
+def without_label(title: str) -> str:
+    """Without the number of a list, and without "Suggested fix:" before the statement itself."""
+    title = _LIST_NUMBER.sub("", title, count=1)
+    label = _LABEL.match(title)
+    return title[label.end() :] if label else title
+
+
+def _is_bare_list(title: str) -> bool:
+    """Names in a row, without a word about them."""
+    parts = _SEPARATOR.split(" ".join(title.split()))
+    return len(parts) > 1 and all(len(part.split()) <= _LIST_PART_WORDS for part in parts)
+
+
 def is_english_text(text: str) -> bool:
     """Whether a text of some sentences is mostly English; a text without words is not."""
     words = _lower_words(text[:4_000])
     common = sum(word in _FUNCTION_WORDS for word in words)
-    return len(words) > 0 and common >= ENGLISH_SHARE * len(words)
+    if len(words) > 0 and common >= ENGLISH_SHARE * len(words):
+        return True
+    # Notes leave out articles and verbs: "Task B verified, waiting on tests".
+    of_work = sum(word in _NOTED_WORDS for word in words)
+    return len(words) >= FEWEST_NOTED_WORDS and of_work >= NOTES_SHARE * len(words)
 
 
 def width(text: str) -> int:
@@ -173,7 +261,9 @@ def _is_english_clause(title: str) -> bool:
     first, last = words[0].strip("\"'(,.:;!?"), words[-1].strip("\"').:;!?,")
     if first in _REFERRING or last in _LAST_WORDS:
         return False
-    if first in _SUBORDINATE and "," not in title:
+    if first in _SUBORDINATE | _PREPOSITIONS and "," not in title:
+        return False
+    if _ASKS.match(title) or _ONLY_CONDITIONS.match(title):
         return False
     if _BARE_PRONOUN.search(title) and not _NAME.search(title):
         return False
@@ -184,11 +274,18 @@ def _lower_words(text: str) -> list[str]:
     return _WORD.findall(text.lower().replace("’", "'"))
 
 
-def _is_balanced(text: str) -> bool:
-    """Whether every code span, quotation and parenthesis is closed."""
-    return (
-        text.count("`") % 2 == 0
-        and text.count('"') % 2 == 0
-        and text.count("(") == text.count(")")
-        and text.count("“") == text.count("”")
-    )
+def is_balanced(text: str) -> bool:
+    """Whether every code span, quotation and bracket is closed. Brackets in code do not count."""
+    if text.count("`") % 2 or text.count('"') % 2 or text.count("“") != text.count("”"):
+        return False
+    prose = _CODE_SPAN.sub("", text)
+    return all(_closes(prose, pair) for pair in _BRACKETS)
+
+
+def _closes(text: str, pair: str) -> bool:
+    depth = 0
+    for character in text:
+        depth += (character == pair[0]) - (character == pair[1])
+        if depth < 0:
+            return False
+    return depth == 0

@@ -13,9 +13,10 @@ from claude_mem.observer.local.reading import TurnReading
 from claude_mem.observer.local.summaries import short_request
 
 # Characters for the square root of the length of what was said: a long turn says much twice.
-BUDGET = 12.5
-MIN_CHARS, MAX_CHARS = 160, 3_200
-MIN_SCORE = -4.5
+BUDGET = 15.5
+MIN_CHARS, MAX_CHARS = 160, 4_000
+# A turn that says little of what readers keep does not fill its budget, but says something.
+LEAST_SCORE, MIN_SCORE = -4.5, -2.3
 MIN_NOVELTY = 0.25  # share of new words, compared with the passages selected so far
 MIN_SESSION_NOVELTY = 0.3  # and with each memory of the session's previous turns
 _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(?:\([^)]*\)\.?)?")
@@ -32,7 +33,7 @@ def select_passages(reading: TurnReading) -> list[Candidate]:
     request = short_request(reading.evidence)
     told |= {c.position for c in reading.candidates if c.origin == "request" and c.text in request}
     # The scores of a language that the model was not trained on tell an order at best.
-    least = MIN_SCORE if reading.is_english else -inf
+    least = LEAST_SCORE if reading.is_english else -inf
     ranked = [
         (score, candidate)
         for score, candidate in zip(reading.scores, reading.candidates, strict=True)
@@ -42,7 +43,8 @@ def select_passages(reading: TurnReading) -> list[Candidate]:
     previous = [content_words(text) for text in reading.recent_memories]
     budget = budget_for(reading.evidence) - sum(len(step.text) for step in reading.steps)
     selection = _Selection(budget, previous, reading.candidates)
-    return selection.select([candidate for _, candidate in ranked])
+    sure = MIN_SCORE if reading.is_english else -inf
+    return selection.select([(score >= sure, candidate) for score, candidate in ranked])
 
 
 def _says_something(candidate: Candidate) -> bool:
@@ -58,11 +60,14 @@ class _Selection:
     ) -> None:
         self._budget, self._previous, self._candidates = budget, previous, candidates
         self._selected: dict[int, Candidate] = {}
+        self._length = 0
         self._words: set[str] = set()
 
-    def select(self, ranked: list[Candidate]) -> list[Candidate]:
-        for candidate in ranked:
-            self._add(candidate)
+    def select(self, ranked: list[tuple[bool, Candidate]]) -> list[Candidate]:
+        """`ranked`: with whether the score alone is enough, however much is selected already."""
+        for is_sure, candidate in ranked:
+            if is_sure or self._length < MIN_CHARS:
+                self._add(candidate)
         return [self._selected[position] for position in sorted(self._selected)]
 
     def _add(self, candidate: Candidate) -> None:
@@ -76,6 +81,7 @@ class _Selection:
         if length > self._budget + 1 and self._selected:
             return
         self._budget -= length
+        self._length += length
         for each in group:
             self._selected[each.position] = each
             self._words |= content_words(each.text)

@@ -19,7 +19,13 @@ from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.subjects import subject_of
 from claude_mem.observer.local.titles import as_title, without_lead
 from claude_mem.observer.local.weights import Features, Weights
-from claude_mem.title_gate import addresses_someone, count_words, is_complete, names_subject
+from claude_mem.title_gate import (
+    count_words,
+    is_complete,
+    is_draft_title,
+    names_subject,
+    without_label,
+)
 
 TitleSource = Literal[
     "commit", "pull request", "request heading", "plan heading", "final heading", "emphasis",
@@ -37,6 +43,10 @@ CUTS: tuple[Cut, ...] = (
 
 MOST_WORDS, FEWEST_WORDS, SHORTEST = 12, 3, 8
 FEWEST_OF_START = 5
+FEWEST_SPOKEN = 4  # of a clause of the conversation; what was written as a title may be shorter
+_SPOKEN: tuple[TitleSource, ...] = (
+    "final", "request", "statement", "report", "final heading", "emphasis",
+)  # fmt: skip
 MAX_CANDIDATES = 400
 LAST_STATEMENTS = 6
 READ_CLAUSES = 600
@@ -103,14 +113,17 @@ def _understandable(
     """With the subject of the turn before it, where it has none of its own."""
     if candidate.is_question and not candidate.names:
         return None
-    text = as_title(candidate.text)
+    text = as_title(without_label(candidate.text) if is_english else candidate.text)
     if not text or not is_complete(text, is_english=is_english):
         return None
-    if is_english and addresses_someone(text):
+    if is_english and not is_draft_title(text):
+        return None
+    if candidate.source in _SPOKEN and count_words(text) < FEWEST_SPOKEN:
         return None
     if names_subject(text, is_english=is_english):
         return replace(candidate, text=text)
-    if not subject or count_words(text) >= MOST_WORDS:
+    # The name of a file says little before words that say nothing: "summary of changes".
+    if not subject or count_words(text) >= MOST_WORDS or not cues.IMPERATIVE.match(text):
         return None
     text = as_title(f"{subject}: {text[0].lower()}{text[1:]}")
     return replace(candidate, text=text, cut="subject") if text else None

@@ -4,6 +4,7 @@ import re
 
 from claude_mem.observer.local.markdown import sentences, width, without_markup
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
+from claude_mem.title_gate import is_balanced
 
 LONGEST_TITLE, LONGEST_PLAN_TITLE = 100, 150
 SHORTEST_TITLE = 8
@@ -188,7 +189,7 @@ def as_title(text: str, longest: int = LONGEST_TITLE) -> str:
     text = without_markup(text).strip(" .:;—–-'")
     if text.count('"') % 2:
         text = text.strip('"').strip(" .:;—–-'")
-    if width(text) < SHORTEST_TITLE or len(text) > longest or not _is_balanced(text):
+    if width(text) < SHORTEST_TITLE or len(text) > longest or not is_balanced(text):
         return ""
     if _EMPTY_TITLE.match(text) or _ENDS_OPEN.search(text):
         return ""
@@ -202,16 +203,6 @@ def _count_words(title: str) -> int:
 
 def _first_word(text: str) -> str:
     return text[:40].split(" ", 1)[0].lower().rstrip(",")
-
-
-def _is_balanced(text: str) -> bool:
-    """Whether every code span, quotation and parenthesis is closed."""
-    return (
-        text.count("`") % 2 == 0
-        and text.count('"') % 2 == 0
-        and text.count("(") <= text.count(")")
-        and text.count("“") == text.count("”")
-    )
 
 
 def _is_name(text: str) -> bool:
