@@ -6,8 +6,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.server.requests import read_object, reject_parameters
+from claude_mem.store.refine_requests import RefineSelection
 from claude_mem.types import Json
 from claude_mem.worker.worker import Worker
 
@@ -57,9 +59,33 @@ async def observer(request: Request) -> JSONResponse:
     return JSONResponse(await asyncio.to_thread(worker.observer_status))
 
 
+async def refine(request: Request) -> JSONResponse:
+    """POST /api/observer/refine: queue earlier turns for the model, or cancel what still waits"""
+    reject_parameters(request)
+    worker: Worker = request.app.state.worker
+    body = await read_object(request)
+    params.check_names(body, ("project", "since_ms", "limit", "cancel"))
+    if params.flag(body, "cancel"):
+        return JSONResponse({
+            "cancelled": await asyncio.wrap_future(worker.store.cancel_refinements())
+        })  # fmt: skip
+    if not worker.observer.has_model:
+        raise BadInput(f"no model is in use: {worker.observer.reason}")
+    project = params.text(body, "project")
+    selection = RefineSelection(
+        await asyncio.to_thread(worker.store.find_project, project) if project else None,
+        params.integer(body, "since_ms", 0, 0, 2**53),
+        params.integer(body, "limit", 200, 1, 100_000),
+    )
+    queued = await asyncio.wrap_future(worker.store.request_refinements(selection))
+    worker.wake()
+    return JSONResponse({"queued": queued})
+
+
 routes = [
     Route("/api/settings/reload", reload_settings, methods=["POST"]),
     Route("/api/processing", processing, methods=["GET", "POST"]),
     Route("/api/queue/retry", retry, methods=["POST"]),
     Route("/api/observer", observer, methods=["GET", "POST"]),
+    Route("/api/observer/refine", refine, methods=["POST"]),
 ]

@@ -94,6 +94,12 @@ BODY: dict[tuple[str, str], Sequence[Parameter]] = {
     ("POST", "/api/processing"): (
         Parameter("isProcessing", "whether an agent works", FLAG, is_required=True),
     ),
+    ("POST", "/api/observer/refine"): (
+        _PROJECT,
+        Parameter("since_ms", "only turns since this time", NUMBER),
+        Parameter("limit", "maximum turns", NUMBER),
+        Parameter("cancel", "true: take the turns that wait out of the queue", FLAG),
+    ),
     ("POST", "/api/settings"): (
         Parameter("name", "of the setting", is_required=True),
         Parameter("value", "null: the default", {"type": ["string", "null"]}),

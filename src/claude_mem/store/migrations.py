@@ -456,6 +456,11 @@ def _add_turns_by_time(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _add_refine_requests(connection: sqlite3.Connection) -> None:
+    """Whether the user asked for it: it then comes after the turns of today, and may wait."""
+    connection.execute("ALTER TABLE refinements ADD COLUMN requested INTEGER NOT NULL DEFAULT 0")
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -475,6 +480,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0016_title_source", _add_title_source),
     ("0018_projects_by_name", _rename_projects_by_name),
     ("0020_turns_by_time", _add_turns_by_time),
+    ("0021_refine_requests", _add_refine_requests),
 )
 
 

@@ -28,6 +28,7 @@ class LeasedQueue:
     table: str
     buried: str  # the status of rows that are kept for the user and not tried again
     due_condition: str = ""  # about the row `q`, beyond its time
+    first: str = ""  # by what rows that are due are ordered, before their time
 
     def enqueue(
         self, connection: sqlite3.Connection, session_id: int, turn_id: int, ms: int
@@ -51,7 +52,7 @@ class LeasedQueue:
             f"SELECT q.id FROM {self.table} q WHERE"
             " ((q.status = 'pending' AND q.available_at_epoch <= :now)"
             " OR (q.status = 'processing' AND q.lease_until_epoch <= :awake))"
-            f"{self.due_condition}{only} ORDER BY q.available_at_epoch, q.id LIMIT 1"
+            f"{self.due_condition}{only} ORDER BY {self.first}q.available_at_epoch, q.id LIMIT 1"
         )
 
     def is_due(
@@ -236,5 +237,6 @@ REFINEMENTS = LeasedQueue(
         " AND NOT EXISTS (SELECT 1 FROM pending_messages m WHERE m.turn_id = q.turn_id"
         " AND m.status IN ('pending', 'processing'))"
     ),
+    first="q.requested, ",  # older turns after those of today
 )
 QUEUES = (JOBS, REFINEMENTS)

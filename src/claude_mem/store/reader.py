@@ -23,6 +23,7 @@ from claude_mem.store import (
     projects,
     queue,
     records,
+    refine_requests,
     refinements,
     scrubbing,
     sessions,
@@ -39,6 +40,7 @@ from claude_mem.types import (
     Fact,
     FactKind,
     FactStatus,
+    Job,
     Json,
     PastSession,
     Project,
@@ -113,6 +115,20 @@ class StoreReader(TurnReader):
 
     def next_refinement(self) -> int | None:
         return self.read(lambda c: queue.REFINEMENTS.next_due_ms(c, self._asleep_ms()))
+
+    def refinable_turns(self, selection: refine_requests.RefineSelection) -> list[int]:
+        return self.read(lambda c: refine_requests.find_turns(c, selection))
+
+    def drafted_turn(self, turn_id: int) -> Turn | None:
+        """As a model would get it to revise."""
+        return self.read(lambda c: refinements.load_drafted_turn(c, turn_id))
+
+    def requested_refinements(self) -> int:
+        """How many turns wait for a model because the user asked for it."""
+        return self.read(refine_requests.count_waiting)
+
+    def is_requested_refinement(self, job: Job) -> bool:
+        return self.read(lambda c: refine_requests.is_requested_job(c, job))
 
     def refinement_state(self) -> dict[str, int]:
         return self.read(refinements.counts)

@@ -9,6 +9,7 @@ import sqlite3
 from dataclasses import replace
 
 from claude_mem.hook.kill_points import reach
+from claude_mem.store import refine_requests
 from claude_mem.store.memories import load_distillate, save_memories
 from claude_mem.store.queue import REFINEMENTS
 from claude_mem.store.turns import load_turn
@@ -18,11 +19,25 @@ REPLY_BYTES = 50 * 1024 * 1024  # of all kept replies together
 
 
 def load_turn_to_refine(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
-    """With its draft; None when there is nothing left to revise."""
-    if is_retired(connection, turn_id):
+    """With its draft; None when there is nothing left to revise.
+
+    Where the user asks for it, a turn whose raw events are gone is revised by what was said in it.
+    """
+    is_requested = refine_requests.is_requested(connection, turn_id)
+    if is_retired(connection, turn_id) and not is_requested:
         return None
+    return load_drafted_turn(connection, turn_id)
+
+
+def load_drafted_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
     turn, draft = load_turn(connection, turn_id), load_distillate(connection, turn_id)
-    return replace(turn, draft=draft) if turn and draft else None
+    if turn is None or draft is None:
+        return None
+    if is_retired(connection, turn_id):
+        turn = replace(turn, events=refine_requests.events_of_record(connection, turn))
+        if not turn.events:
+            return None
+    return replace(turn, draft=draft)
 
 
 def is_retired(connection: sqlite3.Connection, turn_id: int) -> bool:
@@ -45,7 +60,10 @@ def save(
     """
     if not REFINEMENTS.is_leased(connection, job):
         return False
-    if not REFINEMENTS.is_current(connection, job) or is_retired(connection, turn.id):
+    is_gone = is_retired(connection, turn.id) and not refine_requests.is_requested(
+        connection, turn.id
+    )
+    if not REFINEMENTS.is_current(connection, job) or is_gone:
         REFINEMENTS.put_back(connection, job, None, now, counted=False)
         return False
     reach(b"refine.before_save")

@@ -19,6 +19,9 @@ class Caps:
     requests: int
     tokens: int
 
+    def share(self, part: float) -> "Caps":
+        return Caps(int(self.requests * part), int(self.tokens * part))
+
 
 @dataclass(frozen=True, slots=True)
 class Permission:

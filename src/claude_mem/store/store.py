@@ -27,6 +27,7 @@ from claude_mem.store import (
     projects,
     queue,
     records,
+    refine_requests,
     refinements,
     saved_memories,
     scrubbing,
@@ -213,6 +214,12 @@ class Store(StoreReader):
                 c, job, turn, distillate, now, record=record, is_draft=is_draft
             )
         )
+
+    def request_refinements(self, selection: refine_requests.RefineSelection) -> "Future[int]":
+        return self.write(lambda c: refine_requests.enqueue(c, selection, self._clock()))
+
+    def cancel_refinements(self) -> "Future[int]":
+        return self.write(refine_requests.cancel)
 
     def claim_refinement(self) -> "Future[tuple[Job, Turn | None] | None]":
         return self._claim(queue.REFINEMENTS, refinements.load_turn_to_refine)

@@ -47,6 +47,7 @@ CLAIMS = 25  # a turn that was claimed so often without a result kills its worke
 RENEW_SECONDS = LEASE_MS / 3000
 FIRST_WAIT_MS, MAX_WAIT_MS = 5_000, 3_600_000
 BREAKER_WAIT_MS = 3_600_000  # after a refused key or a spent quota
+OLDER_TURNS = 0.8  # of the daily caps, so that the turns of today are revised, too
 # The second limit is for a model with a small context.
 RECORD_LIMITS = (MAX_RECORD_CHARS, MAX_RECORD_CHARS // 3)
 
@@ -148,9 +149,9 @@ class RefinementRunner:
             return
 
     async def _is_permitted(self, job: Job, name: str, policy: Policy, charge: int) -> bool:
-        permission = await asyncio.wrap_future(
-            self._store.ask_permission(name, charge, policy.caps)
-        )
+        is_requested = self._store.is_requested_refinement(job)
+        caps = policy.caps.share(OLDER_TURNS) if is_requested else policy.caps
+        permission = await asyncio.wrap_future(self._store.ask_permission(name, charge, caps))
         if not permission.granted:
             await self._postpone(
                 job, policy, permission.reason, permission.until_ms, lasting=permission.lasting
@@ -215,7 +216,8 @@ class RefinementRunner:
     async def _postpone(
         self, job: Job, policy: Policy, reason: str, until_ms: int, *, lasting: bool
     ) -> None:
-        if lasting and not policy.upgrade_drafts:
+        waits = policy.upgrade_drafts or self._store.is_requested_refinement(job)
+        if lasting and not waits:
             await self._keep_draft(job, reason)
         else:
             await asyncio.wrap_future(

@@ -1,0 +1,64 @@
+"""What it will take a model to revise turns, from a sample of their requests."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from claude_mem.observer.models.prices import REPLY_TOKENS, price_of
+from claude_mem.observer.models.prompts import build_request
+from claude_mem.store.spending import Caps
+from claude_mem.types import Turn
+
+SAMPLE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    turns: int
+    input_tokens: int
+    output_tokens: int
+    days: int  # under the daily caps
+    dollars: float | None  # at list prices; None where the price is not known
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+def estimate(
+    turn_ids: Sequence[int],
+    load: Callable[[int], Turn | None],
+    verbosity: str,
+    caps: Caps,
+    model: str,
+) -> Estimate:
+    """`caps`: what may be spent on these turns in a day."""
+    sizes = [_input_tokens(turn, verbosity) for turn in map(load, _sample(turn_ids)) if turn]
+    mean = sum(sizes) / len(sizes) if sizes else 0.0
+    input_tokens, output_tokens = round(mean * len(turn_ids)), REPLY_TOKENS * len(turn_ids)
+    price = price_of(model)
+    return Estimate(
+        turns=len(turn_ids),
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        days=_days(len(turn_ids), input_tokens + output_tokens, caps),
+        dollars=price.cost(input_tokens, output_tokens) if price else None,
+    )
+
+
+def _sample(turn_ids: Sequence[int]) -> Sequence[int]:
+    """Spread over all of them: valuable turns are longer than others."""
+    return turn_ids[:: ceil(len(turn_ids) / SAMPLE)] if turn_ids else ()
+
+
+def _input_tokens(turn: Turn, verbosity: str) -> int:
+    assert turn.draft is not None
+    return build_request(turn, turn.draft, verbosity).input_tokens
+
+
+def _days(turns: int, tokens: int, caps: Caps) -> int:
+    if not turns:
+        return 0
+    if caps.requests <= 0 or caps.tokens <= 0:
+        return -1
+    return max(ceil(turns / caps.requests), ceil(tokens / caps.tokens))
