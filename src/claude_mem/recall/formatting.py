@@ -5,7 +5,7 @@ from datetime import datetime, tzinfo
 from itertools import starmap
 
 from claude_mem.recall.answers import Answer
-from claude_mem.recall.fence import escape_fences
+from claude_mem.recall.fence import escape_block, escape_fences
 from claude_mem.recall.marks import MARKS
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Row, SearchResult
@@ -143,7 +143,7 @@ def _answer_text(answer: Answer) -> str:
         return _memory_text(answer.id, answer.memory)
     minute = str(answer.memory["created_at"])[:16].replace("T", " ")
     lines = [f"{_label(answer.id)} {minute} {_title(answer.title)}"]
-    lines += [f"{passage.kind}: {escape_fences(passage.text)}" for passage in answer.passages]
+    lines += [f"{passage.kind}: {escape_block(passage.text)}" for passage in answer.passages]
     return "\n".join(lines)
 
 
@@ -160,7 +160,7 @@ def _memory_text(memory_id: MemoryId, record: Record) -> str:
         if isinstance(value, list):
             value = "\n".join(f"- {item}" for item in value)
         if value:
-            lines.append(f"{field.replace('_', ' ')}: {escape_fences(str(value))}")
+            lines.append(f"{field.replace('_', ' ')}: {escape_block(str(value))}")
     parts = record.get("record")
     lines += map(_part_text, parts) if isinstance(parts, list) else []
     return "\n".join(lines)
@@ -170,7 +170,7 @@ def _part_text(part: Json) -> str:
     """A part of the record of a turn."""
     assert isinstance(part, dict)
     kind = str(part["kind"]).replace("_", " ")
-    return f"{part['speaker']}, {kind}: {escape_fences(str(part['text']))}"
+    return f"{part['speaker']}, {kind}: {escape_block(str(part['text']))}"
 
 
 def _title(text: str) -> str:
