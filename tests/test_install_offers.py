@@ -1,12 +1,16 @@
 """What install asks: which observer to use, and whether to import past sessions."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from claude_mem.cli.recommendation import recommendation
+from claude_mem.config import Settings, load_settings
 from tests.conftest import Home, wait_until
 from tests.terminal import Terminal
 
@@ -58,9 +62,9 @@ def test_a_user_is_asked_whether_to_import_past_sessions(
     used: Home, terminal: Terminal, keys: str, sessions: int
 ) -> None:
     answer(terminal, "settings.json?", "\n")
-    answer(terminal, "Which observer should summarise sessions?", "\n")
     answer(terminal, "Store it?", "\n")
     answer(terminal, "Import 1 past session of Claude Code", keys)
+    answer(terminal, "Which observer should summarise sessions?", "\n")
     wait_until(lambda: terminal.process.poll() is not None)
     assert terminal.process.returncode == 0
     assert remembered(used) == sessions
@@ -71,15 +75,34 @@ def test_the_user_is_asked_whether_to_store_the_record(
     used: Home, terminal: Terminal, keys: str, records: int
 ) -> None:
     answer(terminal, "settings.json?", "\n")
-    answer(terminal, "Which observer should summarise sessions?", "\n")
     answer(terminal, "The text that you and the agent write in each turn", keys)
     answer(terminal, "Import 1 past session of Claude Code", "y\n")
+    answer(terminal, "Which observer should summarise sessions?", "\n")
     wait_until(lambda: terminal.process.poll() is not None)
     assert terminal.process.returncode == 0
     assert remembered(used) == 1
     assert len(used.rows("SELECT * FROM turn_records")) == records
     value = "0" if records == 0 else "forever"
     assert f"RECORD_DAYS={value}" in used.command("settings", "RECORD_DAYS").stdout
+
+
+def test_claude_is_recommended_with_its_cost_where_the_user_is_logged_in(used: Home) -> None:
+    assert used.command("install", "--scope", "user", "--yes", "--import").returncode == 0
+    command = used.path / "claude"
+    command.write_text("#!/bin/sh\nexit 0\n")
+    command.chmod(0o700)
+    used.environment["CLAUDE_CODE_PATH"] = str(command)
+    settings = load_settings(used.env())
+    assert recommendation(settings, used.env()) == ""
+    (used.path / ".claude.json").write_text('{"oauthAccount": {"emailAddress": "dev@localhost"}}')
+    advice = recommendation(settings, used.env())
+    assert advice.startswith("Recommended: claude.")
+    assert re.search(r"about \d,000 tokens on a day with sessions \(1 turns?\), \$0\.0\d", advice)
+    assert recommendation(replace_observer(settings), used.env()) == ""
+
+
+def replace_observer(settings: Settings) -> Settings:
+    return replace(settings, observer=replace(settings.observer, kind="claude"))
 
 
 def test_a_script_gets_the_command_that_turns_the_record_off(used: Home) -> None:

@@ -14,6 +14,7 @@ import click
 from claude_mem.cli.imports import import_and_report, transcripts_home
 from claude_mem.cli.observer import switch
 from claude_mem.cli.output import json_option, print_json
+from claude_mem.cli.recommendation import recommendation
 from claude_mem.config import Layout, Settings, change_setting, find_setting
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import attachment, claude_settings, installed_files, mcp_server, plugin
@@ -82,9 +83,9 @@ def install(
     click.echo(report)
     click.echo("Memory is on, starting with the next session of Claude Code.")
     interactive = sys.stdin.isatty() and not yes
-    choose_observer(settings, observer, interactive, yes)
     settings = choose_record(settings, interactive)
     offer_import(settings, import_past, interactive)
+    choose_observer(settings, observer, interactive, yes)  # what a model costs is known by now
     click.echo("Check it with claude-mem doctor; remove it with claude-mem uninstall.")
 
 
@@ -94,6 +95,8 @@ def choose_observer(
     setting = find_setting("CLAUDE_MEM_OBSERVER")
     current = settings.observer.kind
     if name is None and interactive and len(setting.choices) > 1:
+        if advice := recommendation(settings, os.environ):
+            click.echo(advice)
         name = click.prompt(
             "Which observer should summarise sessions? local uses no model and costs nothing",
             type=click.Choice(setting.choices),

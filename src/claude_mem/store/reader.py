@@ -119,6 +119,9 @@ class StoreReader(TurnReader):
     def refinable_turns(self, selection: refine_requests.RefineSelection) -> list[int]:
         return self.read(lambda c: refine_requests.find_turns(c, selection))
 
+    def turns_and_days(self) -> tuple[int, int]:
+        return self.read(refine_requests.count_turns_and_days)
+
     def drafted_turn(self, turn_id: int) -> Turn | None:
         """As a model would get it to revise."""
         return self.read(lambda c: refinements.load_drafted_turn(c, turn_id))

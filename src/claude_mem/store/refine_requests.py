@@ -75,6 +75,15 @@ def enqueue(connection: sqlite3.Connection, selection: RefineSelection, now: int
     return len(turn_ids)
 
 
+def count_turns_and_days(connection: sqlite3.Connection) -> tuple[int, int]:
+    """All turns, and the days on which there were any."""
+    row = connection.execute(
+        "SELECT count(*), count(DISTINCT created_at_epoch / 86400000) FROM user_prompts"
+        " WHERE private = 0"
+    ).fetchone()
+    return int(row[0]), int(row[1])
+
+
 def cancel(connection: sqlite3.Connection) -> int:
     """Returns how many turns do not wait any more; those that a model is revising now go on."""
     return connection.execute(
