@@ -13,7 +13,7 @@ test: $(VENV)/.dev
 
 # The tests that `make test` leaves out: they need node, tsc or a browser, and fail if it is missing.
 test-all: $(VENV)/.browser
-	$(BIN)/python -m pytest -n 2 -m extra
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m extra
 
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 3 --cov --cov-report=term:skip-covered
