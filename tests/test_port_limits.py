@@ -57,7 +57,9 @@ def test_hooks_and_session_starts_go_on_during_500_slow_connections(crowded: See
     crowded.wait_settled()
     answer = json.loads(crowded.hook(session_start(session_id="next")).stdout)
     assert "Light the lamp" in answer["hookSpecificOutput"]["additionalContext"]
-    assert answer["systemMessage"].startswith("claude-mem: gave ")  # only the worker says that
+    assert answer["systemMessage"].startswith(
+        "claude-mem: the agent got "
+    )  # only the worker says that
     assert client.running_worker(crowded.layout) is not None
 
 

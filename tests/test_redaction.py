@@ -175,6 +175,10 @@ separator = st.sampled_from([" ", "\n", "\t", ", ", "; ", " | "])
 
 @given(one=st.sampled_from(EACH), before=around, after=around, left=separator, right=separator)
 @example(one=EACH[0], before="İ" * 30, after="İ", left=" ", right=" ")
+@example(
+    one=("password", "the password: hunter2xyz9", "hunter2xyz9"),
+    before="", after="=", left=" ", right=" ",
+)  # fmt: skip
 @example(one=("secret", *EXAMPLES["secret"][0]), before="İ" * 30, after="İ", left=" ", right=" ")
 def test_a_secret_goes_wherever_it_stands(
     one: tuple[str, str, str], before: str, after: str, left: str, right: str

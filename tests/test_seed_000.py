@@ -246,17 +246,22 @@ def test_max_tag_count_the_rest_of_a_text_with_too_many_tags_is_dropped(
 # The batch endpoint and the parameters of timelines
 
 
+def save(worker: SeedWorker, text: str) -> int:
+    """A memory of a project that a session has begun."""
+    session = {"sessionId": "raft-1", "project": "raft", "userPrompt": "Tie the knot"}
+    worker.post("/sessions/init", session)
+    return int(worker.post("/api/memories", {"text": text, "project": "raft"})["id"])
+
+
 def test_batch_fetching_several_observations_in_one_request(worker: SeedWorker) -> None:
-    ids = [
-        worker.post("/api/memories", {"text": f"Fact {n}", "project": "buoy"})["id"] for n in (1, 2)
-    ]
+    ids = [save(worker, f"Fact {n}") for n in (1, 2)]
     response = worker.http.post("/api/observations/batch", json={"ids": ids[::-1]})
     assert [item["id"] for item in response.json()] == ids[::-1]
 
 
 def test_timeline_parameters_by_their_names(worker: SeedWorker) -> None:
-    saved = worker.post("/api/memories", {"text": "The anchor holds", "project": "buoy"})
-    parameters = {"anchor": saved["id"], "depth_before": 2, "depth_after": 2, "type": "discovery"}
+    saved = save(worker, "The anchor holds")
+    parameters = {"anchor": saved, "depth_before": 2, "depth_after": 2, "type": "discovery"}
     timeline = worker.get("/api/timeline", **parameters).json()
-    assert timeline["anchor"] == str(saved["id"])
+    assert timeline["anchor"] == str(saved)
     assert {row["type"] for row in timeline["results"]} == {"discovery"}

@@ -107,7 +107,7 @@ def test_a_summary_in_full_shows_its_commands_and_faults(story: Story) -> None:
     (record,) = summaries(story.store)
     text = memories_text([(MemoryId("summary", 1), record)])
     assert (
-        "commands: - Tests: `wrap make test` (failed).\n- Tests: `make test` (3 passed).\n"
+        "commands: - Tests: `wrap make test` (failed).\n  - Tests: `make test` (3 passed).\n"
         "faults: - `wrap make test` failed (error: no such command 'make'); `make test` worked."
     ) in text
 

@@ -60,6 +60,8 @@ _LOOKUP = re.compile(
 )
 _FALLBACK = re.compile(r"[^\n;]{0,80}?(?:\?\?|\|\||\?:|\bor\b)[ \t]{0,4}(?P<quote>[\"'`])")
 _PLAIN = re.compile(r"(?P<gap>[ \t]{0,8})(?P<value>[^\s\"'`<>|;,(){}\[\]]{4,500}+)")
+_UNTYPED = re.compile(r"[ \t]{0,8}:[ \t]{0,4}(?P<value>[^\s\"'`<>|;,(){}\[\]=]{6,200}+)")
+_REST_IS_BLANK = re.compile(r"[ \t]{0,8}(?:\r?\n|\Z)")
 _LAST_OF_LINE = re.compile(r"(?P<value>[^\s\"'`<>|;,(){}\[\]]{6,200}+)[ \t]{0,8}(?:\r?\n|\Z)")
 _NEXT_LINE = re.compile(
     r"[ \t]{0,4}(?:[|>][-+]?)?[ \t]{0,4}\r?\n(?P<gap>[ \t]{1,60})"
@@ -170,6 +172,9 @@ class _Assignment:
             return self._listed()
         if self.operator == "(" or self.operator.startswith("."):
             return self._called()
+        if self.after["typed"] is not None and _REST_IS_BLANK.match(self.text, self.after.end()):
+            match = _UNTYPED.match(self.text, self.after.start("typed"))  # no type: the value
+            return self._found(match, is_plain_secret) if match else None
         return self._quoted(is_quoted_secret) or self._fallback() or self._plain()
 
     def _called(self) -> Span | None:
