@@ -466,3 +466,10 @@ def test_nothing_told_before_is_told_again(of: Turn) -> None:
                 words = content_words(sentence)
                 assert not words or words not in [content_words(memory) for memory in before]
         assert observation.title not in {o.title for o in first.observations}
+
+
+def test_files_that_were_read_stay_beside_those_that_were_edited() -> None:
+    fuse = use(1, tool_name="Read", tool_input={"file_path": f"{PROJECT_DIR}/fuse.py"})
+    result = distil(turn(fuse, edited("lamp.py"), stopped("`lamp.py` was bent, so it is new.")))
+    assert result.summary.files_read == only(result).files_read == ("fuse.py",)
+    assert only(result).files_modified == ("lamp.py",)

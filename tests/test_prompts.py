@@ -179,3 +179,9 @@ def test_a_draft_of_an_earlier_model_is_called_the_models_own() -> None:
 
 def test_the_version_of_the_prompts_is_a_word() -> None:
     assert PROMPT_VERSION.strip() == PROMPT_VERSION != ""
+
+
+def test_a_prompt_names_the_session_and_the_time_of_the_turn() -> None:
+    of = turn(stopped("The lamp is lit."))
+    assert f"Session: {of.content_session_id}, 2025-10-09 08:53 UTC" in prompt_of(of)
+    assert "goes on, 2025-10-09 08:53 UTC: turn 1." in prompt_of(of, continues=True)

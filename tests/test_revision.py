@@ -193,3 +193,12 @@ def test_a_commit_is_a_fact_only_if_the_turn_contains_it(
 
 def test_none_in_place_of_a_branch_is_not_worth_keeping_the_reply() -> None:
     assert stated("Fix the lamp", "<branch>none</branch><rule>n/a</rule>").full_reply is None
+
+
+def test_a_block_with_only_a_type_and_files_is_an_observation() -> None:
+    files = "<files_modified><file>horn.py</file><file>fog.py</file></files_modified>"
+    (observation,) = revised(
+        f"<observation><type>refactor</type>{files}</observation>", Distillate(Summary(), ())
+    ).observations
+    assert (observation.type, observation.title) == ("refactor", "Changed horn.py, fog.py")
+    assert observation.files_modified == ("horn.py", "fog.py")

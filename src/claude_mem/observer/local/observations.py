@@ -10,7 +10,7 @@ from claude_mem.observer.local.prose import narrative_and_facts
 from claude_mem.observer.local.reading import TurnReading
 from claude_mem.types import Observation
 
-MAX_FILES, MAX_REPLACEMENTS = 6, 4
+MAX_FILES, MAX_FILES_READ, MAX_REPLACEMENTS = 6, 2, 4
 MIN_TITLE_NOVELTY = 0.15  # a passage with fewer new words only repeats the title
 
 
@@ -32,6 +32,7 @@ def build_observations(
         narrative=narrative,
         facts=facts,
         concepts=classify_concepts(type_, [candidate.text for candidate in passages]),
+        files_read=evidence.files_read[:MAX_FILES_READ],
         files_modified=tuple(list(evidence.files)[:MAX_FILES]),
         sources=tuple(dict.fromkeys((*evidence.sources, *_sources(main), *edits))),
     )

@@ -18,6 +18,7 @@ from claude_mem.types import CommandRun, EnvironmentFault, OpenStep, Summary
 LONGEST_REQUEST, LONGEST_COMPLETED = 120, 160
 MAX_FILES_READ, MAX_FAILURES, MAX_COMMITS = 8, 3, 3
 MAX_TESTS, MAX_CHECKS = 3, 3
+MAX_BESIDE_EDITS = 3  # files that were read where others were edited
 MAX_STEPS = 6
 MIN_NOVELTY = 0.3  # share of words that the observation does not have
 _QUESTION_MARKS = ("?", "？", "؟")
@@ -42,7 +43,7 @@ def build_summary(
         completed=completed or None,
         next_steps=join_passages(candidate.passage for candidate in steps),
         notes=" ".join(_notes(reading, completed)) or None,
-        files_read=evidence.files_read[:MAX_FILES_READ] if not evidence.files else (),
+        files_read=evidence.files_read[: MAX_BESIDE_EDITS if evidence.files else MAX_FILES_READ],
         files_edited=tuple(evidence.files),
         commands=_commands(evidence),
         faults=_faults(evidence),

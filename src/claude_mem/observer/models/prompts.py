@@ -7,6 +7,7 @@ A change of these texts raises PROMPT_VERSION, which is stored with every memory
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from claude_mem.observer.models.draft_outline import format_draft
 from claude_mem.observer.models.turn_record import (
@@ -17,7 +18,7 @@ from claude_mem.observer.models.turn_record import (
 )
 from claude_mem.types import Distillate, Turn
 
-PROMPT_VERSION = "4"
+PROMPT_VERSION = "5"
 
 MAX_DRAFT_CHARS = 16_000
 MAX_PREVIOUS_CHARS = 3_000
@@ -92,6 +93,7 @@ _AMOUNTS = {
 
 _FIRST_REQUEST = """\
 Project: {project}
+Session: {session}, {day}
 This is turn {number} of a session that you have not seen before.{previous}"""
 
 _PREVIOUS = """
@@ -102,8 +104,8 @@ What is already remembered of this session (do not repeat it):
 
 _CONTINUATION = """\
 Project: {project}
-The same session goes on: turn {number}. What you wrote down before is kept; write down only what \
-is new."""
+The same session goes on, {day}: turn {number}. What you wrote down before is kept; write down \
+only what is new."""
 
 _GROWN = """
 
@@ -189,10 +191,18 @@ def first_request(turn: Turn) -> str:
     previous = shorten_text("\n---\n".join(turn.recent_memories[-4:]), MAX_PREVIOUS_CHARS)
     return _FIRST_REQUEST.format(
         project=escape_fence(turn.project.name),
+        session=escape_fence(turn.content_session_id),
+        day=_day(turn),
         number=turn.prompt_number,
         previous=_PREVIOUS.format(previous=escape_fence(previous)) if previous else "",
     )
 
 
 def continuation(turn: Turn) -> str:
-    return _CONTINUATION.format(project=escape_fence(turn.project.name), number=turn.prompt_number)
+    return _CONTINUATION.format(
+        project=escape_fence(turn.project.name), day=_day(turn), number=turn.prompt_number
+    )
+
+
+def _day(turn: Turn) -> str:
+    return datetime.fromtimestamp(turn.started_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")

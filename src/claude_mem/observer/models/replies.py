@@ -327,7 +327,8 @@ class _Builder:
              *map(unplaced.clean, block.pop_remaining()), type_text, *facts[MAX_ITEMS:],
              *rejected[MAX_ITEMS:]]
         )  # fmt: skip
-        if not (title or subtitle or narrative or facts or rejected):
+        has_files = type_ is not None and bool(read or modified)
+        if not (title or subtitle or narrative or facts or rejected or has_files):
             unplaced.add(status, *concepts, *read, *modified)
             return None
         return PartialObservation(

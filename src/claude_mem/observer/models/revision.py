@@ -116,8 +116,17 @@ def _merge_facts(draft: Observation, reply: PartialObservation) -> tuple[str, ..
 
 
 def _derived_title(reply: PartialObservation) -> str:
-    text = reply.subtitle or reply.narrative or (*reply.facts, *reply.rejected)[0]
+    texts = (reply.subtitle, reply.narrative, *reply.facts, *reply.rejected)
+    text = next((text for text in texts if text), "") or _files_title(reply)
     return shorten(text.splitlines()[0], MAX_DERIVED_TITLE_CHARS)
+
+
+def _files_title(reply: PartialObservation) -> str:
+    """Of a block that has only a type and files."""
+    verb, files = ("Changed", reply.files_modified) if reply.files_modified else (
+        "Read", reply.files_read
+    )  # fmt: skip
+    return f"{verb} {', '.join(files)}"
 
 
 def _pair(drafts: tuple[Observation, ...], replies: list[PartialObservation]) -> dict[int, int]:
