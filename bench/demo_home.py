@@ -27,7 +27,7 @@ from claude_mem.types import (
 )
 
 DAY_MS, MINUTE_MS = 86_400_000, 60_000
-HOME = "/home/ada/code"
+HOME = "/home/dev/code"
 
 _PARTS = {
     "beacon-api": ("the invoice export", "the login flow", "the audit log", "the OpenAPI schema",

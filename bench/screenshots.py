@@ -93,7 +93,7 @@ def _prepare(page: Any, name: str, home: Path) -> None:
         """([home, python]) => {
           const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
           for (let node; (node = walker.nextNode()); )
-            node.data = node.data.replaceAll(home, "/home/ada").replaceAll(python, "python3");
+            node.data = node.data.replaceAll(home, "/home/dev").replaceAll(python, "python3");
         }""",
         [str(home), sys.executable],
     )

@@ -206,6 +206,8 @@ RICH_TURN = [
     stop(
         "The cause was the timer: blink() reset it twice, because light.py starts it on every tick."
         " I changed blink() so that it starts the timer once.\n\n"
+        "I also removed the second lamp from the configuration of the pier, since nobody can see it"
+        " behind the new warehouse.\n\n"
         "Next steps: measure the current at night, and replace the fuse in the harbour box."
     ),
 ]
