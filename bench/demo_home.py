@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.demo_sessions import MODEL, SESSIONS, DemoSession, DemoTurn
 from claude_mem.config import Layout
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.observer.local.version import VERSION
@@ -93,7 +93,7 @@ class DemoHome:
         self._now = now_ms
         self._ms = now_ms
         self.store = Store.open(layout.database, layout.backups, clock=lambda: self._ms)
-        self.store.derive(maintenance.refresh)
+        self.store.run_before_commit(indexing.refresh)
         self._reader = EventReader(Redactor(), Projects(home=None))
         self._number = 0
 
@@ -217,6 +217,6 @@ def write_demo(data_dir: Path, now_ms: int, older: int = 160, days: int = 150) -
         sessions = [*SESSIONS, *older_sessions(older, days)]
         for session in sorted(sessions, key=lambda session: -session.days_ago):
             home.write(session)
-        home.store.write(maintenance.refresh).result()
+        home.store.write(indexing.refresh).result()
     finally:
         home.close()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bench.transcripts import import_options
 from claude_mem.cli.imports import processes
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import find_transcripts, import_transcripts
 from claude_mem.intake.transcripts.origins import known_projects
@@ -106,7 +106,7 @@ def _project(session: Session, store: Store) -> Project:
 def _store(directory: Path, files: list[Path]) -> Store:
     directory.mkdir()
     store = Store.open(directory / "memory.db", directory / "backups")
-    store.derive(maintenance.refresh)
+    store.run_before_commit(indexing.refresh)
     import_transcripts(store, files, import_options(), processes=processes())
     return store
 

@@ -33,7 +33,7 @@ from claude_mem.observer.models.prompts import (
     system_prompt,
     turn_prompt,
 )
-from claude_mem.observer.models.turn_record import format_tool_use
+from claude_mem.observer.models.turn_prompt import format_tool_use
 from claude_mem.redaction import Redactor
 from claude_mem.types import PastTurn, Project, Turn
 

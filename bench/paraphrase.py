@@ -18,7 +18,7 @@ from bench.home import temporary_home
 from bench.measure import Figure, run, table
 from bench.recall import remember_turn
 from bench.semantic import embed_all
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.text.queries import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.search import Query, search
@@ -82,7 +82,7 @@ def library() -> Iterator[tuple[Store, dict[str, int], int, int]]:
     with temporary_home() as home:
         layout = home.layout
         with Store.open(layout.database, layout.backups) as store:
-            store.derive(maintenance.refresh)
+            store.run_before_commit(indexing.refresh)
             answers: dict[str, int] = {}
             for number, paraphrase in enumerate(paraphrases()):
                 (answer,) = _remember(store, "with", f"asked-{number}", [paraphrase.memory])

@@ -25,9 +25,9 @@ from claude_mem.recall.formatting import answers_text, search_text
 from claude_mem.recall.search import Query, Row, search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
-from claude_mem.store.facts_json import fact_texts
-from claude_mem.store.listing import Record, record
+from claude_mem.store.listing import JsonRow, record
 from claude_mem.store.records import load_records, record_bytes
+from claude_mem.store.summary_json import fact_texts
 
 FIELDS = {
     "observations": ("title", "subtitle", "narrative", "facts", "files_read", "files_modified"),
@@ -265,7 +265,7 @@ def memory_texts(connection: sqlite3.Connection) -> dict[int, list[str]]:
     return texts
 
 
-def full_text(noun: str, memory: Record) -> str:
+def full_text(noun: str, memory: JsonRow) -> str:
     parts: list[str] = []
     for name in FIELDS[noun]:
         value = fact_texts(memory, name) or memory[name]

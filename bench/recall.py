@@ -24,7 +24,7 @@ from typing import Any
 from bench.home import temporary_home
 from bench.measure import Figure, table
 from bench.semantic import embed_all
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.text.queries import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.search import Query, search
@@ -113,7 +113,7 @@ def locomo(path: Path) -> Iterator[tuple[Store, list[Conversation]]]:
         layout = home.layout
         layout.create()
         with Store.open(layout.database, layout.backups) as store:
-            store.derive(maintenance.refresh)
+            store.run_before_commit(indexing.refresh)
             yield store, [_remember(store, sample) for sample in json.loads(path.read_bytes())]
 
 

@@ -15,7 +15,7 @@ from bench.measure import Figure, in_turns, median, run, seconds_of, table
 from bench.memories import fill
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
-from claude_mem.store.listing import Page, Record
+from claude_mem.store.listing import JsonRow, Page
 
 ROUNDS = 200
 FEW, MANY, SMALL = 1_000, 100_000, 100
@@ -38,14 +38,14 @@ class FilledStore:
     def context(self, without_session: str | None = None) -> str:
         return build_context(self.store, self.project, self.budget, without_session)
 
-    def page(self, noun: str, project: int | None, before: int | None = None) -> list[Record]:
+    def page(self, noun: str, project: int | None, before: int | None = None) -> list[JsonRow]:
         return self.store.page(noun, Page(before=before), project)[0]
 
-    def middle_page(self, noun: str, newest: int) -> list[Record]:
+    def middle_page(self, noun: str, newest: int) -> list[JsonRow]:
         """A different page at each call."""
         return self.page(noun, self.project, int(newest * self.chance.uniform(0.5, 0.75)))
 
-    def batch(self) -> list[Record]:
+    def batch(self) -> list[JsonRow]:
         ids = self.chance.sample(range(SMALL, self.observations), BATCH)
         return self.store.get_many("observations", ids)
 

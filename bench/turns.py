@@ -14,7 +14,7 @@ from itertools import accumulate
 import numpy as np
 
 from bench.memories import Row, insert, moment, session_row
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import SHIPPED, StaticModel
 from claude_mem.index.text import turn_text
 from claude_mem.index.text.documents import TURN, document_id
@@ -76,13 +76,13 @@ def _vocabulary() -> list[str]:
 
 def fill_turns(store: Store, pool: Pool, key: str, turns: int) -> int:
     """Creates a project with that many turns and their records; returns its id."""
-    if not store.read(maintenance.is_current):
-        maintenance.rebuild(store)
+    if not store.read(indexing.is_current):
+        indexing.rebuild(store)
     project = store.write(lambda c: _add_project(c, key)).result()
     for first in range(0, turns, CHUNK):
         count = min(CHUNK, turns - first)
         store.write(partial(_add_turns, pool=pool, project=project, count=count)).result()
-    store.write(maintenance.tidy).result()
+    store.write(indexing.tidy).result()
     return project
 
 

@@ -10,12 +10,12 @@ from typing import Self
 
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, sessions
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
 from claude_mem.worker.announcer import Announcer
@@ -34,7 +34,7 @@ class Story(CommittedRows):
         self._layout = Layout(directory / "data")
         self.layout.create()
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
-        self.store.derive(maintenance.refresh)
+        self.store.run_before_commit(indexing.refresh)
         self.announcer = Announcer(self.layout, self.store)
         self.stale_contexts = StaleContexts()
         self.reader = EventReader(Redactor(), Projects(home=None))
@@ -78,7 +78,7 @@ class Story(CommittedRows):
         assert turn is not None
         return job, turn
 
-    def session(self, content_session_id: str = SESSION) -> Record:
+    def session(self, content_session_id: str = SESSION) -> JsonRow:
         record = self.store.session_by_content_id(content_session_id)
         assert record is not None
         return record

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from claude_mem.config import SETTINGS, Layout, RecordSettings, RetentionSettings, Setting
-from claude_mem.intake import leftovers
+from claude_mem.intake import rejected_events
 from claude_mem.operations import OPERATIONS
 from claude_mem.server.app import public_routes
 from claude_mem.store import hints
@@ -79,7 +79,7 @@ def test_the_retention_page_names_every_limit_with_its_default(tmp_path: Path) -
     defaults = " ".join(row[2] for row in rows)
     for setting in limits:
         assert f"{setting.name}: {setting.default_text}" in defaults
-    assert f"{leftovers.MAX_FILES} files" in defaults
+    assert f"{rejected_events.MAX_FILES} files" in defaults
     assert f"the last {rendered_contexts.MAX_FILES} directories" in defaults
     assert f"at most {REPLY_BYTES // 1024**2} MB" in defaults
     assert f"{hints.KEEP_MS // 86_400_000} days, at most {hints.KEEP_ROWS:,} lines" in defaults

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.text.words import grams, parts_of, searchable
 from claude_mem.recall.search import Query, search
 from claude_mem.store import Store
@@ -89,7 +89,7 @@ def test_what_another_program_deletes_or_changes_is_not_found_before_it_is_index
         f"UPDATE observations SET title = 'The rope' WHERE id = {second}",
     )
     assert not titles(story, "relay")
-    story.store.write(maintenance.refresh).result()
+    story.store.write(indexing.refresh).result()
     assert titles(story, "rope") == ["The rope"]
     assert not titles(story, "relay")
 
@@ -107,7 +107,7 @@ def test_memories_from_before_the_index_are_found_after_the_migration(tmp_path: 
         )  # fmt: skip
     with Story(tmp_path) as story:
         assert not titles(story, "relay")
-        story.store.write(maintenance.refresh).result()
+        story.store.write(indexing.refresh).result()
         assert titles(story, "relay") == ["The relay clicks"]
 
 
@@ -136,7 +136,7 @@ def test_an_index_that_cannot_be_written_costs_no_memory(
     remember(story, "The fuse is bent")
     assert story.column("SELECT count(*) FROM observations") == [2]
     assert "claude-mem reindex" in caplog.text
-    maintenance.rebuild(story.store)
+    indexing.rebuild(story.store)
     assert titles(story, "fuse") == ["The fuse is bent"]
 
 
@@ -146,7 +146,7 @@ def test_a_rebuilt_index_is_the_one_that_grew(story: Story) -> None:
     story.tell(stop("again", session_id="t", prompt_id=f"t-{story.now}"))
     distil_as(story, ["Seven", "Eight"], Summary(completed="Nine"))
     grown = contents(story)
-    assert maintenance.rebuild(story.store) == len(grown[0]) == 6
+    assert indexing.rebuild(story.store) == len(grown[0]) == 6
     assert contents(story) == grown
 
 
@@ -155,8 +155,8 @@ def test_a_rebuild_takes_more_than_one_piece_when_there_is_more(
 ) -> None:
     remember(story, *(f"Pier {number}" for number in range(12)))
     grown = contents(story)
-    monkeypatch.setattr(maintenance, "CHUNK", 5)
-    assert maintenance.rebuild(story.store) == 12
+    monkeypatch.setattr(indexing, "CHUNK", 5)
+    assert indexing.rebuild(story.store) == 12
     assert contents(story) == grown
 
 
@@ -166,7 +166,7 @@ def test_an_index_of_another_version_finds_nothing_until_it_is_rebuilt(story: St
     result = look(story, "relay")
     assert not result.rows
     assert result.waiting
-    story.store.write(maintenance.refresh).result()
+    story.store.write(indexing.refresh).result()
     assert titles(story, "relay") == ["The relay clicks"]
 
 
@@ -232,10 +232,10 @@ def test_a_backup_leaves_out_the_index_and_is_searched_after_a_rebuild(
     backup = story.store.back_up(tmp_path / "backups", 1)
     with closing(sqlite3.connect(backup)) as connection:
         tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-    assert set(INDEX_TABLES) == set(maintenance._NAMES)
+    assert set(INDEX_TABLES) == set(indexing._NAMES)
     assert tables.isdisjoint(INDEX_TABLES)
     with Store.open(backup, tmp_path / "none") as restored:
-        restored.derive(maintenance.refresh)
-        maintenance.rebuild(restored)
+        restored.run_before_commit(indexing.refresh)
+        indexing.rebuild(restored)
         (row,) = search(restored, Query("relay"), datetime.now(UTC)).rows
     assert row.title == "The relay clicks twice"

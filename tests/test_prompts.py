@@ -15,7 +15,7 @@ from claude_mem.observer.models.prompts import (
     turn_prompt,
 )
 from claude_mem.observer.models.replies import TAG_NAMES, parse_reply
-from claude_mem.observer.models.turn_record import COMMAND, MAX_RECORD_CHARS, READ, format_record
+from claude_mem.observer.models.turn_prompt import COMMAND, MAX_RECORD_CHARS, READ, format_record
 from claude_mem.types import Observation, Turn
 from tests.payloads import edit, tool
 from tests.turns import FULL_TURN, edited, ran, stopped, turn, turn_from, use

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from claude_mem.errors import BadInput, EmbedderError, NotFound
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.text.queries import NO_FILTERS, Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
@@ -342,7 +342,7 @@ def test_what_another_process_writes_is_found(library: Story) -> None:
     fill(library, index)
     assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
     with Store(library.layout.database) as other:
-        other.derive(maintenance.refresh)
+        other.run_before_commit(indexing.refresh)
         session = library.session_db_id("s0")
         other.write(
             lambda c: c.execute("DELETE FROM sdk_sessions WHERE id = ?", [session])
@@ -360,7 +360,7 @@ def test_a_memory_that_changes_while_it_is_read_keeps_no_vector_of_its_old_text(
             vectors = super().encode(texts)
             with closing(sqlite3.connect(library.layout.database, timeout=10)) as c, c:
                 c.execute("UPDATE observations SET title = 'gull' WHERE id = 1")
-            library.store.write(maintenance.refresh).result()
+            library.store.write(indexing.refresh).result()
             return vectors
 
     index = new_index(Slow())
@@ -371,7 +371,7 @@ def test_a_memory_that_changes_while_it_is_read_keeps_no_vector_of_its_old_text(
 def test_a_rebuilt_index_has_its_vectors_made_anew(library: Story) -> None:
     index = new_index()
     fill(library, index)
-    maintenance.rebuild(library.store)
+    indexing.rebuild(library.store)
     assert models(library) == [None] * 3
     fill(library, index)
     assert models(library) == ["concepts"] * 3
@@ -381,7 +381,7 @@ def test_a_rebuilt_index_has_its_vectors_made_anew(library: Story) -> None:
 def test_vectors_that_were_made_for_an_index_that_is_gone_are_dropped(library: Story) -> None:
     class Rebuilding(Concepts):
         def encode(self, texts: Any) -> Any:
-            maintenance.rebuild(library.store)
+            indexing.rebuild(library.store)
             return super().encode(texts)
 
     new_index(Rebuilding()).embed_some(library.store)

@@ -13,9 +13,9 @@ import pytest
 
 from claude_mem.config import Layout
 from claude_mem.hook import spool as hook_spool
-from claude_mem.intake import leftovers
+from claude_mem.intake import rejected_events
 from claude_mem.intake.intake import Intake
-from claude_mem.intake.progress import Progress
+from claude_mem.intake.suspects import Progress
 from claude_mem.redaction import Redactor
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until
@@ -56,13 +56,13 @@ def test_a_record_that_ends_its_worker_twice_is_set_aside_and_the_others_go_on(
     spool_events(home)
     die_once(home, tmp_path, "intake.before_read", action)
     assert len(list(home.layout.spool.glob("*.event"))) == 3
-    assert leftovers.records_set_aside(home.layout) == []
+    assert rejected_events.records_set_aside(home.layout) == []
     die_once(home, tmp_path, "intake.before_read", action)
     home.start_worker()
     home.wait_settled()
     stored = home.rows("SELECT event FROM tool_events ORDER BY id")
     assert [row["event"] for row in stored] == ["UserPromptSubmit", "Stop"]
-    (aside,) = leftovers.records_set_aside(home.layout)
+    (aside,) = rejected_events.records_set_aside(home.layout)
     assert TOKEN.encode() not in aside.read_bytes() and b"[redacted:" in aside.read_bytes()
     # The user is told at the next start of a session, in status and by doctor.
     line = json.loads(home.hook(b'{"session_id":"s","source":"startup"}', "SessionStart").stdout)
@@ -87,7 +87,7 @@ def test_a_record_whose_worker_died_once_is_stored(home: Home, tmp_path: Path) -
     die_once(home, tmp_path, "intake.before_read")
     home.start_worker()
     home.wait_settled()
-    assert leftovers.records_set_aside(home.layout) == [], "two records, each once"
+    assert rejected_events.records_set_aside(home.layout) == [], "two records, each once"
 
 
 def test_workers_that_die_while_they_store_a_batch_accuse_no_record_of_it(
@@ -100,7 +100,7 @@ def test_workers_that_die_while_they_store_a_batch_accuse_no_record_of_it(
     die_once(home, tmp_path, "intake.before_commit")
     home.start_worker()
     home.wait_settled()
-    assert len(leftovers.records_set_aside(home.layout)) <= 1
+    assert len(rejected_events.records_set_aside(home.layout)) <= 1
     assert len(home.rows("SELECT * FROM tool_events")) >= 2
 
 
@@ -129,12 +129,12 @@ def test_redaction_that_hangs_leaves_only_the_header(
 ) -> None:
     layout = Layout(tmp_path)
     layout.create()
-    monkeypatch.setattr(leftovers, "REDACTION_SECONDS", 0.001)  # nothing starts so fast
+    monkeypatch.setattr(rejected_events, "REDACTION_SECONDS", 0.001)  # nothing starts so fast
     head = hook_spool.header(b"claude", b"Stop", 1, b"/home/dev/harbor")
     hook_spool.put(os.fsencode(tmp_path), head, b'{"text": "export GITHUB_TOKEN=' + TOKEN.encode())
     (path,) = layout.spool.glob("*.event")
-    leftovers.set_aside(layout, path, ())
-    (aside,) = leftovers.records_set_aside(layout)
+    rejected_events.set_aside(layout, path, ())
+    (aside,) = rejected_events.records_set_aside(layout)
     assert aside.read_bytes() == head and not path.exists()
 
 
@@ -149,7 +149,8 @@ def test_a_fifo_and_a_huge_file_in_the_spool_are_rejected_without_waiting(story:
     hook_spool.put(os.fsencode(story.layout.root), head, as_bytes(prompt()))
     counts = Intake(story.layout, story.store, story.reader).drain()
     assert (counts.rejected, counts.stored) == (2, 1)
-    assert [path.stat().st_size < 200 for path in leftovers.rejected(story.layout)] == [True, True]
+    sizes = [path.stat().st_size for path in rejected_events.rejected(story.layout)]
+    assert len(sizes) == 2 and max(sizes) < 200
 
 
 # Bounded leftovers
@@ -162,7 +163,7 @@ def test_rejected_payloads_are_redacted_as_json(story: Story) -> None:
     head = hook_spool.header(b"claude", b"Stop", 1, b"/x")
     hook_spool.put(os.fsencode(story.layout.root), head, payload.encode())
     Intake(story.layout, story.store, story.reader).drain()
-    (rejected,) = leftovers.rejected(story.layout)
+    (rejected,) = rejected_events.rejected(story.layout)
     record = rejected.read_bytes()
     assert record.startswith(head)
     assert spelled.encode() not in record and TOKEN.encode() not in record
@@ -171,7 +172,7 @@ def test_rejected_payloads_are_redacted_as_json(story: Story) -> None:
 
 @pytest.mark.parametrize(
     ("count", "size", "age_days", "kept"),
-    [(3, 10, 0, 3), (250, 10, 0, leftovers.MAX_FILES), (5, 600_000, 0, 3), (3, 10, 31, 0)],
+    [(3, 10, 0, 3), (250, 10, 0, rejected_events.MAX_FILES), (5, 600_000, 0, 3), (3, 10, 31, 0)],
 )
 def test_leftovers_are_bounded_in_number_size_and_age(
     tmp_path: Path, count: int, size: int, age_days: int, kept: int
@@ -184,15 +185,15 @@ def test_leftovers_are_bounded_in_number_size_and_age(
             path = directory / f"{number:020d}-1.event"
             path.write_bytes(b"x" * size)
             os.utime(path, (now - age_days * 86_400,) * 2)
-    leftovers.trim(layout, 30, 2, now)
+    rejected_events.trim(layout, 30, 2, now)
     newest = [f"{number:020d}-1.event" for number in range(count - kept, count)]
-    assert [path.name for path in leftovers.rejected(layout)] == newest
-    assert [path.name for path in leftovers.records_set_aside(layout)] == newest
+    assert [path.name for path in rejected_events.rejected(layout)] == newest
+    assert [path.name for path in rejected_events.records_set_aside(layout)] == newest
 
 
 def test_a_long_rejected_payload_is_cut() -> None:
-    record = leftovers.redacted_record(b"head\n" + b"x" * 3_000_000, Redactor())
-    assert len(record) < leftovers.MAX_FILE_BYTES + 100 and b"[cut:" in record
+    record = rejected_events.redacted_record(b"head\n" + b"x" * 3_000_000, Redactor())
+    assert len(record) < rejected_events.MAX_FILE_BYTES + 100 and b"[cut:" in record
 
 
 def test_a_mark_that_is_damaged_accuses_nobody(tmp_path: Path) -> None:

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.recall.formatting import memories_text
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, search
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, migrations
 from claude_mem.store.database import prepare
-from claude_mem.store.facts_json import commands_from, faults_from, open_steps_from
 from claude_mem.store.forgetting import Selection
-from claude_mem.store.listing import Page, Record
+from claude_mem.store.listing import JsonRow, Page
 from claude_mem.store.migrations import MIGRATIONS
+from claude_mem.store.summary_json import commands_from, faults_from, open_steps_from
 from claude_mem.store.transfer.restore import RestoreReport, restore
 from claude_mem.types import CommandRun, Distillate, EnvironmentFault, OpenStep, Summary
 from tests.payloads import PROJECT_DIR, SESSION, bash, failure, prompt, stop
@@ -40,7 +40,7 @@ def work(story: Story, prompt_id: str = "p1") -> None:
     assert story.distil() == 1
 
 
-def summaries(store: Store) -> list[Record]:
+def summaries(store: Store) -> list[JsonRow]:
     return store.page("summaries", Page())[0]
 
 
@@ -253,7 +253,7 @@ def test_summaries_of_the_version_before_keep_how_to_work_here(old: Path, tmp_pa
             assert [fault.command for fault in faults_from(record["faults"])] == ["wrap make test"]
             assert open_steps_from(record["open_steps"]) == (OpenStep(STEP),)
         assert working_here(story) == WORKING_HERE
-        maintenance.rebuild(story.store)
+        indexing.rebuild(story.store)
         assert results(story, "wrap make") == ["S2", "S1"]
 
 

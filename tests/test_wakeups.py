@@ -93,7 +93,7 @@ def test_events_of_many_clients_share_commits(tmp_path: Path) -> None:
 async def _post_all(api: Api) -> int:
     """How many transactions the events of all clients took."""
     transactions: list[object] = []
-    api.worker.store.derive(transactions.append)
+    api.worker.store.run_before_commit(transactions.append)
     holding = asyncio.Event()
 
     def hold(connection: object) -> None:

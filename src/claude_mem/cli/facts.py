@@ -21,7 +21,7 @@ from claude_mem.intake.projects import Projects
 from claude_mem.recall.fact_list import facts_text, list_facts
 from claude_mem.server.client import request
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.text import without_controls
 from claude_mem.types import FACT_KINDS, FACT_STATUSES, Json
 
@@ -62,7 +62,7 @@ def facts(context: click.Context, /, as_json: bool, **options: Any) -> None:
         click.echo(without_controls(facts_text(rows, has_more=has_more)))
 
 
-def _rows(store: StoreReader, values: dict[str, Json]) -> tuple[list[Record], bool]:
+def _rows(store: StoreReader, values: dict[str, Json]) -> tuple[list[JsonRow], bool]:
     project = values.get("project")
     if project == ALL_PROJECTS:
         del values["project"]

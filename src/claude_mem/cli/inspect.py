@@ -14,7 +14,7 @@ from claude_mem.recall.context import build_context
 from claude_mem.server.command_replies import context_reply
 from claude_mem.store import StoreReader
 from claude_mem.store.disk_usage import database_usage, size_of, turn_count, usage_json
-from claude_mem.store.listing import Page, Record
+from claude_mem.store.listing import JsonRow, Page
 from claude_mem.text import local_time
 from claude_mem.types import Json
 
@@ -29,7 +29,7 @@ from claude_mem.types import Json
 def sessions(settings: Settings, project: str | None, limit: int, as_json: bool) -> None:
     """List sessions, latest first."""
     with open_reader(settings) as store:
-        rows: list[Record] = []
+        rows: list[JsonRow] = []
         if store is not None:
             project_id = store.find_project(project) if project else None
             rows, _ = store.page("sessions", Page(limit=limit), project_id)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from claude_mem.config import Settings
 from claude_mem.errors import StoreError
 from claude_mem.hook.wake import wake
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.server import client
 from claude_mem.server.command_replies import NO_MEMORIES as NO_MEMORIES
 from claude_mem.store import Store, StoreReader
@@ -40,19 +40,19 @@ def open_store_for_import(settings: Settings, *, index_at_once: bool = True) -> 
     lock = WorkerLock.acquire(settings.layout)
     store = _open_with_worker(settings) if lock is None else _open_alone(settings, lock)
     if index_at_once:
-        store.derive(maintenance.refresh)
+        store.run_before_commit(indexing.refresh)
     return store
 
 
 def index_imported(settings: Settings, store: Store, progress: Callable[[int], None]) -> int:
     """Leaves the index to a running worker, which does it in the background; without one it is
     done here, and `progress` is told how many documents wait. Returns how many are left."""
-    waiting = store.read(maintenance.waiting)
+    waiting = store.read(indexing.waiting)
     if waiting and wake(os.fsencode(settings.layout.root)):
         return waiting
     while waiting:
         progress(waiting)
-        previous, waiting = waiting, store.write(maintenance.refresh).result()
+        previous, waiting = waiting, store.write(indexing.refresh).result()
         if waiting >= previous:
             break  # it failed; the worker tries again
     return waiting

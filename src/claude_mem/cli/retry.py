@@ -9,7 +9,7 @@ from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.server.client import request
 from claude_mem.server.command_replies import letter_line
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.text import pluralize
 from claude_mem.types import Json
 
@@ -40,12 +40,12 @@ def retry(settings: Settings, dry_run: bool, as_json: bool) -> None:
         click.echo("Nothing to retry: no turn has failed.")
 
 
-def _dead(settings: Settings) -> tuple[int, list[Record]]:
+def _dead(settings: Settings) -> tuple[int, list[JsonRow]]:
     with open_reader(settings) as store:
         return (store.queue_state()["dead"], store.dead_letters()) if store else (0, [])
 
 
-def _print_turns(count: int, letters: list[Record], as_json: bool) -> None:
+def _print_turns(count: int, letters: list[JsonRow], as_json: bool) -> None:
     if as_json:
         print_json({"dead": count, "dead_letters": list(letters)})
         return

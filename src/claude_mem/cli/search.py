@@ -13,7 +13,7 @@ from claude_mem.cli.open_store import NO_MEMORIES, open_reader, open_store_for_i
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.formatting import (
     Show,
@@ -214,7 +214,7 @@ def reindex(settings: Settings) -> None:
     if not settings.layout.database.exists():
         raise NotFound(NO_MEMORIES)
     with open_store_for_import(settings) as store:
-        click.echo(f"Indexed {pluralize(maintenance.rebuild(store), 'memory')}.")
+        click.echo(f"Indexed {pluralize(indexing.rebuild(store), 'memory')}.")
         semantic_index = open_semantic_index(settings.embedder)
         while semantic_index is not None and semantic_index.embed_some(store):
             pass

@@ -15,9 +15,9 @@ from claude_mem.recall.answers import Answer, find_answers
 from claude_mem.recall.formatting import answers_text
 from claude_mem.recall.marks import MARKS
 from claude_mem.store import StoreReader
-from claude_mem.store.facts_json import fact_texts
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.store.records import record_data
+from claude_mem.store.summary_json import fact_texts
 from claude_mem.text import local_time, without_controls
 
 
@@ -70,7 +70,7 @@ def show(
 _KINDS = {"": "observations", "#": "observations", "S": "summaries", "P": "prompts"}
 
 
-def _find(store: StoreReader, text: str) -> list[tuple[str, Record]]:
+def _find(store: StoreReader, text: str) -> list[tuple[str, JsonRow]]:
     mark = "" if text[:1].isdecimal() else text[:1].upper()
     digits = text[1:] if mark else text
     if mark not in _KINDS or not _is_number(digits):
@@ -79,12 +79,12 @@ def _find(store: StoreReader, text: str) -> list[tuple[str, Record]]:
 
 
 def _with_records(
-    store: StoreReader, memories: list[tuple[str, Record]]
-) -> list[tuple[str, Record]]:
+    store: StoreReader, memories: list[tuple[str, JsonRow]]
+) -> list[tuple[str, JsonRow]]:
     return [(noun, {**memory, **_record_of(store, noun, memory)}) for noun, memory in memories]
 
 
-def _record_of(store: StoreReader, noun: str, memory: Record) -> Record:
+def _record_of(store: StoreReader, noun: str, memory: JsonRow) -> JsonRow:
     identity = memory["id"]
     if noun == "sessions" or not isinstance(identity, int):
         return {}
@@ -95,7 +95,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 19
 
 
-def _session_records(store: StoreReader, text: str, with_record: bool) -> list[tuple[str, Record]]:
+def _session_records(store: StoreReader, text: str, with_record: bool) -> list[tuple[str, JsonRow]]:
     session = store.session_by_content_id(text)
     if session is None and _is_number(text):
         session = store.session(int(text))
@@ -103,7 +103,7 @@ def _session_records(store: StoreReader, text: str, with_record: bool) -> list[t
         raise NotFound(f"no session {text!r}: `claude-mem sessions` lists them")
     session_id = session["id"]
     assert isinstance(session_id, int)
-    result: list[tuple[str, Record]] = [("sessions", session)]
+    result: list[tuple[str, JsonRow]] = [("sessions", session)]
     for kind, records in store.memories_of_session(session_id).items():
         assert isinstance(records, list)
         memories = [(kind, record) for record in records if isinstance(record, dict)]
@@ -115,7 +115,7 @@ def _session_records(store: StoreReader, text: str, with_record: bool) -> list[t
     return result
 
 
-def _is_continuation(kind: str, memory: Record) -> bool:
+def _is_continuation(kind: str, memory: JsonRow) -> bool:
     return kind == "summaries" and memory["continues"] is not None
 
 
@@ -131,7 +131,7 @@ _LABELS = {
 _MARKS = {"observations": "#", "summaries": "S", "prompts": "P", "sessions": "session "}
 
 
-def _print_record(kind: str, record: Record) -> None:
+def _print_record(kind: str, record: JsonRow) -> None:
     when = local_time(record.get("created_at_epoch") or record.get("updated_at_epoch"))
     type_ = f" {record['type']}" if kind == "observations" else ""
     marks = "".join(f"  {mark}" for mark in MARKS if record.get(mark))

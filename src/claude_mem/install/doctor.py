@@ -20,7 +20,7 @@ from claude_mem.install.claude import Claude, find_claude
 from claude_mem.install.hooks import EVENTS
 from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
 from claude_mem.install.other_installs import find_other_installs
-from claude_mem.intake import leftovers, spool
+from claude_mem.intake import rejected_events, spool
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso, now_ms
@@ -285,7 +285,7 @@ class Doctor:
 
     def _backlog(self) -> Iterator[Check]:
         layout = self.settings.layout
-        waiting, rejected = spool.waiting(layout), leftovers.rejected(layout)
+        waiting, rejected = spool.waiting(layout), rejected_events.rejected(layout)
         hours = (now_ms() - spool.arrival_ms(waiting[0])) // HOUR_MS if waiting else 0
         is_long = len(waiting) >= spool.WARN_FILES
         is_old = hours >= spool.WARN_HOURS
@@ -296,7 +296,7 @@ class Doctor:
         if rejected:
             text = f"{len(rejected)} hook payloads could not be parsed"
             yield Check("rejected", "warning", text, f"see {layout.rejected}")
-        if aside := leftovers.records_set_aside(layout):
+        if aside := rejected_events.records_set_aside(layout):
             text = f"{len(aside)} events made the worker hang or die and were set aside"
             yield Check("set aside", "warning", text, f"see {layout.set_aside}")
         if layout.database.exists():

@@ -18,9 +18,9 @@ from claude_mem.config import CaptureSettings, Layout
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
-from claude_mem.intake import leftovers, spool
+from claude_mem.intake import rejected_events, spool
 from claude_mem.intake.dialects import EventReader, parse_payload
-from claude_mem.intake.progress import Progress
+from claude_mem.intake.suspects import Progress
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.store import Store
 from claude_mem.store.turns import Recorded
@@ -103,7 +103,7 @@ class Intake:
                 " spool/set-aside, and the other events are processed"
             )
             log.error(reason)
-            leftovers.set_aside(self._layout, path, self._reader.redact_allow)
+            rejected_events.set_aside(self._layout, path, self._reader.redact_allow)
             trouble.report(os.fsencode(self._layout.root), reason)
         if has_died:
             self._suspects = {path.name for path in spool.waiting(self._layout)}
@@ -209,7 +209,7 @@ class Intake:
         counts.rejected += 1
         reason = f"{path.name} was moved to spool/rejected: {error or type(error).__name__}"
         log.warning(reason)
-        leftovers.reject(self._layout, path, self._reader.redactor)
+        rejected_events.reject(self._layout, path, self._reader.redactor)
         trouble.report(os.fsencode(self._layout.root), reason)
 
     def _notify(self, recorded: list[tuple[Event, Recorded]]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from claude_mem.errors import EmbedderError
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.passages import MOST, Passage
 from claude_mem.index.text import turn_text
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -28,7 +28,7 @@ from claude_mem.recall.ranking import score_of
 from claude_mem.recall.snippets import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.types import Json
 
 log = logging.getLogger("claude_mem.answers")
@@ -45,7 +45,7 @@ class Answer:
     """A memory, and what was said in its turn about the question."""
 
     id: MemoryId
-    memory: Record
+    memory: JsonRow
     title: str
     passages: tuple[Passage, ...]  # empty where the turn is not indexed, or was answered above
 
@@ -68,7 +68,7 @@ def find_answers(
     parsed = parse_query(words, now)
 
     def work(connection: sqlite3.Connection) -> list[Answer]:
-        may_answer = maintenance.is_current(connection) and not parsed.is_empty
+        may_answer = indexing.is_current(connection) and not parsed.is_empty
         answers: list[Answer] = []
         answered: set[int] = set()
         for memory_id, memory in memories:
@@ -168,7 +168,7 @@ def turn_of(connection: sqlite3.Connection, memory_id: MemoryId) -> int | None:
     return row[0] if row else None
 
 
-def _title(memory: Record) -> str:
+def _title(memory: JsonRow) -> str:
     """As a search shows it: the first line of what names the memory."""
     names = ("title", "subtitle", "request", "completed", "learned", "narrative", "prompt_text")
     texts = (str(memory.get(name) or "").strip() for name in names)

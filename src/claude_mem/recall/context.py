@@ -27,7 +27,7 @@ from claude_mem.recall.handover.lines import (
 from claude_mem.recall.handover.open_work import left_open
 from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.text import one_line
 
 MAX_UNITS = 9_900  # of the client's 10,000; longer texts are replaced by a preview
@@ -91,7 +91,7 @@ def _from_last_work(sessions: list[SessionDigest]) -> list[SessionDigest]:
     return sessions
 
 
-def _recent_memories(observations: Sequence[Record]) -> Iterator[Line]:
+def _recent_memories(observations: Sequence[JsonRow]) -> Iterator[Line]:
     for observation in observations:
         title = str(observation["title"] or "")
         if is_clear(title) and observation["observer"] not in standing.SAVED_BY:

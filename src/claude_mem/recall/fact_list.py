@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from claude_mem.recall.fence import escape_fences
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.text import one_line, shorten
 from claude_mem.types import FactKind, FactStatus
 
@@ -24,7 +24,7 @@ class FactsQuery:
     offset: int = 0
 
 
-def list_facts(store: StoreReader, query: FactsQuery) -> tuple[list[Record], bool]:
+def list_facts(store: StoreReader, query: FactsQuery) -> tuple[list[JsonRow], bool]:
     """Those that hold first, and whether there are more."""
     rows = store.fact_records(
         query.project_id, query.kinds, query.statuses, query.limit + 1, query.offset
@@ -32,12 +32,12 @@ def list_facts(store: StoreReader, query: FactsQuery) -> tuple[list[Record], boo
     return rows[: query.limit], len(rows) > query.limit
 
 
-def facts_text(facts: Sequence[Record], *, has_more: bool = False) -> str:
+def facts_text(facts: Sequence[JsonRow], *, has_more: bool = False) -> str:
     lines = [_line(fact) for fact in facts] or ["No facts."]
     return "\n".join([*lines, "More facts: set offset."] if has_more else lines)
 
 
-def _line(fact: Record) -> str:
+def _line(fact: JsonRow) -> str:
     subject = f"{fact['subject']}: " if fact["subject"] else ""
     text = shorten(escape_fences(one_line(f"{subject}{fact['value']}")), LONGEST_VALUE)
     scope = f" in {escape_fences(one_line(str(fact['scope'])))}" if fact["scope"] else ""

@@ -10,8 +10,8 @@ from claude_mem.recall.marks import MARKS
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Row, SearchResult
 from claude_mem.recall.timeline import Timeline
-from claude_mem.store.facts_json import fact_texts
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
+from claude_mem.store.summary_json import fact_texts
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 
@@ -128,7 +128,7 @@ def _moment(row: Row, zone: tzinfo | None) -> datetime:
     return datetime.fromtimestamp(row.created_at_epoch / 1000, zone)
 
 
-def memories_text(memories: Iterable[tuple[MemoryId, Record]]) -> str:
+def memories_text(memories: Iterable[tuple[MemoryId, JsonRow]]) -> str:
     """Full memories, each below its id."""
     return "\n\n".join(starmap(_memory_text, memories)) or "Nothing found."
 
@@ -147,7 +147,7 @@ def _answer_text(answer: Answer) -> str:
     return "\n".join(lines)
 
 
-def _memory_text(memory_id: MemoryId, record: Record) -> str:
+def _memory_text(memory_id: MemoryId, record: JsonRow) -> str:
     title = record.get("title")
     type_ = f" {record['type']}" if "type" in record else ""
     minute = str(record["created_at"])[:16].replace("T", " ")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.passages import NOTES, Passage
 from claude_mem.index.text import queries, turn_text
 from claude_mem.index.text.queries import Filters
@@ -137,7 +137,7 @@ def find_hint(
         return None
 
     def work(connection: sqlite3.Connection) -> Hint | None:
-        if not maintenance.is_current(connection):
+        if not indexing.is_current(connection):
             return None
         query, terms = rarest_words(connection, typed)
         if len(query.words) < MIN_WORDS:

@@ -5,7 +5,7 @@ from typing import cast
 
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.store.records import record_data
 
 _NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prompts"}
@@ -13,26 +13,26 @@ _NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prom
 
 def get_memories(
     store: StoreReader, ids: Iterable[MemoryId], *, with_record: bool = False
-) -> list[tuple[MemoryId, Record]]:
+) -> list[tuple[MemoryId, JsonRow]]:
     """In the order of the ids; those that do not exist are left out.
 
     `with_record`: each has what was said in its turn.
     """
     ids = list(ids)
-    records: dict[MemoryId, Record] = {}
+    records: dict[MemoryId, JsonRow] = {}
     for kind, noun in _NOUNS.items():
         numbers = [memory_id.number for memory_id in ids if memory_id.kind == kind]
         parts = store.records_of(noun, numbers) if with_record else {}
         for record in store.get_many(noun, numbers):
             number = cast(int, record["id"])
-            memory: Record = {**record, "kind": kind}
+            memory: JsonRow = {**record, "kind": kind}
             if with_record:
                 memory["record"] = record_data(parts.get(number, ()))
             records[MemoryId(kind, number)] = memory
     return [(memory_id, records[memory_id]) for memory_id in ids if memory_id in records]
 
 
-def get_memory(store: StoreReader, memory_id: MemoryId) -> Record | None:
+def get_memory(store: StoreReader, memory_id: MemoryId) -> JsonRow | None:
     """A memory or a fact."""
     if memory_id.kind == "fact":
         fact = store.fact(memory_id.number)

@@ -4,7 +4,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.text import queries
 from claude_mem.index.text.documents import load
 from claude_mem.index.text.queries import NO_FILTERS, Filters
@@ -35,7 +35,7 @@ def related(
     document = query.anchor.document
 
     def work(connection: sqlite3.Connection) -> SearchResult:
-        anchors = load(connection, [document]) if maintenance.is_current(connection) else []
+        anchors = load(connection, [document]) if indexing.is_current(connection) else []
         if not anchors:
             raise NotFound(f"there is no memory {query.anchor}")
         filters = query.filters
@@ -53,6 +53,6 @@ def related(
         documents = queries.get(connection, list(scores)[: query.limit + 1])
         rows = as_rows(connection, documents[: query.limit], scores)
         has_more = len(documents) > query.limit
-        return SearchResult(tuple(rows), has_more, maintenance.waiting(connection))
+        return SearchResult(tuple(rows), has_more, indexing.waiting(connection))
 
     return store.read(work)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from claude_mem.errors import EmbedderError
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.text import queries, turn_text
 from claude_mem.index.text.queries import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors import duplicates
@@ -103,9 +103,9 @@ def search(
     parsed = parse_query(query.text, now)
 
     def work(connection: sqlite3.Connection) -> SearchResult:
-        if not maintenance.is_current(connection):
-            return SearchResult((), False, maintenance.waiting(connection))
-        waiting = maintenance.marked(connection)
+        if not indexing.is_current(connection):
+            return SearchResult((), False, indexing.waiting(connection))
+        waiting = indexing.marked(connection)
         if not _can_match(query, parsed):
             return SearchResult((), False, 0)
         error = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from claude_mem.errors import NotFound
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.text import queries
 from claude_mem.index.text.queries import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -50,7 +50,7 @@ def timeline(
 
 
 def _around(connection: sqlite3.Connection, anchor: MemoryId, query: TimelineQuery) -> Timeline:
-    indexed = maintenance.is_current(connection)
+    indexed = indexing.is_current(connection)
     anchors = queries.get(connection, [anchor.document]) if indexed else []
     if not anchors:
         raise NotFound(f"there is no memory {anchor}")

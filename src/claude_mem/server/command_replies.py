@@ -10,13 +10,13 @@ from claude_mem.config import Settings
 from claude_mem.config.pausing import current_pause
 from claude_mem.hook import trouble
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.intake import leftovers, spool
+from claude_mem.intake import rejected_events, spool
 from claude_mem.recall.formatting import search_json, search_text
 from claude_mem.recall.highlighting import highlighter
 from claude_mem.recall.search import search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.text import format_counts, format_pairs, local_time, pluralize, without_controls
 from claude_mem.types import Json
 from claude_mem.worker.observer_status import format_spending, has_spent
@@ -67,8 +67,8 @@ def status_report(
         "data_dir": str(layout.root),
         "spool": {
             "waiting": len(spool.waiting(layout)),
-            "rejected": len(leftovers.rejected(layout)),
-            "set_aside": len(leftovers.records_set_aside(layout)),
+            "rejected": len(rejected_events.rejected(layout)),
+            "set_aside": len(rejected_events.records_set_aside(layout)),
             "lost": trouble.lost_events(os.fsencode(layout.root)),
         },
         "capture": {
@@ -148,7 +148,7 @@ def _vector_line(state: Json) -> str:
     return f"{state['read']} of {state['memories']} memories, embedder {state['embedder']}"
 
 
-def letter_line(letter: Record) -> str:
+def letter_line(letter: JsonRow) -> str:
     return (
         f"  {letter['content_session_id']} prompt {letter['prompt_number']}: {letter['last_error']}"
     )

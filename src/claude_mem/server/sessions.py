@@ -12,7 +12,7 @@ from claude_mem.config.pausing import current_pause
 from claude_mem.intake.dialects import EventHeader, with_prompt_number
 from claude_mem.intake.transcripts.transcript import is_within
 from claude_mem.server.requests import MAX_ID, read_object, required_text, text_of
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.worker import Worker
@@ -48,7 +48,7 @@ async def by_content_id(request: Request) -> JSONResponse:
     return await _accept(worker, _action(request), body, _project_of(session) if session else None)
 
 
-def _project_of(session: Record) -> Project:
+def _project_of(session: JsonRow) -> Project:
     return Project(str(session["project_key"]), str(session["project"]))
 
 

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.config import SETTINGS
-from claude_mem.intake import leftovers, spool
+from claude_mem.intake import rejected_events, spool
 from claude_mem.mcp.endpoint import endpoint
 from claude_mem.server.guard import TRUSTED
 from claude_mem.server.pausing import capture_state
@@ -69,8 +69,8 @@ async def stats(request: Request) -> JSONResponse:
         "queue": worker.store.queue_state(),
         "spool": {
             "waiting": len(spool.waiting(worker.settings.layout)),
-            "rejected": len(leftovers.rejected(worker.settings.layout)),
-            "set_aside": len(leftovers.records_set_aside(worker.settings.layout)),
+            "rejected": len(rejected_events.rejected(worker.settings.layout)),
+            "set_aside": len(rejected_events.records_set_aside(worker.settings.layout)),
         },
         "capture": capture_state(worker),
         "observer": worker.observer.active,

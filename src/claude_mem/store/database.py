@@ -170,7 +170,7 @@ class Writer:
         if closed:
             write.done.set_exception(sqlite3.OperationalError("the store is closed"))
 
-    def derive(self, work: Callable[[sqlite3.Connection], object]) -> None:
+    def run_before_commit(self, work: Callable[[sqlite3.Connection], object]) -> None:
         """Runs `work` at the end of every transaction, to update what is derived from it."""
         self._derive = work
 

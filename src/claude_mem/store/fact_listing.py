@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from claude_mem.store.clock import iso
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.store.projects import SHOWN
 from claude_mem.types import FactKind, FactStatus, Json
 
@@ -32,7 +32,7 @@ def list_records(
     statuses: Sequence[FactStatus] = (),
     limit: int = -1,
     offset: int = 0,
-) -> list[Record]:
+) -> list[JsonRow]:
     """Those that hold first, then candidates; of them pinned ones, those of the most turns, and
     the latest."""
     rows = connection.execute(
@@ -46,12 +46,12 @@ def list_records(
     return [_record(connection, row) for row in rows]
 
 
-def get_record(connection: sqlite3.Connection, fact_id: int) -> Record | None:
+def get_record(connection: sqlite3.Connection, fact_id: int) -> JsonRow | None:
     row = connection.execute(f"{_FACTS} WHERE m.id = ?", (fact_id,)).fetchone()
     return _record(connection, row) if row is not None else None
 
 
-def _record(connection: sqlite3.Connection, row: sqlite3.Row) -> Record:
+def _record(connection: sqlite3.Connection, row: sqlite3.Row) -> JsonRow:
     sources: list[Json] = [
         str(source) for (source,) in connection.execute(_SOURCES, (row["id"], MAX_SOURCES))
     ]

@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from claude_mem.store import editing, memories, outdated, records, sessions, tombstones
 from claude_mem.store.clock import iso
-from claude_mem.store.facts_json import with_sources
+from claude_mem.store.summary_json import with_sources
 from claude_mem.store.turn_lookup import SESSION_END, SESSION_START, NewTurn, insert_turn
 from claude_mem.store.turns import insert_events
 from claude_mem.types import Distillate, Event, PastSession, PastTurn

@@ -9,7 +9,7 @@ from typing import Any
 from claude_mem.store.projects import SHOWN
 from claude_mem.types import Json
 
-Record = dict[str, Json]
+JsonRow = dict[str, Json]
 _LISTS = (
     "facts", "concepts", "files_read", "files_modified", "files_edited", "commands", "faults",
     "open_steps",
@@ -79,7 +79,7 @@ class Page:
 
 def list_page(
     connection: sqlite3.Connection, noun: str, page: Page, project_id: int | None = None
-) -> tuple[list[Record], bool]:
+) -> tuple[list[JsonRow], bool]:
     """Newest first, and whether there are more."""
     select = _SELECTS[noun]
     glue = " AND " if " WHERE " in select else " WHERE "
@@ -106,7 +106,7 @@ def _conditions(page: Page, project_id: int | None) -> tuple[list[str], list[int
 
 def list_sessions(
     connection: sqlite3.Connection, page: Page, project_id: int | None = None
-) -> tuple[list[Record], bool]:
+) -> tuple[list[JsonRow], bool]:
     """By last activity, without sessions that never had a prompt."""
     where, values = "WHERE m.prompt_counter > 0", []
     if project_id is not None:
@@ -125,7 +125,7 @@ def list_sessions(
     return [record(row) for row in rows[: page.limit]], len(rows) > page.limit
 
 
-def get_many(connection: sqlite3.Connection, noun: str, ids: list[int]) -> list[Record]:
+def get_many(connection: sqlite3.Connection, noun: str, ids: list[int]) -> list[JsonRow]:
     """In the order of `ids`, each once; ids that do not exist are left out."""
     select = _SELECTS[noun]
     glue = " AND " if " WHERE " in select else " WHERE "
@@ -137,7 +137,7 @@ def get_many(connection: sqlite3.Connection, noun: str, ids: list[int]) -> list[
     return [records[identity] for identity in unique_ids if identity in records]
 
 
-def get_session(connection: sqlite3.Connection, column: str, value: int | str) -> Record | None:
+def get_session(connection: sqlite3.Connection, column: str, value: int | str) -> JsonRow | None:
     row = connection.execute(f"{_SESSIONS} WHERE m.{column} = ?", (value,)).fetchone()
     return record(row) if row else None
 
@@ -159,16 +159,16 @@ def memories_of_session(connection: sqlite3.Connection, session_db_id: int) -> d
     return memories
 
 
-def memories_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Record]:
+def memories_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[JsonRow]:
     """Its summary and observations, each with its `kind`."""
-    memories: list[Record] = []
+    memories: list[JsonRow] = []
     for noun, kind in (("summaries", "summary"), ("observations", "observation")):
         rows = connection.execute(f"{_SELECTS[noun]} WHERE m.turn_id = ? ORDER BY m.id", (turn_id,))
         memories += ({**record(row), "kind": kind} for row in rows)
     return memories
 
 
-def list_projects(connection: sqlite3.Connection) -> list[Record]:
+def list_projects(connection: sqlite3.Connection) -> list[JsonRow]:
     rows = connection.execute(
         "SELECT p.key, p.name,"
         " (SELECT count(*) FROM sdk_sessions s WHERE s.project_id = p.id AND prompt_counter > 0)"
@@ -215,7 +215,7 @@ def table_counts(connection: sqlite3.Connection) -> dict[str, int]:
     return counts
 
 
-def dead_letters(connection: sqlite3.Connection, limit: int = 20) -> list[Record]:
+def dead_letters(connection: sqlite3.Connection, limit: int = 20) -> list[JsonRow]:
     rows = connection.execute(
         "SELECT m.id, s.content_session_id, t.prompt_number, m.attempts, m.last_error"
         " FROM pending_messages m JOIN sdk_sessions s ON s.id = m.session_id"
@@ -225,7 +225,7 @@ def dead_letters(connection: sqlite3.Connection, limit: int = 20) -> list[Record
     return [record(row) for row in rows]
 
 
-def event_sources(connection: sqlite3.Connection, noun: str, memory_id: int) -> list[Record]:
+def event_sources(connection: sqlite3.Connection, noun: str, memory_id: int) -> list[JsonRow]:
     """The events behind an `observation` or `summary`."""
     rows = connection.execute(
         "SELECT e.id, e.event, e.tool_name, e.tool_use_id, e.agent_id, e.created_at_epoch"
@@ -236,7 +236,7 @@ def event_sources(connection: sqlite3.Connection, noun: str, memory_id: int) -> 
     return [record(row) for row in rows]
 
 
-def record(row: sqlite3.Row) -> Record:
+def record(row: sqlite3.Row) -> JsonRow:
     values: dict[str, Any] = dict(row)
     for name in _LISTS:
         if name in values:
@@ -247,7 +247,7 @@ def record(row: sqlite3.Row) -> Record:
     return values
 
 
-def pinned(connection: sqlite3.Connection, project_id: int) -> list[Record]:
+def pinned(connection: sqlite3.Connection, project_id: int) -> list[JsonRow]:
     """Pinned observations, summaries and prompts as lines, the latest first."""
     rows = connection.execute(
         "SELECT '#' || m.id AS id, coalesce(m.title, m.narrative) AS text, 0 AS prompt,"
@@ -270,7 +270,7 @@ def recent(
     project_id: int,
     limit: int,
     without_session: str | None = None,
-) -> list[Record]:
+) -> list[JsonRow]:
     """The newest rows of a project that are not wrong, optionally without those of one session."""
     rows = connection.execute(
         f"{_SELECTS[noun]} WHERE m.project_id = ? AND s.content_session_id IS NOT ?"
@@ -283,7 +283,7 @@ def recent(
 
 def observations_of_sessions(
     connection: sqlite3.Connection, content_session_ids: Sequence[str], limit: int = 400
-) -> list[Record]:
+) -> list[JsonRow]:
     """The latest of them that are not wrong, oldest first."""
     rows = connection.execute(
         f"{_OBSERVATIONS} WHERE s.content_session_id IN (SELECT value FROM json_each(?))"
@@ -299,7 +299,7 @@ def recent_sessions(
     project_id: int,
     limit: int,
     without_session: str | None = None,
-) -> list[Record]:
+) -> list[JsonRow]:
     """By their newest memory, so that a session without any changes nothing."""
     rows = connection.execute(
         f"{_SESSIONS} JOIN (SELECT memory_session_id, max(created_at_epoch) AS at FROM"

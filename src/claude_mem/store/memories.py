@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import editing, facts, facts_json
+from claude_mem.store import editing, facts, summary_json
 from claude_mem.store.clock import iso
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import JOBS, REFINEMENTS
@@ -132,9 +132,9 @@ def load_distillate(connection: sqlite3.Connection, turn_id: int) -> Distillate 
         **{name: row[name] for name in _SUMMARY_TEXTS},
         files_read=_texts(row["files_read"]),
         files_edited=_texts(row["files_edited"]),
-        commands=facts_json.commands_from(json.loads(row["commands"])),
-        faults=facts_json.faults_from(json.loads(row["faults"])),
-        open_steps=facts_json.open_steps_from(json.loads(row["open_steps"])),
+        commands=summary_json.commands_from(json.loads(row["commands"])),
+        faults=summary_json.faults_from(json.loads(row["faults"])),
+        open_steps=summary_json.open_steps_from(json.loads(row["open_steps"])),
         sources=_sources(connection, "summary", row["id"]),
     )
     return Distillate(
@@ -192,7 +192,7 @@ def _add_new_observations(connection: sqlite3.Connection, turn: Turn, draft: Dis
     connection.execute(
         "UPDATE session_summaries SET commands = :commands, faults = :faults,"
         " open_steps = :open_steps WHERE turn_id = :turn_id",
-        {**facts_json.fact_values(draft.summary), "turn_id": turn.id},
+        {**summary_json.fact_values(draft.summary), "turn_id": turn.id},
     )
     facts.save_proposals(connection, turn.id, draft)
     _set_version(connection, turn.id, draft)
@@ -254,7 +254,7 @@ def _summary_values(summary: Summary) -> dict[str, object]:
         "files_read": _json(summary.files_read),
         "files_edited": _json(summary.files_edited),
         "notes": summary.notes,
-        **facts_json.fact_values(summary),
+        **summary_json.fact_values(summary),
     }
 
 
@@ -324,5 +324,5 @@ def recent_memories(
 
 def _texts_of(row: sqlite3.Row) -> Iterator[str]:
     yield from filter(None, (*json.loads(row["texts"]), *json.loads(row["facts"])))
-    yield from (run.text for run in facts_json.commands_from(json.loads(row["commands"])))
-    yield from (fault.text for fault in facts_json.faults_from(json.loads(row["faults"])))
+    yield from (run.text for run in summary_json.commands_from(json.loads(row["commands"])))
+    yield from (fault.text for fault in summary_json.faults_from(json.loads(row["faults"])))

@@ -10,6 +10,7 @@ from typing import Self, TypeVar, cast
 
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
+    announcements,
     client_memory,
     conversations,
     fact_listing,
@@ -18,7 +19,6 @@ from claude_mem.store import (
     hints,
     imported_sessions,
     listing,
-    notices,
     outdated,
     projects,
     queue,
@@ -32,7 +32,7 @@ from claude_mem.store import (
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.facts import Artifact
-from claude_mem.store.listing import Page, Record
+from claude_mem.store.listing import JsonRow, Page
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
 from claude_mem.store.turn_reader import TurnReader
@@ -107,7 +107,7 @@ class StoreReader(TurnReader):
     def oldest_waiting(self) -> int | None:
         return self.read(queue.JOBS.oldest_ms)
 
-    def dead_letters(self) -> list[Record]:
+    def dead_letters(self) -> list[JsonRow]:
         return self.read(listing.dead_letters)
 
     def conversation_to_resume(self, session_db_id: int, provider: str) -> str | None:
@@ -166,7 +166,7 @@ class StoreReader(TurnReader):
         )
         return row[0] if row else None
 
-    def session(self, session_db_id: int) -> Record:
+    def session(self, session_db_id: int) -> JsonRow:
         record = self.read(lambda c: listing.get_session(c, "id", session_db_id))
         if record is None:
             raise NotFound(f"there is no session {session_db_id}")
@@ -200,7 +200,7 @@ class StoreReader(TurnReader):
         """Of what has memories."""
         return self.read(listing.remembered_counts)
 
-    def session_by_content_id(self, content_session_id: str) -> Record | None:
+    def session_by_content_id(self, content_session_id: str) -> JsonRow | None:
         return self.read(lambda c: listing.get_session(c, "content_session_id", content_session_id))
 
     def find_session(self, name: str) -> int:
@@ -212,7 +212,7 @@ class StoreReader(TurnReader):
             raise NotFound(f"there is no session {name[:80]!r}: `claude-mem sessions` lists them")
         return cast(int, session["id"])
 
-    def memories_of_turn(self, turn_id: int) -> list[Record]:
+    def memories_of_turn(self, turn_id: int) -> list[JsonRow]:
         return self.read(lambda c: listing.memories_of_turn(c, turn_id))
 
     def memories_of_session(self, session_db_id: int) -> dict[str, Json]:
@@ -280,20 +280,20 @@ class StoreReader(TurnReader):
     def recent_directories(self, project_id: int, limit: int = 20) -> list[str]:
         return self.read(lambda c: projects.recent_directories(c, project_id, limit))
 
-    def projects(self) -> list[Record]:
+    def projects(self) -> list[JsonRow]:
         return self.read(listing.list_projects)
 
     def page(
         self, noun: str, page: Page, project_id: int | None = None
-    ) -> tuple[list[Record], bool]:
+    ) -> tuple[list[JsonRow], bool]:
         if noun == "sessions":
             return self.read(lambda c: listing.list_sessions(c, page, project_id))
         return self.read(lambda c: listing.list_page(c, noun, page, project_id))
 
-    def get_many(self, noun: str, ids: list[int]) -> list[Record]:
+    def get_many(self, noun: str, ids: list[int]) -> list[JsonRow]:
         return self.read(lambda c: listing.get_many(c, noun, ids))
 
-    def sources(self, noun: str, memory_id: int) -> list[Record]:
+    def sources(self, noun: str, memory_id: int) -> list[JsonRow]:
         return self.read(lambda c: listing.event_sources(c, noun, memory_id))
 
     def facts(
@@ -318,19 +318,19 @@ class StoreReader(TurnReader):
         statuses: Sequence[FactStatus] = (),
         limit: int = -1,
         offset: int = 0,
-    ) -> list[Record]:
+    ) -> list[JsonRow]:
         """Of a project, or of all; with their sources."""
         return self.read(
             lambda c: fact_listing.list_records(c, project_id, kinds, statuses, limit, offset)
         )
 
-    def fact(self, fact_id: int) -> Record | None:
+    def fact(self, fact_id: int) -> JsonRow | None:
         return self.read(lambda c: fact_listing.get_record(c, fact_id))
 
     def artifacts_of_sessions(self, content_session_ids: Sequence[str]) -> list[Artifact]:
         return self.read(lambda c: facts.artifacts_of_sessions(c, content_session_ids))
 
-    def observations_of_sessions(self, content_session_ids: Sequence[str]) -> list[Record]:
+    def observations_of_sessions(self, content_session_ids: Sequence[str]) -> list[JsonRow]:
         return self.read(lambda c: listing.observations_of_sessions(c, content_session_ids))
 
     def fact_sources(self, fact_id: int) -> list[tuple[int, tuple[int, ...]]]:
@@ -339,24 +339,24 @@ class StoreReader(TurnReader):
 
     def recent_summaries(
         self, project_id: int, limit: int, without_session: str | None = None
-    ) -> list[Record]:
+    ) -> list[JsonRow]:
         return self.read(
             lambda c: listing.recent(c, "summaries", project_id, limit, without_session)
         )
 
     def recent_titles(
         self, project_id: int, limit: int, without_session: str | None = None
-    ) -> list[Record]:
+    ) -> list[JsonRow]:
         """Of observations, without their text."""
         return self.read(lambda c: listing.recent(c, "titles", project_id, limit, without_session))
 
-    def pinned(self, project_id: int) -> list[Record]:
+    def pinned(self, project_id: int) -> list[JsonRow]:
         """Pinned memories as lines, the latest first."""
         return self.read(lambda c: listing.pinned(c, project_id))
 
     def recent_sessions(
         self, project_id: int, limit: int, without_session: str | None = None
-    ) -> list[Record]:
+    ) -> list[JsonRow]:
         return self.read(lambda c: listing.recent_sessions(c, project_id, limit, without_session))
 
     def preview_import(self, session: PastSession) -> imported_sessions.ImportCounts:
@@ -382,7 +382,7 @@ class StoreReader(TurnReader):
 
     def has_notice(self, name: str) -> bool:
         """Whether the user is still to be told."""
-        return self.read(lambda c: notices.is_pending(c, name))
+        return self.read(lambda c: announcements.is_pending(c, name))
 
     def counts(self) -> dict[str, int]:
         return self.read(listing.table_counts)

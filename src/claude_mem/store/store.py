@@ -14,6 +14,7 @@ from typing import Self, TypeVar
 
 from claude_mem.errors import DamagedDatabase, StoreError
 from claude_mem.store import (
+    announcements,
     backups,
     client_memory,
     conversations,
@@ -22,7 +23,6 @@ from claude_mem.store import (
     hints,
     imported_sessions,
     memories,
-    notices,
     outdated,
     projects,
     queue,
@@ -91,9 +91,9 @@ class Store(StoreReader):
         """Others call this for derived tables only."""
         return self._writer.submit(work)
 
-    def derive(self, work: Callable[[sqlite3.Connection], object]) -> None:
+    def run_before_commit(self, work: Callable[[sqlite3.Connection], object]) -> None:
         """Runs `work` at the end of every transaction; for the index, `maintenance.refresh`."""
-        self._writer.derive(work)
+        self._writer.run_before_commit(work)
 
     def record(
         self, events: list[Event], start_contexts: Mapping[str, str] | None = None
@@ -135,10 +135,10 @@ class Store(StoreReader):
 
     def is_new_notice(self, name: str) -> "Future[bool]":
         """Whether the user was not told before; counts as told from now on."""
-        return self.write(lambda c: notices.is_new_notice(c, name, self._clock()))
+        return self.write(lambda c: announcements.is_new_notice(c, name, self._clock()))
 
     def withdraw_notice(self, name: str) -> "Future[None]":
-        return self.write(lambda c: notices.withdraw(c, name))
+        return self.write(lambda c: announcements.withdraw(c, name))
 
     def claim_job(self, project_id: int | None = None) -> "Future[tuple[Job, Turn | None] | None]":
         return self._claim(queue.JOBS, turns.load_turn, project_id)

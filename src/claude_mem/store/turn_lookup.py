@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from claude_mem.store.clock import iso
-from claude_mem.store.parents import find_parent
+from claude_mem.store.notice_parents import find_parent
 from claude_mem.store.queue import QUEUES
 from claude_mem.types import Event, Notice
 

@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 
 from claude_mem.store import facts, records
-from claude_mem.store.listing import Record, record
+from claude_mem.store.listing import JsonRow, record
 from claude_mem.store.projects import SHOWN
 from claude_mem.types import Fact, ObservationType, RecordPart
 
@@ -54,9 +54,9 @@ class TurnQuery:
 class TurnPage:
     """A turn with its memories."""
 
-    turn: Record
-    observations: tuple[Record, ...] = ()
-    summary: Record | None = None
+    turn: JsonRow
+    observations: tuple[JsonRow, ...] = ()
+    summary: JsonRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class TurnStory:
 
     page: TurnPage
     record: tuple[RecordPart, ...]
-    events: tuple[Record, ...]
+    events: tuple[JsonRow, ...]
     sources: dict[str, tuple[int, ...]]  # events by memory: "12" or "S3"
     facts: tuple[Fact, ...]
     previous: int | None  # turns of the same session
@@ -113,10 +113,10 @@ def get_turns(connection: sqlite3.Connection, ids: list[int]) -> list[TurnPage]:
     return _with_memories(connection, [record(row) for row in rows])
 
 
-def _with_memories(connection: sqlite3.Connection, turns: list[Record]) -> list[TurnPage]:
+def _with_memories(connection: sqlite3.Connection, turns: list[JsonRow]) -> list[TurnPage]:
     pages = {turn["id"]: TurnPage(turn) for turn in turns}
     ids = json.dumps(list(pages))
-    observations: dict[object, list[Record]] = {}
+    observations: dict[object, list[JsonRow]] = {}
     for row in connection.execute(
         "SELECT * FROM observations WHERE turn_id IN (SELECT value FROM json_each(?))"
         " ORDER BY turn_id, ordinal",
@@ -161,7 +161,7 @@ def get_story(connection: sqlite3.Connection, turn_id: int) -> TurnStory | None:
 
 
 def _neighbour(
-    connection: sqlite3.Connection, turn: Record, comparison: str, order: str
+    connection: sqlite3.Connection, turn: JsonRow, comparison: str, order: str
 ) -> int | None:
     row = connection.execute(
         f"SELECT t.id FROM user_prompts t WHERE t.session_id = ? AND t.prompt_number {comparison} ?"
@@ -202,7 +202,7 @@ def turn_of_memory(connection: sqlite3.Connection, kind: str, memory_id: int) ->
 # The figures of a project
 
 
-def project_list(connection: sqlite3.Connection) -> list[Record]:
+def project_list(connection: sqlite3.Connection) -> list[JsonRow]:
     """By last activity: what a menu shows."""
     rows = connection.execute(
         f"SELECT p.id, p.key, {SHOWN} AS name,"

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from claude_mem.errors import NotFound
 from claude_mem.store import turn_pages, turns
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.store.turn_pages import TurnCursor, TurnPage, TurnQuery, TurnStory
 from claude_mem.types import Turn
 
@@ -36,7 +36,7 @@ class TurnReader:
             raise NotFound(f"there is no {kind} {memory_id}")
         return turn_id
 
-    def project_list(self) -> list[Record]:
+    def project_list(self) -> list[JsonRow]:
         return self.read(turn_pages.project_list)
 
     def turns_per_day(self, project_id: int, since_ms: int, offset_ms: int) -> dict[int, int]:

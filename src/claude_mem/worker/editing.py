@@ -10,7 +10,7 @@ from claude_mem.errors import NotFound
 from claude_mem.recall.memories import get_memory
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store.editing import Editor, Value
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.worker.worker import Worker
 
 Action = Literal["edited", "pinned", "unpinned", "wrong", "not wrong", "confirmed"]
@@ -24,7 +24,7 @@ class EditRequest:
     values: Mapping[str, Value] = field(default_factory=dict)
 
 
-async def edit_memory(worker: Worker, request: EditRequest, editor: Editor) -> Record:
+async def edit_memory(worker: Worker, request: EditRequest, editor: Editor) -> JsonRow:
     """The memory as it is now."""
     change = worker.store.edit_memory(request.id.kind, request.id.number, request.values, editor)
     return await _finish(worker, request.id, change, "edited")
@@ -32,19 +32,19 @@ async def edit_memory(worker: Worker, request: EditRequest, editor: Editor) -> R
 
 async def pin_memory(
     worker: Worker, memory_id: MemoryId, editor: Editor, *, undo: bool = False
-) -> Record:
+) -> JsonRow:
     change = worker.store.pin_memory(memory_id.kind, memory_id.number, not undo, editor)
     return await _finish(worker, memory_id, change, "unpinned" if undo else "pinned")
 
 
 async def mark_wrong(
     worker: Worker, memory_id: MemoryId, editor: Editor, *, undo: bool = False
-) -> Record:
+) -> JsonRow:
     change = worker.store.mark_wrong(memory_id.kind, memory_id.number, not undo, editor)
     return await _finish(worker, memory_id, change, "not wrong" if undo else "wrong")
 
 
-async def confirm_fact(worker: Worker, fact_id: int, editor: Editor) -> Record:
+async def confirm_fact(worker: Worker, fact_id: int, editor: Editor) -> JsonRow:
     """A candidate holds from now on."""
     change = worker.store.confirm_fact(fact_id, editor)
     return await _finish(worker, MemoryId("fact", fact_id), change, "confirmed")
@@ -52,7 +52,7 @@ async def confirm_fact(worker: Worker, fact_id: int, editor: Editor) -> Record:
 
 async def _finish(
     worker: Worker, memory_id: MemoryId, change: "Future[int]", action: Action
-) -> Record:
+) -> JsonRow:
     project = worker.store.project(await asyncio.wrap_future(change))
     memory = await asyncio.to_thread(get_memory, worker.store, memory_id)
     if memory is None:  # forgotten meanwhile

@@ -12,8 +12,8 @@ from claude_mem import paths
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
-from claude_mem.index import maintenance
-from claude_mem.intake import leftovers
+from claude_mem.index import indexing
+from claude_mem.intake import rejected_events
 from claude_mem.store import Store
 from claude_mem.worker.rendered_contexts import StaleContexts, clear_contexts
 
@@ -23,11 +23,11 @@ def erase_leftovers(layout: Layout, store: Store, stale: StaleContexts) -> None:
     reach(b"erase.before_leftovers")
     clear_contexts(layout)
     stale.add_all(store)
-    leftovers.delete_all(layout)
+    rejected_events.delete_all(layout)
     _empty_logs(layout)
     for name in (paths.TROUBLE, trouble.SHOWN):
         layout.at(name).unlink(missing_ok=True)
-    store.write(maintenance.tidy).result()
+    store.write(indexing.tidy).result()
     reach(b"erase.before_scrub")
     store.scrub(layout.backups)
 

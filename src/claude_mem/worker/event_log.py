@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable
 
 from claude_mem.store.clock import iso
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.store.turns import Recorded
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Event, Turn
@@ -49,7 +49,7 @@ def turn_step(turn: Turn, step: str) -> None:
         )
 
 
-def memories_stored(turn: Turn, items: Iterable[Record]) -> None:
+def memories_stored(turn: Turn, items: Iterable[JsonRow]) -> None:
     """In turn_step's line the ids of all of them, so that an event leads to its memories."""
     items = list(items)
     ids = [f"{'S' if item['kind'] == 'summary' else '#'}{item['id']}" for item in items]
@@ -59,7 +59,7 @@ def memories_stored(turn: Turn, items: Iterable[Record]) -> None:
             observation_stored(turn.content_session_id, item)
 
 
-def observation_stored(content_session_id: str, item: Record) -> None:
+def observation_stored(content_session_id: str, item: JsonRow) -> None:
     title = shorten(one_line(str(item["title"] or "")), _TITLE)
     mark = session_mark(content_session_id)
     log.info("%sobservation #%s stored (%s): %s", mark, item["id"], item["type"], title)

@@ -4,7 +4,7 @@ from datetime import datetime, tzinfo
 
 from claude_mem.recall.fence import escape_fences
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.text import one_line, shorten
 
 MAX_SESSIONS = 12
@@ -54,7 +54,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def _sessions(earlier: list[Record], context: str, zone: tzinfo | None) -> list[str]:
+def _sessions(earlier: list[JsonRow], context: str, zone: tzinfo | None) -> list[str]:
     last, *before = earlier
     moment = datetime.fromtimestamp(int(str(last["updated_at_epoch"])) / 1000, zone)
     shown = sum(_is_in(context, session["title"]) for session in before)

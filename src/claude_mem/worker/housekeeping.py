@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from claude_mem.config import Layout, RecordSettings, RetentionSettings, SessionSettings
 from claude_mem.hook import trouble
-from claude_mem.index import maintenance
-from claude_mem.intake import leftovers, spool
+from claude_mem.index import indexing
+from claude_mem.intake import rejected_events, spool
 from claude_mem.store import Store, hints
-from claude_mem.store.notices import RECORD_NEARLY_FULL
+from claude_mem.store.announcements import RECORD_NEARLY_FULL
 
 log = logging.getLogger("claude_mem.housekeeping")
 
@@ -63,7 +63,7 @@ class Housekeeping:
         self._store.trim_hints(now - hints.KEEP_MS).result()
         self._expire_forgotten(now - retention.undo_hours * HOUR)
         self._clear_abandoned(now)
-        leftovers.trim(
+        rejected_events.trim(
             self._layout, retention.rejected_days, retention.rejected_megabytes, now / 1000
         )
         self._warn_of_backlog(now)
@@ -92,11 +92,11 @@ class Housekeeping:
         if not any(forgotten.at_epoch < before for forgotten in self._store.forgotten()):
             return
         self._store.expire_forgotten(before).result()
-        self._store.write(maintenance.tidy).result()
+        self._store.write(indexing.tidy).result()
         log.info("forgotten memories can no longer be restored")
 
     def _clear_abandoned(self, now: int) -> None:
-        for path in leftovers.abandoned(self._layout, (now - ABANDONED_AFTER_MS) / 1000):
+        for path in rejected_events.abandoned(self._layout, (now - ABANDONED_AFTER_MS) / 1000):
             log.warning("deleted %s: its hook died while writing it", path.name)
             path.unlink(missing_ok=True)
 

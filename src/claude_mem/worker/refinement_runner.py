@@ -30,7 +30,7 @@ from claude_mem.observer.models.failures import (
 from claude_mem.observer.models.model import Model, Reply
 from claude_mem.observer.models.prompts import Request, build_request
 from claude_mem.observer.models.revision import Revision, revise_draft
-from claude_mem.observer.models.turn_record import MAX_RECORD_CHARS
+from claude_mem.observer.models.turn_prompt import MAX_RECORD_CHARS
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
 from claude_mem.store.queue import LEASE_MS

@@ -7,8 +7,8 @@ from claude_mem.config.pausing import Pause, current_pause
 from claude_mem.hook import trouble
 from claude_mem.intake import spool
 from claude_mem.intake.dialects import parse_payload
+from claude_mem.store.announcements import RECORD_BEGINS
 from claude_mem.store.clock import iso
-from claude_mem.store.notices import RECORD_BEGINS
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.greeting import greeting
 from claude_mem.worker.worker import Worker

@@ -13,7 +13,7 @@ from claude_mem import __version__
 from claude_mem.config import Layout, Settings, load_usable_settings
 from claude_mem.errors import StoreError
 from claude_mem.hook import trouble
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.intake.client_titles import ClientTitles
 from claude_mem.intake.dialects import EventReader
@@ -75,7 +75,7 @@ class Worker:
         self.settings, self.store, self.clock = settings, store, clock
         self.transcripts_dir = transcripts_dir  # of the client
         self.environ = environ
-        store.derive(maintenance.refresh)
+        store.run_before_commit(indexing.refresh)
         self.watchdog = Watchdog()
         self.last_error = LastError()  # the process attaches it to its log
         self.announcer = Announcer(layout, store)
@@ -248,10 +248,10 @@ class Worker:
 
     async def index_waiting(self) -> None:
         """Memories that are older than the index, in batches: hooks write in between."""
-        remaining = self.store.read(maintenance.waiting)
+        remaining = self.store.read(indexing.waiting)
         while remaining:
             previous = remaining
-            remaining = await asyncio.wrap_future(self.store.write(maintenance.refresh))
+            remaining = await asyncio.wrap_future(self.store.write(indexing.refresh))
             if remaining >= previous:
                 return  # it failed; the log says why
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from claude_mem.index.passages import MOST, Passage, cut_parts, pack
 from claude_mem.index.text.words import pieces, plain_text, searchable, stem
-from claude_mem.store.facts_json import commands_from, faults_from
 from claude_mem.store.records import load_records
+from claude_mem.store.summary_json import commands_from, faults_from
 from claude_mem.text import one_line
 from claude_mem.types import RecordPart
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text.documents import TURN, Document, document_id, load, memory_id_of
 from claude_mem.index.text.turn_text import PASSAGE_BITS
@@ -137,7 +137,7 @@ class VectorCache:
 
     def _read_state(self, connection: sqlite3.Connection) -> TableState:
         return TableState(
-            maintenance.generation(connection),
+            indexing.generation(connection),
             storage.number_of(connection, self._embedder.id, self._embedder.dimension),
             storage.revision(connection),
             storage.last_loss(connection),

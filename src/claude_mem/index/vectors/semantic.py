@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from claude_mem.config import EmbedderSettings
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text import turn_text
@@ -74,7 +74,7 @@ class SemanticIndex:
         """How many documents wait for their vector, up to the limit."""
 
         def work(connection: sqlite3.Connection) -> int:
-            if not maintenance.is_current(connection):
+            if not indexing.is_current(connection):
                 return 0
             return len(storage.waiting(connection, storage.number_of(connection, self.id), limit))
 
@@ -82,8 +82,8 @@ class SemanticIndex:
 
     def progress(self, store: StoreReader) -> storage.Progress:
         def work(connection: sqlite3.Connection) -> storage.Progress:
-            if not maintenance.is_current(connection):
-                return storage.Progress(0, maintenance.waiting(connection))
+            if not indexing.is_current(connection):
+                return storage.Progress(0, indexing.waiting(connection))
             return storage.progress(connection, storage.number_of(connection, self.id))
 
         return store.read(work)
@@ -138,7 +138,7 @@ class SemanticIndex:
 
     def _embed(self, connection: sqlite3.Connection, chunk: int) -> "_Batch":
         model, cache, _, soft_words = self._load()
-        generation = maintenance.generation(connection)
+        generation = indexing.generation(connection)
         number = storage.number_of(connection, model.id, model.dimension)
         waiting = storage.waiting(connection, number, chunk)
         documents = load(connection, [row.document for row in waiting])
@@ -162,7 +162,7 @@ class SemanticIndex:
 
     def _store(self, connection: sqlite3.Connection, batch: "_Batch") -> None:
         """Unless the index was rebuilt, and only for texts that have not changed since."""
-        if maintenance.generation(connection) != batch.generation:
+        if indexing.generation(connection) != batch.generation:
             return
         model = self._load().embedder
         number = storage.register(connection, model.id, model.dimension)

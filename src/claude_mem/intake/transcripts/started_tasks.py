@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from claude_mem.store.parents import BACKGROUND_TOOLS, IN_BACKGROUND
+from claude_mem.store.notice_parents import BACKGROUND_TOOLS, IN_BACKGROUND
 from claude_mem.types import Event, Notice
 
 

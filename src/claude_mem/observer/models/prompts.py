@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from claude_mem.observer.models.draft_outline import format_draft
-from claude_mem.observer.models.turn_record import (
+from claude_mem.observer.models.turn_prompt import (
     MAX_RECORD_CHARS,
     escape_fence,
     format_record,

@@ -17,7 +17,7 @@ from claude_mem.recall.handover.lines import (
 )
 from claude_mem.store import StoreReader
 from claude_mem.store.facts import Artifact
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 
 SESSIONS = 16
 SUMMARIES = 120
@@ -32,7 +32,7 @@ class Result:
     text: str
     details: str = ""
     commit: str = ""
-    observation: Record | None = None
+    observation: JsonRow | None = None
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -46,8 +46,8 @@ class Result:
 
 @dataclass(frozen=True)
 class TurnDigest:
-    summary: Record
-    observations: tuple[Record, ...]
+    summary: JsonRow
+    observations: tuple[JsonRow, ...]
     artifacts: tuple[Artifact, ...]
 
     @cached_property
@@ -69,7 +69,7 @@ class TurnDigest:
     def _commits(self) -> list[Artifact]:
         return [artifact for artifact in self.artifacts if _is_commit(artifact)]
 
-    def _details(self, observation: Record | None) -> str:
+    def _details(self, observation: JsonRow | None) -> str:
         if observation is None:
             return ""
         narrative = observation["narrative"]
@@ -136,11 +136,11 @@ class SessionDigest:
         return sorted(counts, key=lambda path: -counts[path])
 
 
-def _title(observation: Record) -> str:
+def _title(observation: JsonRow) -> str:
     return unmarked(str(observation["title"] or ""))
 
 
-def _is_about(observation: Record, subject: str) -> bool:
+def _is_about(observation: JsonRow, subject: str) -> bool:
     return is_about(content_words(str(observation["title"])), content_words(subject))
 
 
@@ -177,9 +177,9 @@ def digest_sessions(
 
 
 def _digest(
-    session: Record,
-    summaries: Sequence[Record],
-    observations: Sequence[Record],
+    session: JsonRow,
+    summaries: Sequence[JsonRow],
+    observations: Sequence[JsonRow],
     artifacts: Sequence[Artifact],
 ) -> SessionDigest:
     name = str(session["content_session_id"])
@@ -198,7 +198,7 @@ def _digest(
     return SessionDigest(name, day, title, turns, session["title_source"] is not None)
 
 
-def _is_of(observation: Record, session: str, prompt_number: object) -> bool:
+def _is_of(observation: JsonRow, session: str, prompt_number: object) -> bool:
     return (
         observation["content_session_id"] == session
         and observation["prompt_number"] == prompt_number

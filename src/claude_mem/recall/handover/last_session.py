@@ -19,8 +19,8 @@ from claude_mem.recall.handover.lines import (
 )
 from claude_mem.store.clock import iso
 from claude_mem.store.facts import Artifact
-from claude_mem.store.facts_json import commands_from, open_steps_from
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
+from claude_mem.store.summary_json import commands_from, open_steps_from
 from claude_mem.text import shorten
 from claude_mem.types import CommandRun
 
@@ -119,7 +119,7 @@ def _last_failing_test(session: SessionDigest) -> list[CommandRun]:
     return [run for run in runs[-1:] if run.outcome == "failed"]
 
 
-def _next_steps(summary: Record) -> list[str]:
+def _next_steps(summary: JsonRow) -> list[str]:
     """Of the last turn; an offer to the user ends with its session."""
     steps = [step.text for step in open_steps_from(summary["open_steps"])]
     if not steps and summary["observer"] != LOCAL:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.text import one_line, shorten
 from claude_mem.title_gate import stands_alone
 from claude_mem.types import Fact
@@ -115,11 +115,11 @@ def texts(value: object) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else []
 
 
-def day_of(record: Record) -> str:
+def day_of(record: JsonRow) -> str:
     return str(record["created_at"])[:10]
 
 
-def id_of(observation: Record) -> str:
+def id_of(observation: JsonRow) -> str:
     return f"#{observation['id']}"
 
 
@@ -130,7 +130,7 @@ def joined(items: Iterable[str], limit: int) -> str:
     return ", ".join(rows[:limit]) + more
 
 
-def without_facts(observations: Sequence[Record], facts: Sequence[Fact]) -> list[Record]:
+def without_facts(observations: Sequence[JsonRow], facts: Sequence[Fact]) -> list[JsonRow]:
     """Without those that state one of the facts: what the user said is also an observation."""
     values = tuple(fact.value for fact in facts)
     return [

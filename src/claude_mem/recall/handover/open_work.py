@@ -11,7 +11,7 @@ from claude_mem.recall.handover.lines import (
     flat,
     is_about,
 )
-from claude_mem.store.facts_json import open_steps_from
+from claude_mem.store.summary_json import open_steps_from
 
 MAX_STEPS = 3
 _TO_THE_USER = re.compile(r"\b(?:you|your|whenever|ready|let me know)\b", re.IGNORECASE)

@@ -14,7 +14,7 @@ from claude_mem.recall.handover.lines import (
     unmarked,
 )
 from claude_mem.store.clock import iso
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.store.supersession import compare_texts
 from claude_mem.types import Fact
 
@@ -58,7 +58,7 @@ def rules(facts: Sequence[Fact]) -> Iterator[Line]:
         yield Line(flat(f'- The user, {_day(fact)}: "{text}"'), subject=fact.value)
 
 
-def pinned(memories: Sequence[Record]) -> Iterator[Line]:
+def pinned(memories: Sequence[JsonRow]) -> Iterator[Line]:
     for memory in memories[:MAX_PINNED]:
         identity, text = str(memory["id"]), str(memory["text"] or "")
         line = f'- The user, {day_of(memory)}: "{text}"' if memory["prompt"] else f"- {text}"
@@ -83,7 +83,7 @@ def _fact_text(fact: Fact) -> str:
     return f"{fact.subject}: {fact.value}{where}" if fact.subject else f"{fact.value}{where}"
 
 
-def saved(observations: Sequence[Record]) -> Iterator[Line]:
+def saved(observations: Sequence[JsonRow]) -> Iterator[Line]:
     """What the user or the agent saved explicitly, the latest first."""
     rows = [o for o in observations if o["observer"] in SAVED_BY and o["title"]]
     for observation in _current(rows)[:MAX_SAVED]:
@@ -107,7 +107,7 @@ def decisions(facts: Sequence[Fact]) -> Iterator[Line]:
         yield Line(flat(f"- Decided {_day(fact)}: {question} {answer}"), subject=question)
 
 
-def gotchas(observations: Sequence[Record]) -> Iterator[Line]:
+def gotchas(observations: Sequence[JsonRow]) -> Iterator[Line]:
     """Decisions and traps that a model wrote down, the latest of each subject."""
     count = 0
     kinds = [o for o in observations if o["type"] == "decision" or "gotcha" in texts(o["concepts"])]
@@ -164,16 +164,16 @@ def commands(facts: Sequence[Fact]) -> Iterator[Line]:
             yield Line(flat(f"- {label}: {', '.join(list(names)[:limit])}"))
 
 
-def _current(observations: Sequence[Record]) -> list[Record]:
+def _current(observations: Sequence[JsonRow]) -> list[JsonRow]:
     """Of observations, newest first, those that no newer one replaces or repeats."""
-    current: list[Record] = []
+    current: list[JsonRow] = []
     for observation in observations[:MAX_COMPARED]:
         if not any(_replaces(newer, observation) for newer in current):
             current.append(observation)
     return current
 
 
-def _replaces(newer: Record, older: Record) -> bool:
+def _replaces(newer: JsonRow, older: JsonRow) -> bool:
     if older["observer"] == "person" and newer["observer"] != "person":
         return False
     return compare_texts(str(older["title"] or ""), str(newer["title"] or "")) != "unrelated"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from claude_mem.server.viewer.rendering import Reader
 from claude_mem.server.viewer.texts import line
-from claude_mem.store.listing import Record
+from claude_mem.store.listing import JsonRow
 from claude_mem.text import shorten_middle, without_controls
 
 MAX_TEXT = 6000
@@ -45,7 +45,7 @@ class EventView:
         return not (self.diff or self.request or self.response or self.text)
 
 
-def event_views(events: tuple[Record, ...], reader: Reader) -> list[EventView]:
+def event_views(events: tuple[JsonRow, ...], reader: Reader) -> list[EventView]:
     return [_view(event, reader) for event in events]
 
 

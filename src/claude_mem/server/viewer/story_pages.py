@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.errors import NotFound
-from claude_mem.index import maintenance
+from claude_mem.index import indexing
 from claude_mem.index.text.documents import document_id, memory_id_of
 from claude_mem.index.vectors import duplicates
 from claude_mem.observer.local.observer import distil
@@ -110,7 +110,7 @@ def _duplicates(worker: Worker, turn: TurnPage) -> dict[int, list[int]]:
     }
 
     def work(connection: sqlite3.Connection) -> dict[int, list[int]]:
-        if not maintenance.is_current(connection):
+        if not indexing.is_current(connection):
             return {}
         linked = duplicates.of(connection, documents)
         return {documents[d]: [memory_id_of(other) for other in linked[d]] for d in linked}

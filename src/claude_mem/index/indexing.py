@@ -1,4 +1,4 @@
-"""The full-text tables: derived from the memories in the same database, and kept in step.
+"""The index: derived from the memories in the same database, and kept in step with them.
 
 Triggers of the store mark every memory that is inserted, changed or deleted (`unindexed`); the
 marked memories are indexed in the same transaction. Until then search does not return them, so
@@ -85,7 +85,7 @@ def rebuild(store: Store) -> int:
 def refresh(connection: sqlite3.Connection) -> int:
     """Indexes the newest marked documents; how many are still marked.
 
-    With `store.derive(refresh)`, every write of this store is indexed as it is committed.
+    With `store.run_before_commit(refresh)` each write of a store is indexed as it is committed.
     """
     if not is_current(connection):
         _recreate(connection)
