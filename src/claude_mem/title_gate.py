@@ -283,8 +283,10 @@ def is_balanced(text: str) -> bool:
 
 
 def _closes(text: str, pair: str) -> bool:
+    if text.count(pair[0]) != text.count(pair[1]):
+        return False
     depth = 0
-    for character in text:
+    for character in text if pair[0] in text else "":
         depth += (character == pair[0]) - (character == pair[1])
         if depth < 0:
             return False

@@ -13,10 +13,10 @@ from claude_mem.observer.local.reading import TurnReading
 from claude_mem.observer.local.summaries import short_request
 
 # Characters for the square root of the length of what was said: a long turn says much twice.
-BUDGET = 15.5
+BUDGET = 15
 MIN_CHARS, MAX_CHARS = 160, 4_000
 # A turn that says little of what readers keep does not fill its budget, but says something.
-LEAST_SCORE, MIN_SCORE = -4.5, -2.15
+LEAST_SCORE, MIN_SCORE = -4.5, -2.1
 MIN_NOVELTY = 0.25  # share of new words, compared with the passages selected so far
 MIN_SESSION_NOVELTY = 0.3  # and with each memory of the session's previous turns
 _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(?:\([^)]*\)\.?)?")
