@@ -87,6 +87,7 @@ def test_the_user_is_asked_whether_to_store_the_record(
 
 
 def test_claude_is_recommended_with_its_cost_where_the_user_is_logged_in(used: Home) -> None:
+    pytest.importorskip("claude_agent_sdk", reason="without it claude cannot be used")
     assert used.command("install", "--scope", "user", "--yes", "--import").returncode == 0
     command = used.path / "claude"
     command.write_text("#!/bin/sh\nexit 0\n")

@@ -44,7 +44,7 @@ def set_aside(layout: Layout, path: Path, allow: Iterable[str]) -> None:
     """In a process of its own, since redaction may be what hangs; if it does, only the header."""
     layout.set_aside.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = layout.set_aside / path.name
-    module = "claude_mem.intake.rejected"
+    module = "claude_mem.intake.rejected_events"
     command = [sys.executable, "-P", "-m", module, str(path), str(target), *allow]
     try:
         subprocess.run(command, check=True, timeout=REDACTION_SECONDS, stdin=subprocess.DEVNULL,
