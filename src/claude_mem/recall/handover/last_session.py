@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from claude_mem.recall.handover.achievements import is_draft
+from claude_mem.recall.handover.achievements import is_draft, says_what_was_done
 from claude_mem.recall.handover.digests import Result, SessionDigest
 from claude_mem.recall.handover.lines import (
     LOCAL,
@@ -27,11 +27,12 @@ from claude_mem.types import CommandRun
 LONGEST_BODY, LONGEST_LAST_BODY = 220, 420
 MAX_FILES, MAX_STEPS, SEVERAL = 6, 3, 2
 LONGEST_NOTE = 80
+_IS_AFTER = re.compile(r"\b(?:now|clean|pass(?:es|ed)?)\b", re.IGNORECASE)
 _CURRENTLY = re.compile(r"currently,? ", re.IGNORECASE)
 
 
 def goal_of(session: SessionDigest) -> Iterator[Line]:
-    if session.goal:
+    if session.is_client_title or says_what_was_done(session.goal):
         yield Line(flat(f"Goal: {session.goal}"), subject=session.goal)
 
 
@@ -62,16 +63,22 @@ def results_of(session: SessionDigest) -> list[Line]:
 
 
 def _told(results: Sequence[Result]) -> list[Result]:
-    """Where several commits say what was done, what was found before the last of them is not told;
-    a model has told apart what matters."""
-    commits = [position for position, result in enumerate(results) if result.commit]
-    if len(commits) < SEVERAL:
-        return list(results)
-    return [
-        result
-        for position, result in enumerate(results)
-        if position <= commits[0] or result.commit or not is_draft(result)
-    ]
+    """The latest first. A draft does not know what a later turn made of what it found, proposed or
+    tried, so its results are told up to the last commit, or the last edit of the same files."""
+    commits = sum(bool(result.commit) for result in results)
+    told: list[Result] = []
+    later: dict[int, tuple[str, ...]] = {}  # files by turn
+    is_after_commit = True
+    for result in results:
+        edited = {path for turn, files in later.items() if turn > result.turn for path in files}
+        is_overtaken = bool(edited) and edited.issuperset(result.files)
+        if commits >= SEVERAL:
+            is_overtaken = not is_after_commit
+        if result.commit or not is_draft(result) or not is_overtaken:
+            told.append(result)
+        later[result.turn] = result.files
+        is_after_commit = is_after_commit and not result.commit
+    return told
 
 
 def _body(result: Result, limit: int, is_changed: bool) -> str:
@@ -83,7 +90,7 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
     body = first_sentences(result.details, limit, title)
     if title and not title & content_words(result.details):
         return ""
-    is_before = is_changed and is_problem(body)
+    is_before = is_changed and is_problem(body) and not _IS_AFTER.search(body)
     return f"before: {_CURRENTLY.sub('', body)}" if is_before else body
 
 

@@ -28,8 +28,8 @@ _CODE_NAME = re.compile(
     r"`([^`\n]{3,60})`|\b([a-z]{1,30}[A-Z]\w{2,40}|[A-Z][a-z]{1,30}[A-Z]\w{1,40})\b"
 )
 _IS_PROBLEM = re.compile(
-    r"\b(?:currently|fails?|doesn't|does not|lacks?|(?:is|are) never|(?:is|are) missing|exact copy"
-    r"|anti-pattern|current approach|ignores|falls? (?:through|back)|crash(?:es)?)\b",
+    r"\b(?:currently|fails?(?!-)|doesn't|does not|lacks?|(?:is|are) never|(?:is|are) missing"
+    r"|exact copy|anti-pattern|current approach|ignores|silently|crash(?:es)?)\b",
     re.IGNORECASE,
 )
 _CODE_LINES = re.compile(r"[{};]; |; [})]|^`[^`]*$")
@@ -73,7 +73,8 @@ def first_sentences(text: str, limit: int, title: frozenset[str] = frozenset()) 
         is_title = len(words) > 1 and is_about(words, title, SAME_STATEMENT)
         if is_title or _IS_TALK.search(sentence) or sentence.endswith(QUESTION_MARKS):
             continue
-        if _CODE_LINES.search(sentence) or (is_first and _REFERS_BACK.match(sentence)):
+        is_table = sentence.count(";") > 1
+        if is_table or _CODE_LINES.search(sentence) or (is_first and _REFERS_BACK.match(sentence)):
             continue
         is_first = False
         longer = f"{result} {sentence}".strip()

@@ -22,9 +22,10 @@ MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
 MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 2, 3
 TEST, CHECK = "test", "check"  # purposes of commands
 MAX_SAVED = 6
+DECISION_MS = 14 * 86_400_000
 MAX_PINNED = 10
 MAX_COMPARED = 40  # titles, each with every newer one
-LONGEST_QUESTION = 170
+LONGEST_QUESTION, LONGEST_RULE = 170, 330
 SAVED_BY = ("person", "agent")  # the observer of a memory that was saved explicitly
 _RECOMMENDED = re.compile(r"\(recommended\)", re.IGNORECASE)
 _REPLY_BEFORE = re.compile(r"(?:yes|no|ok|okay|sure)[,.]? (?:and|but) ", re.IGNORECASE)
@@ -55,7 +56,7 @@ _PARTIAL = re.compile(
 def rules(facts: Sequence[Fact]) -> Iterator[Line]:
     for fact in _of(facts, "rule")[:MAX_RULES]:
         text = _REPLY_BEFORE.sub("", fact.value)
-        yield Line(flat(f'- The user, {_day(fact)}: "{text}"'), subject=fact.value)
+        yield Line(flat(f'- The user, {_day(fact)}: "{text}"', LONGEST_RULE), subject=fact.value)
 
 
 def pinned(memories: Sequence[JsonRow]) -> Iterator[Line]:
@@ -92,11 +93,16 @@ def saved(observations: Sequence[JsonRow]) -> Iterator[Line]:
 
 
 def decisions(facts: Sequence[Fact]) -> Iterator[Line]:
-    """Answers of the user to questions of the agent that are about the project."""
+    """Answers of the user to questions of the agent that are about the project. One that was given
+    once is about the work of those days."""
     count = 0
+    latest = max((fact.last_seen_ms for fact in facts), default=0)
     for fact in sorted(_of(facts, "decision"), key=lambda f: (-f.is_pinned, -f.last_seen_ms, f.id)):
         answer = _RECOMMENDED.sub("", fact.value).strip()
         question = fact.subject.strip()
+        is_old = fact.last_seen_ms < latest - DECISION_MS
+        if is_old and fact.count < MIN_SIGHTINGS and not fact.is_pinned:
+            continue
         if not question:
             continue  # of a saved memory, which is shown itself
         if len(question) > LONGEST_QUESTION or _PASSING.search(question) or _BARE.match(answer):
