@@ -97,7 +97,7 @@ class Home(CommittedRows):
 
     def start_worker(self) -> None:
         """As a hook does: the command takes many times as long."""
-        command = [self.layout.launcher, "claude", "Wake"]
+        command: list[str | Path] = [self.layout.launcher, "claude", "Wake"]
         subprocess.run(command, env=self.env(), stdin=subprocess.DEVNULL, timeout=60, check=True)
         wait_until(lambda: client.running_worker(self.layout), "the worker's start")
 
