@@ -37,7 +37,7 @@ def memory(tmp_path: Path) -> Iterator[Api]:
                       edited=f"{PROJECT_DIR}/src/door.py")  # fmt: skip
         api.add_turn("two", "Wind the clock", "The clock is wound.",
                       edited=f"{PROJECT_DIR}/src/clock.py")  # fmt: skip
-        api.add_turn("three", "Bake bread", "The `bread` is baked.", project_dir=BAKERY)
+        api.add_turn("three", "Bake bread", "Two loaves of baked bread.", project_dir=BAKERY)
         yield api
 
 
