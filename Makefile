@@ -11,7 +11,8 @@ demo: $(VENV)/.runtime
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 3
 
-# The tests that `make test` leaves out: they need node, tsc or a browser, and fail if it is missing.
+# The tests that `make test` leaves out: they take long, or need node, tsc or a browser and fail if it
+# is missing.
 test-all: $(VENV)/.browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m extra
 

@@ -296,6 +296,7 @@ def test_without_a_worker_the_import_makes_the_index(home: Home) -> None:
     assert home.rows("SELECT count(*) AS count FROM passages")[0]["count"] > 3
 
 
+@pytest.mark.extra
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 def test_a_transcript_of_150_megabytes_takes_no_more_memory_than_a_small_one(home: Home) -> None:
     turn = Chat("vast")

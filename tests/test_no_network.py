@@ -155,6 +155,7 @@ def test_the_watch_sees_a_question_for_a_name(run: WatchedRun) -> None:
     assert [a for a in attempts(run.record) if a.place == "connect 127.0.0.1:53"]
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_a_run_whose_tests_all_pass_fails_for_one_attempt(
     tmp_path: Path, run: WatchedRun, workers: str

@@ -71,8 +71,15 @@ def observing(home: Home) -> Iterator[Home]:
     wait_until(lambda: not any(map(is_alive, pids)), "the end of the clients")
 
 
-# Both APIs over HTTP are called by the same code: `make test-all` kills the worker of the second.
-@pytest.mark.parametrize("kind", [pytest.param("anthropic", marks=pytest.mark.extra), *KINDS[1:]])
+# The steps are the same for every kind: `make test-all` runs the others.
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("anthropic", marks=pytest.mark.extra),
+        "openai",
+        pytest.param("claude", marks=[needs_client, pytest.mark.extra]),
+    ],
+)
 @pytest.mark.parametrize("point", [*DRAFTING, *REVISING])
 def test_a_worker_killed_at_any_step_of_a_draft_or_its_revision_loses_and_doubles_nothing(
     observing: Home, api: FakeApi, tmp_path: Path, kind: str, point: str

@@ -139,6 +139,7 @@ def test_the_agent_searches_and_reads_through_the_plugin(attached: Client) -> No
     assert not any(name and name.startswith("mcp__") for name in names)
 
 
+@pytest.mark.extra
 def test_the_schema_of_forget_comes_when_it_is_asked_for(attached: Client) -> None:
     home, api = attached.home, attached.api
     attached.ask("Mend the lamp")
@@ -169,6 +170,7 @@ def _results(api: FakeApi) -> list[str]:
             if isinstance(b, dict) and b.get("type") == "tool_result"]  # fmt: skip
 
 
+@pytest.mark.extra
 def test_hooks_in_settings_bring_the_tools_too(client: Client) -> None:
     done = client.claude_mem("install", "--scope", "user", "--yes")
     assert "Added the MCP server" in done.stdout, done.stderr + done.stdout
@@ -182,6 +184,7 @@ def test_hooks_in_settings_bring_the_tools_too(client: Client) -> None:
     assert "mcp__claude-mem" not in client.api.sent()
 
 
+@pytest.mark.extra
 def test_twenty_runs_in_a_row_lose_nothing(attached: Client) -> None:
     home, api = attached.home, attached.api
     for number in range(20):
@@ -213,6 +216,7 @@ def test_resume_keeps_the_session_and_repeats_no_context(attached: Client) -> No
     assert row == {"prompt_counter": 2, "status": "completed"}
 
 
+@pytest.mark.extra
 def test_a_forked_session_is_a_session_of_its_own(attached: Client) -> None:
     home = attached.home
     first = attached.ask_session_id("Count the boats")
@@ -251,6 +255,7 @@ def _in_subagent(body: dict[str, object]) -> bool:
     return "SUBTASK" in first and "tools" in body
 
 
+@pytest.mark.extra
 def test_a_turn_that_an_api_error_ended_is_summarised(attached: Client) -> None:
     home, api = attached.home, attached.api
     api.say(tool_call("Bash", command="echo begun"))
@@ -265,6 +270,7 @@ def test_a_turn_that_an_api_error_ended_is_summarised(attached: Client) -> None:
         assert "400" in summary["notes"]
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_client_that_dies_is_summarised_at_the_next_start(
     attached: Client, number: signal.Signals
@@ -296,6 +302,7 @@ def events_now(home: Home) -> list[str]:
         return []
 
 
+@pytest.mark.extra
 def test_a_denied_tool_is_not_recorded_and_harms_nothing(attached: Client) -> None:
     home, api = attached.home, attached.api
     api.say(tool_call("Bash", command="touch denied"), Reply("I may not do that."))
@@ -353,6 +360,7 @@ def hooks_in(client: Client) -> dict[str, Any]:
     return dict(settings.get("hooks") or {})
 
 
+@pytest.mark.extra
 def test_one_way_of_installing_takes_the_place_of_the_other(client: Client) -> None:
     other = {"type": "stdio", "command": "/bin/true"}
     client.mcp("add-json", "--scope", "user", "other", json.dumps(other))
@@ -374,12 +382,14 @@ def test_one_way_of_installing_takes_the_place_of_the_other(client: Client) -> N
         assert doctor(client).returncode == 0
 
 
+@pytest.mark.extra
 def test_a_project_that_the_plugin_attaches_is_not_attached_again(attached: Client) -> None:
     done = attached.claude_mem("install", "--scope", "project", "--yes")
     assert done.returncode == 1
     assert "claude-mem uninstall, then claude-mem install --scope project" in done.stderr
 
 
+@pytest.mark.extra
 def test_a_server_that_is_there_twice_is_found_and_mended(attached: Client) -> None:
     entry = json.dumps({
         "type": "stdio",
@@ -400,6 +410,7 @@ def test_a_server_that_is_there_twice_is_found_and_mended(attached: Client) -> N
     assert servers(attached) == {} and tools_offered(attached) == []
 
 
+@pytest.mark.extra
 def test_a_server_of_the_same_name_that_is_not_ours_stays(client: Client) -> None:
     entry = {"type": "stdio", "command": "/bin/true"}
     client.mcp("add-json", "--scope", "user", "claude-mem", json.dumps(entry))
@@ -409,6 +420,7 @@ def test_a_server_of_the_same_name_that_is_not_ours_stays(client: Client) -> Non
     assert servers(client)["claude-mem"]["command"] == "/bin/true"
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("gone", ["package", "interpreter", "data directory"])
 def test_prompts_and_tools_go_on_whatever_is_taken_away(
     attached: Client, tmp_path: Path, gone: str
@@ -435,6 +447,7 @@ def test_prompts_and_tools_go_on_whatever_is_taken_away(
     assert (attached.project / "light.py").read_text() == "blink(2)\nwait()\n"
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize(
     ("gone", "command"),
     [
@@ -463,6 +476,7 @@ def test_a_session_goes_on_when_in_its_midst_it_loses(
     assert (attached.project / "light.py").read_text() == "blink(2)\nwait()\n"
 
 
+@pytest.mark.extra
 def test_the_plugin_of_the_wheel_passes_the_clients_own_check(client: Client) -> None:
     from claude_mem.install.plugin import NAME, SHIPPED
 
@@ -484,6 +498,7 @@ def test_the_plugin_of_the_wheel_works_as_it_is(client: Client) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.extra
 def test_uninstall_takes_the_plugin_out_again(attached: Client) -> None:
     assert "claudemem@claudemem" in attached.plugin("list").stdout
     done = attached.claude_mem("uninstall")
@@ -495,12 +510,14 @@ def test_uninstall_takes_the_plugin_out_again(attached: Client) -> None:
     assert attached.home.worker_pid() is None
 
 
+@pytest.mark.extra
 def test_doctor_finds_nothing_wrong_after_an_install(attached: Client) -> None:
     done = attached.claude_mem("doctor", "--json")
     verdicts = {row["check"]: row["verdict"] for row in json.loads(done.stdout)}
     assert set(verdicts.values()) == {"ok"}, verdicts
 
 
+@pytest.mark.extra
 def test_a_disabled_plugin_is_found_and_can_be_enabled_or_installed_again(
     attached: Client,
 ) -> None:
@@ -517,6 +534,7 @@ def test_a_disabled_plugin_is_found_and_can_be_enabled_or_installed_again(
         assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.extra
 def test_install_twice_is_install_once(attached: Client) -> None:
     done = attached.claude_mem("install", "--yes")
     assert done.returncode == 0, done.stderr + done.stdout

@@ -14,7 +14,7 @@ from tests.real_client import Client, needs_client
 from tests.terminal import Terminal
 from tests.test_observer_processes import observers
 
-pytestmark = needs_client
+pytestmark = [needs_client, pytest.mark.extra]
 
 
 @pytest.fixture
