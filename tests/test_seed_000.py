@@ -53,7 +53,7 @@ def test_implementation_examples_a_whole_session_of_an_extension(worker: SeedWor
         {
             "claudeSessionId": "vs-1",
             "tool_name": "FileSave",
-            "tool_input": {"path": "/work/buoy/bell.ts"},
+            "tool_input": {"path": "/home/dev/buoy/bell.ts"},
             "tool_response": "File saved successfully",
         },
     )

@@ -45,10 +45,10 @@ def parsed(reply: str) -> Distillate:
 
 
 def test_stop_hook_a_summary_answers_the_eight_questions(api: Api) -> None:
-    about = {"contentSessionId": "s", "project_dir": "/work/gauge"}
+    about = {"contentSessionId": "s", "project_dir": "/home/dev/gauge"}
     api.post_json(INIT, prompt="Build a tide gauge", **about)
     for tool, path in (("Read", "pier.ts"), ("Edit", "gauge.ts")):
-        change = {"file_path": f"/work/gauge/{path}", "old_string": "a", "new_string": "b"}
+        change = {"file_path": f"/home/dev/gauge/{path}", "old_string": "a", "new_string": "b"}
         api.post_json(OBSERVE, tool_name=tool, tool_input=change, **about)
     api.post_json(SUMMARIZE, last_assistant_message="The gauge has two floats now.", **about)
     api.catch_up()
@@ -117,7 +117,7 @@ def test_finalization_prompt_empty_lists_of_files() -> None:
 
 
 def test_how_hooks_run_in_parallel_events_are_stored_once_and_in_order(api: Api) -> None:
-    about = {"contentSessionId": "s", "project_dir": "/work/gauge"}
+    about = {"contentSessionId": "s", "project_dir": "/home/dev/gauge"}
     api.post_json(INIT, prompt="Measure", **about)
     for number in (1, 2, 3, 2, 1):
         fields: dict[str, Any] = {"tool_name": "Read", "tool_use_id": f"toolu_{number}"}

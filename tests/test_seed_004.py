@@ -39,7 +39,7 @@ def prompt(worker: SeedWorker, session: str, text: str) -> None:
 def work(worker: SeedWorker, session: str, text: str) -> None:
     """A turn that is worth an observation."""
     prompt(worker, session, f"Fix the {text}: it fails in the rain")
-    change = {"file_path": f"/work/{text}.py", "old_string": "1", "new_string": "2"}
+    change = {"file_path": f"/home/dev/{text}.py", "old_string": "1", "new_string": "2"}
     about = {"contentSessionId": session}
     worker.post("/api/sessions/observations", {**about, "tool_name": "Edit", "tool_input": change})
     message = f"Fixed: the {text} failed because rain came in through the lid of {text}.py."
