@@ -14,6 +14,8 @@ from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.answers import Answer, find_answers
 from claude_mem.recall.formatting import answers_text
 from claude_mem.recall.marks import MARKS
+from claude_mem.recall.memories import NOUNS
+from claude_mem.recall.memory_ids import parse_memory_id
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.records import record_data
@@ -67,15 +69,12 @@ def show(
         raise NotFound(f"no memory with id {', '.join(missing)}")
 
 
-_KINDS = {"": "observations", "#": "observations", "S": "summaries", "P": "prompts"}
-
-
 def _find(store: StoreReader, text: str) -> list[tuple[str, JsonRow]]:
-    mark = "" if text[:1].isdecimal() else text[:1].upper()
-    digits = text[1:] if mark else text
-    if mark not in _KINDS or not _is_number(digits):
+    memory_id = parse_memory_id(text)
+    if memory_id is None:
         raise BadInput(f"{text!r} is not an id such as 12, S3, P4 or `session 5`")
-    return [(_KINDS[mark], record) for record in store.get_many(_KINDS[mark], [int(digits)])]
+    noun = NOUNS[memory_id.kind]
+    return [(noun, record) for record in store.get_many(noun, [memory_id.number])]
 
 
 def _with_records(

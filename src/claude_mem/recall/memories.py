@@ -8,7 +8,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.records import record_data
 
-_NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prompts"}
+NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prompts"}
 
 
 def get_memories(
@@ -20,7 +20,7 @@ def get_memories(
     """
     ids = list(ids)
     records: dict[MemoryId, JsonRow] = {}
-    for kind, noun in _NOUNS.items():
+    for kind, noun in NOUNS.items():
         numbers = [memory_id.number for memory_id in ids if memory_id.kind == kind]
         parts = store.records_of(noun, numbers) if with_record else {}
         for record in store.get_many(noun, numbers):

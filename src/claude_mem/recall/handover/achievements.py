@@ -51,10 +51,6 @@ def achievements(results: Iterable[Result], goal: str = "") -> list[Result]:
     return [row for _, row in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def without_remarks(results: Iterable[Result]) -> list[Result]:
-    return [result for result in achievements(results) if result.commit or _is_work(result)]
-
-
 def _rank(result: Result) -> int | None:
     if result.commit:
         return 0
@@ -65,10 +61,6 @@ def _rank(result: Result) -> int | None:
     if _is_heading(result.text):
         return 2
     return None if is_draft(result) or _FILE_ALONE.match(result.text) else 3
-
-
-def _is_work(result: Result) -> bool:
-    return says_what_was_done(result.text) or not is_draft(result)
 
 
 def is_draft(result: Result) -> bool:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from claude_mem.recall.handover.achievements import is_draft, without_remarks
+from claude_mem.recall.handover.achievements import achievements, is_draft
 from claude_mem.recall.handover.digests import Result, SessionDigest, TurnDigest
 from claude_mem.recall.handover.lines import Line, content_words, flat, is_about
 
@@ -23,7 +23,7 @@ def areas(sessions: Sequence[SessionDigest], shown: Sequence[str]) -> Iterator[L
     counts = Counter({folder: len(rows) for folder, rows in turns.items() if folder})
     latest = set(map(_folder, sessions[0].files[:1])) if sessions else set()
     subjects = [content_words(text) for text in shown]
-    for folder, count in _with(counts, latest)[:MAX_AREAS]:
+    for folder, count in _ordered(counts, latest)[:MAX_AREAS]:
         if count < MIN_TURNS:
             continue
         results = _new_results(turns[folder], subjects)
@@ -35,7 +35,7 @@ def areas(sessions: Sequence[SessionDigest], shown: Sequence[str]) -> Iterator[L
         yield Line(f"{place}: {titles}" if titles else place, ids=ids)
 
 
-def _with(counts: Counter[str], latest: set[str]) -> list[tuple[str, int]]:
+def _ordered(counts: Counter[str], latest: set[str]) -> list[tuple[str, int]]:
     """By count, where the folder that the last session worked in most comes first."""
     return sorted(counts.items(), key=lambda item: (item[0] not in latest, -item[1], item[0]))
 
@@ -50,7 +50,7 @@ def _new_results(turns: Sequence[TurnDigest], subjects: list[frozenset[str]]) ->
     """What no line above is about; their subjects are added to those that are shown. Of drafts
     only commits: what else they say may be a review, a try or a state."""
     results: list[Result] = []
-    rows = without_remarks(result for turn in turns for result in turn.results)
+    rows = achievements(result for turn in turns for result in turn.results)
     for result in (row for row in rows if row.commit or not is_draft(row)):
         words = content_words(result.text)
         if any(is_about(words, subject) for subject in subjects):
