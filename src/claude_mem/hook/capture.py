@@ -120,7 +120,12 @@ def _report_failure(event: bytes, error: Exception) -> None:
     from claude_mem.hook.trouble import plain, report
 
     reason = f"hook {event.decode() or '(no event)'}: {type(error).__name__}: {error}"
-    written = report(paths.data_dir(posix.environ), reason)
+    data_dir = paths.data_dir(posix.environ)
+    try:
+        spool.make_directories(data_dir)
+    except OSError:
+        pass  # then the report fails too, and the user is told on the screen
+    written = report(data_dir, reason)
     if event in NEED_RESPONSE and not written:
         _print(CONTINUE[:-1] + b',"systemMessage":"claude-mem: %s"}' % plain(reason))
     else:

@@ -4,7 +4,7 @@ import posix
 import time
 
 from claude_mem import paths
-from claude_mem.hook.spool import make_directories, write_all
+from claude_mem.hook.spool import write_all
 
 MAX_LOG_BYTES = 1024 * 1024
 SHOWN = b"." + paths.TROUBLE + b".told"
@@ -14,10 +14,10 @@ _REPLACE = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC
 
 
 def report(data_dir: bytes, message: str) -> bool:
-    """Whether the message could be written."""
+    """Whether the message could be written. It creates no directory: a worker whose data directory
+    was deleted must not bring it back."""
     line = plain(message)
     try:
-        make_directories(data_dir)
         _write(data_dir + b"/" + paths.HOOK_LOG, _APPEND, b"%s %s\n" % (_now(), line))
         _write(data_dir + b"/" + paths.TROUBLE, _REPLACE, line)
     except OSError:

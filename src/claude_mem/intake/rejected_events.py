@@ -27,7 +27,7 @@ _CUT = "\n[cut: the payload is longer]"
 
 
 def reject(layout: Layout, path: Path, redactor: Redactor) -> None:
-    layout.rejected.mkdir(mode=0o700, parents=True, exist_ok=True)
+    layout.rejected.mkdir(mode=0o700, exist_ok=True)
     try:
         content = redacted_record(spool.read(path), redactor)
     except spool.BadRecordError as error:
@@ -42,7 +42,7 @@ def rejected(layout: Layout) -> list[Path]:
 
 def set_aside(layout: Layout, path: Path, allow: Iterable[str]) -> None:
     """In a process of its own, since redaction may be what hangs; if it does, only the header."""
-    layout.set_aside.mkdir(mode=0o700, parents=True, exist_ok=True)
+    layout.set_aside.mkdir(mode=0o700, exist_ok=True)
     target = layout.set_aside / path.name
     module = "claude_mem.intake.rejected_events"
     command = [sys.executable, "-P", "-m", module, str(path), str(target), *allow]

@@ -18,7 +18,7 @@ INDEX_TABLES = (
 
 def back_up(connection: sqlite3.Connection, directory: Path, keep: int, label: str = "") -> Path:
     """A consistent copy while others read and write; keeps only the newest `keep` copies."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, exist_ok=True)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     target = directory / f"memory-{stamp}{'-' + label if label else ''}.db"
     unfinished = target.with_suffix(".part")
