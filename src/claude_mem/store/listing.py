@@ -240,7 +240,8 @@ def record(row: sqlite3.Row) -> JsonRow:
     values: dict[str, Any] = dict(row)
     for name in _LISTS:
         if name in values:
-            values[name] = json.loads(values[name])
+            text = values[name]
+            values[name] = [] if text == "[]" else json.loads(text)
     for name in _FLAGS:
         if name in values:
             values[name] = bool(values[name])
@@ -248,16 +249,21 @@ def record(row: sqlite3.Row) -> JsonRow:
 
 
 def pinned(connection: sqlite3.Connection, project_id: int) -> list[JsonRow]:
-    """Pinned observations, summaries and prompts as lines, the latest first."""
+    """Pinned observations, summaries and prompts as lines, the latest first.
+
+    For the order of a union SQLite would walk through all rows by time; few are pinned."""
     rows = connection.execute(
         "SELECT '#' || m.id AS id, coalesce(m.title, m.narrative) AS text, 0 AS prompt,"
-        " m.created_at, m.created_at_epoch FROM observations m WHERE m.project_id = ?1"
+        " m.created_at, m.created_at_epoch FROM observations m"
+        " INDEXED BY pinned_observations WHERE m.project_id = ?1"
         f" AND m.pinned <> 0 AND {_NOT_WRONG}"
         " UNION ALL SELECT 'S' || m.id, coalesce(m.completed, m.learned, m.request), 0,"
-        " m.created_at, m.created_at_epoch FROM session_summaries m WHERE m.project_id = ?1"
+        " m.created_at, m.created_at_epoch FROM session_summaries m"
+        " INDEXED BY pinned_session_summaries WHERE m.project_id = ?1"
         f" AND m.pinned <> 0 AND {_NOT_WRONG}"
         " UNION ALL SELECT 'P' || m.id, m.prompt_text, 1, m.created_at, m.created_at_epoch"
-        " FROM user_prompts m WHERE m.project_id = ?1 AND m.pinned <> 0 AND m.wrong = 0"
+        " FROM user_prompts m INDEXED BY pinned_user_prompts WHERE m.project_id = ?1"
+        " AND m.pinned <> 0 AND m.wrong = 0"
         " AND m.private = 0 AND m.prompt_text IS NOT NULL ORDER BY 5 DESC, 1",
         (project_id,),
     )

@@ -1,7 +1,7 @@
 """What the latest sessions of a project came to: turns with results, commits and branches."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -179,34 +179,31 @@ def digest_sessions(
     sessions = [session if without_facts([session], ended) else {**session, "title": ""}
                 for session in sessions]  # fmt: skip
     artifacts = store.artifacts_of_sessions(ids)
-    digests = (_digest(session, summaries, observations, artifacts) for session in sessions)
+    turns: dict[str, list[TurnDigest]] = {}
+    for turn in _turns(summaries, observations, artifacts):
+        turns.setdefault(str(turn.summary["content_session_id"]), []).append(turn)
+    digests = (_digest(session, turns) for session in sessions)
     return [digest for digest in digests if digest.turns]
 
 
-def _digest(
-    session: JsonRow,
-    summaries: Sequence[JsonRow],
-    observations: Sequence[JsonRow],
-    artifacts: Sequence[Artifact],
-) -> SessionDigest:
+def _turns(
+    summaries: Sequence[JsonRow], observations: Sequence[JsonRow], artifacts: Sequence[Artifact]
+) -> Iterator[TurnDigest]:
+    """Oldest first."""
+    observed: dict[tuple[object, object], list[JsonRow]] = {}
+    for row in observations:
+        observed.setdefault((row["content_session_id"], row["prompt_number"]), []).append(row)
+    produced: dict[tuple[object, object], list[Artifact]] = {}
+    for artifact in artifacts:
+        produced.setdefault((artifact.session, artifact.prompt_number), []).append(artifact)
+    for summary in reversed(summaries):
+        turn = (summary["content_session_id"], summary["prompt_number"])
+        yield TurnDigest(summary, tuple(observed.get(turn, ())), tuple(produced.get(turn, ())))
+
+
+def _digest(session: JsonRow, turns_by_session: Mapping[str, list[TurnDigest]]) -> SessionDigest:
     name = str(session["content_session_id"])
-    turns = tuple(
-        TurnDigest(
-            summary,
-            tuple(o for o in observations if _is_of(o, name, summary["prompt_number"])),
-            tuple(a for a in artifacts
-                  if a.session == name and a.prompt_number == summary["prompt_number"]),
-        )
-        for summary in reversed(summaries)
-        if summary["content_session_id"] == name
-    )  # fmt: skip
+    turns = tuple(turns_by_session.get(name, ()))
     day = str(turns[-1].summary["created_at"])[:10] if turns else ""
     title = str(session["title"] or "")
     return SessionDigest(name, day, title, turns, session["title_source"] is not None)
-
-
-def _is_of(observation: JsonRow, session: str, prompt_number: object) -> bool:
-    return (
-        observation["content_session_id"] == session
-        and observation["prompt_number"] == prompt_number
-    )
