@@ -9,7 +9,7 @@ from claude_mem.store import Store
 
 def embed_all(store: Store) -> SemanticIndex:
     """Every memory, with the embedder of the environment (CLAUDE_MEM_EMBEDDER and others)."""
-    semantic_index = open_semantic_index(load_settings(os.environ).embedder)
+    semantic_index = open_semantic_index(load_settings(os.environ))
     assert semantic_index is not None, "CLAUDE_MEM_EMBEDDER is none"
     while semantic_index.embed_some(store):
         pass

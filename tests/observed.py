@@ -12,13 +12,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from claude_mem.config import Layout, load_settings
+from claude_mem.config import Layout, load_settings, record_consent
 from claude_mem.observer.models.active_observer import address_of
 from claude_mem.observer.models.apis import AnthropicModel, OpenAIModel
 from claude_mem.observer.models.claude import ClaudeModel
 from claude_mem.observer.models.claude_client import ClaudeOptions
 from claude_mem.observer.models.claude_files import ClaudeFiles
-from claude_mem.observer.models.consent import record_consent
 from claude_mem.observer.models.model import Model
 from claude_mem.store import memories, turns
 from claude_mem.store.spending import Caps

@@ -10,13 +10,20 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from claude_mem.config import EmbedderSettings, load_settings
+from claude_mem.config import EmbedderSettings, Layout, load_settings, record_consent
 from claude_mem.errors import EmbedderError
 from claude_mem.index.embedders import embedder
 from tests.embedders import Concepts, embedding_server, onnx_directory
 
 TEXTS = ("login loop", "a slow database", "", "lamp", "   \n", "login loop")
 WORDS = sorted({word for text in TEXTS for word in text.split()})
+
+
+def load(directory: Path, settings: EmbedderSettings) -> embedder.Embedder:
+    """With the user's consent to its address."""
+    layout = Layout(directory)
+    record_consent(layout, embedder.CONSENT, settings.url)
+    return embedder.load(settings, layout)
 
 
 def settings_for(directory: Path, kind: str, **more: str) -> EmbedderSettings:
@@ -79,8 +86,8 @@ def settings(
 
 
 @pytest.fixture
-def model(settings: EmbedderSettings) -> embedder.Embedder:
-    return embedder.load(settings)
+def model(tmp_path: Path, settings: EmbedderSettings) -> embedder.Embedder:
+    return load(tmp_path, settings)
 
 
 # The contract
@@ -141,12 +148,12 @@ def test_a_missing_library_is_named_with_the_command_that_brings_it(
     for name in ("onnxruntime", "fastembed"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(EmbedderError, match=r"pip install 'claudemem\[semantic\]'"):
-        embedder.load(settings_for(tmp_path, kind, _MODEL=str(tmp_path)))
+        load(tmp_path, settings_for(tmp_path, kind, _MODEL=str(tmp_path)))
 
 
 def test_a_directory_without_a_model_is_named(tmp_path: Path) -> None:
     with pytest.raises(EmbedderError, match="contains no usable model"):
-        embedder.load(settings_for(tmp_path, "onnx", _MODEL=str(tmp_path / "nowhere")))
+        load(tmp_path, settings_for(tmp_path, "onnx", _MODEL=str(tmp_path / "nowhere")))
 
 
 def test_another_model_in_the_same_directory_has_another_id(tmp_path: Path) -> None:
@@ -165,7 +172,7 @@ def test_a_name_that_fastembed_does_not_know_is_told(
         fastembed(tmp_path, monkeypatch),
         pytest.raises(EmbedderError, match="cannot load 'unheard'"),
     ):
-        embedder.load(settings_for(tmp_path, "fastembed", _MODEL="unheard"))
+        load(tmp_path, settings_for(tmp_path, "fastembed", _MODEL="unheard"))
 
 
 # The endpoint
@@ -173,21 +180,21 @@ def test_a_name_that_fastembed_does_not_know_is_told(
 
 def test_an_endpoint_without_an_address_is_asked_nothing(tmp_path: Path) -> None:
     with pytest.raises(EmbedderError, match="CLAUDE_MEM_EMBEDDER_URL"):
-        embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m"))
+        load(tmp_path, settings_for(tmp_path, "endpoint", _MODEL="m"))
     with pytest.raises(EmbedderError, match="CLAUDE_MEM_EMBEDDER_URL"):
-        embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m", _URL="file:///etc/passwd"))
+        load(tmp_path, settings_for(tmp_path, "endpoint", _MODEL="m", _URL="file:///etc/passwd"))
 
 
 def test_an_endpoint_on_another_machine_must_use_https(tmp_path: Path) -> None:
     url = "http://192.168.1.5:11434/api/embed"
     with pytest.raises(EmbedderError, match=r"CLAUDE_MEM_EMBEDDER_URL=.* use https"):
-        embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m", _URL=url))
+        load(tmp_path, settings_for(tmp_path, "endpoint", _MODEL="m", _URL=url))
 
 
 def test_an_endpoint_is_told_the_model_and_the_key_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("open sesame\n")
     with embedding_server() as server:
-        embedder.load(
+        load(tmp_path,
             settings_for(tmp_path, "endpoint", _MODEL="concepts", _URL=server.url,
                     _KEY_FILE=str(tmp_path / "key"))
         )  # fmt: skip
@@ -198,10 +205,10 @@ def test_an_endpoint_is_told_the_model_and_the_key_of_the_file(tmp_path: Path) -
 def test_without_a_file_no_key_is_sent_and_a_missing_file_is_told(tmp_path: Path) -> None:
     with embedding_server() as server:
         options = {"_MODEL": "concepts", "_URL": server.url}
-        embedder.load(settings_for(tmp_path, "endpoint", **options))
+        load(tmp_path, settings_for(tmp_path, "endpoint", **options))
         assert server.keys == [None]
         with pytest.raises(EmbedderError, match="KEY_FILE cannot be read"):
-            embedder.load(settings_for(tmp_path, "endpoint", _KEY_FILE="/nowhere/key", **options))
+            load(tmp_path, settings_for(tmp_path, "endpoint", _KEY_FILE="/nowhere/key", **options))
 
 
 @pytest.mark.parametrize(
@@ -226,13 +233,13 @@ def test_an_answer_that_makes_no_sense_is_an_error_that_names_the_address(
     with embedding_server() as server:
         server.reply = reply
         with pytest.raises(EmbedderError, match="http://127"):
-            embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m", _URL=server.url))
+            load(tmp_path, settings_for(tmp_path, "endpoint", _MODEL="m", _URL=server.url))
     assert len(server.requests) == 1, "no second request, and none to another host"
 
 
 def test_vectors_that_change_their_length_are_refused(tmp_path: Path) -> None:
     with embedding_server() as server:
-        model = embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m", _URL=server.url))
+        model = load(tmp_path, settings_for(tmp_path, "endpoint", _MODEL="m", _URL=server.url))
         server.reply = (200, b'{"embeddings": [[1, 2]]}')
         with pytest.raises(EmbedderError, match="another dimension"):
             model.encode(["lamp"])
@@ -242,7 +249,24 @@ def test_nobody_who_listens_is_an_error_too(tmp_path: Path) -> None:
     with embedding_server() as server:
         url = server.url
     with pytest.raises(EmbedderError, match="returned no vectors"):
-        embedder.load(settings_for(tmp_path, "endpoint", _MODEL="m", _URL=url))
+        load(tmp_path, settings_for(tmp_path, "endpoint", _MODEL="m", _URL=url))
+
+
+def test_an_endpoint_gets_nothing_before_the_user_agreed_to_exactly_its_address(
+    tmp_path: Path,
+) -> None:
+    layout = Layout(tmp_path / "data")
+    with embedding_server() as server:
+        settings = settings_for(tmp_path, "endpoint", _MODEL="m", _URL=server.url)
+        record_consent(layout, embedder.CONSENT, "https://embeddings.example/v1")
+        record_consent(layout, embedder.CONSENT, server.url + "/")
+        record_consent(layout, "openai", server.url)
+        with pytest.raises(EmbedderError, match=r"not agreed .*claude-mem embedder endpoint"):
+            embedder.load(settings, layout)
+        assert server.requests == []
+        record_consent(layout, embedder.CONSENT, server.url)
+        embedder.load(settings, layout)
+    assert len(server.requests) == 1
 
 
 # Imports

@@ -309,6 +309,7 @@ LOADED = {
     "_socket",
     "claude_mem",
     "claude_mem.hook",
+    "claude_mem.hook.armed_points",  # not in a wheel
     "claude_mem.hook.kill_points",
     "claude_mem.hook.spool",
     "claude_mem.mcp",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.observer.models.consent import record_consent
+from claude_mem.config import record_consent
 from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.server.client import ask_worker
 from claude_mem.worker.lock import is_held

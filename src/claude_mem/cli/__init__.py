@@ -19,6 +19,7 @@ _SECTIONS = {
         "install": "add claude-mem to Claude Code",
         "import": "import past sessions, an export or another database",
         "observer": "show or change the observer that summarises sessions",
+        "embedder": "show or change the model for semantic search",
         "settings": "show or change settings",
         "pause": "pause recording",
         "resume": "resume recording",
@@ -61,6 +62,7 @@ _SECTIONS = {
 _MODULES = {  # no command pays for the modules of another
     "demo": ("demo",),
     "edit": ("edit", "pin", "wrong"),
+    "embedder": ("embedder",),
     "export": ("export",),
     "facts": ("facts",),
     "forget": ("forget",),

@@ -9,13 +9,20 @@ import click
 
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_heading, print_json, print_pairs
-from claude_mem.config import OBSERVER, Settings, change_setting, load_settings
+from claude_mem.config import (
+    OBSERVER,
+    Settings,
+    change_setting,
+    has_consent,
+    load_settings,
+    record_consent,
+)
 from claude_mem.errors import ClaudeMemError, NotRunning
 from claude_mem.observer.models.active_observer import (
     address_of,
     missing_requirement,
 )
-from claude_mem.observer.models.consent import has_consent, record_consent, terms_of
+from claude_mem.observer.models.terms import terms_of
 from claude_mem.server import client
 from claude_mem.store.clock import now_ms
 from claude_mem.text import pluralize, without_controls

@@ -134,7 +134,7 @@ def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **optio
     values = {"query": text, **_set(options)}
     with open_reader(settings) as store:
         if store is not None:
-            index = open_semantic_index(settings.embedder)
+            index = open_semantic_index(settings)
             reply = search_reply(store, values, now, index, as_json, sys.stdout.isatty())
             click.echo(reply)
             return
@@ -159,7 +159,7 @@ def timeline(settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **op
         if store is None:
             raise NotFound(NO_MEMORIES)
         request = params.timeline_query(store, {name: text, **_set(options)}, now)
-        result = find_timeline(store, request, now, open_semantic_index(settings.embedder))
+        result = find_timeline(store, request, now, open_semantic_index(settings))
     if as_json:
         print_json(timeline_json(result))
     else:
@@ -182,7 +182,7 @@ def related(settings: Settings, /, anchor: str, as_json: bool, **options: Any) -
         if store is None:
             raise NotFound(NO_MEMORIES)
         request = params.related_query(store, {"anchor": anchor, **_set(options)}, now)
-        result = find_related(store, request, open_semantic_index(settings.embedder))
+        result = find_related(store, request, open_semantic_index(settings))
     if as_json:
         print_json(search_json(result))
     else:
@@ -215,7 +215,7 @@ def reindex(settings: Settings) -> None:
         raise NotFound(NO_MEMORIES)
     with open_store_for_import(settings) as store:
         click.echo(f"Indexed {pluralize(indexing.rebuild(store), 'memory')}.")
-        semantic_index = open_semantic_index(settings.embedder)
+        semantic_index = open_semantic_index(settings)
         while semantic_index is not None and semantic_index.embed_some(store):
             pass
 

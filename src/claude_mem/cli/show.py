@@ -160,7 +160,7 @@ def _show_answers(
         raise BadInput("--words needs ids of memories: 12, S3 or P4")
     memory_ids = params.memory_ids({"ids": list(ids)})
     now = datetime.now().astimezone()
-    semantic_index = open_semantic_index(settings.embedder)
+    semantic_index = open_semantic_index(settings)
     answers = find_answers(store, memory_ids, words, now, semantic_index)
     if as_json:
         print_json([answer.record() for answer in answers])

@@ -24,7 +24,7 @@ def status(settings: Settings, as_json: bool) -> None:
     worker = running["worker"] if running else None
     with open_reader(settings) as store:
         observer = describe(settings, os.environ, store, now_ms())
-        index = open_semantic_index(settings.embedder)
+        index = open_semantic_index(settings)
         report = status_report(settings, store, worker, observer, index)
     if as_json:
         print_json(report)

@@ -1,10 +1,14 @@
 """Configuration: the data directory and the settings, read at entry points only."""
 
+from claude_mem.config.consent import has_consent, record_consent
 from claude_mem.config.layout import Layout, find_layout
 from claude_mem.config.private_file import write_private
 from claude_mem.config.settings import (
     API_KEY,
     DATA_DIR,
+    EMBEDDER,
+    EMBEDDER_MODEL,
+    EMBEDDER_URL,
     OBSERVER,
     SETTINGS,
     CaptureSettings,
@@ -31,6 +35,9 @@ from claude_mem.config.sources import (
 __all__ = [
     "API_KEY",
     "DATA_DIR",
+    "EMBEDDER",
+    "EMBEDDER_MODEL",
+    "EMBEDDER_URL",
     "OBSERVER",
     "SETTINGS",
     "CaptureSettings",
@@ -47,9 +54,11 @@ __all__ = [
     "change_setting",
     "find_layout",
     "find_setting",
+    "has_consent",
     "load_settings",
     "load_usable_settings",
     "read_settings_file",
+    "record_consent",
     "retired_settings",
     "section_of",
     "write_private",

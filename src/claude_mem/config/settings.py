@@ -178,7 +178,8 @@ class EmbedderSettings:
         "CLAUDE_MEM_EMBEDDER",
         "static",
         "model for semantic search: static ships with the package; onnx and fastembed need the "
-        "extra semantic; endpoint sends texts to CLAUDE_MEM_EMBEDDER_URL; none: full text only",
+        "extra semantic; endpoint sends texts to CLAUDE_MEM_EMBEDDER_URL, after your "
+        "consent; none: full text only",
         choices=get_args(EmbedderKind),
     )
     model: str = declare(
@@ -189,8 +190,8 @@ class EmbedderSettings:
     url: str = declare(
         "CLAUDE_MEM_EMBEDDER_URL",
         "",
-        "for endpoint: the URL for embeddings, such as http://127.0.0.1:11434/api/embed (Ollama) "
-        "or https://host/v1/embeddings (OpenAI)",
+        "for endpoint: the URL for embeddings, https or on this machine, such as "
+        "http://127.0.0.1:11434/api/embed (Ollama) or https://host/v1/embeddings (OpenAI)",
     )
     key_file: str = declare(
         "CLAUDE_MEM_EMBEDDER_KEY_FILE",
@@ -406,6 +407,9 @@ def section_of(setting: Setting) -> str:
 
 OBSERVER = find_setting("CLAUDE_MEM_OBSERVER")
 API_KEY = find_setting("CLAUDE_MEM_API_KEY")
+EMBEDDER = find_setting("CLAUDE_MEM_EMBEDDER")
+EMBEDDER_MODEL = find_setting("CLAUDE_MEM_EMBEDDER_MODEL")
+EMBEDDER_URL = find_setting("CLAUDE_MEM_EMBEDDER_URL")
 
 
 def build_settings(

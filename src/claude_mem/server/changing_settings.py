@@ -7,10 +7,22 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from claude_mem import params
-from claude_mem.config import OBSERVER, Setting, change_setting, find_setting, load_settings
+from claude_mem.config import (
+    EMBEDDER,
+    EMBEDDER_URL,
+    OBSERVER,
+    Setting,
+    change_setting,
+    find_setting,
+    has_consent,
+    load_settings,
+    record_consent,
+)
 from claude_mem.errors import BadInput, SettingsError
+from claude_mem.http_client import url_problem
+from claude_mem.index.embedders import embedder
 from claude_mem.observer.models.active_observer import address_of, missing_requirement
-from claude_mem.observer.models.consent import has_consent, record_consent, terms_of
+from claude_mem.observer.models.terms import terms_of
 from claude_mem.server.requests import read_object, reject_parameters, required_text
 from claude_mem.types import Json
 from claude_mem.worker.worker import Worker
@@ -28,6 +40,8 @@ async def change(request: Request) -> JSONResponse:
         _check(worker, setting)
         if setting is OBSERVER and value is not None:
             _check_observer(worker, value, agreed=params.flag(body, "agree"))
+        if setting in (EMBEDDER, EMBEDDER_URL) and value is not None:
+            _check_embedder(worker, setting, value, agreed=params.flag(body, "agree"))
         await asyncio.to_thread(change_setting, worker.settings.layout.settings, setting, value)
     except SettingsError as error:
         raise BadInput(str(error), "value") from None
@@ -65,6 +79,21 @@ def _check_observer(worker: Worker, name: str, *, agreed: bool) -> None:
     if not agreed:
         raise BadInput(terms_of(settings, name, address), "agree")
     record_consent(layout, name, address)
+
+
+def _check_embedder(worker: Worker, setting: Setting, value: str, *, agreed: bool) -> None:
+    """The user has to agree to what an endpoint is sent, once for each address."""
+    settings = load_settings({**worker.environ, setting.name: value})
+    url = settings.embedder.url
+    if settings.embedder.kind != "endpoint" or not url:
+        return
+    if problem := url_problem(url):
+        raise BadInput(f"{url} {problem}", "value")
+    if has_consent(settings.layout, embedder.CONSENT, url):
+        return
+    if not agreed:
+        raise BadInput(embedder.terms_of(url), "agree")
+    record_consent(settings.layout, embedder.CONSENT, url)
 
 
 routes = [Route("/api/settings", change, methods=["POST"])]

@@ -103,7 +103,7 @@ BODY: dict[tuple[str, str], Sequence[Parameter]] = {
     ("POST", "/api/settings"): (
         Parameter("name", "of the setting", is_required=True),
         Parameter("value", "null: the default", {"type": ["string", "null"]}),
-        Parameter("agree", "to the terms of an observer", FLAG),
+        Parameter("agree", "to the terms of an observer or an embedding endpoint", FLAG),
     ),
 }
 _TYPES_OF_RESPONSES = {"/api/context/inject": "text/plain", "/stream": "text/event-stream"}

@@ -108,7 +108,7 @@ class Worker:
         cleanup = ConversationCleanup(store, claude_files(layout, environ))
         self.refiner = Refiner(store, clock, runner, cleanup, self.wake)
         self.observer = ActiveObserver("local", "the worker is starting")
-        index = open_semantic_index(settings.embedder, clock)
+        index = open_semantic_index(settings, clock)
         self.embedding = Embedding(layout, store, index, clock)
         self.redistilling = Redistilling(store, self.reader, statements, self.stale_contexts, clock)
         self.housekeeping = Housekeeping(
@@ -146,7 +146,7 @@ class Worker:
             settings.layout.mark_hints(settings.context.hints)
             self.housekeeping.use(settings.sessions, settings.retention, settings.record)
             if settings.embedder != previous.embedder:
-                await self.embedding.use(open_semantic_index(settings.embedder, self.clock))
+                await self.embedding.use(open_semantic_index(settings, self.clock))
             if clear_contexts_of_other_budget(settings.layout, settings.context.tokens):
                 self.stale_contexts.add_all(self.store)
             if restart_observer or settings.observer != previous.observer:

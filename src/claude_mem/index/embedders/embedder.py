@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from claude_mem.config import EmbedderSettings
+from claude_mem.config import EmbedderSettings, Layout, has_consent
+from claude_mem.errors import EmbedderError
+from claude_mem.http_client import url_problem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float32]
 
+CONSENT = "embedder"  # the use that consent is recorded for
 SHIPPED = Path(__file__).parent / "model"
 
 
@@ -50,7 +53,34 @@ def identify(settings: EmbedderSettings) -> str | None:
     return f"fastembed:{model}"
 
 
-def load(settings: EmbedderSettings) -> Embedder:
+def terms_of(url: str) -> str:
+    """What the user agrees to before an endpoint is used."""
+    return (
+        f"the embedder sends the text of your memories and searches, without secrets and private "
+        f"text, to {url}."
+    )
+
+
+def endpoint_problem(settings: EmbedderSettings) -> str:
+    """What an endpoint lacks, apart from consent; empty if nothing."""
+    if not settings.url or not settings.model:
+        return "an endpoint needs CLAUDE_MEM_EMBEDDER_URL and CLAUDE_MEM_EMBEDDER_MODEL"
+    if problem := url_problem(settings.url):
+        return f"CLAUDE_MEM_EMBEDDER_URL={settings.url} {problem}"
+    return ""
+
+
+def check_endpoint(settings: EmbedderSettings, layout: Layout) -> None:
+    """Raises EmbedderError unless texts may be sent to the address in the settings."""
+    if problem := endpoint_problem(settings):
+        raise EmbedderError(problem)
+    if not has_consent(layout, CONSENT, settings.url):
+        raise EmbedderError(
+            f"you have not agreed to send texts to {settings.url}: claude-mem embedder endpoint"
+        )
+
+
+def load(settings: EmbedderSettings, layout: Layout) -> Embedder:
     """Raises EmbedderError with what to do about it."""
     kind, model = settings.kind, settings.model
     identity = identify(settings)
@@ -62,6 +92,7 @@ def load(settings: EmbedderSettings) -> Embedder:
     if kind == "endpoint":
         from claude_mem.index.embedders.endpoint import Endpoint
 
+        check_endpoint(settings, layout)
         key = settings.key_file
         return Endpoint.open(identity, settings.url, model, Path(key) if key else None)
     from claude_mem.index.embedders import transformer

@@ -1,7 +1,7 @@
 """Vectors from a server that the user chose, over the embedding API of OpenAI or of Ollama.
 
-It is contacted only when the settings name it, and receives the texts of memories and queries and
-the key, where there is one. Nothing is sent to any other host.
+It is contacted only when the settings name it and the user agreed to its address. It receives the
+texts of memories and queries and the key, if there is one. Nothing is sent to any other host.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from claude_mem.errors import EmbedderError, RequestFailed
-from claude_mem.http_client import post_json_blocking, url_problem
+from claude_mem.http_client import post_json_blocking
 from claude_mem.index.vectors.blocks import Floats, normalise
 from claude_mem.types import Json
 
@@ -32,12 +32,6 @@ class Endpoint:
     @classmethod
     def open(cls, identity: str, url: str, model: str, key_file: Path | None) -> "Endpoint":
         """Sends one request, to learn the dimension."""
-        if not url or not model:
-            raise EmbedderError(
-                "an endpoint needs CLAUDE_MEM_EMBEDDER_URL and CLAUDE_MEM_EMBEDDER_MODEL"
-            )
-        if problem := url_problem(url):
-            raise EmbedderError(f"CLAUDE_MEM_EMBEDDER_URL={url} {problem}")
         try:
             key = key_file.read_text("utf-8").strip() if key_file else ""
         except (OSError, ValueError) as error:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from claude_mem.config import EmbedderSettings
+from claude_mem.config import Settings
 from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
@@ -31,15 +31,17 @@ CHUNK = 256
 READ_AHEAD = 500  # waiting documents that a search may embed by itself
 
 
-def open_semantic_index(
-    settings: EmbedderSettings, clock: Clock = now_ms
-) -> "SemanticIndex | None":
+def open_semantic_index(settings: Settings, clock: Clock = now_ms) -> "SemanticIndex | None":
     """None where the settings turn it off."""
-    identity = embedder.identify(settings)
+    identity = embedder.identify(settings.embedder)
     if identity is None:
         return None
-    read_ahead = READ_AHEAD if settings.kind == "static" else 0
-    return SemanticIndex(identity, lambda: embedder.load(settings), read_ahead, clock)
+    read_ahead = READ_AHEAD if settings.embedder.kind == "static" else 0
+
+    def load_model() -> Embedder:
+        return embedder.load(settings.embedder, settings.layout)
+
+    return SemanticIndex(identity, load_model, read_ahead, clock)
 
 
 class SemanticIndex:

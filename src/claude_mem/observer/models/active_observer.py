@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from claude_mem.config import OBSERVER, Layout, Settings
+from claude_mem.config import OBSERVER, Layout, Settings, has_consent
 from claude_mem.http_client import url_problem
 from claude_mem.observer.local.observer import NAME as LOCAL
 from claude_mem.observer.models.apis import ANTHROPIC_URL, OPENAI_URL, AnthropicModel, OpenAIModel
 from claude_mem.observer.models.claude import ClaudeModel, find_command, is_sdk_installed
 from claude_mem.observer.models.claude_client import ClaudeOptions
 from claude_mem.observer.models.claude_files import ClaudeFiles
-from claude_mem.observer.models.consent import has_consent
 from claude_mem.observer.models.keys import read_key
 from claude_mem.observer.models.model import Model
 

@@ -1,0 +1,14 @@
+"""What the user agrees to before a model is used."""
+
+from claude_mem.config import Settings
+
+
+def terms_of(settings: Settings, observer: str, address: str) -> str:
+    limits = (
+        f"at most {settings.observer.daily_requests} requests and "
+        f"{settings.observer.daily_tokens} tokens a day"
+    )
+    return (
+        f"{observer} sends the content of your sessions, without secrets and private text, to "
+        f"{address} and uses your quota or credit there: {limits}."
+    )
