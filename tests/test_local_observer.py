@@ -12,7 +12,7 @@ from claude_mem.observer.local.content_words import content_words
 from claude_mem.observer.local.evidence import collect_evidence
 from claude_mem.observer.local.markdown import LONGEST_PASSAGE, sentences
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.reading import read_turn
+from claude_mem.observer.local.scored_turn import score_turn
 from claude_mem.observer.local.selection import MAX_CHARS, budget_for, select_passages
 from claude_mem.types import (
     CommandRun,
@@ -425,11 +425,11 @@ turns = st.builds(
 
 @given(turns)
 def test_whatever_was_said_is_kept_in_bounds_in_order_and_once(of: Turn) -> None:
-    reading = read_turn(of)
-    selected = select_passages(reading)
+    scored = score_turn(of)
+    selected = select_passages(scored)
     lengths = [len(candidate.text) for candidate in selected]
     # The best passage is kept also where it is longer than the budget.
-    assert sum(lengths) <= max(budget_for(reading.evidence), 2 * LONGEST_PASSAGE)
+    assert sum(lengths) <= max(budget_for(scored.evidence), 2 * LONGEST_PASSAGE)
     positions = [candidate.position for candidate in selected]
     assert positions == sorted(set(positions))
     assert len({candidate.text for candidate in selected}) == len(selected)
@@ -473,3 +473,28 @@ def test_files_that_were_read_stay_beside_those_that_were_edited() -> None:
     result = distil(turn(fuse, edited("lamp.py"), stopped("`lamp.py` was bent, so it is new.")))
     assert result.summary.files_read == only(result).files_read == ("fuse.py",)
     assert only(result).files_modified == ("lamp.py",)
+
+
+_ANSWER = stopped(
+    "The lamp blinks twice because `lamp_timer` is started by `light()` and by `on_wake()`.\n"
+    "`lamp_timer` has no guard against a second start, so both calls toggle the relay.\n"
+    "The driver debounces for 20 ms only, while the two starts are 80 ms apart.\n"
+    "Since version 2.1 of `relay_driver` the time can be set with `RELAY_DEBOUNCE_MS`."
+)
+
+
+def test_verbosity_decides_how_much_is_kept_of_a_turn() -> None:
+    commit = ran("git commit -m 'Guard the lamp timer against a second start'", "[main 1a2b3c4]")
+    edits = [edited(f"{name}.py") for name in ("lamp", "timer", "relay")]
+    of = turn(*edits, commit, _ANSWER, prompt="The lamp blinks twice on waking up, fix it")
+    texts = [
+        " ".join(o.text for o in distil(of, verbosity).observations)
+        for verbosity in ("minimal", "normal", "verbose")
+    ]
+    assert 0 < len(texts[0]) < len(texts[1]) <= len(texts[2])
+
+
+def test_the_least_verbosity_leaves_out_small_edits() -> None:
+    of = turn(edited("notes.md"), stopped("Fixed the typo in `notes.md`."), prompt="Fix the typo")
+    assert distil(of).observations
+    assert distil(of, "minimal").observations == ()

@@ -16,9 +16,9 @@ from claude_mem.observer.models.prompts import (
 )
 from claude_mem.observer.models.replies import TAG_NAMES, parse_reply
 from claude_mem.observer.models.turn_prompt import COMMAND, MAX_RECORD_CHARS, READ, format_record
-from claude_mem.types import Observation, Turn
-from tests.payloads import edit, tool
-from tests.turns import FULL_TURN, edited, ran, stopped, turn, turn_from, use
+from claude_mem.types import Observation, Turn, Verbosity
+from tests.payloads import SESSION, edit, tool
+from tests.turns import FULL_TURN, TURN, edited, ran, stopped, turn, turn_from, use
 
 
 def prompt_of(of: Turn, *, continues: bool = False) -> str:
@@ -78,9 +78,36 @@ def test_every_element_that_is_asked_for_is_one_that_is_parsed(tag: str) -> None
 
 
 @pytest.mark.parametrize(("first", "second"), [("minimal", "normal"), ("normal", "verbose")])
-def test_verbosity_changes_how_much_is_asked_for(first: str, second: str) -> None:
+def test_verbosity_changes_how_much_is_asked_for(first: Verbosity, second: Verbosity) -> None:
     assert system_prompt(first) != system_prompt(second)
     assert "{" not in system_prompt(first)
+
+
+def test_verbosity_changes_what_counts_as_routine() -> None:
+    assert "Leave out routine: listing directories" in system_prompt("normal")
+    assert "Leave out routine and everything small" in system_prompt("minimal")
+    assert "Leave out only what taught nothing" in system_prompt("verbose")
+
+
+def test_the_shortest_request_has_no_lookups_but_those_that_failed() -> None:
+    of = turn(use(1, tool_name="Read", tool_input={"file_path": "/lamp.py"}),
+              use(2, "PostToolUseFailure", tool_name="Grep", text="no such directory: fog"),
+              ran("make lamp", "lit", 3), stopped("Done."))  # fmt: skip
+    draft = distil(of)
+    assert "/lamp.py" in build_request(of, draft, "normal").text
+    minimal = build_request(of, draft, "minimal").text.partition("Collected by")[0]
+    assert "/lamp.py" not in minimal
+    assert "no such directory: fog" in minimal and "make lamp" in minimal
+
+
+@pytest.mark.parametrize("continues", [False, True])
+def test_session_day_and_the_times_of_the_tools_are_in_every_request(continues: bool) -> None:
+    at_ms = TURN.started_ms + 95_000
+    of = turn(use(1, tool_name="Bash", tool_input={"command": "make lamp"}, at_ms=at_ms),
+              use(2, tool_name="Bash", tool_input={"command": "make fog"}))  # fmt: skip
+    text = prompt_of(of, continues=continues)
+    assert f"Session: {SESSION}, 2025-10-09 08:53 UTC" in text
+    assert "[tool Bash at 08:54:55]" in text and "[tool Bash]\n" in text
 
 
 def test_every_prompt_says_that_the_record_is_data() -> None:
@@ -179,9 +206,3 @@ def test_a_draft_of_an_earlier_model_is_called_the_models_own() -> None:
 
 def test_the_version_of_the_prompts_is_a_word() -> None:
     assert PROMPT_VERSION.strip() == PROMPT_VERSION != ""
-
-
-def test_a_prompt_names_the_session_and_the_time_of_the_turn() -> None:
-    of = turn(stopped("The lamp is lit."))
-    assert f"Session: {of.content_session_id}, 2025-10-09 08:53 UTC" in prompt_of(of)
-    assert "goes on, 2025-10-09 08:53 UTC: turn 1." in prompt_of(of, continues=True)

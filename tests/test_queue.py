@@ -13,7 +13,6 @@ from claude_mem.worker.distil_jobs import (
     TRIES,
     Drafter,
     JobRunner,
-    draft_locally,
     exponential_backoff,
 )
 from tests.payloads import PROJECT_DIR, SESSION, edit, prompt, session_start, stop
@@ -120,7 +119,7 @@ def waiting(story: Story) -> Story:
     return story
 
 
-def runner(story: Story, drafter: Drafter, wait: int = WAIT) -> JobRunner:
+def runner(story: Story, drafter: Drafter | None = None, wait: int = WAIT) -> JobRunner:
     return JobRunner(story.layout, story.store, story.announcer, story.stale_contexts,
                      draft=drafter, backoff=lambda _: wait)  # fmt: skip
 
@@ -536,7 +535,7 @@ def test_cancelling_one_session_leaves_another_at_work(waiting: Story) -> None:
 
 
 def test_cancelling_a_session_that_does_nothing_is_fine(waiting: Story) -> None:
-    jobs = runner(waiting, draft_locally)
+    jobs = runner(waiting)
     asyncio.run(jobs.cancel_session(waiting.session_db_id(), seconds=30))
     assert run(jobs.run_due()) == 1
 

@@ -18,6 +18,12 @@ from tests.payloads import PROJECT_DIR
 HOUR, DAY = 3_600_000, 86_400_000
 RELOAD = "/api/settings/reload"
 TOKEN = "ghp_" + "Zx9Y" * 10
+LONG_ANSWER = """\
+The lamp blinks twice because `lamp_timer` is started by `light()` and again by `on_wake()`.
+`lamp_timer` has no guard against a second start, so both calls toggle the relay.
+The relay driver debounces for 20 ms only, while the two starts are 80 ms apart.
+Since the firmware of `relay_driver` 2.1 the debounce time can be set with `RELAY_DEBOUNCE_MS`.
+"""
 
 
 @pytest.fixture
@@ -76,6 +82,17 @@ def test_tools_of_the_new_skip_list_are_not_recorded(api: Api) -> None:
     assert api.post_json("/api/sessions/observations", **about)["status"] == "queued"
     change(api, "skip_tools", "Lamp")
     assert api.post_json("/api/sessions/observations", **about)["status"] == "skipped"
+
+
+def test_turns_are_distilled_with_the_new_verbosity(api: Api) -> None:
+    def observed(session: str) -> int:
+        before = len(api.rows("SELECT id FROM observations"))
+        api.add_turn(session, "Why does the lamp blink twice?", LONG_ANSWER)
+        return len(api.rows("SELECT id FROM observations")) - before
+
+    assert observed("two") == 1
+    change(api, "verbosity", "minimal")
+    assert observed("three") == 0
 
 
 def test_a_text_that_is_allowed_now_is_not_redacted(api: Api) -> None:

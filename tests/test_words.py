@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.intake.record_parts import LONGEST_PART, record_of, words_of
+from claude_mem.intake.record_parts import LONGEST_PART, event_parts, record_of
 from claude_mem.store.records import dump_parts, is_record, parse_parts
 from claude_mem.types import RecordPart
 from tests.payloads import one_of_each, tool
@@ -35,7 +35,7 @@ values = st.recursive(
 
 
 def texts(kind: str, payload: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(part.kind, part.text) for part in words_of(kind, payload)]
+    return [(part.kind, part.text) for part in event_parts(kind, payload)]
 
 
 def of_command(command: str) -> list[tuple[str, str]]:
@@ -53,7 +53,7 @@ def of_command(command: str) -> list[tuple[str, str]]:
 def test_whatever_a_payload_holds_its_words_can_be_stored(
     kind: str, payload: dict[str, Any], name: Any
 ) -> None:
-    parts = words_of(kind, {**payload, "tool_name": name})
+    parts = event_parts(kind, {**payload, "tool_name": name})
     assert all(isinstance(part.text, str) and part.text.strip() for part in parts)
     record = record_of("prompt", [parts])
     assert parse_parts(dump_parts(record)) == record
@@ -61,7 +61,7 @@ def test_whatever_a_payload_holds_its_words_can_be_stored(
 
 @pytest.mark.parametrize("payload", one_of_each(), ids=lambda p: str(p["hook_event_name"]))
 def test_every_payload_of_the_client_has_words_that_can_be_stored(payload: dict[str, Any]) -> None:
-    parts = words_of(payload["hook_event_name"], payload)
+    parts = event_parts(payload["hook_event_name"], payload)
     assert is_record([[part.kind, part.speaker, part.text] for part in parts])
 
 
@@ -82,7 +82,7 @@ def test_every_payload_of_the_client_has_words_that_can_be_stored(payload: dict[
 )
 def test_fields_of_another_shape_add_nothing(name: str, tool_input: Any, response: Any) -> None:
     payload = {"tool_name": name, "tool_input": tool_input, "tool_response": response}
-    assert words_of("PostToolUse", payload) == ()
+    assert event_parts("PostToolUse", payload) == ()
 
 
 # Long and hostile
@@ -99,13 +99,13 @@ def test_fields_of_another_shape_add_nothing(name: str, tool_input: Any, respons
     ],
 )
 def test_a_long_part_is_cut_in_the_middle_and_says_so(kind: str, payload: dict[str, Any]) -> None:
-    (part,) = words_of(kind, payload)
+    (part,) = event_parts(kind, payload)
     assert len(part.text) < LONGEST_PART + 50
     assert f"{9_000_000 - LONGEST_PART} characters cut" in part.text
 
 
 def test_a_cut_keeps_both_ends() -> None:
-    (part,) = words_of("Statement", {"statement": "begin" + "x" * 100_000 + "end"})
+    (part,) = event_parts("Statement", {"statement": "begin" + "x" * 100_000 + "end"})
     assert part.text.startswith("begin") and part.text.endswith("end")
 
 
@@ -170,12 +170,12 @@ def test_a_commit_that_failed_was_not_made() -> None:
 
 def test_the_output_of_a_tool_is_not_recorded() -> None:
     payload = tool("Bash", tool_input={"command": "ls"}, tool_response={"stdout": "light.py"})
-    assert words_of("PostToolUse", payload) == ()
+    assert event_parts("PostToolUse", payload) == ()
 
 
 def test_what_a_subagent_does_is_not_recorded() -> None:
     payload = tool("Bash", tool_input={"description": "List"}, agent_id="a1")
-    assert words_of("PostToolUse", payload) == ()
+    assert event_parts("PostToolUse", payload) == ()
 
 
 # Turns
@@ -190,7 +190,7 @@ def test_what_is_said_twice_is_recorded_once() -> None:
     )
 
 
-def test_a_notification_is_a_report_and_not_the_words_of_the_user() -> None:
+def test_a_notification_is_a_report_and_not_the_event_parts_the_user() -> None:
     prompt = (
         "<task-notification>\n<task-id>7</task-id>\n<summary>Agent is done</summary>\n"
         "<result>The fuse is below deck.</result>\n</task-notification>"

@@ -34,7 +34,7 @@ from claude_mem.observer.local.passage_features import (
     turn_words,
     word_weights,
 )
-from claude_mem.observer.local.reading import speaks_english
+from claude_mem.observer.local.scored_turn import speaks_english
 from claude_mem.observer.local.title_candidates import (
     TitleCandidate,
     find_titles,

@@ -15,6 +15,9 @@ SessionStatus = Literal["active", "completed", "failed", "interrupted"]
 SESSION_STATUSES: tuple[SessionStatus, ...] = ("active", "completed", "failed", "interrupted")
 
 
+Verbosity = Literal["minimal", "normal", "verbose"]
+
+
 @dataclass(frozen=True, slots=True)
 class Project:
     """`key` identifies a project in any checkout or directory; `name` is displayed."""
@@ -73,7 +76,7 @@ class Event:
     tool_response: str | None = None
     text: str | None = None
     detail: Mapping[str, Json] = field(default_factory=dict)
-    words: tuple[RecordPart, ...] = ()  # what it adds to the record of its turn
+    parts: tuple[RecordPart, ...] = ()  # what it adds to the record of its turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,10 @@ class ToolUse:
     tool_response: Json
     text: str | None
     agent_id: str | None
-    words: tuple[RecordPart, ...] = ()
+    parts: tuple[RecordPart, ...] = ()
     cwd: str = ""
     key: str = ""
+    at_ms: int = 0  # 0: unknown
 
 
 @dataclass(frozen=True, slots=True)

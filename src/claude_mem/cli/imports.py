@@ -173,6 +173,7 @@ def import_options(settings: Settings, project: str = "", since_ms: int = 0) -> 
         project=_project_of(project),
         since_ms=since_ms,
         keep_record_since=settings.record.since_ms(now_ms()),
+        verbosity=settings.observer.verbosity,
     )
 
 

@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeVar, get_args
 
 from claude_mem.config.layout import Layout
 from claude_mem.errors import SettingsError
+from claude_mem.types import Verbosity
 
 ObserverKind = Literal["local", "claude", "anthropic", "openai"]
 EmbedderKind = Literal["static", "onnx", "fastembed", "endpoint", "none"]
-Verbosity = Literal["minimal", "normal", "verbose"]
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 
 Value = bool | int | str | tuple[str, ...]
@@ -123,7 +123,8 @@ class ObserverSettings:
     verbosity: Verbosity = declare(
         "CLAUDE_MEM_VERBOSITY",
         "normal",
-        "how much detail the model writes: minimal, normal or verbose",
+        "how much is remembered of a turn, by the local observer and by a model: minimal, normal "
+        "or verbose",
         choices=get_args(Verbosity),
     )
     api_url: str = declare(

@@ -15,7 +15,7 @@ from claude_mem.intake.exclusions import Exclusions
 from claude_mem.intake.long_values import limit_work, shorten_json
 from claude_mem.intake.notices import command_as_typed, split_notice
 from claude_mem.intake.projects import Projects
-from claude_mem.intake.record_parts import words_of
+from claude_mem.intake.record_parts import event_parts
 from claude_mem.intake.timestamps import payload_time
 from claude_mem.redaction import Redactor
 from claude_mem.text import shorten_middle
@@ -56,24 +56,24 @@ class EventReader:
     field_bytes: int = FIELD_BYTES
     skip_tools: frozenset[str] = frozenset()
     unobserved_tools: frozenset[str] = frozenset()  # their words and the answers of the user count
-    keeps_words: bool = True
+    keeps_parts: bool = True
     redact_allow: tuple[str, ...] = ()
     exclusions: Exclusions = field(default_factory=Exclusions)
 
-    def use(self, settings: CaptureSettings, *, keeps_words: bool = True) -> None:
+    def use(self, settings: CaptureSettings, *, keeps_parts: bool = True) -> None:
         """Read with these settings from now on."""
         self.redactor = Redactor(settings.redact_allow)
         self.redact_allow = settings.redact_allow
         self.exclusions = Exclusions(settings.excluded_projects, self.projects.home)
         self.skip_tools, self.unobserved_tools = skipped_and_unobserved(settings.skip_tools)
-        self.keeps_words = keeps_words
+        self.keeps_parts = keeps_parts
 
     def skips(self, kind: str, payload: Mapping[str, Json]) -> bool:
         name = payload.get("tool_name")
         if not isinstance(name, str):
             return False
         if name in self.unobserved_tools:
-            return not (self.keeps_words and words_of(kind, payload))
+            return not (self.keeps_parts and event_parts(kind, payload))
         return name in self.skip_tools or name.startswith(OWN_TOOLS)
 
     def read(self, header: EventHeader, payload: Mapping[str, Json]) -> Event:
@@ -94,7 +94,7 @@ class EventReader:
         if kind == "SessionStart":
             self.projects.forget(project_dir)
         redacted = self._redact(payload)
-        words = words_of(kind, redacted) if self.keeps_words else ()
+        parts = event_parts(kind, redacted) if self.keeps_parts else ()
         tool_name = _identifier(payload, "tool_name")
         notice, prompt = self._prompt(redacted, kind)
         at_ms = payload_time(payload.get("timestamp"), header.arrived_ms)
@@ -121,7 +121,7 @@ class EventReader:
             tool_response=self._json_field(redacted.get("tool_response")),
             text=notice.text if notice else self._event_text(redacted),
             detail=self._detail(redacted),
-            words=words,
+            parts=parts,
         )
 
     def _redact(self, payload: Mapping[str, Json]) -> dict[str, Json]:

@@ -34,7 +34,7 @@ _BODY = re.compile(rf"\s(?:--body|-b)[\s=]+{_QUOTED}")
 Payload = Mapping[str, Json]
 
 
-def words_of(kind: str, payload: Payload) -> tuple[RecordPart, ...]:
+def event_parts(kind: str, payload: Payload) -> tuple[RecordPart, ...]:
     """The parts of the record that an event of this kind holds.
 
     What a subagent does is not part of it: transcripts do not tell it. Its report is: it comes
@@ -46,13 +46,15 @@ def words_of(kind: str, payload: Payload) -> tuple[RecordPart, ...]:
     return tuple(reader(payload)) if reader is not None else ()
 
 
-def record_of(prompt: str | None, words: Iterable[Iterable[RecordPart]]) -> tuple[RecordPart, ...]:
+def record_of(
+    prompt: str | None, parts_of_events: Iterable[Iterable[RecordPart]]
+) -> tuple[RecordPart, ...]:
     """The record of a turn: its prompt and the words of its events, each once, in their order.
 
     The last message arrives by a hook and by the transcript, a task list with every change of it.
     """
     parts: dict[tuple[str, str], RecordPart] = {}
-    for part in chain(_prompt(prompt or ""), *words):
+    for part in chain(_prompt(prompt or ""), *parts_of_events):
         parts.setdefault((part.speaker, " ".join(part.text.split())), part)
     return tuple(parts.values())
 
@@ -216,7 +218,7 @@ _TOOLS: dict[str, Callable[[Payload, Json], Iterator[RecordPart]]] = {
     "TaskCreate": _task,
     "TodoWrite": _todos,
 }
-WORDED_TOOLS = frozenset(_TOOLS)
+TOOLS_WITH_PARTS = frozenset(_TOOLS)
 _TOOL_KINDS: dict[str, Callable[[Payload], Iterator[RecordPart]]] = {
     "PostToolUse": _tool,
     "PostToolUseFailure": _failed_tool,

@@ -349,7 +349,7 @@ def _event_ids(connection: sqlite3.Connection, turn_id: int, turn: PastTurn) -> 
 def _without_raw(event: Event, *, keeps_text: bool) -> Event:
     if keeps_text:
         return replace(event, detail={})
-    return replace(event, tool_input=None, tool_response=None, text=None, detail={}, words=())
+    return replace(event, tool_input=None, tool_response=None, text=None, detail={}, parts=())
 
 
 def _with_sources(distillate: Distillate, event_ids: list[int]) -> Distillate:

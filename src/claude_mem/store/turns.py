@@ -108,8 +108,8 @@ def _event_values(
     session_id: int, turn_id: int | None, event: Event, key: str
 ) -> tuple[object, ...]:
     detail = json.dumps(event.detail, ensure_ascii=False) if event.detail else None
-    words = dump_parts(event.words) if event.words else None
-    raw = (event.tool_input, event.tool_response, event.text, detail, words)
+    parts = dump_parts(event.parts) if event.parts else None
+    raw = (event.tool_input, event.tool_response, event.text, detail, parts)
     return (key, session_id, turn_id, event.kind, event.tool_name, event.tool_use_id,
             event.agent_id, event.cwd, *raw, sum(len(text) for text in raw if text),
             event.arrived_ms)  # fmt: skip
@@ -217,8 +217,7 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         return None
     events = connection.execute(
         "SELECT id, event_key, event, tool_name, tool_input, tool_response, text, agent_id, words,"
-        " cwd FROM tool_events"
-        " WHERE turn_id = ? ORDER BY created_at_epoch, id",
+        " cwd, created_at_epoch FROM tool_events WHERE turn_id = ? ORDER BY created_at_epoch, id",
         (turn_id,),
     )
     return Turn(
@@ -261,9 +260,10 @@ def _tool_use(row: sqlite3.Row) -> ToolUse:
         tool_response=json.loads(row["tool_response"] or "null"),
         text=row["text"],
         agent_id=row["agent_id"],
-        words=parse_parts(row["words"] or "[]"),
+        parts=parse_parts(row["words"] or "[]"),
         cwd=row["cwd"] or "",
         key=row["event_key"],
+        at_ms=row["created_at_epoch"],
     )
 
 

@@ -17,7 +17,7 @@ from claude_mem.intake.statements import Statements
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.local.observer import distil
 from claude_mem.store import Store
-from claude_mem.types import Distillate, Job, Project, Turn
+from claude_mem.types import Distillate, Job, Project, Turn, Verbosity
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.event_log import session_mark, turn_step
 from claude_mem.worker.rendered_contexts import StaleContexts
@@ -34,10 +34,6 @@ Backoff = Callable[[int], int]
 Drafter = Callable[[Turn], Awaitable[Distillate]]
 
 
-async def draft_locally(turn: Turn) -> Distillate:
-    return await asyncio.to_thread(distil, turn)  # a long turn must not stop the event loop
-
-
 def exponential_backoff(attempt: int) -> int:
     """Milliseconds to wait after the first, second, ... failed try."""
     return int(2_000 * 5 ** (attempt - 1))
@@ -51,17 +47,19 @@ class JobRunner:
         announcer: Announcer,
         stale_contexts: StaleContexts,
         *,
-        draft: Drafter = draft_locally,
+        draft: Drafter | None = None,
         statements: Statements | None = None,
         backoff: Backoff = exponential_backoff,
         watchdog: Watchdog | None = None,
     ) -> None:
-        self._layout, self._store, self._draft = layout, store, draft
+        self._layout, self._store = layout, store
+        self._draft = draft or self._draft_locally
         self._stale_contexts = stale_contexts
         self._announcer, self._statements, self._backoff = announcer, statements, backoff
         self._watchdog = watchdog or Watchdog()
         self.queues_refinements = False  # whether a model will revise the drafts
         self.keeps_records = True
+        self.verbosity: Verbosity = "normal"
         self._running: dict[asyncio.Task[None], Turn] = {}
         self._claiming = asyncio.Lock()
 
@@ -123,9 +121,13 @@ class JobRunner:
         except Exception as error:
             await self._after_failure(job, turn, error)
 
+    async def _draft_locally(self, turn: Turn) -> Distillate:
+        """In a thread: a long turn must not stop the event loop."""
+        return await asyncio.to_thread(distil, turn, self.verbosity)
+
     async def _store_result(self, job: Job, turn: Turn, draft: Distillate) -> None:
-        words = (event.words for event in turn.events)
-        record = record_of(turn.prompt, words) if self.keeps_records else ()
+        parts = (event.parts for event in turn.events)
+        record = record_of(turn.prompt, parts) if self.keeps_records else ()
         finished = self._store.finish_job(
             job, turn, draft, record=record, is_draft=self.queues_refinements
         )

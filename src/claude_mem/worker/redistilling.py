@@ -8,6 +8,7 @@ of removed work trees are joined with their repository.
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 from claude_mem.errors import BadInput
@@ -19,7 +20,7 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
-from claude_mem.types import Turn
+from claude_mem.types import PastSession, Turn, Verbosity
 from claude_mem.worker.rendered_contexts import StaleContexts
 
 log = logging.getLogger("claude_mem.redistilling")
@@ -41,6 +42,7 @@ class Redistilling:
     ) -> None:
         self._store, self._reader, self._statements = store, reader, statements
         self._stale_contexts, self._clock, self._version = stale_contexts, clock, version
+        self.verbosity: Verbosity = "normal"
         self._task: asyncio.Task[int] | None = None
 
     def start_if_due(self) -> None:
@@ -75,7 +77,7 @@ class Redistilling:
     async def _distil(self, turn: Turn) -> None:
         try:
             turn = await self._statements.complete(turn)
-            distillate = await asyncio.to_thread(distil, turn)
+            distillate = await asyncio.to_thread(distil, turn, self.verbosity)
             if await asyncio.wrap_future(self._store.save_again(turn, distillate)):
                 self._stale_contexts.add(turn.project)
         except (ValueError, KeyError, TypeError, RecursionError, BadInput):
@@ -99,12 +101,16 @@ class Redistilling:
         await asyncio.wrap_future(self._store.mark_rest_distilled(self._version))
         return count
 
+    def _past_sessions(self, path: Path) -> Iterator[PastSession]:
+        reader = PastSessionReader(path, self._reader, NEVER_RAW, verbosity=self.verbosity)
+        return reader.sessions()
+
     def _read_transcript(self, session_id: str, path: Path) -> int:
         count = 0
         try:
             if not path.is_file():
                 return 0  # the client deletes old transcripts
-            for session in PastSessionReader(path, self._reader, NEVER_RAW).sessions():
+            for session in self._past_sessions(path):
                 if session.session_id == session_id:
                     count += self._store.distil_session_again(session).result()
                     self._stale_contexts.add(session.project)

@@ -35,7 +35,7 @@ from claude_mem.store import Store
 from claude_mem.store.clock import Clock
 from claude_mem.store.queue import LEASE_MS
 from claude_mem.store.spending import Caps
-from claude_mem.types import Distillate, Job, Turn
+from claude_mem.types import Distillate, Job, Turn, Verbosity
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.rendered_contexts import StaleContexts
 from claude_mem.worker.reply_redaction import redact_markup, redact_reply, redact_revision
@@ -62,7 +62,7 @@ def exponential_with_jitter(failures: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Policy:
     caps: Caps
-    verbosity: str = "normal"
+    verbosity: Verbosity = "normal"
     upgrade_drafts: bool = False  # drafts wait for a new day or a valid login
     max_concurrent: int = 2
     backoff: Backoff = exponential_with_jitter

@@ -87,7 +87,7 @@ class Worker:
         known = dict(store.project_directories())
         self.projects = Projects(Path(home) if home else None, known)
         self.reader = EventReader(Redactor(), self.projects)
-        self.reader.use(settings.capture, keeps_words=settings.record.is_on)
+        self.reader.use(settings.capture, keeps_parts=settings.record.is_on)
         self.titles = ClientTitles(store, self.reader)
         self.intake = Intake(
             layout,
@@ -140,8 +140,9 @@ class Worker:
         """Make every part follow these settings, but for those that need a restart."""
         async with self._applying:
             previous, self.settings = self.settings, settings
-            self.reader.use(settings.capture, keeps_words=settings.record.is_on)
+            self.reader.use(settings.capture, keeps_parts=settings.record.is_on)
             self.jobs.keeps_records = settings.record.is_on
+            self.jobs.verbosity = self.redistilling.verbosity = settings.observer.verbosity
             self.intake.event_seconds = settings.capture.event_seconds
             settings.layout.mark_hints(settings.context.hints)
             self.housekeeping.use(settings.sessions, settings.retention, settings.record)

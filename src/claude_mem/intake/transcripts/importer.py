@@ -27,7 +27,7 @@ from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.imported_sessions import ImportCounts
-from claude_mem.types import PastSession, PastTurn, Project
+from claude_mem.types import PastSession, PastTurn, Project, Verbosity
 
 LARGE_FILE_BYTES = 24 * 1024 * 1024
 MOST_WITHOUT_POOL = 4  # so few files are read without starting processes
@@ -49,6 +49,7 @@ class ImportOptions:
     since_ms: int = 0
     keep_record_since: int = 0
     known_projects: tuple[tuple[str, Project], ...] = ()  # by directory
+    verbosity: Verbosity = "normal"
 
     def reader(self) -> EventReader:
         skipped, unobserved = skipped_and_unobserved(self.skip_tools)
@@ -57,6 +58,11 @@ class ImportOptions:
             projects=Projects(self.home_path, dict(self.known_projects)),
             skip_tools=skipped,
             unobserved_tools=unobserved,
+        )
+
+    def past_sessions(self, path: Path, reader: EventReader) -> PastSessionReader:
+        return PastSessionReader(
+            path, reader, self.keep_raw_since, self.includes, verbosity=self.verbosity
         )
 
     @property
@@ -360,7 +366,7 @@ def _set_options(options: ImportOptions) -> None:
 
 
 def _read(path: Path) -> ReadFile:
-    past = PastSessionReader(path, _reader, _options.keep_raw_since, _options.includes)
+    past = _options.past_sessions(path, _reader)
     try:
         status = path.stat()
         sessions = tuple(_selected(session, _options) for session in past.sessions())
@@ -370,7 +376,7 @@ def _read(path: Path) -> ReadFile:
 
 
 def _read_in_parts(path: Path, options: ImportOptions) -> Iterator[ReadFile | PastSession]:
-    past = PastSessionReader(path, options.reader(), options.keep_raw_since, options.includes)
+    past = options.past_sessions(path, options.reader())
     sessions = past.sessions()
     try:
         status = path.stat()
@@ -417,5 +423,5 @@ def _selected(session: PastSession, options: ImportOptions) -> PastSession:
 
 
 def _without_record(turn: PastTurn) -> PastTurn:
-    events = tuple(replace(event, words=()) for event in turn.events)
+    events = tuple(replace(event, parts=()) for event in turn.events)
     return replace(turn, record=(), events=events)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventHeader, EventReader
-from claude_mem.intake.record_parts import WORDED_TOOLS, record_of
+from claude_mem.intake.record_parts import TOOLS_WITH_PARTS, record_of
 from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.intake.transcripts.started_tasks import StartedTasks
 from claude_mem.intake.transcripts.transcript import Payload, Transcript, TranscriptEvent
@@ -30,6 +30,7 @@ from claude_mem.types import (
     SessionTitle,
     ToolUse,
     Turn,
+    Verbosity,
 )
 
 _EDIT_RESULT_FIELDS = ("filePath", "notebook_path", "type")
@@ -45,6 +46,7 @@ class PastSessionReader:
     reader: EventReader
     keep_raw_since: int
     includes: Callable[[Project, str], bool] = lambda project, directory: True
+    verbosity: Verbosity = "normal"
     transcript: Transcript = field(init=False)
     unreadable: int = 0  # payloads that the reader refused
     text_chars: int = 0  # length of all prompts and statements
@@ -78,7 +80,9 @@ class PastSessionReader:
         at_ms = start.at_ms if start.at_ms is not None else self._first_ms(start)
         session_id = str(start.payload["session_id"])
         title = session_title(self.path, session_id, self.reader.redactor)
-        return _Session(session_id, project, directory, str(self.path), at_ms, title)
+        return _Session(
+            session_id, project, directory, str(self.path), at_ms, title, self.verbosity
+        )
 
     def _first_ms(self, start: TranscriptEvent) -> int:
         """The first timestamp of the session, where its first line has none."""
@@ -116,6 +120,7 @@ class _Session:
     path: str
     started_ms: int
     client_title: SessionTitle | None
+    verbosity: Verbosity
     now: int = 0
     number: int = 0
     events: list[Event] = field(default_factory=list)
@@ -150,7 +155,7 @@ class _Session:
             return
         parent = self.tasks.parent_of(notice) if notice is not None else None
         self.tasks.add(prompt_id, events)
-        distillate = distil(self._turn(prompt_id, prompt or None, events))
+        distillate = distil(self._turn(prompt_id, prompt or None, events), self.verbosity)
         memories = (*(o.text for o in distillate.observations), distillate.summary.text)
         self.recent_memories = [*self.recent_memories, *memories][-RECENT_MEMORIES:]
         self.title = self.title or distillate.title
@@ -165,7 +170,7 @@ class _Session:
                 started_ms=started_ms,
                 events=tuple(events),
                 distillate=distillate,
-                record=record_of(prompt, (event.words for event in events)),
+                record=record_of(prompt, (event.parts for event in events)),
                 keeps_raw=keeps_raw,
                 is_notice=notice is not None,
                 parent_prompt_id=parent,
@@ -207,8 +212,9 @@ def tool_use(number: int, event: Event) -> ToolUse:
         tool_response=json.loads(event.tool_response or "null"),
         text=event.text,
         agent_id=event.agent_id,
-        words=event.words,
+        parts=event.parts,
         cwd=event.cwd,
+        at_ms=event.arrived_ms,
     )
 
 
@@ -219,7 +225,7 @@ def _observed_fields(payload: Payload) -> Payload:
         command = tool_input.get("command") if isinstance(tool_input, dict) else None
         if isinstance(command, str) and not reads_output_of(command):
             return {**payload, "tool_response": None}
-    if name is None or name == "Bash" or name in WORDED_TOOLS:
+    if name is None or name == "Bash" or name in TOOLS_WITH_PARTS:
         return payload
     if name not in (*EDITING, *RESEARCH_TOOLS, "Read"):
         return {**payload, "tool_input": None, "tool_response": None}

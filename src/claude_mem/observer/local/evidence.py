@@ -121,7 +121,7 @@ def collect_evidence(turn: Turn) -> TurnEvidence:
 
 def _written(turn: Turn) -> Iterator[SourceText]:
     for event in turn.events:
-        for part in event.words:
+        for part in event.parts:
             if (origin := _WRITTEN.get(part.kind)) is not None:
                 if event.kind == PROMPT:
                     origin = "notice"
@@ -134,7 +134,7 @@ def _texts_of(turn: Turn, kind: RecordKind, tools: tuple[str, ...] = ()) -> tupl
         part.text
         for event in turn.events
         if not tools or event.tool_name in tools
-        for part in event.words
+        for part in event.parts
         if part.kind == kind
     )
     return tuple(dict.fromkeys(texts))

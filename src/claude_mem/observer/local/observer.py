@@ -4,30 +4,36 @@ Deterministic. What was said in a turn is split into passages; learned weights t
 are worth keeping, which text makes the best title, and whether the turn is worth an observation.
 """
 
+from collections.abc import Iterator
+from itertools import chain
+
+from claude_mem.observer.local import titles
 from claude_mem.observer.local.content_words import content_words
+from claude_mem.observer.local.detail import DETAILS
 from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.observations import build_observations, says_more_than
 from claude_mem.observer.local.open_steps import with_open_steps
-from claude_mem.observer.local.reading import read_turn
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
+from claude_mem.observer.local.scored_turn import ScoredTurn, score_turn
 from claude_mem.observer.local.selection import select_passages
 from claude_mem.observer.local.summaries import build_summary
-from claude_mem.observer.local.turn_titles import request_title, turn_title
 from claude_mem.observer.local.version import VERSION
-from claude_mem.types import Distillate, Turn
+from claude_mem.title_gate import is_complete
+from claude_mem.types import Distillate, Turn, Verbosity
 
 NAME = "local"
 
 
-def distil(turn: Turn) -> Distillate:
-    reading = read_turn(turn)
-    passages = select_passages(reading)
-    title = turn_title(reading)
-    observations = build_observations(reading, passages, title)
+def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
+    detail = DETAILS[verbosity]
+    scored = score_turn(turn, detail)
+    passages = select_passages(scored, detail)
+    title = turn_title(scored)
+    observations = build_observations(scored, passages, title)
     observed = "\n".join(observation.text for observation in observations)
-    summary = with_open_steps(build_summary(reading, passages, title, observed), turn)
+    summary = with_open_steps(build_summary(scored, passages, title, observed), turn)
     # What was asked stays the same while a turn goes on; what came of it does not.
-    session_title = request_title(reading) or title
+    session_title = request_title(scored) or title
     has_subtitle = says_more_than(session_title, content_words(summary.completed or ""))
     return Distillate(
         summary=summary,
@@ -38,3 +44,42 @@ def distil(turn: Turn) -> Distillate:
         version=VERSION,
         facts=(*proposed_rules(turn.prompt or ""), *propose_facts(turn)),
     )
+
+
+def turn_title(scored: ScoredTurn) -> str:
+    """The first title that no previous turn of the session has; empty if there is none."""
+    previous = {text.partition("\n")[0].lower() for text in scored.recent_memories}
+    ranked = (candidate.text for candidate in scored.titles)
+    choices = ranked if scored.is_english else _by_structure(scored)
+    files = scored.evidence.files
+    of_files = titles.from_files(list(files), all(f.created for f in files.values()))
+    fallback = [of_files] if files else []
+    every = chain(choices, fallback)
+    return next((title for title in every if title.lower() not in previous), "")
+
+
+def _by_structure(scored: ScoredTurn) -> Iterator[str]:
+    """What was written as a title, then the request, then the first words of the answer."""
+    request = scored.evidence.request
+    written = [
+        candidate.text
+        for candidate in scored.titles
+        if candidate.source in ("commit", "pull request", "request heading", "plan heading")
+        and candidate.cut == "all"
+    ]
+    said = [c.text for c in scored.candidates if c.origin == "final" and c.passage.kind == "prose"]
+    for title in (
+        titles.from_plan(request.plan_title),
+        *written,
+        titles.from_request(request.text),
+        *map(titles.from_sentence, said),
+    ):
+        if title and is_complete(title, is_english=False):
+            yield title
+
+
+def request_title(scored: ScoredTurn) -> str:
+    """For the session, where the turn has no title: what was asked."""
+    request = scored.evidence.request
+    title = titles.from_plan(request.plan_title) or titles.from_request(request.text)
+    return title if title and is_complete(title, is_english=scored.is_english) else ""

@@ -6,10 +6,11 @@ from math import inf, sqrt
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.content_words import content_words, novelty
+from claude_mem.observer.local.detail import NORMAL, Detail
 from claude_mem.observer.local.evidence import TurnEvidence
 from claude_mem.observer.local.passage_features import Candidate
 from claude_mem.observer.local.phrases import is_empty_phrase
-from claude_mem.observer.local.reading import TurnReading
+from claude_mem.observer.local.scored_turn import ScoredTurn
 from claude_mem.observer.local.summaries import short_request
 
 # Characters for the square root of the length of what was said: a long turn says much twice.
@@ -22,28 +23,29 @@ MIN_SESSION_NOVELTY = 0.3  # and with each memory of the session's previous turn
 _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(?:\([^)]*\)\.?)?")
 
 
-def budget_for(evidence: TurnEvidence) -> int:
+def budget_for(evidence: TurnEvidence, detail: Detail = NORMAL) -> int:
     """In characters."""
-    return int(min(MAX_CHARS, max(MIN_CHARS, BUDGET * sqrt(evidence.said))))
+    normal = min(MAX_CHARS, max(MIN_CHARS, BUDGET * sqrt(evidence.said)))
+    return int(normal * detail.budget)
 
 
-def select_passages(reading: TurnReading) -> list[Candidate]:
+def select_passages(scored: ScoredTurn, detail: Detail = NORMAL) -> list[Candidate]:
     """In chronological order."""
-    told = {step.position for step in reading.steps}  # by the summary, like the request
-    request = short_request(reading.evidence)
-    told |= {c.position for c in reading.candidates if c.origin == "request" and c.text in request}
+    told = {step.position for step in scored.steps}  # by the summary, like the request
+    request = short_request(scored.evidence)
+    told |= {c.position for c in scored.candidates if c.origin == "request" and c.text in request}
     # The scores of a language that the model was not trained on tell an order at best.
-    least = LEAST_SCORE if reading.is_english else -inf
+    least = LEAST_SCORE if scored.is_english else -inf
     ranked = [
         (score, candidate)
-        for score, candidate in zip(reading.scores, reading.candidates, strict=True)
+        for score, candidate in zip(scored.scores, scored.candidates, strict=True)
         if score >= least and candidate.position not in told and _says_something(candidate)
     ]
     ranked.sort(key=lambda pair: (-pair[0], pair[1].position))
-    previous = [content_words(text) for text in reading.recent_memories]
-    budget = budget_for(reading.evidence) - sum(len(step.text) for step in reading.steps)
-    selection = _Selection(budget, previous, reading.candidates)
-    sure = MIN_SCORE if reading.is_english else -inf
+    previous = [content_words(text) for text in scored.recent_memories]
+    budget = budget_for(scored.evidence, detail) - sum(len(step.text) for step in scored.steps)
+    selection = _Selection(budget, previous, scored.candidates)
+    sure = MIN_SCORE if scored.is_english else -inf
     return selection.select([(score >= sure, candidate) for score, candidate in ranked])
 
 

@@ -10,7 +10,7 @@ from claude_mem.observer.local.markdown import sentences, split_passages
 from claude_mem.observer.local.passage_features import Candidate
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.prose import as_sentence, join_passages
-from claude_mem.observer.local.reading import TurnReading
+from claude_mem.observer.local.scored_turn import ScoredTurn
 from claude_mem.text import one_line, shorten
 from claude_mem.title_gate import is_complete
 from claude_mem.types import CommandRun, EnvironmentFault, OpenStep, Summary
@@ -25,13 +25,13 @@ _QUESTION_MARKS = ("?", "？", "؟")
 
 
 def build_summary(
-    reading: TurnReading, passages: list[Candidate], title: str, observed: str
+    scored: ScoredTurn, passages: list[Candidate], title: str, observed: str
 ) -> Summary:
     """`observed`: the text of the turn's observations, which is not told again."""
-    evidence = reading.evidence
-    steps = reading.steps[:MAX_STEPS]
+    evidence = scored.evidence
+    steps = scored.steps[:MAX_STEPS]
     learned = "" if observed else _learned(passages)
-    completed = _completed(reading, (title, learned))
+    completed = _completed(scored, (title, learned))
     if novelty(content_words(learned), content_words(completed)) < MIN_NOVELTY:
         learned = ""
     if novelty(content_words(completed), content_words(observed)) < MIN_NOVELTY:
@@ -42,7 +42,7 @@ def build_summary(
         learned=learned or None,
         completed=completed or None,
         next_steps=join_passages(candidate.passage for candidate in steps),
-        notes=" ".join(_notes(reading, completed)) or None,
+        notes=" ".join(_notes(scored, completed)) or None,
         files_read=evidence.files_read[: MAX_BESIDE_EDITS if evidence.files else MAX_FILES_READ],
         files_edited=tuple(evidence.files),
         commands=_commands(evidence),
@@ -79,17 +79,17 @@ def _learned(passages: list[Candidate]) -> str:
     return next((cause for cause in causes if cause), "")
 
 
-def _completed(reading: TurnReading, exclude: tuple[str, ...]) -> str:
+def _completed(scored: ScoredTurn, exclude: tuple[str, ...]) -> str:
     """The subject of a commit, else a clause of the last message."""
-    subjects = reading.evidence.subjects
+    subjects = scored.evidence.subjects
     if subjects and (subject := titles.from_commit(subjects[-1])):
         return subject
-    for candidate in reading.titles:
+    for candidate in scored.titles:
         if candidate.source == "final" and candidate.cut in ("all", "first clause"):
             text = titles.from_sentence(candidate.text)
-            if text and text not in exclude and is_complete(text, is_english=reading.is_english):
+            if text and text not in exclude and is_complete(text, is_english=scored.is_english):
                 return text
-    return _short_message(reading.evidence.final)
+    return _short_message(scored.evidence.final)
 
 
 def _short_message(final: str) -> str:
@@ -99,18 +99,18 @@ def _short_message(final: str) -> str:
     return shorten(without_opening(text), LONGEST_COMPLETED)
 
 
-def _notes(reading: TurnReading, completed: str) -> Iterator[str]:
+def _notes(scored: ScoredTurn, completed: str) -> Iterator[str]:
     """Failures that are no faults, commits, and the error that ended the turn."""
-    log = reading.evidence.commands
+    log = scored.evidence.commands
     for failure in log.failures[:MAX_FAILURES]:
         note = _failure_note(failure)
-        is_repeated = any(note in text for text in reading.recent_memories)
+        is_repeated = any(note in text for text in scored.recent_memories)
         if not failure.is_environment_fault and not is_repeated:
             yield note
     for subject, commit_hash in list(log.commits.items())[-MAX_COMMITS:]:
         yield _commit_note(subject, commit_hash, completed)
-    if reading.evidence.error:
-        yield f"Ended by an error: {shorten(reading.evidence.error, LONGEST_REQUEST)}"
+    if scored.evidence.error:
+        yield f"Ended by an error: {shorten(scored.evidence.error, LONGEST_REQUEST)}"
 
 
 def _commit_note(subject: str, commit_hash: str, completed: str) -> str:

@@ -16,7 +16,6 @@ from claude_mem.observer.local.evidence import TurnEvidence
 from claude_mem.observer.local.markdown import heading_of, without_markup
 from claude_mem.observer.local.passage_features import Candidate
 from claude_mem.observer.local.phrases import is_empty_phrase
-from claude_mem.observer.local.subjects import subject_of
 from claude_mem.observer.local.titles import as_title, without_lead
 from claude_mem.observer.local.weights import Features, Weights
 from claude_mem.title_gate import (
@@ -68,6 +67,9 @@ _PHRASE_END = re.compile(
     r",\s+|(?<!\s)\s+(?=(?:with|under|when|where|if|while|until|via|by|after|before|unless)\b)"
 )
 _EDGES = " .:;,()—–-。，"
+_SCOPE = re.compile(r"[a-z]{1,20}\(([\w ./-]{2,40})\)!?:", re.IGNORECASE)
+_ISSUE = re.compile(r"(?<![\w/])#\d{1,7}\b")
+_CODE = re.compile(r"`([A-Za-z_][\w./:-]{2,39})(?:\(\))?`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,20 @@ def find_titles(
         if len(titles) >= MAX_CANDIDATES:
             break
     return list(titles.values())
+
+
+def subject_of(evidence: TurnEvidence) -> str:
+    """To put before a title that does not say what it is about; empty if nothing has a name."""
+    for subject in evidence.subjects:
+        if scope := _SCOPE.match(subject):
+            return scope[1]
+    if issue := _ISSUE.search(evidence.request.text):
+        return f"Issue {issue[0]}"
+    if evidence.files:
+        most = max(evidence.files.values(), key=lambda work: len(work.sources))
+        return most.path.replace("\\", "/").rsplit("/", 1)[-1]
+    names = _CODE.findall(evidence.final)
+    return max(names, key=names.count) if names else ""
 
 
 def _understandable(

@@ -7,7 +7,7 @@ from math import ceil
 from claude_mem.observer.models.prices import REPLY_TOKENS, price_of
 from claude_mem.observer.models.prompts import build_request
 from claude_mem.store.spending import Caps
-from claude_mem.types import Turn
+from claude_mem.types import Turn, Verbosity
 
 SAMPLE = 40
 
@@ -28,7 +28,7 @@ class Estimate:
 def estimate(
     turn_ids: Sequence[int],
     load: Callable[[int], Turn | None],
-    verbosity: str,
+    verbosity: Verbosity,
     caps: Caps,
     model: str,
 ) -> Estimate:
@@ -51,7 +51,7 @@ def _sample(turn_ids: Sequence[int]) -> Sequence[int]:
     return turn_ids[:: ceil(len(turn_ids) / SAMPLE)] if turn_ids else ()
 
 
-def _input_tokens(turn: Turn, verbosity: str) -> int:
+def _input_tokens(turn: Turn, verbosity: Verbosity) -> int:
     assert turn.draft is not None
     return build_request(turn, turn.draft, verbosity).input_tokens
 

@@ -16,9 +16,9 @@ from claude_mem.observer.models.turn_prompt import (
     format_record,
     shorten_text,
 )
-from claude_mem.types import Distillate, Turn
+from claude_mem.types import Distillate, Turn, Verbosity
 
-PROMPT_VERSION = "5"
+PROMPT_VERSION = "6"
 
 MAX_DRAFT_CHARS = 16_000
 MAX_PREVIOUS_CHARS = 3_000
@@ -34,8 +34,7 @@ Write what was built, changed, fixed, found out or decided, and why: causes, nam
 functions, settings and commands, figures, error texts, traps, and what was tried in vain. Be \
 concrete and brief. State it as a fact of the project ("The parser drops empty lines since ..."), \
 never as a report of watching ("The agent looked at ...", "I observed ...").
-Leave out routine: listing directories, reading files without a finding, installing what was \
-expected, status checks that showed nothing.
+{routine}
 
 Check what the agent concludes against the outputs. Where they contradict it, write what the \
 outputs show. Where no output shows it, begin the sentence with "Inferred:". Claim nothing else.
@@ -82,7 +81,16 @@ was changed but not checked.
 If the turn holds nothing worth an observation, write <no_observation/> in their place. If there \
 is nothing to sum up either, write <skip_summary reason="..."/> instead of the summary."""
 
-_AMOUNTS = {
+_ROUTINE: dict[Verbosity, str] = {
+    "minimal": "Leave out routine and everything small: reading and looking up, installing, checks "
+    "and tests that showed nothing new, edits that anyone can see in the code, and answers that "
+    "nobody will need again. Many turns have no observation.",
+    "normal": "Leave out routine: listing directories, reading files without a finding, installing "
+    "what was expected, status checks that showed nothing.",
+    "verbose": "Leave out only what taught nothing at all. What was read, installed or checked "
+    "belongs to the memory if it shows how the project or its environment works.",
+}
+_AMOUNTS: dict[Verbosity, str] = {
     "minimal": "Write at most one observation, its narrative in one or two sentences, at most "
     "three facts, and one line in each field of the summary.",
     "normal": "Write one observation for most turns, at most three where different things "
@@ -104,7 +112,8 @@ What is already remembered of this session (do not repeat it):
 
 _CONTINUATION = """\
 Project: {project}
-The same session goes on, {day}: turn {number}. What you wrote down before is kept; write down \
+Session: {session}, {day}
+The same session goes on: turn {number}. What you wrote down before is kept; write down \
 only what is new."""
 
 _GROWN = """
@@ -154,23 +163,26 @@ def estimate_tokens(text: str) -> int:
 def build_request(
     turn: Turn,
     draft: Distillate,
-    verbosity: str = "normal",
+    verbosity: Verbosity = "normal",
     *,
     continues: bool = False,
     max_record_chars: int = MAX_RECORD_CHARS,
 ) -> Request:
     """`continues`: the model's conversation contains the earlier turns of the session."""
-    text = turn_prompt(turn, draft, continues=continues, max_record_chars=max_record_chars)
+    text = turn_prompt(
+        turn, draft, verbosity, continues=continues, max_record_chars=max_record_chars
+    )
     return Request(system_prompt(verbosity), text)
 
 
-def system_prompt(verbosity: str) -> str:
-    return _SYSTEM.format(amount=_AMOUNTS[verbosity])
+def system_prompt(verbosity: Verbosity) -> str:
+    return _SYSTEM.format(routine=_ROUTINE[verbosity], amount=_AMOUNTS[verbosity])
 
 
 def turn_prompt(
     turn: Turn,
     draft: Distillate,
+    verbosity: Verbosity = "normal",
     *,
     continues: bool = False,
     max_record_chars: int = MAX_RECORD_CHARS,
@@ -180,7 +192,7 @@ def turn_prompt(
     max_draft_chars = min(MAX_DRAFT_CHARS, max_record_chars)
     return _TURN.format(
         opening=opening + (_GROWN if is_revised_again else ""),
-        record=format_record(turn, max_record_chars),
+        record=format_record(turn, max_record_chars, has_lookups=verbosity != "minimal"),
         label=_WRITTEN if is_revised_again else _COLLECTED,
         draft=escape_fence(shorten_text(format_draft(turn, draft), max_draft_chars)),
         closing=_CLOSING,
@@ -200,7 +212,10 @@ def first_request(turn: Turn) -> str:
 
 def continuation(turn: Turn) -> str:
     return _CONTINUATION.format(
-        project=escape_fence(turn.project.name), day=_day(turn), number=turn.prompt_number
+        project=escape_fence(turn.project.name),
+        session=escape_fence(turn.content_session_id),
+        day=_day(turn),
+        number=turn.prompt_number,
     )
 
 

@@ -7,7 +7,8 @@ to-do lists and texts of skills are shortened first.
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 
 from claude_mem.text import shorten_middle
@@ -55,7 +56,12 @@ _SPEAKERS = {
 }
 
 
-def format_record(turn: Turn, max_chars: int = MAX_RECORD_CHARS) -> str:
+def format_record(
+    turn: Turn, max_chars: int = MAX_RECORD_CHARS, *, has_lookups: bool = True
+) -> str:
+    """`has_lookups`: with the calls that only read, such as Read, Grep or TodoWrite."""
+    if not has_lookups:
+        turn = replace(turn, events=tuple(e for e in turn.events if limits_of(e) is not READ))
     for of_reads, of_commands, of_important in _SHARES:
         shares = {READ: of_reads, COMMAND: of_commands}
         parts = _record_parts(turn, shares, of_important)
@@ -98,7 +104,7 @@ def format_tool_use(event: ToolUse, share: float = 1.0) -> str:
     max_output = max(MIN_TOOL_CHARS, int(limits.output * share))
     failed = ", failed" if event.kind == "PostToolUseFailure" else ""
     lines = [
-        f"[tool {escape_fence(event.tool_name or '')}{failed}]",
+        f"[tool {escape_fence(event.tool_name or '')}{_time(event)}{failed}]",
         escape_fence(shorten_text(_format_value(event.tool_input), max_input)),
     ]
     output = _format_value(event.tool_response)
@@ -108,6 +114,13 @@ def format_tool_use(event: ToolUse, share: float = 1.0) -> str:
     if event.text:
         lines.append("-> " + escape_fence(shorten_text(event.text, max_output)))
     return "\n".join(lines)
+
+
+def _time(event: ToolUse) -> str:
+    """The day is in the opening of the request."""
+    if not event.at_ms:
+        return ""
+    return datetime.fromtimestamp(event.at_ms / 1000, UTC).strftime(" at %H:%M:%S")
 
 
 def _format_value(value: Json) -> str:

@@ -81,9 +81,10 @@ async def draft(request: Request) -> Response:
     """GET /turn/{id}/draft: what the local observer writes of a turn that a model revised"""
     turn_id = id_of(request)
     stored = await read(request, lambda worker: worker.store.turn_with_events(turn_id))
+    verbosity = request.app.state.worker.settings.observer.verbosity
     if stored is None:
         raise NotFound(f"there is no turn {turn_id}")
-    distillate = await asyncio.to_thread(distil, stored)
+    distillate = await asyncio.to_thread(distil, stored, verbosity)
     texts = [
         (label, text)
         for name, label in SUMMARY_FIELDS

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from claude_mem.observer.local import weights as learned
+from claude_mem.observer.local.detail import NORMAL, Detail
 from claude_mem.observer.local.evidence import TurnEvidence, collect_evidence
 from claude_mem.observer.local.passage_features import (
     Candidate,
@@ -27,7 +28,7 @@ FEW_WORDS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class TurnReading:
+class ScoredTurn:
     evidence: TurnEvidence
     candidates: list[Candidate]
     scores: list[float]  # of the candidates
@@ -38,7 +39,7 @@ class TurnReading:
     recent_memories: tuple[str, ...] = field(default=())
 
 
-def read_turn(turn: Turn) -> TurnReading:
+def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     weights = learned.current()
     evidence = collect_evidence(turn)
     candidates = find_candidates(evidence)
@@ -56,14 +57,18 @@ def read_turn(turn: Turn) -> TurnReading:
     ranked = _rank_titles(titles, evidence, weight, weights)
     best_title = ranked[0][0] if ranked else None
     worth = weights.turn.score(turn_features(evidence, scores, best_title))
-    return TurnReading(
+    is_likely = worth >= weights.turn.threshold + detail.margin
+    is_evident = is_evident_work(evidence, candidates, is_english=is_english)
+    # Where the model cannot tell, evident work is all there is.
+    counts_evident = detail.always_observes_work or is_likely or not is_english
+    return ScoredTurn(
         evidence=evidence,
         candidates=candidates,
         scores=scores,
         steps=steps,
         titles=[title for _, title in ranked],
-        is_worth_observing=is_evident_work(evidence, candidates, is_english=is_english)
-        or (is_english and _has_answer(candidates) and worth >= weights.turn.threshold),
+        is_worth_observing=(is_evident and counts_evident)
+        or (is_english and is_likely and _has_answer(candidates)),
         is_english=is_english,
         recent_memories=turn.recent_memories,
     )
