@@ -41,11 +41,11 @@ exec(compile(open(__file__).read(), __file__, "exec"))
 """
 
 
-def loaded(home: Home, payload: Payload) -> set[str]:
+def loaded(home: Home, payload: Payload, dialect: str = "claude") -> set[str]:
     """The modules of a hook process beyond those of a bare `-I -S` interpreter, at its end."""
     script = str(Path(str(claude_mem.hook.__file__)).with_name("__main__.py"))
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", _PRINTING, script, "claude", payload["hook_event_name"]],
+        [sys.executable, "-I", "-S", "-c", _PRINTING, script, dialect, payload["hook_event_name"]],
         input=as_bytes(payload),
         capture_output=True,
         env=home.env(CLAUDE_MEM_DATA_DIR=str(home.layout.root)),

@@ -12,14 +12,17 @@ from claude_mem.hook import spool
 from claude_mem.hook.private_text import strip_private
 from claude_mem.hook.wake import has_worker, wake_or_start
 
+CLAUDE = b"claude"
 CONTINUE = b'{"continue":true,"suppressOutput":true}'
 NEED_RESPONSE = (b"SessionStart",)
+# Set by other agents, of which some run the hooks in Claude Code's settings.
+_OTHER_AGENTS = (b"COPILOT_CLI", b"CURSOR_VERSION", b"GEMINI_SESSION_ID")
 
 
 def run(arguments: list[str]) -> int:
     dialect, event = (_safe_word(argument) for argument in (*arguments[:2], "", "")[:2])
     if posix.environ.get(b"CLAUDE_MEM_INTERNAL"):
-        _print(CONTINUE)
+        _print(_plain(dialect))
         return 0
     try:
         if event == b"Wake":
@@ -27,7 +30,7 @@ def run(arguments: list[str]) -> int:
             return 0
         _print(_handle(paths.data_dir(posix.environ), dialect, event))
     except Exception as error:
-        _report_failure(event, error)
+        _report_failure(dialect, event, error)
     return 0
 
 
@@ -35,24 +38,49 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
     payload = _read_payload()
     if not data_dir:
         raise FileNotFoundError("neither CLAUDE_MEM_DATA_DIR nor HOME is set")
+    caller = _caller(dialect, payload)
     is_paused = _is_paused(data_dir)
     if is_paused and event not in NEED_RESPONSE:
-        return CONTINUE
+        return _plain(caller)
     project_dir = posix.environ.get(b"CLAUDE_PROJECT_DIR", b"")
-    record_header = spool.header(dialect, event, time.time_ns(), project_dir)
+    record_header = spool.header(caller, event, time.time_ns(), project_dir)
     clean = strip_private(payload)
     is_spooled = not is_paused and _spool(data_dir, event, record_header, clean)
+    if dialect == CLAUDE != caller:
+        return _capture_only(data_dir, caller, is_spooled)
     if event in NEED_RESPONSE:
         from claude_mem.hook.context import context_line
 
         directory = project_dir or posix.getcwdb()
-        return context_line(data_dir, directory, record_header, clean, is_paused)
-    line = CONTINUE
+        return context_line(data_dir, directory, record_header, clean, is_paused, caller)
+    line = _plain(caller)
     if event == b"UserPromptSubmit" and _gives_hints(data_dir):
-        line = _hint(data_dir, record_header, clean) or CONTINUE
+        line = _hint(data_dir, record_header, clean) or line
     if is_spooled:
         wake_or_start(data_dir)  # after the hint: what the event entails would delay it
     return line
+
+
+def _caller(dialect: bytes, payload: bytes) -> bytes:
+    """The agent that runs this hook: some also run those in Claude Code's settings."""
+    is_certain = dialect == CLAUDE and b'"session_id"' in payload
+    if is_certain and not any(name in posix.environ for name in _OTHER_AGENTS):
+        return dialect
+    from claude_mem.hook.other_agents import caller
+
+    return caller(dialect, posix.environ, payload)
+
+
+def _plain(dialect: bytes) -> bytes:
+    return b"{}" if dialect and dialect != CLAUDE else CONTINUE
+
+
+def _capture_only(data_dir: bytes, caller: bytes, is_spooled: bool) -> bytes:
+    """Of a hook for Claude Code that another agent runs: that agent's own hook gives the context,
+    and would give it twice."""
+    if is_spooled:
+        wake_or_start(data_dir)
+    return _plain(caller)
 
 
 def _hint(data_dir: bytes, record_header: bytes, payload: bytes) -> bytes | None:
@@ -116,7 +144,7 @@ def _safe_word(argument: str) -> bytes:
     return bytes(b for b in argument.encode("ascii", "ignore")[:40] if b > 0x20)
 
 
-def _report_failure(event: bytes, error: Exception) -> None:
+def _report_failure(dialect: bytes, event: bytes, error: Exception) -> None:
     from claude_mem.hook.trouble import plain, report
 
     reason = f"hook {event.decode() or '(no event)'}: {type(error).__name__}: {error}"
@@ -126,10 +154,10 @@ def _report_failure(event: bytes, error: Exception) -> None:
     except OSError:
         pass  # then the report fails too, and the user is told on the screen
     written = report(data_dir, reason)
-    if event in NEED_RESPONSE and not written:
+    if event in NEED_RESPONSE and not written and _plain(dialect) == CONTINUE:
         _print(CONTINUE[:-1] + b',"systemMessage":"claude-mem: %s"}' % plain(reason))
     else:
-        _print(CONTINUE)
+        _print(_plain(dialect))
 
 
 def _print(line: bytes) -> None:

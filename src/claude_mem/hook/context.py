@@ -26,7 +26,12 @@ _WITH_CONTEXT = (b'"source":"resume"', b'"source":"fork"')
 
 
 def context_line(
-    data_dir: bytes, project_dir: bytes, record_header: bytes, payload: bytes, is_paused: bool
+    data_dir: bytes,
+    project_dir: bytes,
+    record_header: bytes,
+    payload: bytes,
+    is_paused: bool,
+    caller: bytes,
 ) -> bytes:
     response = ask(data_dir, ROUTE, record_header + payload, RESPONSE_SECONDS)
     if response is None and not is_paused:
@@ -34,7 +39,16 @@ def context_line(
         wake_or_start(data_dir)
         if is_cold and _may_be_known(data_dir, project_dir, payload):
             response = _ask_new_worker(data_dir, record_header + payload)
-    return response or _rendered_line(data_dir, project_dir, payload, is_paused)
+    if response is not None:
+        return response
+    context = _rendered(data_dir, project_dir, payload)
+    message = _message(data_dir, is_paused)
+    if caller != b"claude":
+        from claude_mem.hook import other_agents
+
+        return other_agents.line(caller, b"SessionStart", context, message)
+    line = _START + context + b"}" if context else _PLAIN
+    return line + (b',"systemMessage":' + message if message else b"") + b"}"
 
 
 def _may_be_known(data_dir: bytes, project_dir: bytes, payload: bytes) -> bool:
@@ -71,18 +85,19 @@ def _rendered_path(data_dir: bytes, project_dir: bytes) -> bytes:
     return data_dir + b"/" + paths.CONTEXTS + b"/" + paths.context_name(project_dir)
 
 
-def _rendered_line(data_dir: bytes, project_dir: bytes, payload: bytes, is_paused: bool) -> bytes:
-    line = _PLAIN
-    if not _has_context(payload):
-        rendered = _read(_rendered_path(data_dir, project_dir))
-        if rendered[:1] == rendered[-1:] == b'"' and len(rendered) > 2:
-            line = _START + rendered + b"}"
+def _rendered(data_dir: bytes, project_dir: bytes, payload: bytes) -> bytes:
+    """The context as a JSON string; empty if there is none."""
+    if _has_context(payload):
+        return b""
+    rendered = _read(_rendered_path(data_dir, project_dir))
+    return rendered if rendered[:1] == rendered[-1:] == b'"' and len(rendered) > 2 else b""
+
+
+def _message(data_dir: bytes, is_paused: bool) -> bytes:
     message = trouble.take(data_dir)
     if message:
-        line += b',"systemMessage":"claude-mem: %s (for details: claude-mem doctor)"' % message
-    elif is_paused:
-        line += b',"systemMessage":"claude-mem: %s"' % PAUSED
-    return line + b"}"
+        return b'"claude-mem: %s (for details: claude-mem doctor)"' % message
+    return b'"claude-mem: %s"' % PAUSED if is_paused else b""
 
 
 def _read(path: bytes) -> bytes:

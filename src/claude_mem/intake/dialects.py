@@ -21,7 +21,10 @@ from claude_mem.redaction import Redactor
 from claude_mem.text import shorten_middle
 from claude_mem.types import Event, Json, Notice
 
-OWN_TOOLS = ("mcp__plugin_claudemem_", "mcp__claude-mem__", "mcp__claude_mem__")
+OWN_TOOLS = (  # as the agents name the tools of our server
+    "mcp__plugin_claudemem_", "mcp__claude-mem__", "mcp__claude_mem__", "mcp_claude-mem_",
+    "claude-mem_", "claude-mem-", "claude-mem__",
+)  # fmt: skip
 _IDENTITY_FIELDS = (
     "session_id", "transcript_path", "cwd", "prompt_id", "hook_event_name", "agent_id",
 )  # fmt: skip

@@ -19,7 +19,8 @@ from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
 from claude_mem.intake import rejected_events, spool
-from claude_mem.intake.dialects import EventReader, parse_payload
+from claude_mem.intake.dialects import EventReader
+from claude_mem.intake.normalisers import events_of
 from claude_mem.intake.suspects import Progress
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.store import Store
@@ -139,15 +140,14 @@ class Intake:
                 self._progress.note([path])
                 reach(b"intake.before_read")
                 try:
-                    event = self._read(path, counts)
+                    events = self._read(path, counts)
                 except (ValueError, RecursionError, BadInput) as error:
                     self._reject(path, error, counts)
                 except OSError as error:
                     log.warning("cannot read %s: %s", path.name, error)
                 else:
                     processed.append(path)
-                    if event is not None:
-                        batch.append((path, event))
+                    batch += ((path, event) for event in events)
         self._progress.note(paths)
         reach(b"intake.before_commit")
         recorded = self._record(batch, counts)
@@ -159,20 +159,20 @@ class Intake:
             counts.add(outcome)
         self._notify(recorded)
 
-    def _read(self, path: Path, counts: DrainCounts) -> Event | None:
+    def _read(self, path: Path, counts: DrainCounts) -> list[Event]:
         record = spool.parse(spool.read(path))
         if parse_version(record.version) > parse_version(self.newest_hook):
             self.newest_hook = record.version
-        payload = parse_payload(record.payload)
-        kind = record.header.kind or str(payload.get("hook_event_name") or "")
-        if self._reader.skips(kind, payload):
-            counts.skipped += 1
-            return None
-        event = self._reader.read(record.header, payload)
-        if self._reader.exclusions.cover(event.project, event.project_dir):
-            counts.skipped += 1
-            return None
-        return event
+        events: list[Event] = []
+        for header, payload in events_of(record):
+            kind = header.kind or str(payload.get("hook_event_name") or "")
+            if self._reader.skips(kind, payload):
+                continue
+            event = self._reader.read(header, payload)
+            if not self._reader.exclusions.cover(event.project, event.project_dir):
+                events.append(event)
+        counts.skipped += not events
+        return events
 
     def _record(
         self, batch: list[tuple[Path, Event]], counts: DrainCounts

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from claude_mem.errors import EmbedderError
 from claude_mem.hook.hint import RESPONSE_SECONDS
 from claude_mem.intake import spool
-from claude_mem.intake.dialects import parse_payload
+from claude_mem.intake.normalisers import events_of
 from claude_mem.recall.hints import Hint, Prompt, find_hint
 from claude_mem.store.hints import GivenLine
+from claude_mem.store.turn_lookup import PROMPT
 from claude_mem.types import Event, Json
+from claude_mem.worker.replies import reply
 from claude_mem.worker.worker import Worker
 
 log = logging.getLogger("claude_mem.hints")
@@ -27,7 +29,7 @@ async def answer_prompt(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
     begun = time.monotonic()
     answer = await asyncio.to_thread(_answer, worker, record_bytes)
     if answer is None or answer.hint is None or time.monotonic() - begun > RESPONSE_SECONDS:
-        return _line("")
+        return reply(spool.parse(record_bytes).header.dialect, PROMPT, "")
     lines = [
         GivenLine(line.turn_id, str(line.id), line.text, line.words, line.evidence)
         for line in answer.hint.lines
@@ -35,7 +37,7 @@ async def answer_prompt(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
     # Not awaited: the hook waits for milliseconds, and a hint that is not stored does no harm.
     saved = worker.store.save_hint(answer.session_id, answer.project_id, lines)
     saved.add_done_callback(_log_failure)
-    return _line(answer.hint.text)
+    return reply(answer.dialect, PROMPT, answer.hint.text)
 
 
 async def warm_up(worker: Worker, record_bytes: bytes) -> None:
@@ -45,6 +47,7 @@ async def warm_up(worker: Worker, record_bytes: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
+    dialect: str
     session_id: str
     project_id: int
     hint: Hint | None
@@ -55,7 +58,10 @@ def _answer(worker: Worker, record_bytes: bytes, text: str = "") -> _Answer | No
     if not worker.settings.context.hints:
         return None
     record = spool.parse(record_bytes)
-    event = worker.reader.read(record.header, parse_payload(record.payload))
+    events = events_of(record)
+    if not events:
+        return None
+    event = worker.reader.read(*events[0])
     prompt = text or event.prompt
     if not prompt or worker.reader.exclusions.cover(event.project, event.project_dir):
         return None
@@ -63,7 +69,7 @@ def _answer(worker: Worker, record_bytes: bytes, text: str = "") -> _Answer | No
     if project_id is None:
         return None
     hint = _find(worker, event, prompt, project_id)
-    return _Answer(event.session_id, project_id, hint)
+    return _Answer(event.dialect, event.session_id, project_id, hint)
 
 
 def _find(worker: Worker, event: Event, text: str, project_id: int) -> Hint | None:
@@ -86,13 +92,3 @@ def _find(worker: Worker, event: Event, text: str, project_id: int) -> Hint | No
 def _log_failure(saved: "Future[None]") -> None:
     if error := saved.exception():
         log.error("a hint could not be stored", exc_info=error)
-
-
-def _line(text: str) -> dict[str, Json]:
-    line: dict[str, Json] = {"continue": True, "suppressOutput": True}
-    if text:
-        line["hookSpecificOutput"] = {
-            "hookEventName": "UserPromptSubmit",
-            "additionalContext": text,
-        }
-    return line

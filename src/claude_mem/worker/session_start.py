@@ -6,11 +6,13 @@ import os
 from claude_mem.config.pausing import Pause, current_pause
 from claude_mem.hook import trouble
 from claude_mem.intake import spool
-from claude_mem.intake.dialects import parse_payload
+from claude_mem.intake.normalisers import events_of
 from claude_mem.store.announcements import RECORD_BEGINS
 from claude_mem.store.clock import iso
+from claude_mem.store.turn_lookup import SESSION_START
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.greeting import greeting
+from claude_mem.worker.replies import reply
 from claude_mem.worker.worker import Worker
 
 GREETED_SOURCES = ("startup", "clear")
@@ -19,17 +21,21 @@ CATCH_UP_SECONDS = 2.0  # the hook waits longer than this
 
 async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
     record = spool.parse(record_bytes)
-    payload = parse_payload(record.payload)
-    event = await asyncio.to_thread(worker.reader.read, record.header, payload)
+    header, payload = events_of(record)[0]  # a session start is one event in every dialect
+    event = await asyncio.to_thread(worker.reader.read, header, payload)
+    context, message = await _context_and_message(worker, event, str(payload.get("source")))
+    return reply(header.dialect, SESSION_START, context, message)
+
+
+async def _context_and_message(worker: Worker, event: Event, source: str) -> tuple[str, str]:
     if worker.reader.exclusions.cover(event.project, event.project_dir):
-        return _line("", _trouble(worker) or _EXCLUDED)
+        return "", _trouble(worker) or _EXCLUDED
     await _catch_up(worker, event.project)
     if (pause := current_pause(worker.settings.layout)) is not None:
-        return _line(await _given(worker, event), _trouble(worker) or _paused(pause))
-    source = str(payload.get("source"))
+        return await _given(worker, event), _trouble(worker) or _paused(pause)
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None:
-        return _line("", _trouble(worker) or await _announcement(worker))
+        return "", _trouble(worker) or await _announcement(worker)
     context = await _context(worker, project_id, event, source)
     message = _trouble(worker) or await _announcement(worker)
     if not message and source in GREETED_SOURCES:
@@ -41,7 +47,7 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
             context,
             has_hints=worker.settings.context.hints,
         )
-    return _line(context, message)
+    return context, message
 
 
 _EXCLUDED = (
@@ -110,15 +116,3 @@ async def _announcement(worker: Worker) -> str:
         "that search finds it. To add past sessions before Claude Code deletes them: claude-mem "
         "import. To turn this off: claude-mem settings CLAUDE_MEM_RECORD_DAYS 0"
     )
-
-
-def _line(context: str, message: str) -> dict[str, Json]:
-    line: dict[str, Json] = {"continue": True, "suppressOutput": True}
-    if context:
-        line["hookSpecificOutput"] = {
-            "hookEventName": "SessionStart",
-            "additionalContext": context,
-        }
-    if message:
-        line["systemMessage"] = message
-    return line
