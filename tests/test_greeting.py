@@ -6,7 +6,8 @@ from datetime import datetime
 import pytest
 
 from claude_mem.store.hints import GivenLine
-from claude_mem.worker.greeting import greeting
+from claude_mem.store.listing import RememberedCounts
+from claude_mem.worker.greeting import FIRST_LINE_WIDTH, LINE_WIDTH, greeting, welcome
 from tests.conftest import Home
 from tests.importing import run_import
 from tests.payloads import PROJECT_DIR, prompt, session_end, session_start, stop, tool
@@ -37,6 +38,17 @@ def test_the_first_session_is_told_that_memory_is_on(running: Home) -> None:
     assert message(running).startswith("claude-mem: memory is on.")
     assert "claude-mem open" in message(running)
     assert "Tip: " in message(running)
+    assert_fits_a_terminal(message(running))
+
+
+def assert_fits_a_terminal(text: str) -> None:
+    first, *others = text.splitlines()
+    assert len(first) <= FIRST_LINE_WIDTH
+    assert others and max(map(len, others)) <= LINE_WIDTH
+
+
+def test_a_welcome_to_a_long_past_fits_a_terminal() -> None:
+    assert_fits_a_terminal(welcome(RememberedCounts(sessions=12_345, projects=678)))
 
 
 def test_the_first_session_after_an_import_is_told_what_is_remembered(home: Home) -> None:
@@ -46,7 +58,8 @@ def test_the_first_session_after_an_import_is_told_what_is_remembered(home: Home
     run_import(home)
     home.start_worker()
     first = message(home)
-    assert "It covers 2 earlier sessions in 1 project" in first
+    assert "2 sessions in 1 project remembered" in first
+    assert_fits_a_terminal(first)
     assert "claude-mem open" in first and "Tip: " in first
     live(home, "one", "Light the lamp")
     assert message(home, session="next").startswith("claude-mem: the agent got the last session")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from claude_mem.worker.greeting import NOTHING_YET
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi, Reply, tool_call
 from tests.observed import by_topic, use
@@ -96,6 +97,8 @@ def test_a_sitting_with_compact_and_clear_is_remembered(client: Client, terminal
     api.say(tool_call("Bash", command="echo the lamp is lit"), Reply("The harbour is lit"))
     enter(terminal, "Light the harbour", lambda: "Stop" in names(home))
     wait_until(lambda: terminal.shows("memory is on"), "the first session's line")
+    for line in NOTHING_YET.splitlines():
+        assert terminal.shows(line)
     assert "claude-mem: memory" not in api.sent() and "<claude-mem-context>" not in api.sent()
     enter(terminal, "/compact", lambda: "PostCompact" in names(home))
     enter(terminal, "/clear", lambda: "clear" in sources(home))

@@ -1,21 +1,32 @@
-"""The line for the user at the start of a session: what the agent was given, in few words."""
+"""What the user sees at the start of a session: a welcome, then what the agent was given.
+
+Claude Code shows it in grey behind `SessionStart:startup says: `, keeps line breaks, indents every
+line by five columns and renders no Markdown. So the welcome has lines that fit a terminal of 80
+columns, and no markup or colours: other clients would show their codes.
+"""
 
 from datetime import datetime, tzinfo
 
 from claude_mem.recall.fence import escape_fences
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import JsonRow
+from claude_mem.store.listing import JsonRow, RememberedCounts
 from claude_mem.text import one_line, shorten
 
 MAX_SESSIONS = 12
 _SHOWN = 40  # characters by which a text is recognised in the context
 
+FIRST_LINE_WIDTH, LINE_WIDTH = 48, 75  # that Claude Code leaves of 80 columns
+
 _ON = "claude-mem: memory is on."
-_LOOK = "To look at it: claude-mem open."
-_NOTHING_YET = (
-    f"{_ON} The next session will know what this one did. {_LOOK}"
-    " Tip: text inside <private></private> is never stored."
-)
+_LOOK = "To look at it: claude-mem open"
+NOTHING_YET = f"""\
+{_ON}
+The next session will know this one. {_LOOK}
+Tip: text inside <private></private> is never stored."""
+_COVERED = f"""\
+{_ON}
+{{sessions}} in {{projects}} remembered. {_LOOK}
+Tip: ask about earlier work in your own words, the agent can search it."""
 
 
 def greeting(
@@ -29,7 +40,7 @@ def greeting(
 ) -> str:
     """Empty for a session that was given nothing and is not the first of all."""
     if store.is_first_session(session_id):
-        return _welcome(store)
+        return welcome(store.remembered_counts())
     earlier = store.recent_sessions(project_id, MAX_SESSIONS, session_id)
     if context and earlier:
         parts = [*_sessions(earlier, context, zone), *_rules(store, project_id, context)]
@@ -38,16 +49,12 @@ def greeting(
     return ""
 
 
-def _welcome(store: StoreReader) -> str:
+def welcome(counts: RememberedCounts) -> str:
     """To the first session after the installation, which may have imported others."""
-    counts = store.remembered_counts()
     if not counts.sessions:
-        return _NOTHING_YET
-    return (
-        f"{_ON} It covers {_count(counts.sessions, 'earlier session')} in"
-        f" {_count(counts.projects, 'project')}. {_LOOK}"
-        " Tip: ask about earlier work in your own words, the agent can search all of it."
-    )
+        return NOTHING_YET
+    sessions, projects = _count(counts.sessions, "session"), _count(counts.projects, "project")
+    return _COVERED.format(sessions=sessions, projects=projects)
 
 
 def _count(number: int, noun: str) -> str:
