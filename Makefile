@@ -9,12 +9,12 @@ demo: $(VENV)/.runtime
 	$(BIN)/claude-mem demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 3
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 # The tests that `make test` leaves out: they take long, or need node, tsc or a browser and fail if it
 # is missing.
 test-all: $(VENV)/.browser
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m extra
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m extra
 
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 3 --cov --cov-report=term:skip-covered

@@ -19,6 +19,7 @@ from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi
 from tests.observed import answer, says, use
 from tests.payloads import PROJECT_DIR, edit, prompt, session_end, session_start, stop, tool
+from tests.variants import mostly_extra
 
 WORD = "xanthocroid77"  # of what is forgotten
 OTHER = "lanternfish55"  # of what stays
@@ -91,7 +92,7 @@ def ids_of_turn(home: Home) -> list[str]:
     return ids
 
 
-@pytest.mark.parametrize("way", ["session", "ids", "query"])
+@pytest.mark.parametrize("way", mostly_extra(["session", "ids", "query"]))
 def test_no_byte_of_it_stays_in_any_file(home: Home, api: FakeApi, way: str) -> None:
     leave_traces(home, api)
     places = " ".join(files_with(home, WORD))

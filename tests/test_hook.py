@@ -28,6 +28,7 @@ from tests.payloads import (
     tool,
     write,
 )
+from tests.variants import mostly_extra
 
 LINE = b'{"continue":true,"suppressOutput":true}\n'
 
@@ -143,7 +144,7 @@ BAD_PAYLOADS = {
 }
 
 
-@pytest.mark.parametrize("name", BAD_PAYLOADS)
+@pytest.mark.parametrize("name", mostly_extra(BAD_PAYLOADS, 4))
 def test_what_might_be_a_real_payload_is_kept_aside_without_its_private_parts(
     home: Home, name: str
 ) -> None:

@@ -18,6 +18,7 @@ from tests.importing import (
     import_alone,
     library,
 )
+from tests.variants import mostly_extra
 
 KILLED = """
 import os, signal, sys
@@ -61,20 +62,16 @@ def killed_import(home: Home, *point: str) -> int:
 
 @pytest.mark.parametrize(
     "points",
-    [
-        [
-            ("imported_sessions", "import_session", "1", "before"),
-            ("imported_sessions", "import_session", "4", "after"),
-        ],
+    mostly_extra([
         [("Writer", "_commit", "2", "before"), ("Writer", "_commit", "3", "after")],
-        [
-            ("imported_sessions", "mark_imported", "1", "before"),
-            ("imported_sessions", "mark_imported", "5", "after"),
-        ],
+        [("imported_sessions", "import_session", "1", "before"),
+         ("imported_sessions", "import_session", "4", "after")],
+        [("imported_sessions", "mark_imported", "1", "before"),
+         ("imported_sessions", "mark_imported", "5", "after")],
         [("command", "refresh_contexts", "1", "before")],
-    ],
-    ids=["in a session", "around a commit", "around a note", "before the contexts"],
-)
+    ]),
+    ids=["around a commit", "in a session", "around a note", "before the contexts"],
+)  # fmt: skip
 def test_an_import_that_was_killed_is_run_again_as_if_nothing_had_happened(
     home: Home, tmp_path: Path, points: list[tuple[str, ...]]
 ) -> None:

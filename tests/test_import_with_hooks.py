@@ -32,6 +32,7 @@ from tests.importing import (
 from tests.payloads import PROJECT_DIR, Payload
 from tests.story import MINUTE
 from tests.transcripts import OLD, SESSION, Chat, harbour, recently
+from tests.variants import mostly_extra
 
 
 @pytest.fixture
@@ -115,7 +116,9 @@ def lively(session: str = SESSION, **options: Any) -> Chat:
     return chat
 
 
-@pytest.mark.parametrize("with_ids", [True, False], ids=["with prompt ids", "without prompt ids"])
+@pytest.mark.parametrize(
+    "with_ids", mostly_extra([True, False]), ids=["with prompt ids", "without prompt ids"]
+)
 @settings(max_examples=15)
 @given(st.data())
 def test_while_hooks_tell_the_same_session_it_comes_to_the_same(

@@ -21,6 +21,7 @@ from claude_mem.install.claude_settings import (
 from claude_mem.install.hooks import EVENTS
 from tests.conftest import Home
 from tests.rights import drop_file_privileges
+from tests.variants import mostly_extra
 
 LAUNCHER = Path("/home/dev/.claude-mem/hook")
 OTHER = {"hooks": [{"type": "command", "command": "notify-send done"}]}
@@ -84,7 +85,7 @@ def test_what_strict_json_accepted_before_it_accepts_after(settings_file: Path, 
     json.loads(read(path))
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", mostly_extra(reversed(SETTINGS), 2))
 def test_uninstall_by_the_command_gives_the_bytes_back(home: Home, name: str) -> None:
     path = written(home.path / ".claude" / "settings.json", SETTINGS[name])
     home.environment["CLAUDE_CODE_PATH"] = "/no/such/claude"

@@ -251,7 +251,9 @@ def test_a_person_at_a_terminal_is_asked_once(home: Home, api: FakeApi) -> None:
     "names",
     [
         ["local", "openai", "local"],
-        pytest.param(["local", "claude", "openai", "local"], marks=needs_client),
+        pytest.param(
+            ["local", "claude", "openai", "local"], marks=[needs_client, pytest.mark.extra]
+        ),
     ],
     ids=" ".join,
 )

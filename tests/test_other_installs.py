@@ -99,9 +99,9 @@ def test_hooks_of_another_claude_mem_are_found_and_ours_and_the_persons_are_not(
     assert remedy == f"delete them from {path}"
 
 
-@pytest.mark.parametrize("text", ["{broken", "[]", '{"plugins": 3}', '{"plugins": {"x": 1}}', ""])
-def test_a_list_of_plugins_that_makes_no_sense_names_nobody(installed: Home, text: str) -> None:
+def test_a_list_of_plugins_that_makes_no_sense_names_nobody(installed: Home) -> None:
     path = installed.path / ".claude" / "plugins" / "installed_plugins.json"
     path.parent.mkdir()
-    path.write_text(text)
-    assert others(installed) == []
+    for text in ("{broken", "[]", '{"plugins": 3}', '{"plugins": {"x": 1}}', ""):
+        path.write_text(text)
+        assert others(installed) == []

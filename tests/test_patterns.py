@@ -18,6 +18,7 @@ def grows_too_fast(use: Use, attack: Attack) -> str | None:
     return f"{use.name} {complaint}: {attack}" if complaint else None
 
 
+@pytest.mark.extra
 @pytest.mark.parametrize("use", USES, ids=lambda use: use.name)
 def test_a_pattern_takes_time_in_proportion_to_the_text(use: Use) -> None:
     slow = (grows_too_fast(use, attack) for attack in attacks(use.pattern))

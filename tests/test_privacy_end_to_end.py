@@ -113,23 +113,30 @@ OVER_STRINGS: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", OVER_STRINGS)
 @pytest.mark.parametrize("way", ["hook", "http", "import"])
-def test_a_tag_reaches_through_the_strings_after_it(home: Home, way: str, value: Any) -> None:
+def test_a_tag_reaches_through_the_strings_after_it(home: Home, way: str) -> None:
     home.start_worker()
     if way == "hook":
-        home.hook(tool(tool_response=value))
+        for number, value in enumerate(OVER_STRINGS):
+            home.hook(tool(tool_use_id=f"toolu_{number}", tool_response=value))
     elif way == "http":
-        body = {"contentSessionId": "s", "tool_name": "Read", "tool_response": value, "cwd": "/x"}
-        client.ask_worker(home.layout, "/api/sessions/observations", body)
+        body = {"contentSessionId": "s", "tool_name": "Read", "cwd": "/x"}
+        for value in OVER_STRINGS:
+            client.ask_worker(
+                home.layout, "/api/sessions/observations", {**body, "tool_response": value}
+            )
     else:
-        chat = Chat(start=recently()).prompt("Look").tool("Read", {"file_path": "x"}, value)
+        chat = Chat(start=recently()).prompt("Look")
+        for value in OVER_STRINGS:
+            chat.tool("Read", {"file_path": "x"}, value)
         chat.agent("Done").save_in(home.path)
         done = home.command("import")
         assert done.returncode == 0, done.stderr
     home.wait_settled()
     assert_nothing_private(home, f"after the {way}")
-    assert any("after7after" in str(row) for row in home.rows("SELECT * FROM tool_events"))
+    rows = home.rows("SELECT * FROM tool_events WHERE tool_name IS NOT NULL")
+    assert len(rows) == len(OVER_STRINGS)
+    assert all("after7after" in str(row) for row in rows)
 
 
 def test_text_blocks_of_a_prompt_hide_what_a_tag_of_an_earlier_one_opened(home: Home) -> None:

@@ -116,6 +116,7 @@ def test_a_prompt_reaches_the_model_with_a_hint(attached: Client) -> None:
 TOOL = "mcp__plugin_claudemem_memory__"
 
 
+@pytest.mark.extra
 def test_the_agent_searches_and_reads_through_the_plugin(attached: Client) -> None:
     home, api = attached.home, attached.api
     api.say(*working_session(attached))
@@ -198,6 +199,7 @@ def test_twenty_runs_in_a_row_lose_nothing(attached: Client) -> None:
     assert [row["completed"] for row in summaries] == [f"Run {n} is over." for n in range(20)]
 
 
+@pytest.mark.extra
 def test_resume_keeps_the_session_and_repeats_no_context(attached: Client) -> None:
     home, api = attached.home, attached.api
     api.say(*working_session(attached))
@@ -228,6 +230,7 @@ def test_a_forked_session_is_a_session_of_its_own(attached: Client) -> None:
     assert len(home.rows("SELECT * FROM session_summaries")) == 2
 
 
+@pytest.mark.extra
 def test_subagents_and_parallel_tools_belong_to_the_turn(attached: Client) -> None:
     home, api = attached.home, attached.api
     api.say(
@@ -316,6 +319,7 @@ def test_a_denied_tool_is_not_recorded_and_harms_nothing(attached: Client) -> No
     assert len(home.rows("SELECT * FROM session_summaries")) == 1
 
 
+@pytest.mark.extra
 def test_plugin_and_settings_hooks_at_once_are_one_event_each(attached: Client) -> None:
     home, api = attached.home, attached.api
     settings = home.path / ".claude" / "settings.json"
@@ -485,6 +489,7 @@ def test_the_plugin_of_the_wheel_passes_the_clients_own_check(client: Client) ->
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.extra
 def test_the_plugin_of_the_wheel_works_as_it_is(client: Client) -> None:
     from claude_mem.install.plugin import MARKETPLACE, NAME, SHIPPED
 
@@ -545,6 +550,7 @@ def test_install_twice_is_install_once(attached: Client) -> None:
     assert events(attached.home).count("PostToolUse") == 1
 
 
+@pytest.mark.extra
 def test_the_observers_own_session_is_never_captured(attached: Client) -> None:
     attached.environment["CLAUDE_MEM_INTERNAL"] = "1"
     attached.api.say(Reply("I observe.", when=mentions("Observe this")))

@@ -19,6 +19,7 @@ from tests.api import open_api
 from tests.conftest import Home
 from tests.payloads import PROJECT_DIR, as_bytes, prompt, session_start, stop, tool
 from tests.transcripts import Chat, recently
+from tests.variants import mostly_extra
 
 LINE = b'{"continue":true,"suppressOutput":true}\n'
 WORD = b"xanthocroid77"
@@ -118,7 +119,7 @@ def test_a_glob_is_compared_with_directories_key_and_name(glob: str, is_covered:
     assert not Exclusions().cover(project, "/home/dev/clients/acme/src")
 
 
-@pytest.mark.parametrize("way", ["hook", "import", "http"])
+@pytest.mark.parametrize("way", mostly_extra(["hook", "import", "http"]))
 def test_nothing_of_an_excluded_project_is_stored(home: Home, way: str) -> None:
     home.environment["CLAUDE_MEM_EXCLUDED_PROJECTS"] = "/home/dev/har*"
     if way == "hook":

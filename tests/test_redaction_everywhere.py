@@ -20,6 +20,7 @@ from tests.payloads import prompt, session_end, session_start, stop, tool
 from tests.secret_corpus import Planted, corpus
 from tests.test_mcp import call, over_stdio
 from tests.transcripts import Chat, recently
+from tests.variants import mostly_extra
 
 PLANTED = corpus(1)
 MOST_MISSED = 0.03
@@ -125,7 +126,7 @@ def replies(home: Home) -> bytes:
     return "\n".join(outputs).encode() + export.read_bytes()
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", mostly_extra(WAYS))
 def test_secrets_are_removed_everywhere(home: Home, api: FakeApi, way: str) -> None:
     use(home, api, "anthropic")
     home.environment["CLAUDE_MEM_EMBEDDER"] = "none"

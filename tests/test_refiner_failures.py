@@ -11,6 +11,7 @@ import pytest
 from claude_mem.worker.refiner import Refiner
 from tests.fake_api import FakeApi, Reply
 from tests.observed import (
+    KINDS,
     TURN,
     Observed,
     answer,
@@ -23,8 +24,9 @@ from tests.observed import (
     until,
 )
 from tests.payloads import prompt, stop
-from tests.real_client import needs_client
+from tests.real_client import needs_client, skip_without_client
 from tests.story import HOUR, Story
+from tests.variants import mostly_extra
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ def test_a_hanging_api_is_given_up_and_asked_again(observed: Observed) -> None:
     assert observed.observers() == [observed.kind]
 
 
+@pytest.mark.parametrize("observed", mostly_extra(skip_without_client(KINDS)), indirect=True)
 def test_an_answer_of_five_megabytes_is_kept_whole(observed: Observed) -> None:
     words = " ".join(f"w{number}" for number in range(700_000))
     assert len(words) > 5_000_000
