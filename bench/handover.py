@@ -4,7 +4,8 @@
 
 DIR has the transcripts of a project. For points of its time line (sessions evenly spaced over its
 second half) everything before that session is imported, and the context that the session would
-have got is written to OUT/N.context.txt, and its beginning to OUT/N.session.txt.
+have got is written to OUT/N.context.txt, the hint for its first prompt to OUT/N.hint.txt (empty if
+there is none), and its beginning to OUT/N.session.txt.
 A reader judges each line: useful, neutral, meaningless or misleading.
 """
 
@@ -17,6 +18,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
+from bench.semantic import embed_all
 from bench.transcripts import import_options
 from claude_mem.cli.imports import processes
 from claude_mem.index import indexing
@@ -25,6 +27,7 @@ from claude_mem.intake.transcripts.importer import find_transcripts, import_tran
 from claude_mem.intake.transcripts.origins import known_projects
 from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent
 from claude_mem.recall.context import build_context
+from claude_mem.recall.hints import Prompt, find_hint
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
 from claude_mem.store.turns import STATEMENT
@@ -58,8 +61,9 @@ def main() -> int:
         return 1
     options.out.mkdir(parents=True, exist_ok=True)
     for number, session in enumerate(sessions, 1):
-        context = context_before(session, files, options.budget)
+        context, hint = given_to(session, files, options.budget)
         (options.out / f"{number}.context.txt").write_text(context + "\n")
+        (options.out / f"{number}.hint.txt").write_text(hint + "\n" if hint else "")
         (options.out / f"{number}.session.txt").write_text(beginning(session))
         print(f"{number}: session {session.id[:8]} of {_date(session.began_ms)}: "
               f"{len(context.splitlines())} lines, {estimate_tokens(context)} tokens")  # fmt: skip
@@ -86,7 +90,8 @@ def _session(path: Path) -> Session | None:
     return Session(path, str(payload["session_id"]), str(payload["cwd"]), times[0])
 
 
-def context_before(session: Session, files: list[Path], budget: int) -> str:
+def given_to(session: Session, files: list[Path], budget: int) -> tuple[str, str]:
+    """The context that a session would have got, and the hint for its first prompt."""
     with tempfile.TemporaryDirectory(prefix="claude-mem-bench-") as temporary:
         directory = Path(temporary)
         earlier = directory / "earlier"
@@ -94,7 +99,18 @@ def context_before(session: Session, files: list[Path], budget: int) -> str:
         copies = [copy for path in files if (copy := _copy_before(path, session, earlier))]
         with _store(directory / "before", copies) as store:
             project = store.project_by_key(_project(session, store).key)
-            return "" if project is None else build_context(store, project, budget)
+            if project is None:
+                return "", ""
+            context = build_context(store, project, budget)
+            prompt = Prompt(first_prompt(session), project_id=project, context=context)
+            hint = find_hint(store, prompt, embed_all(store))
+            return context, hint.text if hint else ""
+
+
+def first_prompt(session: Session) -> str:
+    events = Transcript(session.path).events()
+    prompts = (e.payload.get("prompt") for e in events if e.kind == "UserPromptSubmit")
+    return str(next(prompts, "") or "")
 
 
 def _project(session: Session, store: Store) -> Project:

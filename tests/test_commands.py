@@ -89,12 +89,38 @@ def test_a_pipe_does_not_hide_that_tests_failed() -> None:
     [
         ("npm run lint", "check"), ("bun run lint:fix", "check"), ("go vet ./...", "check"),
         ("python -m mypy src", "check"), ("terraform plan", "check"), ("make test", "test"),
+        ("mise run test:ci", "test"), ("hatch run test", "test"), ("mise run lint", "check"),
+        ("npm run dev", "run"), ("cargo run", "run"), ("make release", "release"),
+        ("mise run fmt", None), ("npm run fmt", None),
         ("cat build/lamp.log", None), ("./deploy --to build/pier", None), ("f=build/x.html", None),
     ],
 )  # fmt: skip
 def test_a_command_is_recorded_where_it_tests_or_checks(command: str, purpose: str | None) -> None:
     runs = log_of(ran(command)).runs.values()
     assert [run.purpose for run in runs] == ([purpose] if purpose else [])
+
+
+@pytest.mark.parametrize(
+    ("command", "runs"),
+    [
+        ("mise run fmt && mise run lint && mise run test 2>&1 | tail -3",
+         {"mise run lint": "check", "mise run test": "test"}),
+        ("cd pier && make lint && make test", {"make lint": "check", "make test": "test"}),
+        ("make lint; make test", {"make lint; make test": "test"}),
+    ],
+)  # fmt: skip
+def test_the_steps_of_a_chain_that_passed_are_commands_of_their_own(
+    command: str, runs: dict[str, str]
+) -> None:
+    log = log_of(ran(command, "3 passed"))
+    assert {name: run.purpose for name, run in log.runs.items()} == runs
+    assert {run.counts for run in log.runs.values() if run.purpose == "test"} == {"3 passed"}
+    assert {run.counts for run in log.runs.values() if run.purpose == "check"} <= {""}
+
+
+def test_a_chain_that_failed_is_one_command() -> None:
+    log = log_of(ran("make lint && make test", "lamp.c:4: error: x", failed=True))
+    assert list(log.runs) == ["make lint && make test"]
 
 
 def test_of_a_command_that_ran_twice_the_last_outcome_counts() -> None:

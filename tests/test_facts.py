@@ -169,6 +169,35 @@ def test_a_pull_request_that_only_the_client_noted_is_a_fact(story: Story, tmp_p
     assert URL in str(target.contents["facts"])
 
 
+def test_the_branch_that_a_turn_began_on_is_a_fact_unless_it_is_a_main_branch(
+    story: Story, tmp_path: Path
+) -> None:
+    chat = Chat(SESSION).prompt("Light it", gitBranch="lamps/oil").agent("It burns.")
+    chat.prompt("And the pier?", gitBranch="main").agent("As well.")
+    target = ImportTarget(tmp_path / "import")
+    target.run(chat.save(tmp_path / "live.jsonl"))
+    branches = [fact for fact in target.contents["facts"] if "branch" in str(fact)]
+    assert len(branches) == 1 and "lamps/oil" in str(branches)
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "artifact"),
+    [
+        ('git commit -q -m "Light the lamp"', "", ("Light the lamp", "Light the lamp")),
+        ("wrap git commit -m 'Light the lamp'", "ok", ("Light the lamp", "Light the lamp")),
+        ('git commit -m "Light the lamp"', "[main 1a2b3c4] Light the lamp\n",
+         ("1a2b3c4", "Light the lamp")),
+    ],
+)  # fmt: skip
+def test_a_commit_that_tells_no_hash_is_known_by_its_subject(
+    story: Story, command: str, output: str, artifact: tuple[str, str]
+) -> None:
+    story.tell(prompt(), bash(command, output), stop())
+    story.distil()
+    commits = [(f.value, f.note) for f in stored(story) if f.subject == "commit"]
+    assert commits == [artifact]
+
+
 # Merging
 
 

@@ -75,11 +75,11 @@ def test_the_last_session_is_one_state(story: Story) -> None:
     summary = Summary(
         request="Make the lamp of the pier blink",
         completed="The lamp blinks twice",
-        files_edited=("src/lamp.py", "/tmp/try.py"),
+        files_edited=("src/lamp.py", "src/relay.py", "/tmp/try.py"),
         commands=(CommandRun("make test", "test", "failed", "2 passed, 1 failed"),),
         open_steps=(OpenStep("The fuse box must be replaced."), OpenStep("Shall I paint it?")),
     )
-    narrative = "The relay was wired backwards. So the current never reached the coil."
+    narrative = "Current never reached the coil. Swapped both wires of the relay in `lamp.py`."
     observation = Observation("bugfix", title="Turn the relay around", narrative=narrative)
     url = "https://example.com/harbor/pull/7"
     request = ProposedFact("artifact", "pull request", url, note="Blink twice")
@@ -88,10 +88,10 @@ def test_the_last_session_is_one_state(story: Story) -> None:
     tell(story, SESSION, summary, observation, facts=made)
     assert section(story, "Last session") == [
         "Goal: Make the lamp of the pier blink",
-        "- Turn the relay of the lamp around (1a2b3c4d) #1: The relay was wired backwards. "
-        "So the current never reached the coil.",
+        "- Turn the relay of the lamp around (1a2b3c4d) #1: Swapped both wires of the relay in "
+        "`lamp.py`.",
         f"On: branch blink, {url} (Blink twice; seen 2025-10-09, state unknown)",
-        "Files edited: src/lamp.py",
+        "Files edited: src/lamp.py, src/relay.py",
         "Tests failed at the end: `make test` (2 passed, 1 failed)",
         "Next: The fuse box must be replaced.",
     ]
@@ -294,7 +294,7 @@ def test_a_session_before_is_told_by_its_commits(story: Story) -> None:
     tell(story, "a", Summary(request="Do what we said"), facts=(*made, branch))
     last(story)
     assert section(story, "Earlier sessions") == [
-        "- 2025-10-09 Paint the mast; Light the lamp with oil (branch oil)"
+        "- 2025-10-09 Light the lamp with oil; Paint the mast (branch oil)"
     ]
 
 
@@ -333,8 +333,7 @@ def test_areas_are_folders_with_their_latest_results(story: Story) -> None:
     story.now += DAY
     tell(story, "b", Summary(request="Row out to sea", files_edited=("boat/oar.py",)))
     assert section(story, "Areas worked in") == [
-        "- tower/ (3 turns, mostly 2.py, 1.py, 0.py): Clean the lens every night; Trim the wick"
-        " every night"
+        "- tower/ (2.py, 1.py, 0.py): Clean the lens every night; Trim the wick every night"
     ]
 
 
@@ -409,11 +408,99 @@ def test_details_do_not_say_the_title_again_nor_show_lines_of_code(story: Story)
         narrative="The lamp blinks twice in fog. No response requested."
         " struct Lamp {; int blinks; }. Sailors could not tell it from the other lamp.",
     )
-    tell(story, "a", Summary(request="Paint", files_edited=("lamp.py",)), observation)
+    tell(story, "a", Summary(request="Paint"), observation)
     assert (
         "- The lamp blinks twice in fog #1: Sailors could not tell it from the other lamp."
         in section(story, "Last session")
     )
+
+
+def test_of_a_draft_that_changed_something_only_its_changes_are_told(story: Story) -> None:
+    observation = Observation(
+        "change",
+        title="Make the lamp blink twice in fog",
+        narrative="Let me look at the lamp first. A second lamp stands on the other pier.",
+        facts=(
+            "`lamp.py`: Added a `blinks` option; Removed the old `flash()` helper; // int blinks",
+            "All tests pass, and the branch was pushed",
+            "Two changes: moved the timer into `clock.py`",
+        ),
+    )
+    tell(story, "a", Summary(request="Paint", files_edited=("lamp.py",)), observation)
+    assert section(story, "Last session")[0] == (
+        "- Make the lamp blink twice in fog #1: `lamp.py`: Added a `blinks` option. Removed the old"
+        " `flash()` helper. Moved the timer into `clock.py`."
+    )
+
+
+def test_what_a_draft_found_is_not_told_where_something_was_changed(story: Story) -> None:
+    work = Observation("change", title="Replace the horn by a bell")
+    remark = Observation("discovery", title="The sanitizer scrubs `Horn.Name`")
+    tell(story, "a", Summary(request="Paint", files_edited=("horn.py",)), work)
+    tell(story, "a", Summary(request="Why?"), remark)
+    assert section(story, "Last session") == [
+        "- Replace the horn by a bell #1",
+        "Files edited: horn.py",
+    ]
+
+
+def test_a_commit_in_a_turn_of_its_own_is_told_with_the_work_before_it(story: Story) -> None:
+    work = Observation(
+        "change", title="Blinking lamp", narrative="Added a timer to the lamp of the pier."
+    )
+    tell(story, "a", Summary(request="Blinking lamp", files_edited=("a.py",)), work)
+    tell(story, "a", Summary(request="commit"), facts=(commit("1a2b3c4", "Make the light blink"),))
+    assert section(story, "Last session")[:1] == [
+        "- Make the light blink (1a2b3c4) #1: Added a timer to the lamp of the pier.",
+    ]
+
+
+def test_a_commit_without_a_hash_is_told_by_its_subject(story: Story) -> None:
+    made = commit("Make the light blink", "Make the light blink")
+    tell(story, "a", Summary(request="commit"), facts=(made,))
+    assert section(story, "Last session") == ["- Make the light blink"]
+
+
+def test_of_many_commits_those_that_say_most_are_told(story: Story) -> None:
+    made = (commit("1a2b3c4", "Consolidate the logs of the tower"),
+            commit("2b3c4d5", "Fix lint findings"), commit("3c4d5e6", "docs: describe the logs"),
+            commit("4d5e6f7", "Rotate the logs every night"))  # fmt: skip
+    tell(story, "a", Summary(request="One log for the whole tower"), facts=made)
+    last(story)
+    assert section(story, "Earlier sessions") == [
+        "- 2025-10-09 Consolidate the logs of the tower; Rotate the logs every night"
+    ]
+
+
+def test_a_bug_as_a_title_is_told_as_fixed(story: Story) -> None:
+    title = "Lamp shows red light instead of green"
+    tell(story, "a", Summary(request=title, files_edited=("lamp.py",)))
+    assert section(story, "Last session")[0] == f"Goal: Fix: {title}"
+    last(story)
+    assert section(story, "Earlier sessions") == [f"- 2025-10-09 Fix: {title}"]
+
+
+def test_sessions_on_one_branch_are_one_line_unless_most_sessions_are_on_it(story: Story) -> None:
+    branch = ProposedFact("artifact", "branch", "oil")
+    works = (
+        "Fill the tank",
+        "Trim the lamp wick",
+        "Clean the lamp lenses",
+        "Paint the mast",
+        "Wind the clock",
+    )
+    for number, work in enumerate(works[:2]):
+        summary = Summary(request=work, files_edited=(f"{number}.py",))
+        tell(story, work, summary, facts=(branch,))
+        story.now += DAY
+    last(story)
+    assert section(story, "Earlier sessions") == [
+        f"- 2025-10-09 to 2025-10-10 {works[1]}; {works[0]} (branch oil)"
+    ]
+    for number, work in enumerate(works[2:]):
+        story.now += DAY
+        tell(story, work, Summary(request=work, files_edited=(f"{number}.py",)), facts=(branch,))
+    assert len(section(story, "Earlier sessions")) == 5
 
 
 def test_a_problem_is_the_state_before_where_something_was_changed(story: Story) -> None:
@@ -424,7 +511,8 @@ def test_a_problem_is_the_state_before_where_something_was_changed(story: Story)
     )
     tell(story, "a", Summary(request="Paint", files_edited=("lamp.py",)), found)
     lines = section(story, "Last session")
-    assert "- Lamp of the pier: longer pauses #1: before: the lamp does not pause at all." in lines
+    problem = "Problem that it solved: the lamp does not pause at all."
+    assert f"- Lamp of the pier: longer pauses #1: {problem}" in lines
 
 
 def test_details_about_something_else_are_left_out(story: Story) -> None:
@@ -442,11 +530,7 @@ def test_commits_tell_a_session_and_not_what_was_found_on_the_way(story: Story) 
     tell(story, "a", Summary(request="And the clock"), facts=commits[1:])
     tell(story, "a", Summary(request="And the gulls"), later)
     lines = [line for line in section(story, "Last session") if line.startswith("- ")]
-    assert lines == [
-        "- Oil the lamp (1a2b3c4)",
-        "- Wind the clock (2b3c4d5)",
-        f"- {later.title} #2",
-    ]
+    assert lines == ["- Oil the lamp (1a2b3c4)", "- Wind the clock (2b3c4d5)"]
 
 
 @pytest.mark.parametrize("command", ["go test ./pier/lamp/", "npm run lint:fix", "ruff format src"])
@@ -458,3 +542,27 @@ def test_a_command_for_a_part_or_that_rewrites_files_is_not_the_projects(
         tell(story, name, Summary(request=f"Oil the hinge {name}", commands=(run,)))
         story.now += DAY
     assert section(story, "Commands") == []
+
+
+def test_parts_of_a_repository_have_their_own_commands_and_the_project_is_built_and_started(
+    story: Story,
+) -> None:
+    runs = (
+        CommandRun("npm test", "test", "passed", scope="web"),
+        CommandRun("pytest", "test", "passed", scope="api"),
+        CommandRun("npm run build", "check", "passed", scope="web"),
+        CommandRun("npm run dev", "run", "passed", scope="web"),
+        CommandRun("npm publish", "release", "passed", scope="web"),
+        CommandRun("golangci-lint run", "check", "passed"),
+        CommandRun("golangci-lint run ./...", "check", "passed"),
+        CommandRun("go test ./lamp/...", "test", "passed"),
+    )
+    for name in ("a", "b", "c"):
+        tell(story, name, Summary(request=f"Oil the hinge {name}", commands=runs))
+        story.now += DAY
+    assert section(story, "Commands") == [
+        "- Tests: `npm test` in web, `pytest` in api",
+        "- Checks: `golangci-lint run`",
+        "- Build: `npm run build` in web",
+        "- Run: `npm run dev` in web",
+    ]

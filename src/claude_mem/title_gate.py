@@ -197,9 +197,17 @@ def is_complete(title: str, *, is_english: bool) -> bool:
 
 def names_subject(title: str, *, is_english: bool) -> bool:
     """Whether it says what it is about: by a name, or by a word that not every work has."""
-    if not is_english or _NAME.search(title):
-        return True
-    return any(len(word) > 2 and word not in _GENERIC for word in _lower_words(title))
+    return not is_english or has_name(title) or bool(specific_words(title))
+
+
+def has_name(title: str) -> bool:
+    """Whether it names a file, an identifier, an option, a ticket or the like."""
+    return _NAME.search(title) is not None
+
+
+def specific_words(title: str) -> list[str]:
+    """Its words that not every work has."""
+    return [word for word in _lower_words(title) if len(word) > 2 and word not in _GENERIC]
 
 
 def addresses_someone(title: str) -> bool:

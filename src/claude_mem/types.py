@@ -134,15 +134,15 @@ class Observation:
         return "\n".join(filter(None, (self.title, self.subtitle, self.narrative, *self.facts)))
 
 
-CommandPurpose = Literal["test", "check"]
-COMMAND_PURPOSES: tuple[CommandPurpose, ...] = ("test", "check")
+CommandPurpose = Literal["test", "check", "run", "release"]
+COMMAND_PURPOSES: tuple[CommandPurpose, ...] = ("test", "check", "run", "release")
 CommandOutcome = Literal["passed", "failed"]
 COMMAND_OUTCOMES: tuple[CommandOutcome, ...] = ("passed", "failed")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandRun:
-    """A test or check command of a turn, with the outcome of its last run."""
+    """A test, a check, or a start or release of the project, with the outcome of its last run."""
 
     command: str
     purpose: CommandPurpose
@@ -153,7 +153,7 @@ class CommandRun:
 
     @property
     def text(self) -> str:
-        label = "Tests" if self.purpose == "test" else "Check"
+        label = "Tests" if self.purpose == "test" else self.purpose.capitalize()
         result = self.counts if self.outcome in self.counts else self.outcome
         return f"{label}: `{self.command}` ({result})."
 

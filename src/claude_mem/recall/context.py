@@ -101,7 +101,7 @@ def _recent_memories(observations: Sequence[JsonRow]) -> Iterator[Line]:
 
 def _add_last_session(page: "_Page", session: SessionDigest) -> None:
     results = results_of(session)
-    after = list(where_it_stands(session))
+    after = list(where_it_stands(session, results))
     page.add_block(
         f"Last session, {session.day}", LAST_SESSION, list(goal_of(session)), results, after
     )

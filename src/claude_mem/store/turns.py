@@ -28,8 +28,9 @@ from claude_mem.store.turn_lookup import (
 )
 from claude_mem.types import Event, Project, ToolUse, Turn
 
-STATEMENT, PULL_REQUEST = "Statement", "PullRequest"
-FROM_TRANSCRIPT = (STATEMENT, PULL_REQUEST)  # no hook reports them
+STATEMENT, PULL_REQUEST, BRANCH = "Statement", "PullRequest", "Branch"
+MAIN_BRANCHES = ("main", "master", "trunk", "develop", "HEAD")
+FROM_TRANSCRIPT = (STATEMENT, PULL_REQUEST, BRANCH)  # no hook reports them
 
 
 @dataclass(frozen=True, slots=True)

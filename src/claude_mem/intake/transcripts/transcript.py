@@ -1,7 +1,8 @@
 """A client's transcript, line by line, as the hook events that its session sent, in order.
 
 In addition to what hooks report it has what the agent wrote between tool calls (`Statement`
-events) and the pull requests that the client noticed (`PullRequest` events). Other lines that are
+events), the pull requests that the client noticed (`PullRequest` events) and the branch on which a
+turn began (`Branch` events; the usual main branches are not worth one). Other lines that are
 not part of the conversation are skipped, lines that cannot be read are counted. Private text is
 removed before a line is parsed.
 """
@@ -20,7 +21,13 @@ from claude_mem.hook.private_text import NAMES, strip_private
 from claude_mem.intake.dialects import replace_surrogates
 from claude_mem.intake.notices import command_as_typed, is_command
 from claude_mem.intake.timestamps import milliseconds
-from claude_mem.store.turns import FROM_TRANSCRIPT, PULL_REQUEST, STATEMENT
+from claude_mem.store.turns import (
+    BRANCH,
+    FROM_TRANSCRIPT,
+    MAIN_BRANCHES,
+    PULL_REQUEST,
+    STATEMENT,
+)
 from claude_mem.types import Json
 
 Payload = dict[str, Json]
@@ -195,6 +202,9 @@ class _SessionReader:
         line_id = _text(line.get("promptId")) or _text(line.get("uuid"))
         self.prompt_id = line_id or f"{self.session_id}:{self.turns}"
         yield self.event("UserPromptSubmit", line, prompt=prompt)
+        branch = _text(line.get("gitBranch"))
+        if branch and branch not in MAIN_BRANCHES:
+            yield self.event(BRANCH, line, statement=branch)
         self.last_line = line
 
     def _end_turn(self) -> Iterator[TranscriptEvent]:

@@ -24,7 +24,9 @@ _RUNNERS = (
 _TOOLS = (
     "npm", "npx", "pnpm", "yarn", "bun", "deno", "go", "cargo", "dotnet", "swift", "mix", "rake",
     "make", "gradlew?", "mvnw?", "bazel", "just", "rails", "composer", "flutter", "dart", "zig",
-    "sbt", "lein", "stack", "cabal", "uv", "poetry", "task", "meson", "nx", "turbo",
+    "sbt", "lein", "stack", "cabal", "uv", "poetry", "task", "meson", "nx", "turbo", "mise",
+    "hatch", "pdm", "pixi", "rye", "invoke", "moon", "pants", "earthly", "devbox", "lerna", "ninja",
+    "dune", "rebar3", "ant", "bundle exec", "artisan", "docker compose (?:run|exec)", "xcodebuild",
 )  # fmt: skip
 _CHECKS = (
     "lint", "eslint", "biome", "ruff", "flake8", "mypy", "pyright", "tsc", "type-?check", "clippy",
@@ -37,6 +39,18 @@ _TEST = re.compile(
 _CHECK = re.compile(rf"\b(?:{'|'.join(_CHECKS)})\b")
 # As a word of its own among the first: `npm run lint:fix`, not `vim src/build/main.c`.
 _CHECK_COMMAND = re.compile(rf"(?:[^\s:]+[\s:]+){{0,3}}(?:{'|'.join(_CHECKS)})(?:[\s:]|$)")
+# A program of the project that is started, or a version that is published.
+_RUN = re.compile(
+    rf"(?:{'|'.join(_TOOLS)})(?: run)?(?: -\S+)* "
+    r"(?:dev|start|serve|server|preview|watch|up)(?=\s|$|:)"
+    r"|(?:cargo|go|dotnet|make|just|task) run(?=\s|$)|docker[ -]compose up\b"
+    r"|(?:flask|rails|artisan) (?:run|s|server|serve)\b"
+    r"|(?:uvicorn|gunicorn|vite|next dev|streamlit run|python3? manage\.py runserver)\b"
+)
+_RELEASE = re.compile(
+    rf"(?:{'|'.join(_TOOLS)})(?: run)?(?: -\S+)* (?:release|publish|deploy)(?=\s|$|:)"
+    r"|(?:goreleaser|twine upload|semantic-release|vsce publish|changeset publish)\b"
+)
 _INSPECTION = re.compile(
     r"(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|which|test|\[|diff|echo|pwd|git)\b"
 )
@@ -47,6 +61,7 @@ _REPAIR = re.compile(
 )
 
 _COMMIT = re.compile(r"\bgit\b[^|;&]{0,80}?\bcommit\b")
+_NO_COMMIT = re.compile(r"\s--(?:dry-run|help)\b")
 _HEREDOC = re.compile(r"<<-?[ \t]{0,9}['\"]?(\w{1,40})['\"]?[^\n]{0,200}\n")
 _MESSAGE = re.compile(
     r"(?:-[a-z]*m|--message)[= ]\s{0,3}(?:\"((?:[^\"\\]|\\.)+)\"|'([^']+)')", re.DOTALL
@@ -61,6 +76,8 @@ _DRIVE = re.compile(r"/?([a-zA-Z]):?(?=/|$)")
 _HASH = re.compile(r"^\[[^\]\n]{0,120}?([0-9a-f]{7,12})\]", re.MULTILINE)
 
 _PREFIX = re.compile(r"(?<!\S)(?:cd \S+ ?(?:&&|;) ?|[A-Z_]++=\S*+ |sudo |time |timeout \S+ )+")
+_OTHER_CHAINS = re.compile(r"[;\n\"'`$]|\|\|")
+_DIRECTORY = re.compile(r"(?:cd|pushd|export|source|set)\b")
 _TAIL = re.compile(
     r" ?(?:2>&1|\d?> ?/dev/null|\| ?(?:tail|head|grep|cat|less|tee|sed|wc)\b.*"
     r"|(?:;|&&) ?echo\b.*|\|\| ?true) ?"
@@ -168,7 +185,13 @@ def _is_test_or_check(command: str) -> bool:
 def _purpose(command: str) -> CommandPurpose | None:
     if _TEST.search(command):
         return "test"
-    return "check" if _CHECK_COMMAND.match(command) and not _INSPECTION.match(command) else None
+    if _INSPECTION.match(command):
+        return None
+    if _CHECK_COMMAND.match(command):
+        return "check"
+    if _RELEASE.match(command):
+        return "release"
+    return "run" if _RUN.match(command) else None
 
 
 def _add_edit(unresolved: list[_OpenFailure], event: ToolUse, project_dir: str) -> None:
@@ -196,12 +219,16 @@ def _read_command(
         if not failed:
             _add_commit(full, output, log)
         return
-    if purpose is not None:
-        sources = log.runs[command].sources if command in log.runs else ()
-        outcome: CommandOutcome = "failed" if failed else "passed"
-        scope = _scope(full, event.cwd or project_dir, project_dir)
-        sources = (*sources, event.id)
-        log.runs[command] = CommandRun(command, purpose, outcome, counts, sources, scope)
+    scope = _scope(full, event.cwd or project_dir, project_dir)
+    steps = [] if failed else command_steps(full)
+    for step in steps if len(steps) > 1 else [command]:
+        if (step_purpose := _purpose(step)) is not None:
+            sources = log.runs[step].sources if step in log.runs else ()
+            outcome: CommandOutcome = "failed" if failed else "passed"
+            log.runs[step] = CommandRun(
+                step, step_purpose, outcome, counts if step_purpose == "test" else "",
+                (*sources, event.id), scope,
+            )  # fmt: skip
     if failed:
         error = error_line(output)
         _add_failure(_OpenFailure(command, error, bool(counts), event.id), unresolved)
@@ -271,10 +298,16 @@ def _are_similar(failed: str, succeeded: str) -> bool:
     return min(len(first), len(second)) >= 2 and (first <= second or second <= first)
 
 
+def commit_subject(command: str) -> str:
+    """Of the message in the command; empty if it has none."""
+    if not _COMMIT.search(command) or _NO_COMMIT.search(command):
+        return ""
+    lines = [line.strip() for line in _commit_message(command).splitlines()]
+    return next((line for line in lines if line), "")
+
+
 def _add_commit(full: str, output: str, log: CommandLog) -> None:
-    lines = [line.strip() for line in _commit_message(full).splitlines()]
-    subject = next((line for line in lines if line), "")
-    if subject:
+    if subject := commit_subject(full):
         match = _HASH.search(output)
         log.commits[subject] = match[1] if match else ""
 
@@ -301,6 +334,15 @@ def short_command(command: str) -> str:
     first = " ".join(command.strip().split("\n", 1)[0][: 4 * READ_LINE].split())
     bare = " ".join(_TAIL.sub(" ", _PREFIX.sub("", first, count=1)).split())
     return shorten(bare or first, LONGEST_COMMAND)
+
+
+def command_steps(command: str) -> list[str]:
+    """The commands of a chain of which each ran because the one before succeeded."""
+    first = " ".join(command.strip().split("\n", 1)[0][: 4 * READ_LINE].split())
+    if _OTHER_CHAINS.search(_TAIL.sub(" ", first)):
+        return []
+    steps = (short_command(step) for step in first.split("&&"))
+    return [step for step in steps if step and not _DIRECTORY.match(step)]
 
 
 def error_line(output: str) -> str:

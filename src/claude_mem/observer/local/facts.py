@@ -4,7 +4,13 @@ pull requests that came of it."""
 import re
 from collections.abc import Iterator
 
-from claude_mem.observer.local.commands import READ_COMMAND, READ_LINE, READ_OUTPUT, output_of
+from claude_mem.observer.local.commands import (
+    READ_COMMAND,
+    READ_LINE,
+    READ_OUTPUT,
+    commit_subject,
+    output_of,
+)
 from claude_mem.types import Json, ProposedFact, ToolUse, Turn
 
 BRANCH, COMMIT, PULL_REQUEST = "branch", "commit", "pull request"
@@ -18,6 +24,7 @@ _NEW_BRANCH = re.compile(
 _COMMITTED = re.compile(
     r"^\[([\w./-]{1,200})(?: \([a-z-]{1,40}\))? ([0-9a-f]{7,40})\] ([^\n]{1,300})", re.MULTILINE
 )
+_BRANCH_NAME = re.compile(r"[\w][\w./+@#-]{0,199}")
 _DETACHED = "detached"
 # " * [new branch]      fix-lamp -> fix-lamp", as `git push` prints it.
 _PUSHED = re.compile(r"^ [*+! ]? .{3,60}? {1,20}\S{1,200} -> ([\w./-]{1,200})$", re.MULTILINE)
@@ -49,6 +56,9 @@ def _facts_of(event: ToolUse) -> Iterator[ProposedFact]:
     if event.kind == "PullRequest":
         yield from _pull_requests((event.text or "")[:READ_LINE], "")
         return
+    if event.kind == "Branch" and _BRANCH_NAME.fullmatch(event.text or ""):
+        yield ProposedFact("artifact", BRANCH, event.text or "")
+        return
     params = event.tool_input if isinstance(event.tool_input, dict) else {}
     if event.kind != "PostToolUse" or event.agent_id:
         return
@@ -78,10 +88,14 @@ def _artifacts(command: str, output: str) -> Iterator[ProposedFact]:
     for name in _NEW_BRANCH.findall(command):
         yield ProposedFact("artifact", BRANCH, name[:_LONGEST_NAME])
     if "commit" in command:
-        for branch, commit_hash, subject in _COMMITTED.findall(output):
+        commits = _COMMITTED.findall(output)
+        for branch, commit_hash, subject in commits:
             yield ProposedFact("artifact", COMMIT, commit_hash, note=subject.strip())
             if branch != _DETACHED:
                 yield ProposedFact("artifact", BRANCH, branch)
+        if not commits and (subject := commit_subject(command)):
+            # A quiet commit, or a wrapper with its own output: the subject stands for the hash.
+            yield ProposedFact("artifact", COMMIT, subject, note=subject)
     if _GIT_PUSH.search(command):
         for name in _PUSHED.findall(output):
             yield ProposedFact("artifact", BRANCH, name)

@@ -133,11 +133,12 @@ def _without_end(error: str) -> str:
 
 
 def _commands(evidence: TurnEvidence) -> tuple[CommandRun, ...]:
-    """The last tests, then the last checks."""
+    """The last tests, then the last checks, starts and releases."""
     runs = list(evidence.commands.runs.values())
     tests = [run for run in runs if run.purpose == "test"]
     checks = [run for run in runs if run.purpose == "check"]
-    return (*tests[-MAX_TESTS:], *checks[-MAX_CHECKS:])
+    others = [run for run in runs if run.purpose in ("run", "release")]
+    return (*tests[-MAX_TESTS:], *checks[-MAX_CHECKS:], *others[-MAX_CHECKS:])
 
 
 def _faults(evidence: TurnEvidence) -> tuple[EnvironmentFault, ...]:

@@ -49,6 +49,7 @@ _SPEAKERS = {
     "Statement": "the agent",
     "UserPromptSubmit": "the client: a background task reports",
     "PullRequest": "the client: a pull request was opened or updated",
+    "Branch": "the client: the branch of the working tree",
     "Stop": "the agent, at the end",
     "StopFailure": "the error that ended the turn",
     "SubagentStop": "a subagent",

@@ -1,16 +1,17 @@
 """Which titles say what came of some work, in contrast to a remark that was made on the way."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from claude_mem.recall.handover.digests import Result
-from claude_mem.recall.handover.lines import LOCAL
+from claude_mem.recall.handover.lines import LOCAL, content_words, is_about
+from claude_mem.title_gate import count_words, has_name, specific_words
 
 FEWEST_WORDS = 3  # of a heading that says what it is about
 _COMMIT_PREFIX = re.compile(r"[a-z]{2,15}(?:\([^()\s]{1,40}\))?!?: ")
 _WORK = re.compile(
     r"(?:add|allow|appl|avoid|build|bump|cach|chang|clarif|clean|consolidat|convert|correct|creat"
-    r"|default|defer|delet|deprecat|detect|disabl|document|drop|enabl|ensur|exclud|expand|expos"
+    r"|default|defer|display|delet|deprecat|detect|disabl|document|drop|enabl|ensur|exclud|expand|expos"
     r"|extend|extract|filter|fix|format|gat|guard|handl|hid|implement|improv|includ|increas|inlin"
     r"|install|introduc|limit|link|log|mak|mark|merg|migrat|mov|optimi[sz]|pars|persist|pin|polish"
     r"|prefer|prepar|preserv|prevent|propagat|publish|reduc|refactor|reject|releas|remov|renam"
@@ -26,6 +27,36 @@ _WITHOUT_SUBJECT = re.compile(
     r"|catch|set|get|test|run)e?s\b(?! (?:for|of)\b)|noted\b|no\b|need\b|[^\w`\"'(#.@/-]",
     re.IGNORECASE,
 )
+# Commits that say little of what a session was for, or less than others.
+_MINOR = re.compile(
+    r"(?:style|lint)(?:\([^()]{1,40}\))?!?:|(?:bump|merge|format|record|reword)\b"
+    r"|.*\b(?:nolint|lint\w*|gofmt|whitespace|blank line|typos?|fieldalignment|formatting|changelog"
+    r"|review (?:comments|feedback)|t\.Parallel)\b",
+    re.IGNORECASE,
+)
+_SECONDARY = re.compile(r"(?:chore|ci|build|tests?|docs?)(?:\([^()]{1,40}\))?!?:", re.IGNORECASE)
+# A bug as a title: without its fix it reads as if it were still there.
+_IS_BUG = re.compile(
+    r".*\b(?:instead of|ignores|fails|crashes|breaks|does not|doesn't|duplicates|never"
+    r"|is (?:missing|broken|wrong))\b"
+    r"|(?:redundant|missing|broken|wrong|incorrect|unused|duplicate|stale|failing)\b",
+    re.IGNORECASE,
+)
+_STARTS_AS_FIX = re.compile(r"\w*fix|bug|resolve|solve", re.IGNORECASE)
+# What a session set out to find, not what came of it.
+_INQUIRY = re.compile(
+    r"(?:explore|investigate|understand|analy[sz]e|look|check|research|discuss|explain|debug"
+    r"|find out|see|think|verify|double-check|compare)\b",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(r"[^:`]{1,40}: ")
+FEWEST_SPECIFIC = 2
+_SENTENCE_ENDS = ".!?。！？؟"
+_WITHOUT_OBJECT = re.compile(
+    r"(?:moved|changed|switched|converted|renamed|turned|updated|added|replaced|lists|removed)"
+    r" (?:to|into|from|in|on|by|with|so|and|for|at|all)\b",
+    re.IGNORECASE,
+)
 _FILE_ALONE = re.compile(r"(?:Changed|Updated|Edited) \S+$")
 # A sentence about a state; a heading or a request has none of these.
 _IS_STATEMENT = re.compile(
@@ -38,7 +69,7 @@ _IS_STATEMENT = re.compile(
 
 def says_what_was_done(title: str) -> bool:
     """A commit's subject, an action, or a heading."""
-    return _starts_as_work(title) or _is_heading(title)
+    return (_starts_as_work(title) or _is_heading(title)) and not _WITHOUT_OBJECT.match(title)
 
 
 def achievements(results: Iterable[Result], goal: str = "") -> list[Result]:
@@ -52,15 +83,60 @@ def achievements(results: Iterable[Result], goal: str = "") -> list[Result]:
 
 
 def _rank(result: Result) -> int | None:
-    if result.commit:
+    if result.is_commit:
         return 0
-    if _WITHOUT_SUBJECT.match(result.text):
+    label = _LABELLED.match(result.text)
+    statement = result.text[label.end() :] if label else result.text
+    is_remark = _WITHOUT_SUBJECT.match(result.text) or _WITHOUT_SUBJECT.match(statement)
+    if is_remark or (is_draft(result) and is_vague(result.text)):
         return None
     if _starts_as_work(result.text):
         return 1
     if _is_heading(result.text):
         return 2
     return None if is_draft(result) or _FILE_ALONE.match(result.text) else 3
+
+
+def as_done(title: str) -> str:
+    """A title for work that was done: a bug is told as fixed."""
+    is_bug = _IS_BUG.match(title) and not _starts_as_work(title) and not _STARTS_AS_FIX.match(title)
+    return f"Fix: {title}" if is_bug else title
+
+
+def main_first(commits: Sequence[str], goal: str) -> list[str]:
+    """Of the commits of a session, latest first: what is about its goal, then features, then what
+    came first; what follows is mostly about that."""
+    words = content_words(goal)
+
+    def order(commit: str) -> tuple[bool, bool, bool, bool]:
+        is_goal = is_about(words, content_words(commit))
+        return is_minor(commit), not is_goal, is_secondary(commit), not commit.startswith("feat")
+
+    oldest_first = commits[::-1]
+    return sorted(oldest_first, key=order)
+
+
+def is_minor(title: str) -> bool:
+    return _MINOR.match(title) is not None
+
+
+def is_secondary(title: str) -> bool:
+    """Minor, or about tests, documents or the build: told only where nothing else is."""
+    return is_minor(title) or _SECONDARY.match(title) is not None
+
+
+def is_fragment(text: str) -> bool:
+    """Whether its subject or object stood somewhere else."""
+    return bool(_WITHOUT_SUBJECT.match(text) or _WITHOUT_OBJECT.match(text))
+
+
+def is_vague(title: str) -> bool:
+    """An inquiry, or too few words that say what it is about."""
+    if _INQUIRY.match(title):
+        return True
+    return (
+        not has_name(title) and len(specific_words(_WORK.sub("", title, count=1))) < FEWEST_SPECIFIC
+    )
 
 
 def is_draft(result: Result) -> bool:
@@ -75,6 +151,8 @@ def _starts_as_work(title: str) -> bool:
 
 
 def _is_heading(title: str) -> bool:
-    is_long = len(title.split()) >= FEWEST_WORDS
-    is_statement = _FILE_ALONE.match(title) or _IS_STATEMENT.search(title)
-    return title.isascii() and is_long and not is_statement
+    if count_words(title) < FEWEST_WORDS or _FILE_ALONE.match(title):
+        return False
+    if not title.isascii():  # the words of a statement are known in English only
+        return title[-1] not in _SENTENCE_ENDS
+    return not _IS_STATEMENT.search(title)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
-from claude_mem.recall.handover.achievements import achievements, is_draft
+from claude_mem.recall.handover.achievements import achievements, is_draft, is_secondary
 from claude_mem.recall.handover.digests import Result, SessionDigest, TurnDigest
 from claude_mem.recall.handover.lines import Line, content_words, flat, is_about
 
@@ -27,12 +27,11 @@ def areas(sessions: Sequence[SessionDigest], shown: Sequence[str]) -> Iterator[L
         if count < MIN_TURNS:
             continue
         results = _new_results(turns[folder], subjects)
-        if not results and folder not in latest:
-            continue
+        if not results:
+            continue  # a folder alone says nothing that a listing does not
         titles = "; ".join(flat(result.text, LONGEST_RESULT) for result in results)
         ids = tuple(name for result in results for name in result.ids)
-        place = f"- {folder}/ ({count} turns, mostly {_usual_files(turns[folder], folder)})"
-        yield Line(f"{place}: {titles}" if titles else place, ids=ids)
+        yield Line(f"- {folder}/ ({_usual_files(turns[folder], folder)}): {titles}", ids=ids)
 
 
 def _ordered(counts: Counter[str], latest: set[str]) -> list[tuple[str, int]]:
@@ -51,9 +50,9 @@ def _new_results(turns: Sequence[TurnDigest], subjects: list[frozenset[str]]) ->
     only commits: what else they say may be a review, a try or a state."""
     results: list[Result] = []
     rows = achievements(result for turn in turns for result in turn.results)
-    for result in (row for row in rows if row.commit or not is_draft(row)):
+    for result in (row for row in rows if row.is_commit or not is_draft(row)):
         words = content_words(result.text)
-        if any(is_about(words, subject) for subject in subjects):
+        if is_secondary(result.text) or any(is_about(words, subject) for subject in subjects):
             continue
         subjects.append(words)
         results.append(result)

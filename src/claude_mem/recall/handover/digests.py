@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from claude_mem.recall.handover.lines import (
@@ -18,12 +18,13 @@ from claude_mem.recall.handover.lines import (
 from claude_mem.store import StoreReader
 from claude_mem.store.facts import Artifact
 from claude_mem.store.listing import JsonRow
+from claude_mem.store.turns import MAIN_BRANCHES
 
 SESSIONS = 16
 SUMMARIES = 120
 _REPEATS = re.compile(r"(?:fixup|squash|amend)!|merge (?:branch|pull|remote)|wip\b", re.IGNORECASE)
+_ASKS_TO_COMMIT = re.compile(r"(?:(?:ok|okay|please|now|then|yes)[,.]? )*commit\b", re.IGNORECASE)
 _TEMPORARY = re.compile(r"(?:^|[/\\\\_.-])te?mp[_.-]")
-MAIN_BRANCHES = ("main", "master", "trunk", "develop", "HEAD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Result:
     text: str
     details: str = ""
     commit: str = ""
+    is_commit: bool = False  # also of one whose hash is unknown
     observation: JsonRow | None = None
     files: tuple[str, ...] = ()  # that its turn edited
     turn: int = 0
@@ -59,16 +61,18 @@ class TurnDigest:
         observations = [o for o in self.observations if is_clear(_title(o))]
         files, turn = tuple(self.files), int(str(self.summary["prompt_number"] or 0))
         results: list[Result] = []
-        for subject, name in dict.fromkeys((a.note, a.value) for a in self._commits):
+        for subject, name in dict.fromkeys((a.note, _hash_of(a)) for a in self._commits):
             same = [o for o in observations if _is_about(o, subject)]
             # One commit and one observation are the same work, whatever their words.
             same = same or (observations if len(self._commits) == len(observations) == 1 else [])
             observation = same[0] if same else None
-            results.append(
-                Result(subject, self._details(observation), name, observation, files, turn)
-            )
+            details = self._details(observation)
+            results.append(Result(subject, details, name, True, observation, files, turn))
             observations = [o for o in observations if o not in same]
-        results += [Result(_title(o), self._details(o), "", o, files, turn) for o in observations]
+        results += [
+            Result(_title(o), self._details(o), observation=o, files=files, turn=turn)
+            for o in observations
+        ]
         return results or self._completed()
 
     @property
@@ -88,7 +92,7 @@ class TurnDigest:
         """What the summary says, of a turn without observations."""
         request, text = (str(self.summary[name] or "") for name in ("request", "completed"))
         if is_clear(text):
-            return [Result(text)]
+            return [Result(text, is_commit=bool(_ASKS_TO_COMMIT.match(request)))]
         return [Result(request, text)] if text and is_clear(request) else []
 
     @property
@@ -112,8 +116,14 @@ class SessionDigest:
 
     @cached_property
     def results(self) -> list[Result]:
-        """The latest first."""
-        return [result for turn in reversed(self.turns) for result in reversed(turn.results)]
+        """The latest first; work and its commit are one."""
+        results = [result for turn in reversed(self.turns) for result in reversed(turn.results)]
+        return _with_their_work(results)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it changed the project."""
+        return bool(self.files) or any(result.is_commit for result in self.results)
 
     @property
     def came_to_something(self) -> bool:
@@ -143,6 +153,42 @@ class SessionDigest:
         return sorted(counts, key=lambda path: -counts[path])
 
 
+def _with_their_work(results: Sequence[Result]) -> list[Result]:
+    """A commit of a turn of its own tells of the work before it, back to the commit before."""
+    joined: list[Result] = []
+    position = 0
+    while position < len(results):
+        result = results[position]
+        position += 1
+        if result.is_commit and result.observation is None:
+            end = position
+            while end < len(results) and not results[end].is_commit:
+                end += 1
+            before = results[position:end]
+            work = [other for other in before if _is_same_work(other, result)]
+            work = work or (list(before) if len(before) == 1 and before[0].files else [])
+            joined.append(_with_details(result, work[-1]) if work else result)
+            joined += [other for other in before if other not in work]
+            position = end
+        else:
+            joined.append(result)
+    return joined
+
+
+def _with_details(commit: Result, work: Result) -> Result:
+    return replace(commit, details=work.details, observation=work.observation, files=work.files)
+
+
+def is_repetition(subject: str) -> bool:
+    """Of a commit that repeats another's work: a fix-up or a merge."""
+    return _REPEATS.match(subject) is not None
+
+
+def _is_same_work(work: Result, commit: Result) -> bool:
+    words, subject = content_words(work.text), content_words(commit.text)
+    return is_about(words, subject) or is_about(subject, words)
+
+
 def _title(observation: JsonRow) -> str:
     return unmarked(str(observation["title"] or ""))
 
@@ -152,12 +198,14 @@ def _is_about(observation: JsonRow, subject: str) -> bool:
 
 
 def _is_commit(artifact: Artifact) -> bool:
-    """One that says what it did; a fix-up or a merge repeats another's work."""
-    return (
-        artifact.subject == "commit"
-        and is_clear(artifact.note)
-        and not _REPEATS.match(artifact.note)
-    )
+    """One that says what it did."""
+    is_commit = artifact.subject == "commit" and is_clear(artifact.note)
+    return is_commit and not is_repetition(artifact.note)
+
+
+def _hash_of(commit: Artifact) -> str:
+    """Empty where the output did not tell: then its subject stands for it."""
+    return "" if commit.value == commit.note else commit.value
 
 
 def is_in_project(path: str) -> bool:

@@ -1,17 +1,21 @@
 """The sessions before the last one: when, what came of it, on which branch."""
 
-import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from claude_mem.recall.handover.achievements import achievements
+from claude_mem.recall.handover.achievements import (
+    achievements,
+    as_done,
+    is_minor,
+    is_secondary,
+    main_first,
+)
 from claude_mem.recall.handover.digests import SessionDigest
-from claude_mem.recall.handover.lines import Line, content_words, flat, is_about, joined
+from claude_mem.recall.handover.lines import Line, content_words, flat, is_about
 
-_IS_BUG = re.compile(r"\b(?:instead of|ignores|fails|crashes|does not|doesn't)\b", re.IGNORECASE)
-_STARTS_AS_FIX = re.compile(r"\w*fix|bug", re.IGNORECASE)
 MAX_RESULTS = 2
 MAX_LINES = 8
-FILES_SHOWN = 3
+LONGEST_RUN = 3  # sessions on one branch
 LONGEST_RESULT = 100
 
 
@@ -19,63 +23,63 @@ def earlier_sessions(sessions: Sequence[SessionDigest]) -> Iterator[Line]:
     """The latest first; sessions in a row about the same are one line."""
     count = 0
     for run in _runs(sessions):
-        results = _distinct([result for session in run for result in _results(session)])
+        results = _shown([result for session in run for result in _results(session)])
         if not results:
             continue
         count += 1
         if count > MAX_LINES:
             return
         days = f"{run[-1].day} to {run[0].day}" if run[-1].day != run[0].day else run[0].day
-        text = "; ".join(flat(result, LONGEST_RESULT) for result in results[:MAX_RESULTS])
-        yield Line(f"- {days} {text}{_place(run[0])}", subject=" ".join(results[:MAX_RESULTS]))
+        text = "; ".join(flat(result.rstrip("."), LONGEST_RESULT) for result in results)
+        yield Line(f"- {days} {text}{_place(run[0])}", subject=" ".join(results))
 
 
-def _distinct(results: Sequence[str]) -> list[str]:
-    """Without those that repeat an earlier one, as an amended commit does."""
-    distinct: list[str] = []
+def _shown(results: Sequence[str]) -> list[str]:
+    """Without those that repeat an earlier one, as an amended commit does, and minor ones."""
+    shown: list[str] = []
     for result in results:
         words = content_words(result)
-        if not any(is_about(words, content_words(other)) for other in distinct):
-            distinct.append(result)
-    return distinct
+        is_repeated = any(is_about(words, content_words(other)) for other in shown)
+        if not is_repeated and not (shown and is_secondary(result)):
+            shown.append(result)
+    return shown[:MAX_RESULTS]
 
 
 def _results(session: SessionDigest) -> list[str]:
     """Commits say best what came of a session; then its title, then what it learned."""
     # Of a session that changed nothing only what it learned: its title is a question or a wish.
-    goal = session.goal if session.files and not session.is_client_title else ""
-    results = achievements(session.results, goal)
-    texts = [result.text for result in results]
-    if results and results[0].commit:
-        return [result.text for result in results if result.commit]
-    if session.is_client_title:
-        return [session.goal, *texts] if session.files or session.results else []
-    if texts and session.files and _IS_BUG.search(texts[0]) and not _STARTS_AS_FIX.match(texts[0]):
-        return [f"Fix: {texts[0]}"]
-    return texts[:1] or _work_on_files(session)
+    is_own_title = session.is_changed and not session.is_client_title
+    rows = achievements(session.results, session.goal if is_own_title else "")
+    commits = main_first([row.text for row in rows if row.is_commit], session.goal)
+    if commits and not is_minor(commits[0]):
+        texts = commits
+    elif session.is_client_title and (session.is_changed or session.results):
+        texts = [session.goal if session.is_changed else f"Discussed: {session.goal}"]
+    else:
+        texts = [_with_goal(row.text, session.goal) for row in rows if not row.is_commit][:1]
+        texts = texts or commits[:1]
+    return [as_done(text) for text in texts] if session.is_changed else texts
 
 
-def _work_on_files(session: SessionDigest) -> list[str]:
-    """Where nothing says what was done, which files were edited says more than a remark."""
-    if not session.files:
-        return []
-    return [f"Edited {joined((_name(path) for path in session.files), FILES_SHOWN)}"]
-
-
-def _name(path: str) -> str:
-    return "/".join(path.replace("\\", "/").split("/")[-2:])
+def _with_goal(text: str, goal: str) -> str:
+    """The title says "Fix: …" where the result leaves it out."""
+    return goal if text in goal else text
 
 
 def _place(session: SessionDigest) -> str:
-    if session.pull_requests:
-        return f" ({session.pull_requests[-1].value})"
-    return f" (branch {session.branches[0]})" if session.branches else ""
+    is_worked_on = bool(session.branches) and session.is_changed
+    branch = f"branch {session.branches[0]}" if is_worked_on else ""
+    requests = [request.value.rpartition("/")[2] for request in session.pull_requests]
+    request = f"pull request {requests[-1]}" if requests else ""
+    places = ", ".join(filter(None, (branch, request)))
+    return f" ({places})" if places else ""
 
 
 def _runs(sessions: Sequence[SessionDigest]) -> Iterator[list[SessionDigest]]:
     run: list[SessionDigest] = []
+    usual = _usual_branches(sessions)
     for session in sessions:
-        if run and _is_same_topic(run[-1], session):
+        if run and _is_same_topic(run[-1], session, usual):
             run.append(session)
             continue
         if run:
@@ -85,7 +89,14 @@ def _runs(sessions: Sequence[SessionDigest]) -> Iterator[list[SessionDigest]]:
         yield run
 
 
-def _is_same_topic(later: SessionDigest, earlier: SessionDigest) -> bool:
-    if later.branches and later.branches == earlier.branches:
-        return True
+def _usual_branches(sessions: Sequence[SessionDigest]) -> set[str]:
+    """On which so many sessions worked that it says nothing about their topics."""
+    counts = Counter(session.branches[0] for session in sessions if session.branches)
+    return {name for name, count in counts.items() if count > max(LONGEST_RUN, len(sessions) / 3)}
+
+
+def _is_same_topic(later: SessionDigest, earlier: SessionDigest, usual: set[str]) -> bool:
+    is_same_branch = bool(later.branches) and later.branches[:1] == earlier.branches[:1]
+    if is_same_branch and later.branches[0] not in usual:
+        return later.is_changed and earlier.is_changed
     return is_about(content_words(earlier.title), content_words(later.title))

@@ -3,8 +3,14 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from claude_mem.recall.handover.achievements import is_draft, says_what_was_done
-from claude_mem.recall.handover.digests import Result, SessionDigest
+from claude_mem.recall.handover.achievements import (
+    as_done,
+    is_draft,
+    is_minor,
+    says_what_was_done,
+)
+from claude_mem.recall.handover.changes import changes_in, elaboration_in, problem_in
+from claude_mem.recall.handover.digests import Result, SessionDigest, is_repetition
 from claude_mem.recall.handover.lines import (
     LOCAL,
     QUESTION_MARKS,
@@ -22,80 +28,108 @@ from claude_mem.store.facts import Artifact
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.summary_json import commands_from, open_steps_from
 from claude_mem.text import shorten
+from claude_mem.title_gate import is_english_text
 from claude_mem.types import CommandRun
 
 LONGEST_BODY, LONGEST_LAST_BODY = 220, 420
 MAX_FILES, MAX_STEPS, SEVERAL = 6, 3, 2
-LONGEST_NOTE = 80
-_IS_AFTER = re.compile(r"\b(?:now|clean|pass(?:es|ed)?)\b", re.IGNORECASE)
+LONGEST_NOTE, LONGEST_FILES = 80, 220
+_DONE = re.compile(r"\w+ed\b|(?:built|made|wrote|split|set up)\b", re.IGNORECASE)
+_ANNOUNCES_NEXT = re.compile(r"(?:[\w. ]{0,20} )?next: ", re.IGNORECASE)
 _CURRENTLY = re.compile(r"currently,? ", re.IGNORECASE)
 
 
 def goal_of(session: SessionDigest) -> Iterator[Line]:
-    if session.is_client_title or says_what_was_done(session.goal):
-        yield Line(flat(f"Goal: {session.goal}"), subject=session.goal)
+    """Unless a commit says the same, as done."""
+    goal = as_done(session.goal) if session.is_changed else session.goal
+    words = content_words(goal)
+    commits = [content_words(result.text) for result in session.results if result.is_commit]
+    is_told = any(is_about(words, subject) for subject in commits)
+    is_goal = says_what_was_done(session.goal) and not _DONE.match(session.goal)
+    if goal and not is_told and (session.is_client_title or is_goal or goal != session.goal):
+        yield Line(flat(f"Goal: {goal}"), subject=session.goal)
 
 
 def results_of(session: SessionDigest) -> list[Line]:
     """The latest first; what repeats the goal gives only its details."""
-    goal = content_words(session.title)
+    goal = content_words(session.title) if any(goal_of(session)) else frozenset()
     lines: list[Line] = []
     names: set[str] = set()
-    for result in _told(session.results):
-        limit = LONGEST_BODY if lines else LONGEST_LAST_BODY
-        is_changed = bool(session.files or result.commit)
-        # What was found is told by what was done about it.
+    for result in _told(session):
+        body = _body(result, LONGEST_BODY if lines else LONGEST_LAST_BODY, session.is_changed)
         about = code_names(result.text)
-        if not result.commit and (
-            about & names or (is_changed and lines and is_problem(result.text))
-        ):
+        # What was found is told by what was done about it.
+        if not result.is_commit and (about & names or _is_fixed(result, session, lines)):
             continue
         names |= about
-        body = _body(result, limit, is_changed)
         words = content_words(result.text)
-        if len(words) > 1 and is_about(words, goal) and not result.commit:
+        is_goal = len(words) > 1 and is_about(words, goal)
+        if not result.is_commit and (is_goal or not _is_title(result, session)):
             if body:
                 lines.append(Line(" ".join((f"- {body}", *result.ids)), ids=result.ids))
             continue
-        text = f"- {result.label}" + (f": {body}" if body else "")
-        lines.append(Line(text, subject=result.text, ids=result.ids))
+        # A body that says the title and more stands for it.
+        is_said = bool(body) and not result.is_commit and is_about(words, content_words(body))
+        text = " ".join((body, *result.ids)) if is_said else result.label
+        text += f": {body}" if body and not is_said else ""
+        lines.append(Line(f"- {text}", subject=result.text, ids=result.ids))
     return lines
 
 
-def _told(results: Sequence[Result]) -> list[Result]:
+def _is_fixed(result: Result, session: SessionDigest, later: Sequence[Line]) -> bool:
+    return session.is_changed and bool(later) and is_problem(result.text)
+
+
+def _is_title(result: Result, session: SessionDigest) -> bool:
+    """A draft's title tells what was done, or what was found where nothing was."""
+    if not (session.is_changed and is_draft(result)):
+        return True
+    return says_what_was_done(result.text) and not is_repetition(result.text)
+
+
+def _told(session: SessionDigest) -> list[Result]:
     """The latest first. A draft does not know what a later turn made of what it found, proposed or
-    tried, so its results are told up to the last commit, or the last edit of the same files."""
-    commits = sum(bool(result.commit) for result in results)
+    tried, so of a session that changed something its changes are told, up to the last commit, or
+    the last edit of the same files."""
+    results = session.results
+    commits = sum(result.is_commit for result in results)
     told: list[Result] = []
     later: dict[int, tuple[str, ...]] = {}  # files by turn
     is_after_commit = True
     for result in results:
         edited = {path for turn, files in later.items() if turn > result.turn for path in files}
         is_overtaken = bool(edited) and edited.issuperset(result.files)
+        if session.is_changed:
+            is_overtaken = is_overtaken or not result.files
         if commits >= SEVERAL:
-            is_overtaken = not is_after_commit
-        if result.commit or not is_draft(result) or not is_overtaken:
+            is_overtaken = not is_after_commit or not result.files
+        if result.is_commit or not is_draft(result) or not is_overtaken:
             told.append(result)
         later[result.turn] = result.files
-        is_after_commit = is_after_commit and not result.commit
-    return told
+        is_after_commit = is_after_commit and not result.is_commit
+    main = [result for result in told if not (result.is_commit and is_minor(result.text))]
+    return main if len(main) >= SEVERAL else told
 
 
 def _body(result: Result, limit: int, is_changed: bool) -> str:
     """Whole sentences, without those that repeat the title; nothing that is about something else.
 
-    Where something was changed, a problem at the beginning is the state before.
+    Of a draft that changed something only what it changed, or else the problem that it solved.
     """
     title = content_words(result.text)
-    body = first_sentences(result.details, limit, title)
+    if is_changed and is_draft(result) and is_english_text(result.details):
+        if body := changes_in(result.details, limit, title):
+            return body
+        if problem := problem_in(result.details, limit, title):
+            return f"Problem that it solved: {_CURRENTLY.sub('', problem)}"
+        return elaboration_in(result.details, limit, title)
     if title and not title & content_words(result.details):
         return ""
-    is_before = is_changed and is_problem(body) and not _IS_AFTER.search(body)
-    return f"before: {_CURRENTLY.sub('', body)}" if is_before else body
+    return first_sentences(result.details, limit, title)
 
 
-def where_it_stands(session: SessionDigest) -> Iterator[Line]:
-    """Branch, pull requests, files, failing tests and next steps."""
+def where_it_stands(session: SessionDigest, results: Sequence[Line]) -> Iterator[Line]:
+    """Besides the results: branch, pull requests, files, failing tests and next steps."""
     places = [f"branch {session.branches[0]}"] if session.branches else []
     places += [
         f"{request.value} ({_seen(request)}, state unknown)"
@@ -103,12 +137,24 @@ def where_it_stands(session: SessionDigest) -> Iterator[Line]:
     ]
     if places:
         yield Line(flat(f"On: {', '.join(places)}"))
-    if session.files:
-        yield Line(flat(f"Files edited: {joined(session.files, MAX_FILES)}"))
+    told = " ".join(line.text for line in results)
+    if any(path.replace("\\", "/").rpartition("/")[2] not in told for path in session.files):
+        yield Line(f"Files edited: {_fitting(session.files)}")
     for run in _last_failing_test(session):
         yield Line(flat(f"Tests failed at the end: `{run.command}` ({run.counts or run.outcome})"))
     for step in _next_steps(session.turns[-1].summary)[:MAX_STEPS]:
-        yield Line(flat(f"Next: {step}"))
+        yield Line(flat(f"Next: {_ANNOUNCES_NEXT.sub('', step)}"))
+
+
+def _fitting(paths: Sequence[str]) -> str:
+    """Whole names that fit on a line."""
+    count, length = 0, 0
+    for path in paths[:MAX_FILES]:
+        length += len(path) + 2
+        if count and length > LONGEST_FILES:
+            break
+        count += 1
+    return joined(paths, count)
 
 
 def _seen(request: Artifact) -> str:

@@ -14,7 +14,6 @@ LOCAL = "local"  # the observer without a model
 QUESTION_MARKS = ("?", "？", "؟")
 SAME_SUBJECT = 0.6  # share of common words from which two texts are about the same
 SAME_STATEMENT = 0.8  # from which they say the same
-# Sentences of one side to the other: they mean nothing to a third.
 _IS_TALK = re.compile(
     r"\b(?:I|I'm|I've|I'll|me|my|you|your|you're|you'll|let's|no response requested)\b",
     re.IGNORECASE,
@@ -32,7 +31,7 @@ _IS_PROBLEM = re.compile(
     r"|exact copy|anti-pattern|current approach|ignores|silently|crash(?:es)?)\b",
     re.IGNORECASE,
 )
-_CODE_LINES = re.compile(r"[{};]; |; [})]|^`[^`]*$")
+CODE_LINES = re.compile(r"[{};]; |; [})]|^`[^`]*$|(?:^|\s)//\s")
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
@@ -67,14 +66,14 @@ def first_sentences(text: str, limit: int, title: frozenset[str] = frozenset()) 
     the conversation and lines of code."""
     result = ""
     is_first = True
-    for sentence in map(unmarked, _sentences(one_line(text))):
+    for sentence in map(unmarked, split_sentences(one_line(text))):
         words = content_words(sentence)
         # One word in common is the subject, not the statement.
         is_title = len(words) > 1 and is_about(words, title, SAME_STATEMENT)
-        if is_title or _IS_TALK.search(sentence) or sentence.endswith(QUESTION_MARKS):
+        if is_title or is_talk(sentence) or sentence.endswith(QUESTION_MARKS):
             continue
         is_table = sentence.count(";") > 1
-        if is_table or _CODE_LINES.search(sentence) or (is_first and _REFERS_BACK.match(sentence)):
+        if is_table or CODE_LINES.search(sentence) or (is_first and _REFERS_BACK.match(sentence)):
             continue
         is_first = False
         longer = f"{result} {sentence}".strip()
@@ -84,7 +83,12 @@ def first_sentences(text: str, limit: int, title: frozenset[str] = frozenset()) 
     return result
 
 
-def _sentences(line: str) -> Iterator[str]:
+def is_talk(text: str) -> bool:
+    """Whether one side addresses the other, which means nothing to a third."""
+    return _IS_TALK.search(text) is not None
+
+
+def split_sentences(line: str) -> Iterator[str]:
     start = 0
     for match in _SENTENCE_END.finditer(line):
         yield line[start : match.end()].strip()
@@ -95,7 +99,7 @@ def _sentences(line: str) -> Iterator[str]:
 
 def is_problem(text: str) -> bool:
     """Whether its first sentence says what is wrong, which holds until it is fixed."""
-    return _IS_PROBLEM.search(next(_sentences(text), "")) is not None
+    return _IS_PROBLEM.search(next(split_sentences(text), "")) is not None
 
 
 def code_names(text: str) -> frozenset[str]:

@@ -20,12 +20,14 @@ from claude_mem.types import Fact
 
 MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
 MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 2, 3
-TEST, CHECK = "test", "check"  # purposes of commands
-MAX_SAVED = 6
+TEST, CHECK, RUN = "test", "check", "run"  # purposes of commands
+BUILD = "build"  # a check by its purpose
+MAX_SAVED, MAX_CHECKS = 6, 3
 DECISION_MS = 14 * 86_400_000
 MAX_PINNED = 10
+MAX_SCOPES = 2  # folders with a command of their own
 MAX_COMPARED = 40  # titles, each with every newer one
-LONGEST_QUESTION, LONGEST_RULE = 170, 330
+LONGEST_QUESTION, LONGEST_RULE = 170, 430
 SAVED_BY = ("person", "agent")  # the observer of a memory that was saved explicitly
 _RECOMMENDED = re.compile(r"\(recommended\)", re.IGNORECASE)
 _REPLY_BEFORE = re.compile(r"(?:yes|no|ok|okay|sure)[,.]? (?:and|but) ", re.IGNORECASE)
@@ -44,11 +46,13 @@ _CONSTRAINT = re.compile(
     r"|requires?|needs?|keeps?|instead|because|no longer|without|steals?|loses?|ignores?)\b",
     re.IGNORECASE,
 )
+_BUILDS = re.compile(r"\b(?:build|compile|assemble)\b")
 # A command of the project as a whole: no file, no filter, no side effect.
 _PARTIAL = re.compile(
     r"(?:^|\s)(?:-run|-k|-t|-g|--grep|--filter|--testNamePattern|--count|-count|-v|-x|--bail)\b"
     r"|\.(?:py|ts|tsx|js|jsx|go|rs|java|rb|php|cs|kt|swift|c|cc|cpp|h|sh|ps1)\b"
-    r"|\bgo (?:test|vet|build) (?!\S*\.\.\.)\S*/|[:-]fix\b|--write\b|\bformat\b"
+    r"|\b(?:go (?:test|vet|build)|golangci-lint run) (?!\./\.\.\.(?: |$))(?:\S+ )*\.{1,2}/"
+    r"|[:-]fix\b|--write\b|\bformat\b|\w:(?:build|compile)\b"
     r"|/tmp\b|\bgit\b|\brm\b|[<>|;&$'`\x22\\]|\bsleep\b|\bcurl\b"
 )
 
@@ -69,7 +73,7 @@ def pinned(memories: Sequence[JsonRow]) -> Iterator[Line]:
 def pinned_facts(facts: Sequence[Fact]) -> Iterator[Line]:
     """Those that are not shown first by their kind anyway."""
     for fact in facts:
-        is_usual = fact.kind == "command" and fact.subject in (TEST, CHECK)
+        is_usual = fact.kind == "command" and fact.subject in (TEST, CHECK, RUN)
         if fact.is_pinned and fact.kind != "rule" and not is_usual:
             text = _fact_text(fact)
             yield Line(flat(f"- {text}"), subject=fact.subject or text)
@@ -149,7 +153,7 @@ def faults(facts: Sequence[Fact]) -> Iterator[Line]:
 
 
 def commands(facts: Sequence[Fact]) -> Iterator[Line]:
-    """The usual test command, and the usual checks."""
+    """The usual commands to test, check, build and start the project."""
     faulty = {fact.subject for fact in _of(facts, "fault")}
     usual = [
         fact
@@ -161,13 +165,27 @@ def commands(facts: Sequence[Fact]) -> Iterator[Line]:
             and fact.value not in faulty
         )
     ]
-    for label, purpose, limit in (("Tests", TEST, 1), ("Checks", CHECK, 3)):
-        rows = [fact for fact in usual if fact.subject == purpose]
+    for label, purpose in (("Tests", TEST), ("Checks", CHECK), ("Build", BUILD), ("Run", RUN)):
+        rows = [fact for fact in usual if _purpose(fact) == purpose]
+        rows = _distinct([fact for fact in rows if fact.count * 4 >= rows[0].count])
+        if purpose != CHECK:
+            # Parts of a repository that are tested on their own have a command each.
+            rows = list({fact.scope: fact for fact in reversed(rows)}.values())[::-1][:MAX_SCOPES]
         if rows:
-            names = dict.fromkeys(
-                _with_scope(fact) for fact in rows if fact.count * 4 >= rows[0].count
-            )
-            yield Line(flat(f"- {label}: {', '.join(list(names)[:limit])}"))
+            yield Line(flat(f"- {label}: {', '.join(map(_with_scope, rows[:MAX_CHECKS]))}"))
+
+
+def _distinct(commands: Sequence[Fact]) -> list[Fact]:
+    """Without those that only name all packages, as another does by default."""
+    distinct: dict[tuple[str, str], Fact] = {}
+    for fact in commands:
+        distinct.setdefault((fact.value.removesuffix(" ./..."), fact.scope), fact)
+    return list(distinct.values())
+
+
+def _purpose(fact: Fact) -> str:
+    is_build = fact.subject == CHECK and _BUILDS.search(fact.value)
+    return BUILD if is_build else fact.subject
 
 
 def _current(observations: Sequence[JsonRow]) -> list[JsonRow]:
