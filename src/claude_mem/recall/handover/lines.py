@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from claude_mem.store.listing import JsonRow
 from claude_mem.text import one_line, shorten
@@ -43,6 +44,7 @@ class Line:
     ids: tuple[str, ...] = ()  # of the observations that it shows
 
 
+@lru_cache(maxsize=2048)  # each context is made anew of mostly the same titles
 def is_clear(title: str) -> bool:
     """Whether a line can show it: it is understood alone, and it is no question."""
     return stands_alone(title) and not title.rstrip().endswith(QUESTION_MARKS)

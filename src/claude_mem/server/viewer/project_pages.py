@@ -76,7 +76,9 @@ async def project(request: Request) -> Response:
             "cards": cards_of(recent, reader),
         }
 
-    context = await _context(worker, project_id, tokens)
+    context, content = await asyncio.gather(
+        _context(worker, project_id, tokens), asyncio.to_thread(work)
+    )
     return await page(
         request,
         "project.html",
@@ -87,7 +89,7 @@ async def project(request: Request) -> Response:
         tokens=tokens,
         max_tokens=max(MAX_TOKENS, tokens),
         is_excluded=worker.reader.exclusions.cover(of_project, ""),
-        **await asyncio.to_thread(work),
+        **content,
     )
 
 
