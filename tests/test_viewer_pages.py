@@ -189,10 +189,10 @@ def test_a_project_shows_what_its_next_session_is_given(busy: Viewer) -> None:
 
 def test_the_preview_follows_the_budget(busy: Viewer) -> None:
     whole = busy.api.request("GET", "/project/1/context")
-    less = busy.api.request("GET", "/project/1/context", params={"tokens": 80})
+    less = busy.api.request("GET", "/project/1/context", params={"tokens": 70})
     nothing = busy.api.request("GET", "/project/1/context", params={"tokens": 0})
     assert nothing.text == ""
-    assert 0 < int(less.headers["x-tokens"]) <= 80 < int(whole.headers["x-tokens"])
+    assert 0 < int(less.headers["x-tokens"]) <= 70 < int(whole.headers["x-tokens"])
     assert busy.get("/project/1/context?tokens=x").status == 400
 
 
