@@ -42,6 +42,7 @@ class Agent:
     mcp_shape: McpShape
     transcripts: str  # a pattern relative to `home`, or to `data_home`; "": they are not read
     tested: Tested
+    rules: str = ""  # a rules file of a project, for clients whose hooks cannot give context
     home_variable: str = ""  # that names its directory instead
     data_home: str = ""  # of transcripts, where that is not `home`
     ticks_per_second: int = 1  # in which timeouts are given
@@ -223,9 +224,13 @@ WINDSURF = Agent(
     context=(),
     mcp=ConfigFile("mcp_config.json"),
     mcp_shape="mcpServers",
+    rules=".windsurf/rules/claude-mem.md",
     transcripts="",
     tested="payload shapes",
-    notes=("No hook can give it context; the agent searches memory through the MCP server.",),
+    notes=(
+        "No hook can give it context; the agent searches memory through the MCP server. With"
+        " --rules, a rules file of the project tells it to.",
+    ),
 )
 
 AGENTS: tuple[Agent, ...] = (

@@ -25,9 +25,10 @@ from claude_mem.config import (
     retired_settings,
     write_private,
 )
-from claude_mem.errors import ClaudeMemError
+from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.hook.worker_start import set_aside_state
+from claude_mem.install import agent_install
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.install.launcher import runs_newer, write_launcher
 from claude_mem.server.app import create_app
@@ -112,6 +113,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
     try:
         async with _listening(settings, worker) as state, _wake_fifo(layout, worker):
             write_launcher(layout)
+            _refresh_agents(layout, environ)
             write_private(layout.worker_state, json.dumps(state).encode())
             log.info("claude-mem %s is running, pid %d", __version__, os.getpid())
             main_loop = asyncio.create_task(worker.run(outdated=lambda: runs_newer(layout)))
@@ -136,6 +138,17 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
         await asyncio.to_thread(store.close)
         crash_log.close()
         log.info("stopped")
+
+
+def _refresh_agents(layout: Layout, environ: Mapping[str, str]) -> None:
+    """After an upgrade: the entries that install made in the settings of agents."""
+    if runs_newer(layout):
+        return
+    try:
+        for path in agent_install.refresh(layout, environ):
+            log.info("updated our entries in %s", path)
+    except SettingsError as error:
+        log.warning("our entries could not be updated: %s", error)
 
 
 def _stop_signals() -> asyncio.Event:

@@ -16,7 +16,7 @@ earlier ones. Start with `claude-mem install`. Every command has --help.
 """
 _SECTIONS = {
     "Set up": {
-        "install": "add claude-mem to Claude Code",
+        "install": "add claude-mem to Claude Code and other agents",
         "import": "import past sessions, an export or another database",
         "observer": "show or change the observer that summarises sessions",
         "embedder": "show or change the model for semantic search",
@@ -24,7 +24,7 @@ _SECTIONS = {
         "pause": "pause recording",
         "resume": "resume recording",
         "demo": "run a sample session in a temporary directory",
-        "uninstall": "remove claude-mem from Claude Code; memories are kept",
+        "uninstall": "remove claude-mem from all agents; memories are kept",
     },
     "Inspect": {
         "open": "open the viewer in a browser",

@@ -1,6 +1,5 @@
 """claude-mem install, uninstall and doctor."""
 
-import difflib
 import os
 import shlex
 import shutil
@@ -11,15 +10,32 @@ from pathlib import Path
 
 import click
 
+from claude_mem.agents import INSTALLABLE, Agent
+from claude_mem.cli.agent_install import (
+    ALL,
+    CHOICES,
+    chosen_agents,
+    install_agents,
+    offer_agents,
+    preview,
+    print_diff,
+    uninstall_agents,
+)
 from claude_mem.cli.imports import import_and_report, transcripts_home
 from claude_mem.cli.observer import switch
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.cli.recommendation import recommendation
 from claude_mem.config import Layout, Settings, change_setting, find_setting
 from claude_mem.errors import ClaudeMemError, SettingsError
-from claude_mem.install import attachment, claude_settings, installed_files, mcp_server, plugin
+from claude_mem.install import (
+    agent_install,
+    attachment,
+    claude_settings,
+    installed_files,
+    mcp_server,
+    plugin,
+)
 from claude_mem.install.claude import Claude, config_dir, find_claude
-from claude_mem.install.claude_settings import Change
 from claude_mem.install.doctor import Check, Doctor
 from claude_mem.install.launcher import disarm_launcher, write_launcher
 from claude_mem.intake.transcripts.importer import find_transcripts
@@ -37,6 +53,14 @@ SCOPES = ("user", "project")
     type=click.Choice(SCOPES),
     help="Write hooks into settings.json instead of installing the plugin.",
 )
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    type=click.Choice(CHOICES),
+    help="Add it to this agent; may be repeated. all: every agent on this machine.",
+)
+@click.option("--rules", is_flag=True, help="Also write a rules file (only for --agent windsurf).")
 @click.option("--dry-run", is_flag=True, help="Show what would change without changing it.")
 @click.option(
     "--import/--no-import",
@@ -58,24 +82,34 @@ SCOPES = ("user", "project")
 def install(
     settings: Settings,
     scope: str | None,
+    agents: tuple[str, ...],
+    rules: bool,
     dry_run: bool,
     import_past: bool | None,
     observer: str | None,
     yes: bool,
 ) -> None:
-    """Add claude-mem to Claude Code. Run it again after an upgrade or to repair the installation.
+    """Add claude-mem to agents. Run it again after an upgrade or to repair the installation.
 
-    Without --scope it installs a plugin with Claude Code's plugin command. With --scope it adds
-    hooks to ~/.claude/settings.json (user) or ./.claude/settings.json (project) and registers the
-    MCP server. Installing one way removes the other.
+    Without --agent it is added to Claude Code, and other agents on this machine are offered. With
+    --agent it is added to those agents, for the user or with --scope project for this directory.
+
+    For Claude Code, without --scope it installs a plugin with Claude Code's plugin command. With
+    --scope it adds hooks to ~/.claude/settings.json (user) or ./.claude/settings.json (project)
+    and registers the MCP server. Installing one way removes the other.
     """
     layout = settings.layout
+    others = chosen_agents(agents)
+    if agents and not _includes_claude(settings, agents):
+        _install_others(others, layout, scope or "user", rules, dry_run, yes)
+        return
     if scope is None:
         report = _install_plugin(settings, dry_run)
     else:
         report = _install_in_settings(settings, scope, dry_run, yes)
     if dry_run:
         click.echo(report or "Nothing would change.")
+        preview(others, layout, scope or "user", rules)
         return
     layout.create()
     write_launcher(layout)
@@ -83,9 +117,37 @@ def install(
     click.echo(report)
     click.echo("Memory is on, starting with the next session of Claude Code.")
     interactive = sys.stdin.isatty() and not yes
+    if agents:
+        install_agents(others, layout, scope or "user", rules=rules, yes=yes)
+    else:
+        agent_install.refresh(layout, os.environ)
+        offer_agents(layout, interactive=interactive)
     settings = choose_record(settings, interactive)
     offer_import(settings, import_past, interactive)
     choose_observer(settings, observer, interactive, yes)  # what a model costs is known by now
+    click.echo("Check it with claude-mem doctor; remove it with claude-mem uninstall.")
+
+
+def _includes_claude(settings: Settings, agents: tuple[str, ...]) -> bool:
+    if "claude" in agents:
+        return True
+    return ALL in agents and find_claude(settings, os.environ) is not None
+
+
+def _install_others(
+    agents: list[Agent], layout: Layout, scope: str, rules: bool, dry_run: bool, yes: bool
+) -> None:
+    if not agents:
+        raise ClaudeMemError("No agent was found on this machine. Name one: --agent codex")
+    if dry_run:
+        if not preview(agents, layout, scope, rules):
+            click.echo("Nothing would change.")
+        return
+    layout.create()
+    write_launcher(layout)
+    client.start(layout, os.environ)
+    install_agents(agents, layout, scope, rules=rules, yes=yes)
+    click.echo("Memory is on, starting with the next session.")
     click.echo("Check it with claude-mem doctor; remove it with claude-mem uninstall.")
 
 
@@ -205,7 +267,7 @@ def _install_hooks(layout: Layout, path: Path, dry_run: bool, yes: bool) -> str:
         return f"Our hooks are already in {path}."
     claude_settings.check_writable(path)
     if dry_run or (sys.stdin.isatty() and not yes):
-        _print_diff(change)
+        print_diff(change)
     if dry_run:
         return ""
     if sys.stdin.isatty() and not yes:
@@ -243,30 +305,32 @@ def _settings_path(scope: str) -> Path:
     return directory / "settings.json"
 
 
-def _print_diff(change: Change) -> None:
-    before = (change.before or b"").decode("utf-8").splitlines(keepends=True)
-    after = (change.after or b"").decode("utf-8").splitlines(keepends=True)
-    name = str(change.path)
-    for line in difflib.unified_diff(before, after, name, name):
-        click.echo(line.rstrip("\n"))
-
-
 @click.command()
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    type=click.Choice(CHOICES[:-1]),
+    help="Remove it only from this agent; may be repeated.",
+)
 @click.option("--purge", is_flag=True, help="Also delete all memories.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.pass_obj
-def uninstall(settings: Settings, purge: bool, yes: bool) -> None:
-    """Remove claude-mem from Claude Code. Memories are kept unless --purge is given.
+def uninstall(settings: Settings, agents: tuple[str, ...], purge: bool, yes: bool) -> None:
+    """Remove claude-mem from all agents. Memories are kept unless --purge is given.
 
     Exits with 1 if a settings file could not be changed; the hooks left in it do nothing.
     """
     layout = settings.layout
     if purge and not yes:
         click.confirm(f"Delete everything in {layout.root}?", abort=True)
-    claude = find_claude(settings, os.environ)
-    outcomes = attachment.detach(claude, layout, os.environ)
+    outcomes = _detach(settings, agents)
     for outcome in outcomes or [attachment.Outcome("claude-mem was not installed.")]:
         click.echo(outcome.text)
+    if agents:  # the others go on
+        if any(outcome.failed for outcome in outcomes):
+            raise SystemExit(1)
+        return
     sessions_open = _has_open_sessions(layout)
     client.stop(layout)
     disarm_launcher(layout)
@@ -281,6 +345,16 @@ def uninstall(settings: Settings, purge: bool, yes: bool) -> None:
         )
     if any(outcome.failed for outcome in outcomes):
         raise SystemExit(1)
+
+
+def _detach(settings: Settings, agents: tuple[str, ...]) -> list[attachment.Outcome]:
+    layout = settings.layout
+    others = [agent for agent in INSTALLABLE if not agents or agent.name in agents]
+    outcomes = uninstall_agents(others, layout)
+    if not agents or "claude" in agents:
+        claude = find_claude(settings, os.environ)
+        outcomes = [*attachment.detach(claude, layout, os.environ), *outcomes]
+    return outcomes
 
 
 def _has_open_sessions(layout: Layout) -> bool:

@@ -34,9 +34,13 @@ def settings_files(environ: Mapping[str, str]) -> list[Path]:
 
 def files_with_hooks(layout: Layout, environ: Mapping[str, str]) -> list[Path]:
     """Of the files that install recorded and those it would write from here."""
-    recorded = [file.path for file in installed_files.read_records(layout)]
+    recorded = [file.path for file in _records_of_claude(layout)]
     candidates = dict.fromkeys((*recorded, *settings_files(environ)))
     return [path for path in candidates if _has_hooks(path, layout.launcher)]
+
+
+def _records_of_claude(layout: Layout) -> list[installed_files.InstalledFile]:
+    return [file for file in installed_files.read_records(layout) if file.agent == "claude"]
 
 
 def _has_hooks(path: Path, launcher: Path) -> bool:
@@ -56,7 +60,7 @@ def has_plugin(claude: Claude | None) -> bool:
 def remove_hooks(layout: Layout, environ: Mapping[str, str]) -> list[Outcome]:
     """Restore the recorded files, then remove what is still in the files of this directory."""
     outcomes = []
-    for file in installed_files.read_records(layout):
+    for file in _records_of_claude(layout):
         try:
             outcomes += _removed(installed_files.revert_file(layout, file))
         except SettingsError as error:

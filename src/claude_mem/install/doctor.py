@@ -16,6 +16,7 @@ from claude_mem.config.pausing import current_pause
 from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.install import attachment, claude_settings, mcp_server, plugin
+from claude_mem.install.agent_checks import check_agents
 from claude_mem.install.claude import Claude, find_claude
 from claude_mem.install.hooks import EVENTS
 from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
@@ -49,8 +50,9 @@ class Doctor:
 
     def run_checks(self) -> list[Check]:
         parts: list[Callable[[], Iterator[Check]]] = [
-            self._settings, self._claude_code, self._launcher, self._data_directory, self._worker,
-            self._database, self._capture, self._backlog, self._observer, self._other_installs,
+            self._settings, self._claude_code, self._other_agents, self._launcher,
+            self._data_directory, self._worker, self._database, self._capture,
+            self._backlog, self._observer, self._other_installs,
         ]  # fmt: skip
         checks: list[Check] = []
         for part in parts:
@@ -112,7 +114,14 @@ class Doctor:
         if plugin_state == "disabled":
             enable = f"claude plugin enable {plugin.ID}"
             return Check("hooks", "wrong", "the plugin is disabled in Claude Code", enable)
+        if any(check.is_attached for check in check_agents(self.settings.layout, self.environ)):
+            return Check("hooks", "ok", "not installed in Claude Code")
         return Check("hooks", "wrong", "not installed", "claude-mem install")
+
+    def _other_agents(self) -> Iterator[Check]:
+        for check in check_agents(self.settings.layout, self.environ):
+            verdict: Verdict = "ok" if check.is_complete else "wrong"
+            yield Check(check.agent.title, verdict, check.detail, check.remedy)
 
     def _tools(self, claude: Claude, has_plugin: bool) -> Check:
         places = mcp_server.find_places(self.settings.layout, self.environ)

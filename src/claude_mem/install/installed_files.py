@@ -17,6 +17,7 @@ class InstalledFile:
     path: Path
     before: bytes | None  # None: there was no file
     after: bytes
+    agent: str = "claude"
 
     def revert(self, launcher: Path) -> Change:
         """The bytes from before if nothing else changed since; otherwise only our entries go."""
@@ -25,29 +26,29 @@ class InstalledFile:
         return without_hooks(self.path, launcher, containers(self.before))
 
 
-def save_record(layout: Layout, change: Change) -> Path | None:
+def save_record(layout: Layout, change: Change, agent: str = "claude") -> Path | None:
     """Record the change and back up the file; returns the backup, or None if there was no file."""
     assert change.after is not None
     records = {file.path: file for file in read_records(layout)}
-    before = _content_without_ours(records.get(change.path), change, layout.launcher)
-    records[change.path] = InstalledFile(change.path, before, change.after)
+    before = _content_without_ours(records.get(change.path), change, layout.launcher, agent)
+    records[change.path] = InstalledFile(change.path, before, change.after, agent)
     _write(layout, list(records.values()))
     if change.before is None:
         return None
     layout.backups.mkdir(mode=0o700, parents=True, exist_ok=True)
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    backup = layout.backups / f"claude-settings-{stamp}.json"
+    backup = layout.backups / f"{agent}-settings-{stamp}{change.path.suffix}"
     write_private(backup, change.before)
     return backup
 
 
 def _content_without_ours(
-    record: InstalledFile | None, change: Change, launcher: Path
+    record: InstalledFile | None, change: Change, launcher: Path, agent: str
 ) -> bytes | None:
     """The user's own content, with every change they made since the last install."""
     if record is None:
         return change.before
-    if change.before == record.after:
+    if change.before == record.after or agent != "claude":
         return record.before
     return without_hooks(change.path, launcher, containers(record.before)).after
 
@@ -60,6 +61,7 @@ def read_records(layout: Layout) -> list[InstalledFile]:
                 Path(row["path"]),
                 None if row["before"] is None else base64.b64decode(row["before"]),
                 base64.b64decode(row["after"]),
+                str(row.get("agent", "claude")),
             )
             for row in rows
         ]
@@ -84,6 +86,7 @@ def _write(layout: Layout, files: list[InstalledFile]) -> None:
             "path": str(file.path),
             "before": None if file.before is None else base64.b64encode(file.before).decode(),
             "after": base64.b64encode(file.after).decode(),
+            "agent": file.agent,
         }
         for file in files
     ]
