@@ -12,7 +12,7 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 # The tests that `make test` leaves out: they take long, or need node, tsc or a browser and fail if it
-# is missing.
+# is missing, or PostgreSQL, which comes from a wheel.
 test-all: $(VENV)/.browser
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m extra
 
@@ -47,7 +47,7 @@ $(VENV)/.dev: $(VENV)/.runtime
 	touch $@
 
 $(VENV)/.browser: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,browser]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,browser,team-test]'
 	touch $@
 
 clean:

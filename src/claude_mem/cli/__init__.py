@@ -55,6 +55,7 @@ _SECTIONS = {
     "Run": {
         "worker": "manage the background process",
         "mcp": "run the MCP server (started by agents)",
+        "team": "share memories with a team, or run its server",
     },
 }
 
@@ -82,6 +83,7 @@ _MODULES = {  # no command pays for the modules of another
     "settings": ("settings",),
     "show": ("show",),
     "status": ("status",),
+    "team": ("team",),
     "viewer": ("open",),
     "worker": ("worker",),
 }

@@ -8,7 +8,7 @@ import math
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from claude_mem.index.text import queries, turn_text
 from claude_mem.index.text.queries import Filters
@@ -48,6 +48,14 @@ class Evidence(NamedTuple):
 
 
 NO_EVIDENCE = Evidence()
+
+
+class WordSimilarities(Protocol):
+    """What compares words by their meaning: a semantic index."""
+
+    def soft_words(
+        self, words: Sequence[str], passages: Sequence[bytes | None]
+    ) -> list[list[float]]: ...
 
 
 class Candidate(NamedTuple):
@@ -232,7 +240,7 @@ def find_evidence(
     terms: list[Term],
     by_words: dict[int, float],
     cosines: dict[int, float],
-    semantic_index: SemanticIndex | None,
+    semantic_index: WordSimilarities | None,
 ) -> list[Candidate]:
     total = _total_weight(terms)
     weighted = [(turn_text.hashed(term.stem), term.weight) for term in terms]
@@ -261,7 +269,7 @@ def find_evidence(
 
 
 def _soft_words(
-    rows: Sequence[PassageRow], terms: list[Term], semantic_index: SemanticIndex | None
+    rows: Sequence[PassageRow], terms: list[Term], semantic_index: WordSimilarities | None
 ) -> Sequence[Sequence[float]]:
     if semantic_index is None:
         return [[0.0] * len(terms)] * len(rows)

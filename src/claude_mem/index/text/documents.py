@@ -6,7 +6,9 @@ A turn is the document that searches rank: the record of what was said in it, an
 import json
 import re
 import sqlite3
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from claude_mem.index.passages import MOST, Passage, cut_parts, pack
 from claude_mem.index.text.words import pieces, plain_text, searchable, stem
@@ -142,7 +144,10 @@ _SELECTS = {
 }
 
 
-def _observation(row: sqlite3.Row) -> Document:
+Row = sqlite3.Row | Mapping[str, Any]
+
+
+def _observation(row: Row) -> Document:
     files = _list(row["files_modified"]) + _list(row["files_read"])
     concepts = _list(row["concepts"])
     text = Text(
@@ -158,7 +163,7 @@ def _observation(row: sqlite3.Row) -> Document:
     return _document("observation", row, row["type"], title, place, text, files, concepts)
 
 
-def _summary(row: sqlite3.Row) -> Document:
+def _summary(row: Row) -> Document:
     files = _list(row["files_edited"]) + _list(row["files_read"])
     prose = ("investigated", "learned", "completed", "next_steps", "notes")
     lines = [row[name] for name in prose if row[name]]
@@ -172,7 +177,7 @@ def _summary(row: sqlite3.Row) -> Document:
     return _document("summary", row, "summary", title, PLACES - 1, text, files, [])
 
 
-def _prompt(row: sqlite3.Row) -> Document:
+def _prompt(row: Row) -> Document:
     text = Text(body=row["prompt_text"])
     return _document("prompt", row, "prompt", text.body, 0, text, [], [])
 
@@ -200,7 +205,18 @@ def _turns(connection: sqlite3.Connection, ids: list[int]) -> list[Document]:
     return [_turn(row, records.get(row["id"], ()), memories.get(row["id"], [])) for row in rows]
 
 
-def _turn(row: sqlite3.Row, record: tuple[RecordPart, ...], memories: list[Document]) -> Document:
+def turn_document(
+    turn: Row,
+    record: tuple[RecordPart, ...],
+    observations: Iterable[Row],
+    summaries: Iterable[Row],
+) -> Document:
+    """Of rows that are not in a database here; memories have a `session_id` too."""
+    memories = [*map(_observation, observations), *map(_summary, summaries)]
+    return _turn(turn, record, memories)
+
+
+def _turn(row: Row, record: tuple[RecordPart, ...], memories: list[Document]) -> Document:
     if not record and row["prompt_text"]:
         record = (RecordPart("prompt", "user", row["prompt_text"]),)
     named = [memory for memory in memories if memory.words]
@@ -231,7 +247,7 @@ def _memory_passages(memory: Document) -> list[Passage]:
 
 def _document(
     kind: str,
-    row: sqlite3.Row,
+    row: Row,
     type_: str,
     title: str,
     place: int,

@@ -1,0 +1,37 @@
+"""What operators do with the database, as its owner: invitations and quotas."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from claude_mem.errors import NotFound
+from claude_mem.team.server import access
+from claude_mem.team.server.schema import SCHEMA
+
+if TYPE_CHECKING:
+    from claude_mem.team.server.database import Connection
+
+
+@contextmanager
+def _owner(url: str) -> "Iterator[Connection]":
+    with psycopg.connect(url) as connection:
+        connection.execute(f"SET LOCAL search_path = {SCHEMA}, public")
+        yield connection
+
+
+def invite(url: str, name: str, *, is_admin: bool, days: int) -> str:
+    scopes = ("read", "write", "admin") if is_admin else ("read", "write")
+    with _owner(url) as connection:
+        return access.invite(connection, access.Invitation(name, scopes, days=days), None)
+
+
+def set_quota(url: str, project_id: int, turns: int | None, size: int | None) -> None:
+    with _owner(url) as connection:
+        cursor = connection.execute(
+            "UPDATE projects SET max_turns = %s, max_bytes = %s WHERE id = %s",
+            (turns, size, project_id),
+        )
+        if not cursor.rowcount:
+            raise NotFound(f"there is no project {project_id}: claude-mem team status lists them")
