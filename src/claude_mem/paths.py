@@ -32,6 +32,7 @@ SETTINGS = b"settings.json"
 ACTIVITY_FLAG = b"activity.flag"
 OBSERVER = b"observer"  # working directory of Claude Code as observer
 HINTS = b"hints.on"  # exists while prompts are given hints
+FILE_HINTS = b"file-hints.on"  # exists while tools are given hints about their file
 AGREED = b"observer.json"  # the models that the user agreed to
 
 

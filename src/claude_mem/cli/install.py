@@ -37,6 +37,7 @@ from claude_mem.install import (
 )
 from claude_mem.install.claude import Claude, config_dir, find_claude
 from claude_mem.install.doctor import Check, Doctor
+from claude_mem.install.hooks import HookEvent, events_for
 from claude_mem.install.launcher import disarm_launcher, write_launcher
 from claude_mem.intake.transcripts.importer import find_transcripts
 from claude_mem.server import client
@@ -220,7 +221,7 @@ def _install_plugin(settings: Settings, dry_run: bool) -> str:
         return "\n".join(_plugin_steps(claude, layout))
     layout.create()
     write_launcher(layout)
-    plugin.install_plugin(claude, layout)
+    plugin.install_plugin(claude, layout, _events(settings))
     outcomes = [
         *attachment.remove_servers(claude, layout, os.environ),
         *attachment.remove_hooks(layout, os.environ),
@@ -252,7 +253,7 @@ def _install_in_settings(settings: Settings, scope: str, dry_run: bool, yes: boo
             "The plugin is installed for every project. To install for this project only: "
             "claude-mem uninstall, then claude-mem install --scope project"
         )
-    lines = [_install_hooks(layout, _settings_path(scope), dry_run, yes)]
+    lines = [_install_hooks(layout, _settings_path(scope), _events(settings), dry_run, yes)]
     if has_plugin and dry_run:
         lines.append(f"Would remove the plugin {plugin.NAME}: the hooks replace it.")
     elif has_plugin:
@@ -261,8 +262,14 @@ def _install_in_settings(settings: Settings, scope: str, dry_run: bool, yes: boo
     return "\n".join(filter(None, lines))
 
 
-def _install_hooks(layout: Layout, path: Path, dry_run: bool, yes: bool) -> str:
-    change = claude_settings.with_hooks(path, layout.launcher)
+def _events(settings: Settings) -> tuple[HookEvent, ...]:
+    return events_for(file_hints=settings.context.file_hints)
+
+
+def _install_hooks(
+    layout: Layout, path: Path, events: tuple[HookEvent, ...], dry_run: bool, yes: bool
+) -> str:
+    change = claude_settings.with_hooks(path, layout.launcher, events)
     if change.is_empty:
         return f"Our hooks are already in {path}."
     claude_settings.check_writable(path)

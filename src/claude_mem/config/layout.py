@@ -16,7 +16,7 @@ _OWN_NAMES = frozenset(
         paths.MCP_LAUNCHER, paths.DATABASE, paths.BACKUPS, paths.TOKEN, paths.SETTINGS,
         paths.ACTIVITY_FLAG, paths.OBSERVER, paths.AGREED, paths.INTAKE_MARK,
         paths.LOST, paths.PAUSED,
-        paths.INTAKE_SUSPECTS, paths.HINTS,
+        paths.INTAKE_SUSPECTS, paths.HINTS, paths.FILE_HINTS,
         b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
     )
 )  # fmt: skip
@@ -129,6 +129,10 @@ class Layout:
         return self.at(paths.HINTS)
 
     @property
+    def file_hints_flag(self) -> Path:
+        return self.at(paths.FILE_HINTS)
+
+    @property
     def agreed(self) -> Path:
         return self.at(paths.AGREED)
 
@@ -136,12 +140,13 @@ class Layout:
         """Whether claude-mem creates a file of this name; another program may use the name too."""
         return name in _OWN_NAMES or name.startswith(_OWN_PREFIXES)
 
-    def mark_hints(self, is_on: bool) -> None:
+    def mark_hints(self, is_on: bool, *, of_files: bool = False) -> None:
         """For the hook, which cannot read the settings."""
-        if is_on:
-            self.hints_flag.touch(mode=0o600)
-        else:
-            self.hints_flag.unlink(missing_ok=True)
+        for flag, is_set in ((self.hints_flag, is_on), (self.file_hints_flag, of_files)):
+            if is_set:
+                flag.touch(mode=0o600)
+            else:
+                flag.unlink(missing_ok=True)
 
     def create(self) -> None:
         """Create the directories, readable by their owner only."""

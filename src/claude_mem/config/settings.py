@@ -214,6 +214,12 @@ class ContextSettings:
         "add related text from earlier sessions to a prompt if it is likely to be relevant: "
         "yes or no",
     )
+    file_hints: bool = declare(
+        "CLAUDE_MEM_FILE_HINTS",
+        False,
+        "before Claude Code reads or edits a file, tell it the known traps of that file: yes or "
+        "no; to add or remove the hook that this needs, run claude-mem install again",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from claude_mem.hook.wake import has_worker, wake_or_start
 CLAUDE = b"claude"
 CONTINUE = b'{"continue":true,"suppressOutput":true}'
 NEED_RESPONSE = (b"SessionStart",)
+PRE_TOOL = b"PreToolUse"
 # Set by other agents, of which some run the hooks in Claude Code's settings.
 _OTHER_AGENTS = (b"COPILOT_CLI", b"CURSOR_VERSION", b"GEMINI_SESSION_ID")
 
@@ -45,6 +46,10 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
     project_dir = posix.environ.get(b"CLAUDE_PROJECT_DIR", b"")
     record_header = spool.header(caller, event, time.time_ns(), project_dir)
     clean = strip_private(payload)
+    if event == PRE_TOOL:  # what the tool did is reported afterwards
+        is_asked = dialect == caller and _gives_hints(data_dir, paths.FILE_HINTS)
+        hint = _hint(data_dir, record_header, clean, is_tool=True) if is_asked else None
+        return hint or _plain(caller)
     is_spooled = not is_paused and _spool(data_dir, event, record_header, clean)
     if dialect == CLAUDE != caller:
         return _capture_only(data_dir, caller, is_spooled)
@@ -83,19 +88,21 @@ def _capture_only(data_dir: bytes, caller: bytes, is_spooled: bool) -> bytes:
     return _plain(caller)
 
 
-def _hint(data_dir: bytes, record_header: bytes, payload: bytes) -> bytes | None:
+def _hint(
+    data_dir: bytes, record_header: bytes, payload: bytes, *, is_tool: bool = False
+) -> bytes | None:
     """None also while an upgrade replaces the package: the event is spooled by now."""
     try:
         from claude_mem.hook.hint import hint_line
 
-        return hint_line(data_dir, record_header, payload)
+        return hint_line(data_dir, record_header, payload, is_tool=is_tool)
     except (ImportError, OSError):
         return None
 
 
-def _gives_hints(data_dir: bytes) -> bool:
+def _gives_hints(data_dir: bytes, flag: bytes = paths.HINTS) -> bool:
     try:
-        posix.stat(data_dir + b"/" + paths.HINTS)
+        posix.stat(data_dir + b"/" + flag)
     except OSError:
         return False
     return has_worker(data_dir)

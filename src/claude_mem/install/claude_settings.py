@@ -6,7 +6,13 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput, SettingsError
 from claude_mem.install import jsonc
-from claude_mem.install.hooks import EVENTS, hook_entry, is_our_command, is_our_entry
+from claude_mem.install.hooks import (
+    EVENTS,
+    HookEvent,
+    hook_entry,
+    is_our_command,
+    is_our_entry,
+)
 from claude_mem.types import Json
 
 
@@ -23,10 +29,14 @@ class Change:
         return self.before == self.after
 
 
-def with_hooks(path: Path, launcher: Path) -> Change:
+def with_hooks(path: Path, launcher: Path, events: tuple[HookEvent, ...] = EVENTS) -> Change:
+    """Hooks of ours for other events are removed."""
     before = read(path)
-    text = _decode(path, before or b"")
-    return Change(path, before, _add_all(path, text, launcher).encode())
+    text = _add_all(path, _decode(path, before or b""), launcher, events)
+    wanted = frozenset(event.name for event in events)
+    while (shorter := _remove_next(path, text, launcher, frozenset(), wanted)) is not None:
+        text = shorter
+    return Change(path, before, text.encode())
 
 
 def without_hooks(path: Path, launcher: Path, existed: frozenset[str] = frozenset()) -> Change:
@@ -117,10 +127,10 @@ def _parse(path: Path, text: str) -> jsonc.Node:
     return node
 
 
-def _add_all(path: Path, text: str, launcher: Path) -> str:
+def _add_all(path: Path, text: str, launcher: Path, events: tuple[HookEvent, ...]) -> str:
     if not text.strip():
         text = "{}\n"
-    for event in EVENTS:
+    for event in events:
         text = _add(path, text, event.name, hook_entry(event, str(launcher)), launcher)
     return text
 
@@ -154,10 +164,19 @@ def _replace_ours(text: str, element: jsonc.Node, entry: dict[str, Json], launch
     return text
 
 
-def _remove_next(path: Path, text: str, launcher: Path, existed: frozenset[str]) -> str | None:
-    """Remove the first entry of ours, with the list or object that only held it; None: no entry."""
+def _remove_next(
+    path: Path,
+    text: str,
+    launcher: Path,
+    existed: frozenset[str],
+    wanted: frozenset[str] = frozenset(),
+) -> str | None:
+    """Remove the first entry of ours, with the list or object that only held it; None: no entry.
+    Those of `wanted` events stay."""
     root = _parse(path, text)
     for name, array in _events(root).items():
+        if name in wanted:
+            continue
         elements = array.elements or []
         for element in elements:
             if not is_our_entry(element.value, launcher):

@@ -33,6 +33,14 @@ EVENTS: tuple[HookEvent, ...] = (
 )
 
 
+# Only with the setting CLAUDE_MEM_FILE_HINTS: a hook before each of these tools takes its time.
+FILE_HINTS = HookEvent("PreToolUse", 5, "Read|Edit|MultiEdit|Write|NotebookEdit")
+
+
+def events_for(*, file_hints: bool) -> tuple[HookEvent, ...]:
+    return (*EVENTS, FILE_HINTS) if file_hints else EVENTS
+
+
 def hook_entry(event: HookEvent, *command_line: str) -> dict[str, Json]:
     """An element of `hooks.<Event>`, in the exec form that needs no shell."""
     program, *arguments = command_line
@@ -46,9 +54,9 @@ def hook_entry(event: HookEvent, *command_line: str) -> dict[str, Json]:
     return {**matcher, "hooks": [command]}
 
 
-def all_entries(*command_line: str) -> dict[str, Json]:
+def all_entries(*command_line: str, events: tuple[HookEvent, ...] = EVENTS) -> dict[str, Json]:
     """The content of a hooks.json."""
-    return {"hooks": {event.name: [hook_entry(event, *command_line)] for event in EVENTS}}
+    return {"hooks": {event.name: [hook_entry(event, *command_line)] for event in events}}
 
 
 def is_our_entry(entry: object, launcher: Path) -> bool:

@@ -12,7 +12,7 @@ from typing import Literal
 from claude_mem import __version__
 from claude_mem.config import Layout
 from claude_mem.install.claude import Claude
-from claude_mem.install.hooks import all_entries
+from claude_mem.install.hooks import EVENTS, HookEvent, all_entries
 from claude_mem.types import Json
 
 # Claude Code reserves plugin names that begin with "claude-".
@@ -29,13 +29,14 @@ def installed_dir(layout: Layout) -> Path:
     return layout.root / "plugin"
 
 
-def write_plugin(layout: Layout) -> Path:
+def write_plugin(layout: Layout, events: tuple[HookEvent, ...] = EVENTS) -> Path:
     """Returns the directory for `claude plugin marketplace add`."""
     target = installed_dir(layout)
     if target.exists():
         shutil.rmtree(target)
     shutil.copytree(SHIPPED, target)
-    _write(target / NAME / "hooks" / "hooks.json", all_entries(str(layout.launcher)))
+    entries = all_entries(str(layout.launcher), events=events)
+    _write(target / NAME / "hooks" / "hooks.json", entries)
     _write(target / NAME / ".mcp.json", servers(str(layout.mcp_launcher)))
     _write(target / NAME / ".claude-plugin" / "plugin.json", manifest())
     for script in _SCRIPTS:
@@ -45,8 +46,8 @@ def write_plugin(layout: Layout) -> Path:
     return target
 
 
-def install_plugin(claude: Claude, layout: Layout) -> None:
-    directory = write_plugin(layout)
+def install_plugin(claude: Claude, layout: Layout, events: tuple[HookEvent, ...] = EVENTS) -> None:
+    directory = write_plugin(layout, events)
     if is_installed(claude):
         claude.plugin("marketplace", "update", MARKETPLACE)
         claude.plugin("uninstall", ID)

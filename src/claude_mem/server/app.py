@@ -42,7 +42,7 @@ from claude_mem.server.viewer import (
 )
 from claude_mem.types import Json
 from claude_mem.worker.client_memory import refresh_client_memory
-from claude_mem.worker.hints import answer_prompt, warm_up
+from claude_mem.worker.hints import answer_prompt, answer_tool, warm_up
 from claude_mem.worker.session_start import answer_session_start
 from claude_mem.worker.worker import Worker
 
@@ -76,6 +76,16 @@ async def prompt(request: Request) -> Response:
     return Response(stream.json_line(line), media_type="application/json")
 
 
+async def tool(request: Request) -> Response:
+    """POST /hook/tool: the PreToolUse hook; the body is a spool record"""
+    worker: Worker = request.app.state.worker
+    try:
+        line = await answer_tool(worker, await read_body(request))
+    except BadRecordError as error:
+        raise BadInput(str(error)) from None
+    return Response(stream.json_line(line), media_type="application/json")
+
+
 async def openapi(request: Request) -> Response:
     """GET /openapi.json: this description"""
     reject_parameters(request)
@@ -102,6 +112,7 @@ public_routes = [
 socket_routes = [
     Route("/hook/session-start", session_start, methods=["POST"]),
     Route("/hook/prompt", prompt, methods=["POST"]),
+    Route("/hook/tool", tool, methods=["POST"]),
     *commands.routes,
     *entrance.socket_routes,
 ]

@@ -69,22 +69,21 @@ def session_state(
     connection: sqlite3.Connection, content_session_id: str, prompt_id: str | None
 ) -> SessionState:
     """The prompt itself may be stored already, or not yet."""
+    rows = connection.execute(
+        "SELECT turn_id FROM hints WHERE content_session_id = ?", (content_session_id,)
+    )
+    hinted = frozenset(row[0] for row in rows)
     session = connection.execute(
         "SELECT id, start_context FROM sdk_sessions WHERE content_session_id = ?",
         (content_session_id,),
     ).fetchone()
     if session is None:
-        return SessionState()
+        return SessionState(hinted_turns=hinted)
     earlier = connection.execute(
         "SELECT 1 FROM user_prompts WHERE session_id = ? AND prompt_id IS NOT ? LIMIT 1",
         (session[0], prompt_id),
     ).fetchone()
-    rows = connection.execute(
-        "SELECT turn_id FROM hints WHERE content_session_id = ?", (content_session_id,)
-    )
-    return SessionState(
-        session[0], earlier is None, session[1] or "", frozenset(row[0] for row in rows)
-    )
+    return SessionState(session[0], earlier is None, session[1] or "", hinted)
 
 
 def recent_hints(

@@ -15,6 +15,7 @@ from claude_mem.store import (
     conversations,
     fact_listing,
     facts,
+    file_gotchas,
     forgetting,
     hints,
     imported_sessions,
@@ -267,6 +268,9 @@ class StoreReader(TurnReader):
 
     def session_state(self, content_session_id: str, prompt_id: str | None) -> hints.SessionState:
         return self.read(lambda c: hints.session_state(c, content_session_id, prompt_id))
+
+    def gotchas_of_file(self, project_id: int, path: str) -> list[file_gotchas.Gotcha]:
+        return self.read(lambda c: file_gotchas.gotchas_of_file(c, project_id, path))
 
     def recent_hints(self, limit: int, project_id: int | None = None) -> list[dict[str, Json]]:
         return self.read(lambda c: hints.recent_hints(c, limit, project_id))

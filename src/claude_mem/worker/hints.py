@@ -1,11 +1,14 @@
-"""The response to UserPromptSubmit: a hint, if there is one and the hook still waits for it.
+"""The response to UserPromptSubmit, and to PreToolUse if it is set: a hint, if there is one and
+the hook still waits for it.
 
 The event itself is in the spool; nothing of it is stored here.
 """
 
 import asyncio
+import json
 import logging
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -13,6 +16,8 @@ from claude_mem.errors import EmbedderError
 from claude_mem.hook.hint import RESPONSE_SECONDS
 from claude_mem.intake import spool
 from claude_mem.intake.normalisers import events_of
+from claude_mem.observer.local.files import relative
+from claude_mem.recall.file_hints import find_file_hint
 from claude_mem.recall.hints import Hint, Prompt, find_hint
 from claude_mem.store.hints import GivenLine
 from claude_mem.store.turn_lookup import PROMPT
@@ -22,14 +27,30 @@ from claude_mem.worker.worker import Worker
 
 log = logging.getLogger("claude_mem.hints")
 
+PRE_TOOL = "PreToolUse"
+PATHS = ("file_path", "notebook_path", "path")  # of Read, Edit and Write; of a notebook
 _WARM_UP = "What did earlier sessions decide about the first steps of this project?"
 
 
 async def answer_prompt(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
+    return await _reply(worker, record_bytes, PROMPT, _answer)
+
+
+async def answer_tool(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
+    """What is known of the file that a tool is about to read or edit."""
+    return await _reply(worker, record_bytes, PRE_TOOL, _answer_tool)
+
+
+async def _reply(
+    worker: Worker,
+    record_bytes: bytes,
+    kind: str,
+    find: Callable[[Worker, bytes], "_Answer | None"],
+) -> dict[str, Json]:
     begun = time.monotonic()
-    answer = await asyncio.to_thread(_answer, worker, record_bytes)
+    answer = await asyncio.to_thread(find, worker, record_bytes)
     if answer is None or answer.hint is None or time.monotonic() - begun > RESPONSE_SECONDS:
-        return reply(spool.parse(record_bytes).header.dialect, PROMPT, "")
+        return reply(spool.parse(record_bytes).header.dialect, kind, "")
     lines = [
         GivenLine(line.turn_id, str(line.id), line.text, line.words, line.evidence)
         for line in answer.hint.lines
@@ -37,7 +58,7 @@ async def answer_prompt(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
     # Not awaited: the hook waits for milliseconds, and a hint that is not stored does no harm.
     saved = worker.store.save_hint(answer.session_id, answer.project_id, lines)
     saved.add_done_callback(_log_failure)
-    return reply(answer.dialect, PROMPT, answer.hint.text)
+    return reply(answer.dialect, kind, answer.hint.text)
 
 
 async def warm_up(worker: Worker, record_bytes: bytes) -> None:
@@ -57,19 +78,44 @@ def _answer(worker: Worker, record_bytes: bytes, text: str = "") -> _Answer | No
     """For the prompt of the record, or for this text."""
     if not worker.settings.context.hints:
         return None
-    record = spool.parse(record_bytes)
-    events = events_of(record)
-    if not events:
-        return None
-    event = worker.reader.read(*events[0])
-    prompt = text or event.prompt
-    if not prompt or worker.reader.exclusions.cover(event.project, event.project_dir):
-        return None
-    project_id = worker.store.project_by_key(event.project.key)
-    if project_id is None:
+    event, project_id = _event(worker, record_bytes)
+    prompt = text or (event.prompt if event else "")
+    if event is None or project_id is None or not prompt:
         return None
     hint = _find(worker, event, prompt, project_id)
     return _Answer(event.dialect, event.session_id, project_id, hint)
+
+
+def _answer_tool(worker: Worker, record_bytes: bytes) -> _Answer | None:
+    if not worker.settings.context.file_hints:
+        return None
+    event, project_id = _event(worker, record_bytes)
+    path = _path_of(event) if event else ""
+    if event is None or project_id is None or not path:
+        return None
+    state = worker.store.session_state(event.session_id, event.prompt_id)
+    gotchas = worker.store.gotchas_of_file(project_id, path)
+    hint = find_file_hint(path, gotchas, state.context, state.hinted_turns)
+    return _Answer(event.dialect, event.session_id, project_id, hint)
+
+
+def _path_of(event: Event) -> str:
+    """Relative to the project; empty if the tool names no file."""
+    params = json.loads(event.tool_input or "null")
+    values = [params.get(name) for name in PATHS] if isinstance(params, dict) else []
+    path = next((value for value in values if isinstance(value, str)), "")
+    return relative(path, event.project_dir)
+
+
+def _event(worker: Worker, record_bytes: bytes) -> tuple[Event | None, int | None]:
+    """The event of the record and its project; none of a project that is excluded or unknown."""
+    events = events_of(spool.parse(record_bytes))
+    if not events:
+        return None, None
+    event = worker.reader.read(*events[0])
+    if worker.reader.exclusions.cover(event.project, event.project_dir):
+        return None, None
+    return event, worker.store.project_by_key(event.project.key)
 
 
 def _find(worker: Worker, event: Event, text: str, project_id: int) -> Hint | None:

@@ -144,7 +144,8 @@ class Worker:
             self.jobs.keeps_records = settings.record.is_on
             self.jobs.verbosity = self.redistilling.verbosity = settings.observer.verbosity
             self.intake.event_seconds = settings.capture.event_seconds
-            settings.layout.mark_hints(settings.context.hints)
+            context = settings.context
+            settings.layout.mark_hints(context.hints, of_files=context.file_hints)
             self.housekeeping.use(settings.sessions, settings.retention, settings.record)
             if settings.embedder != previous.embedder:
                 await self.embedding.use(open_semantic_index(settings, self.clock))
