@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from claude_mem.recall.fence import FENCE
+from claude_mem.recall.hint_text import PastFact, readable, states_past
 from claude_mem.recall.hints import (
     BUDGET,
     MAX_LINES,
     MAX_WORDS,
+    RULE,
     Hint,
     Prompt,
     find_hint,
@@ -180,3 +182,63 @@ def test_what_is_marked_as_wrong_is_no_hint(harbor: Api) -> None:
     assert hint(harbor, QUESTION) is None
     harbor.post_json(f"/api/memories/{wrong}/wrong", undo=True)
     assert expect_hint(harbor, QUESTION).lines[0].id == wrong
+
+
+# What a passage is shown with
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Light the lamp\n\nIt burns oil.\n\nCo-Authored-By: Claude <noreply@anthropic.com>",
+         "Light the lamp It burns oil."),
+        ("It burns oil.\n🤖 Generated with [Claude Code](https://claude.com)", "It burns oil."),
+        ("Now let me add the wick. The wick is in `lamp.py`.", "The wick is in `lamp.py`."),
+        ("Done. Here's a summary of the changes: The wick is shorter.", "The wick is shorter."),
+        ("All 12 tests pass and lint is clean. The wick is shorter.", "The wick is shorter."),
+        ("The wick is shorter. Tests: `make test` (12 passed).", "The wick is shorter."),
+    ],
+)  # fmt: skip
+def test_what_was_only_meant_for_its_moment_is_left_out(text: str, shown: str) -> None:
+    assert readable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "is_past"),
+    [
+        ("The lamp of the pier listens on port 4000.", True),
+        ("The port of the lamp is now 5000, it was 4000.", False),  # it tells the change
+        ("The bill of the pier was 4000.", False),
+        ("The lamp of the pier listens on port 5000.", False),
+    ],
+)
+def test_a_value_that_was_replaced_is_not_quoted_as_valid(text: str, is_past: bool) -> None:
+    fact = PastFact("port of the lamp", "4000", "5000")
+    assert states_past(text, [fact]) is is_past
+
+
+def test_what_was_replaced_is_no_hint(tmp_path: Path) -> None:
+    with open_api(tmp_path) as api:
+        api.add_turn("foghorn", ASKED, REPLY)
+        assert "valve-7" in expect_hint(api, QUESTION).text
+        api.worker.store.write(
+            lambda c: c.execute(
+                "INSERT INTO facts (project_id, kind, subject, value, scope, origin, status,"
+                " first_seen_epoch, last_seen_epoch) SELECT id, 'place', 'pressure valve of the"
+                " compressor', 'valve-7', '', 'person', 'past', 1, 1 FROM projects LIMIT 1"
+            )
+        ).result()
+        assert hint(api, QUESTION) is None
+
+
+def test_a_question_about_the_next_step_needs_as_much_as_a_task() -> None:
+    known = (
+        "Why is the foghorn on the north quay of our old harbour silent since the storm that broke"
+        " its valve-7?"
+    )
+    for ahead in ("What is the proper fix for", "How can we repair", "What are the options for"):
+        text = (
+            f"{ahead} the foghorn on the north quay of our old harbour, silent since the storm that"
+            " broke its valve-7?"
+        )
+        assert RULE.needed(text, True) == RULE.task + RULE.needed(known, True) - RULE.question

@@ -6,7 +6,7 @@ They are scored as in a search (`ranking`), so that what made a turn a result is
 import logging
 import re
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -89,10 +89,18 @@ def best_passages(
     parsed: ParsedQuery,
     budget: int = BUDGET,
     semantic_index: SemanticIndex | None = None,
+    shown_as: Callable[[Passage], str] = lambda passage: passage.text,
+    weights: Mapping[str, float] | None = None,
 ) -> list[Passage]:
-    """In the order of the turn; the best ones, each of which adds something, that fit."""
+    """In the order of the turn; the best ones, each of which adds something, that fit.
+
+    `shown_as` gives the text that a passage is shown with; empty: not at all. `weights` are those
+    of kinds of passages, 1.0 if they have none.
+    """
     scores = _scores(connection, turn_id, parsed, semantic_index)
     texts = turn_text.passage_texts(connection, turn_id)
+    if weights:
+        scores = {n: score * weights.get(texts[n].kind, 1.0) for n, score in scores.items()}
     by_score = sorted(range(len(texts)), key=lambda number: (-scores.get(number, 0.0), number))
     least = MIN_SCORE * max(scores.values(), default=0.0)
     selected: dict[int, Passage] = {}
@@ -101,7 +109,9 @@ def best_passages(
     for number in by_score:
         if scores.get(number, 0.0) < least:
             break
-        passage = texts[number]
+        passage = Passage(texts[number].kind, shown_as(texts[number]))
+        if not passage.text:
+            continue
         if not selected:
             passage = Passage(passage.kind, _fit(passage.text, parsed, budget))
         words = set(_WORD.findall(passage.text.lower()))

@@ -9,7 +9,7 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -22,7 +22,8 @@ from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import best_passages
 from claude_mem.recall.candidates import Term, look_up_terms
-from claude_mem.recall.fence import escape_fences, fenced
+from claude_mem.recall.fence import fenced
+from claude_mem.recall.hint_text import PastFact, past_facts, plain, readable, states_past
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, Word, parse_query
 from claude_mem.recall.ranking import RankedTurn, rank
@@ -32,7 +33,7 @@ from claude_mem.recall.typed_text import typed_text
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
 from claude_mem.store.memories import CLIENT_FILE
-from claude_mem.text import one_line, shorten
+from claude_mem.text import shorten
 
 BUDGET = 250  # tokens of a hint
 MAX_LINES = 3
@@ -44,6 +45,8 @@ MAX_TITLE = 60
 MAX_REPEATED = 0.6  # share of its words that a passage may have in common with the prompt
 SHARES = ((1.0,), (0.8, 0.2), (0.7, 0.15, 0.15))  # of the room for passages, by lines
 MIN_PASSAGE = 40  # characters
+# Of a turn, what became of it says more in few words than what was asked or planned.
+KINDS = {"memory": 1.1}
 MIN_LINE_WORDS = 4  # of a line of the context that can hold what a hint would say
 SAME = 0.8  # share of common words from which a line of the context and a passage are the same
 
@@ -56,8 +59,17 @@ _QUESTION = re.compile(
     r"|whose|who|where|how|when (?:did|was|were|do|does|is))\b[^?.\n]{0,300}\?",
     re.IGNORECASE | re.MULTILINE,
 )
+# It asks for advice or an investigation: that is work.
+_LOOKS_AHEAD = re.compile(
+    r"\b(?:how (?:can|could|should|would|might|do) (?:we|i|you)"
+    r"|what (?:can|could|should|would) (?:we|i|you)"
+    r"|what(?: is|'s|’s| are| would be) (?:the |your )?"
+    r"(?:(?:proper|best|right|cleanest|easiest|next)\b|options?\b|ways? to\b|problem\b|issue\b"
+    r"|wrong\b|going on\b|happening\b)"
+    r"|which (?:one )?(?:should|would) (?:we|i|you))",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"\w+")
-_MARKUP = re.compile(r"\*\*|```\w*|^#{1,6} |^[-*] |^\|[-| :]+\|$", re.MULTILINE)
 _QUOTES = str.maketrans({'"': " ", "“": " ", "”": " "})
 
 
@@ -68,17 +80,18 @@ class Rule:
 
     question: float = 0.6  # the first prompt of a session, that asks what is known
     task: float = 1.0  # the first prompt otherwise
-    later: float = 1.2  # what follows in a session is mostly about the session itself
+    later: float = 1.4  # what follows in a session is mostly about the session itself
     full_length: int = 100  # characters; a shorter prompt says too little and needs more evidence
     length_factor: float = 4.0
     prompt_discount: float = 0.05  # what a user asked for says less than what came of it
     next_discount: float = 0.05  # for the second and third line
-    min_score_share: float = 0.9  # of the best turn's score
+    min_score_share: float = 0.96  # of the best turn's score
 
     def needed(self, typed: str, is_first: bool) -> float:
         needed = self.later
         if is_first:
-            needed = self.question if _QUESTION.search(typed) else self.task
+            asks_what_is_known = _QUESTION.search(typed) and not _LOOKS_AHEAD.search(typed)
+            needed = self.question if asks_what_is_known else self.task
         shortness = max(0.0, math.log(self.full_length / max(1, len(typed))))
         return needed + self.length_factor * shortness
 
@@ -142,12 +155,18 @@ def find_hint(
         query, terms = rarest_words(connection, typed)
         if len(query.words) < MIN_WORDS:
             return None
-        candidates = _candidates(connection, prompt, query, rule, semantic_index)
+        past = past_facts(connection, prompt.project_id)
+        candidates = _candidates(connection, prompt, query, rule, semantic_index, past)
         selected = _select(candidates, needed, rule)
         if not selected:
             return None
         known = _words(prompt.text)
-        lines = _lines(connection, selected, query, terms, known, semantic_index)
+
+        def shown_as(passage: Passage) -> str:
+            is_shown = _is_worth_reading(passage, known) and not states_past(passage.text, past)
+            return readable(passage.text) if is_shown else ""
+
+        lines = _lines(connection, selected, query, terms, shown_as, semantic_index)
         return Hint(tuple(lines)) if lines else None
 
     return store.read(work)
@@ -176,6 +195,7 @@ def _candidates(
     query: ParsedQuery,
     rule: Rule,
     semantic_index: SemanticIndex | None,
+    past: Sequence[PastFact],
 ) -> list[_Candidate]:
     """Turns of other sessions that this session was not told about, best first."""
     filters = Filters(project_id=prompt.project_id, until=prompt.until)
@@ -195,6 +215,8 @@ def _candidates(
         if result.passage not in rows or _repeats(texts[result.passage], known):
             continue
         if _is_in(context, result.turn.title, texts[result.passage]):
+            continue
+        if states_past(f"{result.turn.title} {texts[result.passage]}", past):
             continue
         row = rows[result.passage]
         discount = rule.prompt_discount if row.kind == "prompt" else 0.0
@@ -233,7 +255,7 @@ def _lines(
     selected: Sequence[_Candidate],
     query: ParsedQuery,
     terms: Sequence[Term],
-    known: set[str],
+    shown_as: Callable[[Passage], str],
     semantic_index: SemanticIndex | None,
 ) -> list[HintLine]:
     places = [(c.ranked.turn.session_id, c.ranked.turn.number) for c in selected]
@@ -249,12 +271,14 @@ def _lines(
     for number, (candidate, memory) in enumerate(named):
         turn_id = candidate.ranked.turn.id
         share = int(room * SHARES[len(named) - 1][number])
-        passages = [Passage(candidate.row.kind, candidate.text)]
-        if not lines:  # there is room for more than one
-            passages = best_passages(connection, turn_id, query, share, semantic_index)
-        texts = [_plain(p.text) for p in passages if _is_worth_reading(p, known)]
-        text = " … ".join(texts)
-        if len(title := _plain(memory.title)) <= MAX_TITLE:
+        if lines:
+            text = shown_as(Passage(candidate.row.kind, candidate.text))
+        else:  # there is room for more than one passage
+            passages = best_passages(
+                connection, turn_id, query, share, semantic_index, shown_as, KINDS
+            )
+            text = " … ".join(passage.text for passage in passages)
+        if len(title := plain(memory.title)) <= MAX_TITLE:
             text = text.removeprefix(title).lstrip(" .:;…")
         text = _fit(snippet(text, query, 4 * share) if lines else text, share)
         if lines and len(text) < MIN_PASSAGE:
@@ -274,7 +298,7 @@ def _lines(
 def _head(memory_id: MemoryId, created_at_epoch: int, title: str) -> str:
     mark = "#" if memory_id.kind == "observation" else ""
     day = datetime.fromtimestamp(created_at_epoch / 1000, UTC)
-    return f"{mark}{memory_id} {day:%Y-%m-%d} {shorten(_plain(title), MAX_TITLE)}"
+    return f"{mark}{memory_id} {day:%Y-%m-%d} {shorten(plain(title), MAX_TITLE)}"
 
 
 def _fit(text: str, tokens: int) -> str:
@@ -283,11 +307,6 @@ def _fit(text: str, tokens: int) -> str:
         text = shorten(text, length)
         length -= 8
     return text
-
-
-def _plain(text: str) -> str:
-    """On one line, without markup that only matters on several."""
-    return escape_fences(one_line(_MARKUP.sub(" ", text)))
 
 
 def _words_held(row: PassageRow, terms: Sequence[Term]) -> tuple[str, ...]:

@@ -1,0 +1,92 @@
+"""The text of passages as a hint shows it: without what was only meant for its moment."""
+
+import re
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from claude_mem.recall.fence import escape_fences
+from claude_mem.text import one_line
+
+SAME_SUBJECT = 0.6  # share of the words of a fact's subject that a passage about it has
+SHORTEST_VALUE = 4
+
+_MARKUP = re.compile(r"\*\*|```\w*|^#{1,6} |^[-*] |^\|[-| :]+\|$", re.MULTILINE)
+# Lines that git, the client and other tools add to messages of commits and pull requests.
+_TRAILER = re.compile(
+    r"(?:^|\s)(?:[A-Z][A-Za-z]{1,20}(?:-[A-Za-z]{1,20}){1,3}: [^\n]{0,120}?(?:<[^<>\s]{3,80}>|$)"
+    r"|🤖 Generated with [^\n]{0,100})",
+    re.MULTILINE,
+)
+# What an agent announces, and what passed in its turn.
+_MOMENTARY = re.compile(
+    r"(?:(?:now|first|next|then|ok|okay|good|great|perfect|done|yes|so|also|actually|and)[,.!:]? )*"
+    r"(?:let me|let's|let us|i'll|i will|i need to|i can|i can now|i should|i'm going to"
+    r"|i am going to|i see|i have (?:all|the full|a clear)|i now have|looking at"
+    r"|here(?:'s| is) (?:a|the) (?:summary|plan)|implement the following plan"
+    r"|now (?:add|update|fix|run|the))\b"
+    r"|(?:done|good|perfect|great|plan|context|summary|changes)[.!:]?$"
+    r"|(?:all )?(?:\d[\d,]* )?(?:tests?|checks?|lint\w*|build)\b[^.]{0,40}"
+    r"\b(?:pass\w*|clean|green)\b"
+    r"|(?:tests|check|run|release): `|committed(?: as)?\b[: ]",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(\d#/])|(?<=:)\s+(?=[A-Z])|\n+")
+_WORD = re.compile(r"\w+")
+
+
+def plain(text: str) -> str:
+    """On one line, without markup that only matters on several."""
+    return escape_fences(one_line(_MARKUP.sub(" ", text)))
+
+
+def readable(text: str) -> str:
+    """As `plain`, without trailers of commits and sentences about the moment."""
+    sentences = _SENTENCE.split(_TRAILER.sub("", text))
+    return plain("\n".join(s for s in sentences if not _MOMENTARY.match(s.strip(" *#-`|"))))
+
+
+@dataclass(frozen=True, slots=True)
+class PastFact:
+    """A fact that holds no more, and the value that replaced it, if any."""
+
+    subject: str
+    value: str
+    replacement: str = ""
+
+
+def past_facts(connection: sqlite3.Connection, project_id: int | None) -> list[PastFact]:
+    rows = connection.execute(
+        "SELECT f.subject, f.value, coalesce(n.value, '') FROM facts f"
+        " LEFT JOIN facts n ON n.id = f.superseded_by WHERE f.status IN ('past', 'wrong')"
+        " AND f.kind IN ('rule', 'decision', 'command', 'place')"
+        " AND (?1 IS NULL OR f.project_id = ?1)",
+        (project_id,),
+    )
+    return [PastFact(*row) for row in rows]
+
+
+def states_past(text: str, facts: Sequence[PastFact]) -> bool:
+    """Whether it states a fact that holds no more, and not what replaced it."""
+    lower = text.lower()
+    stated = [fact for fact in facts if _bare(fact.value) in lower]
+    words = _words(text) if stated else set()
+    return any(_is_about(words, fact) and not _tells_change(lower, fact) for fact in stated)
+
+
+def _is_about(words: set[str], fact: PastFact) -> bool:
+    subject = {word for word in _words(fact.subject) if len(word) > 3}
+    is_value = len(_bare(fact.value)) >= SHORTEST_VALUE
+    return is_value and len(subject & words) >= SAME_SUBJECT * len(subject)
+
+
+def _tells_change(text: str, fact: PastFact) -> bool:
+    return bool(fact.replacement) and _bare(fact.replacement) in text
+
+
+def _bare(value: str) -> str:
+    return value.lower().strip(" .`\"'")
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.lower()))
