@@ -102,13 +102,14 @@ def open_browser(home: Home, **options: Any) -> Iterator[Browsing]:
 
 
 def run_turn(
-    home: Home, session: str, number: int, text: str, reply: str, file: str = "light.py"
-) -> None:
+    home: Home, session: str, number: int, text: str, reply: str, file: str = "light.py",
+    directory: str = PROJECT_DIR,
+) -> None:  # fmt: skip
     """A whole turn, through the real hooks."""
     identity = {"session_id": session, "prompt_id": f"{session}-{number}"}
     for payload in (
         payloads.prompt(text, **identity),
-        payloads.edit(f"{PROJECT_DIR}/{file}", **identity),
+        payloads.edit(f"{directory}/{file}", **identity),
         payloads.stop(reply, **identity),
     ):
-        assert home.hook(payload).returncode == 0
+        assert home.hook(payload, CLAUDE_PROJECT_DIR=directory).returncode == 0

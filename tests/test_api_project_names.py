@@ -64,7 +64,7 @@ def test_a_project_can_be_joined_to_another_later(api: Api) -> None:
     api.post_json(INIT, contentSessionId="named", prompt="Dim it", project="harbor")
     api.add_turn("s", "Blink", "It blinks.", FIRST)
     answer = api.post_json("/api/projects/join", project="name:harbor", into=FIRST)
-    assert answer == {"joined": True, "project": "harbor", "key": FIRST}
+    assert answer == {"joined": True, "project": "harbor", "key": FIRST, "sessions": 1}
     assert keys(api) == {FIRST}
     assert len(api.get_json("/api/prompts", project="harbor")["items"]) == 2
 

@@ -350,3 +350,25 @@ def test_older_turns_come_when_one_scrolls_each_once(browsing: Browsing) -> None
     assert turns == stored
     days = page.locator(".day").evaluate_all("days => days.map(d => d.dataset.day)")
     assert len(days) == len(set(days))
+
+
+def test_a_directory_is_split_off_and_merged_again(browsing: Browsing, tmp_path: Path) -> None:
+    for name in ("north", "south"):
+        (tmp_path / name).mkdir()
+        run_turn(browsing.home, name, 1, f"Paint the {name} pier", "It is blue now.", "pier.py",
+                 directory=str(tmp_path / name))  # fmt: skip
+    browsing.home.wait_settled()
+    page = browsing.go("/projects")
+    main = page.locator("#main")
+    main.get_by_role("link", name="north").click()
+    page.get_by_role("button", name="Merge").click()
+    page.locator("dialog[open] [name=into]").select_option(str(tmp_path / "south"))
+    page.locator("dialog[open]").get_by_role("button", name="Merge").click()
+    page.wait_for_url("**/projects")
+    assert main.get_by_role("link", name="north").count() == 0
+    main.get_by_role("link", name="south").click()
+    page.get_by_role("button", name="Split off").click()
+    page.locator("dialog[open]").get_by_role("button", name="Split off").click()
+    page.get_by_role("button", name="Split off").wait_for(state="detached")
+    browsing.go("/projects")
+    main.get_by_role("link", name="north").wait_for()

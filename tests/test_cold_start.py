@@ -11,6 +11,7 @@ import claude_mem
 from claude_mem.worker.lock import WorkerLock
 from tests.conftest import Home, wait_until
 from tests.payloads import as_bytes, prompt, session_start, stop
+from tests.trust_dialog import accept_trust_dialog
 
 # A machine under load takes longer to start a worker than a session should wait.
 _PATIENT_HOOK = """
@@ -48,6 +49,7 @@ def worktree(main: Path, path: Path) -> Path:
     linked = main / ".git" / "worktrees" / path.name
     linked.mkdir(parents=True)
     (linked / "commondir").write_text("../..\n")
+    (linked / "gitdir").write_text(f"{path / '.git'}\n")
     path.mkdir(parents=True)
     (path / ".git").write_text(f"gitdir: {linked}\n")
     return path
@@ -75,7 +77,17 @@ def test_a_new_directory_of_a_known_repository_gets_its_context(
 ) -> None:
     path = tmp_path / "new" / kind
     directory = repository(path) if kind == "clone" else worktree(known, path)
+    if kind == "clone":
+        accept_trust_dialog(home.path, directory)
     assert "Make the light blink" in start_cold(home, directory, session_id="next")
+
+
+def test_a_copy_that_claims_a_known_repository_gets_nothing(
+    home: Home, known: Path, tmp_path: Path
+) -> None:
+    copy = repository(tmp_path / "copy")
+    assert start_cold(home, copy, session_id="next") == ""
+    assert "Make the light blink" in start_cold(home, known, session_id="third")
 
 
 def test_a_directory_with_a_rendered_context_does_not_wait(home: Home, known: Path) -> None:

@@ -30,6 +30,7 @@ NOT_EXPORTED = {
     "forgotten", "forgotten_rows", "tombstones", "scrub_requests",
     "refinements", "observer_usage", "observer_breakers", "notices", "hints",
     "indexed_turns", "passages", "passage_count",
+    "project_overrides", "project_aliases", "project_claims",  # about directories of this machine
     "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
 }  # fmt: skip
 

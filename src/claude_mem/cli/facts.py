@@ -17,7 +17,7 @@ from claude_mem.cli.edit import (
 from claude_mem.cli.open_store import NO_MEMORIES, open_reader
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
-from claude_mem.intake.projects import Projects
+from claude_mem.intake.projects import open_projects
 from claude_mem.recall.fact_list import facts_text, list_facts
 from claude_mem.server.client import request
 from claude_mem.store import StoreReader
@@ -67,9 +67,8 @@ def _rows(store: StoreReader, values: dict[str, Json]) -> tuple[list[JsonRow], b
     if project == ALL_PROJECTS:
         del values["project"]
     elif project is None:
-        home = os.environ.get("HOME")
         directory = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
-        key = Projects(Path(home) if home else None).of(directory).key
+        key = open_projects(store, os.environ).of(directory).key
         if store.project_by_key(key) is None:
             return [], False
         values["project"] = key

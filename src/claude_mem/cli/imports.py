@@ -20,6 +20,7 @@ from claude_mem.cli.output import json_option, print_heading, print_json, print_
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.install.claude import transcripts_dir
+from claude_mem.intake.project_access import TrustDialog
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import (
     ImportOptions,
@@ -174,6 +175,7 @@ def import_options(settings: Settings, project: str = "", since_ms: int = 0) -> 
         since_ms=since_ms,
         keep_record_since=settings.record.since_ms(now_ms()),
         verbosity=settings.observer.verbosity,
+        trust=TrustDialog.of(os.environ),
     )
 
 

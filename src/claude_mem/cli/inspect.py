@@ -8,7 +8,7 @@ import click
 from claude_mem.cli.open_store import NO_MEMORIES, open_reader
 from claude_mem.cli.output import json_option, print_json, print_pairs, print_table
 from claude_mem.config import Settings
-from claude_mem.intake.projects import Projects
+from claude_mem.intake.projects import open_projects
 from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.server.command_replies import context_reply
@@ -117,8 +117,7 @@ def show_context(settings: Settings, project: str | None, as_json: bool) -> None
 
 
 def _project_here(store: StoreReader) -> int | None:
-    home = os.environ.get("HOME")
-    projects = Projects(Path(home) if home else None)
+    projects = open_projects(store, os.environ)
     return store.project_by_key(projects.of(_directory_here()).key)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from claude_mem.config import Settings
 from claude_mem.errors import ClaudeMemError
+from claude_mem.intake.project_access import client_state_file
 from claude_mem.observer.models.claude import find_command
 
 TIMEOUT = 120
@@ -69,9 +70,8 @@ def config_dir(environ: Mapping[str, str]) -> Path:
 
 
 def state_file(environ: Mapping[str, str]) -> Path:
-    """The file in which Claude Code stores its state, including MCP servers."""
-    configured = environ.get("CLAUDE_CONFIG_DIR")
-    return Path(configured or environ.get("HOME", "/")) / ".claude.json"
+    """With the MCP servers."""
+    return client_state_file(environ)
 
 
 def transcripts_dir(environ: Mapping[str, str]) -> Path:

@@ -6,16 +6,20 @@ $HOME (dotfiles) does not include everything below it. A directory that does not
 the repository that is known for it, or that the shape of its path names.
 
 A repository is untrusted: its files are opened without blocking, must be regular files, and are
-read up to LARGEST_FILE bytes.
+read up to LARGEST_FILE bytes. What they say is a claim; `intake/project_access.py` decides whether
+the directory gets the project that it claims, or one of its own.
 """
 
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from claude_mem.intake.project_access import Access, Claim, Decision, TrustDialog, decide
 from claude_mem.intake.worktrees import Repository, is_windows_path, repository_of
+from claude_mem.store import StoreReader
 from claude_mem.types import Project
 
 LARGEST_FILE = 64 * 1024
@@ -29,22 +33,49 @@ _PORT = re.compile(r":\d+$")
 class Projects:
     """Caches the project of each directory: it is looked up for every event."""
 
-    def __init__(self, home: Path | None, known: Mapping[str, Project] | None = None) -> None:
-        """`known`: projects of directories, for those that do not exist any more."""
+    def __init__(
+        self,
+        home: Path | None,
+        known: Mapping[str, Project] | None = None,
+        access: Callable[[], Access] | None = None,
+    ) -> None:
+        """`known`: projects of directories, for those that do not exist any more. Without `access`
+        every claim of a directory is accepted."""
         self._home = home.resolve() if home else None
         self._known = dict(known or {})
-        self._by_directory: dict[str, Project] = {}
+        self._access = access
+        self._by_directory: dict[str, Decision] = {}
 
     @property
     def home(self) -> str:
         return str(self._home) if self._home else ""
 
     def of(self, directory: str) -> Project:
+        return self.decision(directory).project
+
+    def decision(self, directory: str) -> Decision:
         if directory not in self._by_directory:
             if len(self._by_directory) > 10_000:
                 self._by_directory.clear()
-            self._by_directory[directory] = self._identify(directory)
+            self._by_directory[directory] = self._decide(directory)
         return self._by_directory[directory]
+
+    def _decide(self, directory: str) -> Decision:
+        if self._access is None:
+            return Decision(self._identify(directory))
+        access = self._access()
+        if is_missing(directory):
+            return Decision(self._of_missing(directory, access))
+        claim = claim_of(directory, self._home)
+        return decide(directory, claim, access, lambda d: claim_of(d, self._home))
+
+    def _of_missing(self, directory: str, access: Access) -> Project:
+        override = access.override(directory)
+        if override is not None:
+            return override
+        if directory in access.claims:
+            return Project(directory, _last_part(directory))
+        return access.current(self._identify(directory))
 
     def _identify(self, directory: str) -> Project:
         if not self._known or not is_missing(directory):
@@ -66,23 +97,58 @@ class Projects:
         """To be called when a session starts there: its origin may have changed."""
         self._by_directory.pop(directory, None)
 
+    def forget_all(self) -> None:
+        """To be called when the user changed which project a directory belongs to."""
+        self._by_directory.clear()
+
+
+def open_projects(store: StoreReader, environ: Mapping[str, str]) -> Projects:
+    """Follows the store: what the user decides counts from the next session on."""
+    home = environ.get("HOME")
+    trust = TrustDialog.of(environ)
+    known = dict(store.project_directories())
+    return Projects(Path(home) if home else None, known, lambda: access_of(store, trust))
+
+
+def access_of(store: StoreReader, trust: TrustDialog, *, is_import: bool = False) -> Access:
+    stored = store.project_access()
+    return Access(
+        directories=stored.directories,
+        keys=stored.keys,
+        overrides=stored.overrides,
+        aliases=stored.aliases,
+        claims=frozenset(stored.claims),
+        trust=trust,
+        is_import=is_import,
+    )
+
 
 def identify(directory: str, home: Path | None) -> Project:
+    """What the directory claims, as far as it is proven."""
+    claim = claim_of(directory, home)
+    return claim.project if claim.is_proven else claim.own
+
+
+def claim_of(directory: str, home: Path | None) -> Claim:
     if not directory:
-        return Project("unknown", "unknown")
+        return Claim(Project("unknown", "unknown"), "")
     if not Path(directory).is_absolute():  # a path of another machine
-        return _by_shape(directory)
+        return Claim(_by_shape(directory), directory)
     try:
         path = Path(directory).resolve()
-        root, git_dir = _repository(path, home)
+        repository = _find_repository(path, home)
     except (OSError, ValueError, RuntimeError):
-        return Project(directory, _last_part(directory))
-    if root is None or git_dir is None:
-        return _without_repository(path, home)
-    origin = _origin(git_dir)
-    if origin:
-        return Project(origin, origin.rsplit("/", 1)[-1])
-    return Project(str(root), root.name or str(root))
+        return Claim(Project(directory, _last_part(directory)), directory)
+    if repository is None:
+        return Claim(_without_repository(path, home), str(path))
+    main = repository.main
+    origin = _origin(repository.git_dir) if repository.git_dir else None
+    project = (
+        Project(origin, origin.rsplit("/", 1)[-1])
+        if origin
+        else Project(str(main), main.name or str(main))
+    )
+    return Claim(project, str(repository.root), str(main), is_proven=repository.is_proven)
 
 
 def is_missing(directory: str) -> bool:
@@ -114,31 +180,50 @@ def _last_part(directory: str) -> str:
     return directory.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1] or directory
 
 
-def _repository(path: Path, home: Path | None) -> tuple[Path | None, Path | None]:
-    """The root of the main work tree and the directory with its config."""
+@dataclass(frozen=True, slots=True)
+class _GitRepository:
+    root: Path  # of the work tree
+    main: Path  # the root of the main work tree
+    git_dir: Path | None  # the directory with its config
+    is_proven: bool = True  # False: a link to another repository, which does not link back
+
+
+def _find_repository(path: Path, home: Path | None) -> _GitRepository | None:
     for candidate in (path, *path.parents):
         if candidate == home:
-            return None, None
+            return None
         marker = candidate / ".git"
         if marker.is_dir():
-            return candidate, marker
+            return _GitRepository(candidate, candidate, marker)
         if marker.is_file():
             return _linked(candidate, marker)
-    return None, None
+    return None
 
 
-def _linked(root: Path, marker: Path) -> tuple[Path | None, Path | None]:
+def _linked(root: Path, marker: Path) -> _GitRepository:
     """A worktree belongs to its main repository; a submodule has a git directory of its own."""
     text = read_start(marker)[:LONGEST_PATH]
     if not text.startswith("gitdir:"):
-        return root, None
+        return _GitRepository(root, root, None)
     git_dir = (root / text.removeprefix("gitdir:").strip()).resolve()
     try:
         common = read_start(git_dir / "commondir")[:LONGEST_PATH].strip()
     except OSError:
-        return root, git_dir
+        return _GitRepository(root, root, git_dir)
     main = (git_dir / common).resolve()
-    return (main.parent if main.name == ".git" else main), main
+    main_root = main.parent if main.name == ".git" else main
+    return _GitRepository(root, main_root, main, is_proven=_links_back(main, git_dir, marker))
+
+
+def _links_back(main: Path, git_dir: Path, marker: Path) -> bool:
+    """Whether the main repository lists this work tree: a copied directory can name any other."""
+    if git_dir.parent != main / "worktrees":
+        return False
+    try:
+        listed = read_start(git_dir / "gitdir")[:LONGEST_PATH].strip()
+        return bool(listed) and (git_dir / listed).resolve() == marker.resolve()
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def read_start(path: Path) -> str:

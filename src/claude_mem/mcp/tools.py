@@ -15,6 +15,7 @@ from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_private
 from claude_mem.intake.dialects import parse_payload
+from claude_mem.mcp.scope import check_scope
 from claude_mem.operations import ALL_PROJECTS, names_of, properties_of, required_of
 from claude_mem.recall import fence
 from claude_mem.recall.answers import find_answers
@@ -104,6 +105,7 @@ async def call_tool(worker: Worker, name: str, arguments: Arguments, directory: 
         raise BadInput(f"unknown tool {name[:80]!r}, expected {', '.join(TOOLS)}", "name")
     arguments = await asyncio.to_thread(_without_private, arguments)
     params.check_names(arguments, names_of(name))
+    await asyncio.to_thread(check_scope, worker, directory, arguments)
     return await tool.run(Call(worker, directory, arguments))
 
 

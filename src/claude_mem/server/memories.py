@@ -1,4 +1,4 @@
-"""Stored memories over HTTP: pages, single observations, projects, and the context of a session."""
+"""Stored memories over HTTP: pages, single observations, and the context of a session."""
 
 import asyncio
 
@@ -8,12 +8,7 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.server.requests import (
-    page_of,
-    read_object,
-    reject_parameters,
-    required_text,
-)
+from claude_mem.server.requests import page_of
 from claude_mem.store.records import record_data
 from claude_mem.worker.worker import Worker
 
@@ -51,13 +46,6 @@ async def observation(request: Request) -> JSONResponse:
     return JSONResponse(observation)
 
 
-async def projects(request: Request) -> JSONResponse:
-    """GET /api/projects"""
-    reject_parameters(request)
-    worker: Worker = request.app.state.worker
-    return JSONResponse({"projects": await asyncio.to_thread(worker.store.projects)})
-
-
 async def context(request: Request) -> Response:
     """GET /api/context/inject: the context that a new session of this project would get, as text"""
     params.check_names(request.query_params, ("project", "project_dir"))
@@ -84,29 +72,11 @@ def _project_to_inject(worker: Worker, name: str | None, directory: str) -> int 
         return None
 
 
-async def join_projects(request: Request) -> JSONResponse:
-    """POST /api/projects/join: move all memories of one project to another"""
-    reject_parameters(request)
-    worker: Worker = request.app.state.worker
-    body = await read_object(request)
-    params.check_names(body, ("project", "into"))
-    source, target = (
-        worker.store.project(worker.store.find_project(required_text(body, name)))
-        for name in ("project", "into")
-    )
-    joined = await asyncio.wrap_future(worker.store.join_projects(source.key, target))
-    worker.stale_contexts.add(target)
-    worker.wake()
-    return JSONResponse({"joined": joined, "project": target.name, "key": target.key})
-
-
 routes = [
     Route("/api/observations", page),
     Route("/api/summaries", page),
     Route("/api/prompts", page),
     Route("/api/sessions", page),
     Route("/api/observation/{id}", observation),
-    Route("/api/projects", projects),
-    Route("/api/projects/join", join_projects, methods=["POST"]),
     Route("/api/context/inject", context),
 ]

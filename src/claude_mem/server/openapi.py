@@ -87,8 +87,18 @@ BODY: dict[tuple[str, str], Sequence[Parameter]] = {
     ("POST", "/api/forget"): OPERATIONS["forget"],
     ("POST", "/api/forget/undo"): (Parameter("undo", "a token (default: the latest)"),),
     ("POST", "/api/projects/join"): (
+        Parameter("directory", "gets the memory of the project that it claims"),
+        Parameter("project", "a name or key; instead of directory"),
+        Parameter("into", "a name or key"),
+    ),
+    ("POST", "/api/projects/merge"): (
         Parameter("project", "a name or key", is_required=True),
         Parameter("into", "a name or key", is_required=True),
+    ),
+    ("POST", "/api/projects/split"): (Parameter("directory", "a path", is_required=True),),
+    ("POST", "/api/projects/move"): (
+        Parameter("directory", "a path", is_required=True),
+        Parameter("project", "a name or key", is_required=True),
     ),
     ("POST", "/api/pause"): (Parameter("for", "such as 30m, 2h or 1d (default: until resume)"),),
     ("POST", "/api/processing"): (

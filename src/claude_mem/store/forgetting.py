@@ -180,7 +180,8 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
     projects = _projects_of(connection, ids) if project is None else [project]
     project_rows = trash.keep("projects", "id", projects)
     if project is not None:
-        trash.keep("project_dirs", "project_id", projects)
+        for table in ("project_dirs", "project_overrides", "project_aliases"):
+            trash.keep(table, "project_id", projects)
         trash.bury("project", [row["key"] for row in project_rows])
     sessions = trash.keep("sdk_sessions", "id", ids)
     turns = trash.keep("user_prompts", "session_id", ids)

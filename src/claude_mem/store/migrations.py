@@ -16,6 +16,7 @@ from claude_mem.store import (
     migrated_facts,
     migrated_notes,
     migrated_notices,
+    project_moves,
     turn_pages,
 )
 
@@ -456,6 +457,11 @@ def _add_turns_by_time(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _add_project_decisions(connection: sqlite3.Connection) -> None:
+    for statement in project_moves.STATEMENTS:
+        connection.execute(statement)
+
+
 def _add_refine_requests(connection: sqlite3.Connection) -> None:
     """Whether the user asked for it: it then comes after the turns of today, and may wait."""
     connection.execute("ALTER TABLE refinements ADD COLUMN requested INTEGER NOT NULL DEFAULT 0")
@@ -481,6 +487,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0018_projects_by_name", _rename_projects_by_name),
     ("0020_turns_by_time", _add_turns_by_time),
     ("0021_refine_requests", _add_refine_requests),
+    ("0024_project_decisions", _add_project_decisions),
 )
 
 

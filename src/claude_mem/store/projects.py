@@ -50,6 +50,13 @@ def project_named(connection: sqlite3.Connection, name: str) -> tuple[Project, l
     if len(rows) == 1:
         return Project(rows[0]["key"], name), []
     own = Project(f"{BY_NAME}{name}", name)
+    merged = connection.execute(
+        "SELECT p.key, p.name FROM project_aliases a JOIN projects p ON p.id = a.project_id"
+        " WHERE a.key = ?",
+        (own.key,),
+    ).fetchone()
+    if merged is not None:
+        return Project(merged["key"], merged["name"]), []
     return own, [row["key"] for row in rows if row["key"] != own.key]
 
 
@@ -60,6 +67,24 @@ def get_project(connection: sqlite3.Connection, project_id: int) -> Project:
     if row is None:
         raise NotFound(f"there is no project {project_id}")
     return Project(row["key"], row["name"])
+
+
+_TABLES = {
+    "observation": "observations", "summary": "session_summaries", "prompt": "user_prompts",
+    "fact": "facts",
+}  # fmt: skip
+
+
+def project_of_memory(connection: sqlite3.Connection, kind: str, number: int) -> int | None:
+    query = f"SELECT project_id FROM {_TABLES[kind]} WHERE id = ?"
+    row = connection.execute(query, (number,)).fetchone()
+    return int(row[0]) if row else None
+
+
+def project_of_session(connection: sqlite3.Connection, session_id: int) -> int | None:
+    query = "SELECT project_id FROM sdk_sessions WHERE id = ?"
+    row = connection.execute(query, (session_id,)).fetchone()
+    return int(row[0]) if row else None
 
 
 # What a list shows: the name, or the key where several projects have that name.
@@ -90,7 +115,7 @@ def join(connection: sqlite3.Connection, key: str, target: Project) -> bool:
         return False
     target_id = ensure_project(connection, target)
     for table in ("sdk_sessions", "user_prompts", "session_summaries", "observations",
-                  "project_dirs"):  # fmt: skip
+                  "project_dirs", "project_overrides", "project_aliases"):  # fmt: skip
         connection.execute(
             f"UPDATE {table} SET project_id = ? WHERE project_id = ?", (target_id, source_id)
         )

@@ -21,6 +21,7 @@ from claude_mem.store import (
     imported_sessions,
     listing,
     outdated,
+    project_moves,
     projects,
     queue,
     records,
@@ -249,6 +250,19 @@ class StoreReader(TurnReader):
     def project_directories(self) -> list[tuple[str, Project]]:
         """Of projects that have an origin."""
         return self.read(projects.directories)
+
+    def project_of_memory(self, kind: str, number: int) -> int | None:
+        return self.read(lambda c: projects.project_of_memory(c, kind, number))
+
+    def project_of_session(self, session_id: int) -> int | None:
+        return self.read(lambda c: projects.project_of_session(c, session_id))
+
+    def project_access(self) -> project_moves.StoredAccess:
+        return self.read(project_moves.stored_access)
+
+    def previous_project(self, directory: str, project_id: int) -> Project | None:
+        """The project that sessions in this directory belonged to before, if another."""
+        return self.read(lambda c: project_moves.previous_project(c, directory, project_id))
 
     def preview_forgetting(
         self, selection: forgetting.Selection, *, hard: bool = False

@@ -24,6 +24,7 @@ from claude_mem.store import (
     imported_sessions,
     memories,
     outdated,
+    project_moves,
     projects,
     queue,
     records,
@@ -191,6 +192,25 @@ class Store(StoreReader):
     def join_projects(self, key: str, target: Project) -> "Future[bool]":
         """Moves everything of the project with this key to the target."""
         return self.write(lambda c: projects.join(c, key, target))
+
+    def join_directory(
+        self, directory: str, own: Project, target: Project
+    ) -> "Future[project_moves.Moved]":
+        ms = self._clock()
+        return self.write(lambda c: project_moves.join_directory(c, directory, own, target, ms))
+
+    def is_new_claim(self, directory: str, key: str) -> "Future[bool]":
+        """Whether it was not reported before; it counts as reported from now on."""
+        ms = self._clock()
+        return self.write(lambda c: project_moves.is_new_claim(c, directory, key, ms))
+
+    def merge_projects(self, source: Project, target: Project) -> "Future[project_moves.Moved]":
+        ms = self._clock()
+        return self.write(lambda c: project_moves.merge_projects(c, source, target, ms))
+
+    def assign_directory(self, directory: str, target: Project) -> "Future[project_moves.Moved]":
+        ms = self._clock()
+        return self.write(lambda c: project_moves.assign_directory(c, directory, target, ms))
 
     def mark_imported(self, path: str, size: int, modified_ns: int) -> "Future[None]":
         return self.write(lambda c: imported_sessions.mark_imported(c, path, size, modified_ns))

@@ -160,7 +160,7 @@ def _restore_columns(connection: sqlite3.Connection, table: str, values: dict[st
 
 
 def _insert(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> int:
-    conflict = "ON CONFLICT DO NOTHING" if table == "project_dirs" else ""
+    conflict = "ON CONFLICT DO NOTHING" if table.startswith("project_") else ""
     return int(insert_row(connection, table, values, conflict).lastrowid or 0)
 
 

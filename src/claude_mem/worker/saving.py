@@ -35,8 +35,10 @@ async def save_memory(
             f"{project.name} is excluded by CLAUDE_MEM_EXCLUDED_PROJECTS: nothing was saved",
             "project",
         )
+    # Naming a project does not make the directory a part of it.
+    place = "" if memory.project else directory
     saved = await asyncio.wrap_future(
-        worker.store.save_memory(project, directory, observation, observer)
+        worker.store.save_memory(project, place, observation, observer)
     )
     worker.stale_contexts.add(project)
     worker.announcer.memory_saved(project, saved.id)

@@ -12,6 +12,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.turn_lookup import SESSION_START
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.greeting import greeting
+from claude_mem.worker.project_changes import join_own_project, project_question
 from claude_mem.worker.replies import reply
 from claude_mem.worker.worker import Worker
 
@@ -30,14 +31,17 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str,
 async def _context_and_message(worker: Worker, event: Event, source: str) -> tuple[str, str]:
     if worker.reader.exclusions.cover(event.project, event.project_dir):
         return "", _trouble(worker) or _EXCLUDED
+    await _bring_own_sessions(worker, event)
     await _catch_up(worker, event.project)
     if (pause := current_pause(worker.settings.layout)) is not None:
         return await _given(worker, event), _trouble(worker) or _paused(pause)
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None:
-        return "", _trouble(worker) or await _announcement(worker)
+        message = _trouble(worker) or await _announcement(worker)
+        return "", message or await project_question(worker, event.project_dir, None)
     context = await _context(worker, project_id, event, source)
     message = _trouble(worker) or await _announcement(worker)
+    message = message or await project_question(worker, event.project_dir, project_id)
     if not message and source in GREETED_SOURCES:
         message = await asyncio.to_thread(
             greeting,
@@ -48,6 +52,15 @@ async def _context_and_message(worker: Worker, event: Event, source: str) -> tup
             has_hints=worker.settings.context.hints,
         )
     return context, message
+
+
+async def _bring_own_sessions(worker: Worker, event: Event) -> None:
+    """To the project that a directory claims and gets, from when it was recorded on its own."""
+    decision = worker.projects.decision(event.project_dir)
+    if decision.is_accepted and decision.own is not None:
+        own_id = worker.store.project_by_key(decision.own.key)
+        if own_id is not None:
+            await join_own_project(worker, decision.own, decision.project)
 
 
 _EXCLUDED = (

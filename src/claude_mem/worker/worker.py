@@ -18,7 +18,7 @@ from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.intake.client_titles import ClientTitles
 from claude_mem.intake.dialects import EventReader
 from claude_mem.intake.intake import DrainCounts, Intake
-from claude_mem.intake.projects import Projects
+from claude_mem.intake.projects import open_projects
 from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.intake.statements import Statements
 from claude_mem.intake.watchdog import Watchdog
@@ -83,9 +83,7 @@ class Worker:
         self.stale_contexts = StaleContexts()
         self._wake = asyncio.Event()  # the main loop waits for it
         self.cycles = 0  # of the main loop
-        home = environ.get("HOME")
-        known = dict(store.project_directories())
-        self.projects = Projects(Path(home) if home else None, known)
+        self.projects = open_projects(store, environ)
         self.reader = EventReader(Redactor(), self.projects)
         self.reader.use(settings.capture, keeps_parts=settings.record.is_on)
         self.titles = ClientTitles(store, self.reader)

@@ -19,7 +19,8 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventReader, skipped_and_unobserved
 from claude_mem.intake.exclusions import Exclusions
-from claude_mem.intake.projects import Projects, is_missing
+from claude_mem.intake.project_access import Access, TrustDialog
+from claude_mem.intake.projects import Projects, access_of, is_missing
 from claude_mem.intake.transcripts.origins import known_projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.intake.worktrees import is_windows_path
@@ -50,12 +51,14 @@ class ImportOptions:
     keep_record_since: int = 0
     known_projects: tuple[tuple[str, Project], ...] = ()  # by directory
     verbosity: Verbosity = "normal"
+    trust: TrustDialog = field(default_factory=TrustDialog)
+    access: Access = field(default_factory=lambda: Access(is_import=True))
 
     def reader(self) -> EventReader:
         skipped, unobserved = skipped_and_unobserved(self.skip_tools)
         return EventReader(
             redactor=Redactor(self.redact_allow),
-            projects=Projects(self.home_path, dict(self.known_projects)),
+            projects=Projects(self.home_path, dict(self.known_projects), lambda: self.access),
             skip_tools=skipped,
             unobserved_tools=unobserved,
         )
@@ -188,6 +191,8 @@ def import_transcripts(
     stored = store.project_directories() if store is not None else []
     known = known_projects(files, stored, options.home_path)
     options = replace(options, known_projects=tuple(sorted(known.items())))
+    if store is not None:
+        options = replace(options, access=access_of(store, options.trust, is_import=True))
     writer = _SessionWriter(store, report)
     for read in _read_all(_changed(store, files, again, report, progress), options, processes):
         if isinstance(read, PastSession):

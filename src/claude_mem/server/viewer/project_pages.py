@@ -73,6 +73,7 @@ async def project(request: Request) -> Response:
             "files": worker.store.touched_files(project_id),
             "facts": _known_facts(worker.store.facts(project_id)),
             "directories": worker.store.recent_directories(project_id, 5),
+            "claims": worker.store.project_access().claims.get(of_project.key),
             "cards": cards_of(recent, reader),
         }
 

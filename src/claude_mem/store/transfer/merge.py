@@ -9,6 +9,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from claude_mem.errors import BadInput
@@ -206,6 +207,9 @@ def _adapt_project(connection: sqlite3.Connection, values: Values) -> Values:
 
 
 def _adapt_directory(connection: sqlite3.Connection, values: Values) -> Values:
+    """Not one of this machine: a file must not decide whose memory a directory gets."""
+    if Path(str(values.get("directory"))).exists():
+        raise _NotStored("existing")
     return {**values, "project_id": _ours(connection, values, "project_id", "projects")}
 
 

@@ -111,7 +111,43 @@ async function setExcluded(key, isExcluded) {
   location.reload();
 }
 
+async function mergeProject(button) {
+  const { key } = button.dataset;
+  const { projects } = await (await fetch("/api/projects")).json();
+  const form = confirmForm("Merge this project?", ["All of its memories move to another project, and its directories belong to that one from now on."], "Merge");
+  const select = element("select", "", { name: "into" });
+  for (const { key: other } of projects.filter((project) => project.key !== key)) select.append(element("option", other, { value: other }));
+  const label = element("label", "Into ");
+  label.append(select);
+  form.querySelector(".problem").before(label);
+  showForm(form, async ({ into }) => {
+    await send("/api/projects/merge", { project: key, into });
+    location.href = "/projects";
+  });
+}
+
+function splitDirectory(button) {
+  const { directory } = button.dataset;
+  const lines = [directory, "This directory becomes a project of its own, with the sessions that ran there."];
+  showForm(confirmForm("Split it off?", lines, "Split off"), async () => {
+    await send("/api/projects/split", { directory });
+    location.reload();
+  });
+}
+
+function joinDirectory(button) {
+  const { directory } = button.dataset;
+  const lines = [directory, "Sessions in this directory get the memories of the project that it claims to be, and theirs move to that project."];
+  showForm(confirmForm("Join the project?", lines, "Join"), async () => {
+    await send("/api/projects/join", { directory });
+    location.href = "/projects";
+  });
+}
+
 export const ACTIONS = {
+  merge: mergeProject,
+  split: splitDirectory,
+  join: joinDirectory,
   theme: toggleTheme,
   forget,
   pause: () => setPaused(true),

@@ -1,0 +1,117 @@
+"""claude-mem project: which directories belong to which project."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from claude_mem.cli.open_store import NO_MEMORIES
+from claude_mem.cli.output import json_option, print_json, print_table
+from claude_mem.config import Settings
+from claude_mem.errors import ClaudeMemError
+from claude_mem.server.client import request
+from claude_mem.text import one_line, pluralize, without_controls
+from claude_mem.types import Json
+
+_DIRECTORY = click.argument("directory", default=".", type=click.Path(file_okay=False))
+
+
+@click.group()
+def project() -> None:
+    """List projects, and change which directories belong to them."""
+
+
+@project.command("list")
+@json_option
+@click.pass_obj
+def list_(settings: Settings, as_json: bool) -> None:
+    """List projects with their directories."""
+    reply: Any = request(settings.layout, os.environ, "/api/projects")
+    rows: list[dict[str, Any]] = reply["projects"]
+    if as_json:
+        print_json(list(rows))
+    elif not rows:
+        click.echo(NO_MEMORIES)
+    else:
+        print_table(
+            ("project", "sessions", "key", "directories", "not joined to"),
+            [(row["name"], row["sessions"], row["key"], ", ".join(row["directories"]),
+              row.get("claims")) for row in rows],
+        )  # fmt: skip
+
+
+@project.command()
+@_DIRECTORY
+@json_option
+@click.pass_obj
+def join(settings: Settings, directory: str, as_json: bool) -> None:
+    """Give DIRECTORY the memory of the project that its repository claims to be.
+
+    What was recorded there is moved to that project. Needed once for a directory in which you
+    have not accepted the trust dialog of Claude Code; work trees of a known repository need it
+    never.
+    """
+    _refuse_agents()
+    _change(settings, "join", {"directory": _absolute(directory)}, as_json)
+
+
+@project.command()
+@_DIRECTORY
+@json_option
+@click.pass_obj
+def split(settings: Settings, directory: str, as_json: bool) -> None:
+    """Make DIRECTORY, and everything below it, a project of its own.
+
+    The sessions that ran there move to it. For a part of a monorepo, or a clone that must not
+    share its memory.
+    """
+    _change(settings, "split", {"directory": _absolute(directory)}, as_json)
+
+
+@project.command()
+@click.argument("name", metavar="FROM")
+@click.argument("into")
+@json_option
+@click.pass_obj
+def merge(settings: Settings, name: str, into: str, as_json: bool) -> None:
+    """Move everything of the project FROM to INTO (names or keys).
+
+    Directories that claim FROM belong to INTO from now on: for a repository that was renamed or
+    has another origin.
+    """
+    _refuse_agents()
+    _change(settings, "merge", {"project": name, "into": into}, as_json)
+
+
+@project.command()
+@click.argument("directory", type=click.Path(file_okay=False))
+@click.argument("name", metavar="PROJECT")
+@json_option
+@click.pass_obj
+def move(settings: Settings, directory: str, name: str, as_json: bool) -> None:
+    """Give DIRECTORY, everything below it and its sessions to PROJECT (a name or key)."""
+    _refuse_agents()
+    _change(settings, "move", {"directory": _absolute(directory), "project": name}, as_json)
+
+
+def _refuse_agents() -> None:
+    """What a repository says to an agent must not give that repository the memory of another."""
+    if os.environ.get("CLAUDECODE"):
+        raise ClaudeMemError("an agent cannot confirm this: run it in a terminal of your own")
+
+
+def _absolute(directory: str) -> str:
+    return str(Path(directory).absolute())
+
+
+def _change(settings: Settings, action: str, body: dict[str, Json], as_json: bool) -> None:
+    reply: Any = request(settings.layout, os.environ, f"/api/projects/{action}", body)
+    if as_json:
+        print_json(reply)
+        return
+    key = one_line(without_controls(str(reply["key"])))
+    click.echo(f"{pluralize(reply['sessions'], 'session')} moved to {key}")
+
+
+commands = [project]
