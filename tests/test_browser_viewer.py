@@ -369,6 +369,6 @@ def test_a_directory_is_split_off_and_merged_again(browsing: Browsing, tmp_path:
     main.get_by_role("link", name="south").click()
     page.get_by_role("button", name="Split off").click()
     page.locator("dialog[open]").get_by_role("button", name="Split off").click()
-    page.get_by_role("button", name="Split off").wait_for(state="detached")
+    main.get_by_role("button", name="Split off").wait_for(state="detached")
     browsing.go("/projects")
     main.get_by_role("link", name="north").wait_for()
