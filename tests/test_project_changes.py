@@ -21,7 +21,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     known = make_repository(tmp_path / "harbor", ORIGIN)
     with open_api(tmp_path / "data", HOME=str(tmp_path)) as api:
         place = Place(api, tmp_path, known)
-        place.work(known, f"{SECRET}.")
+        place.work(known, SECRET)
         yield place
 
 
@@ -71,7 +71,7 @@ def test_split_takes_a_clone_out_with_its_sessions_and_facts(place: Place) -> No
 def test_a_part_of_a_monorepo_can_be_a_project(place: Place) -> None:
     part = place.known / "packages" / "horn"
     part.mkdir(parents=True)
-    place.work(part / "deep", "The horn is loud.")
+    place.work(part / "deep", "Make the horn loud")
     assert place.sessions() == {KEY: 2}
     place.api.post_json("/api/projects/split", directory=str(part))
     assert place.sessions() == {KEY: 1, str(part): 1}
@@ -87,7 +87,7 @@ def test_two_parts_of_a_monorepo_can_be_one_project(place: Place) -> None:
     for part in parts:
         part.mkdir()
     place.api.post_json("/api/projects/split", directory=str(parts[0]))
-    place.work(parts[1], "The bell rings.")
+    place.work(parts[1], "Let the bell ring")
     moved = place.api.post_json(
         "/api/projects/move", directory=str(parts[1]), project=str(parts[0])
     )
