@@ -111,6 +111,10 @@ class TeamServer:
     def sql(self, *statements: str) -> list[list[str]]:
         return self.postgres.sql(self.database, *statements)
 
+    def content(self) -> str:
+        """All that is stored of turns."""
+        return str(self.sql("SELECT content FROM claude_mem.turns"))
+
     def invite(self, name: str, *scopes: str) -> str:
         """By SQL, as many tests need someone: the command has a test of its own."""
         code = secrets.token_urlsafe(16)

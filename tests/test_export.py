@@ -31,6 +31,7 @@ NOT_EXPORTED = {
     "refinements", "observer_usage", "observer_breakers", "notices", "hints",
     "indexed_turns", "passages", "passage_count",
     "project_overrides", "project_aliases", "project_claims",  # about directories of this machine
+    "team_projects", "team_outbox", "team_turns", "team_state", "team_recent",
     "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
 }  # fmt: skip
 

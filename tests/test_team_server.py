@@ -169,6 +169,16 @@ def test_the_timeline_shows_turns_around_a_moment_and_an_anchor(alice: Member) -
     assert turn["title"] == "Step 3" and turn["rows"]
 
 
+def test_an_index_of_vectors_finds_the_same(server: TeamServer, alice: Member) -> None:
+    project = alice.share("vectors")
+    topics = ("buoy", "lighthouse", "crane", "tugboat", "pier")
+    alice.push(project, *(turn_item(topic, title=f"Repair the {topic}") for topic in topics))
+    before = alice.titles("which ship was fixed", project_key="vectors")
+    assert server.command("maintain", "--above", "4").startswith("Indexed: passages_")
+    assert server.command("maintain", "--above", "4") == "No partition needs an index."
+    assert alice.titles("which ship was fixed", project_key="vectors") == before
+
+
 def test_several_servers_migrate_one_database_once(server: TeamServer) -> None:
     assert server.command("migrate") == "The database is up to date."
     assert server.sql("SELECT count(*) FROM claude_mem.schema_migrations") == [["1"]]

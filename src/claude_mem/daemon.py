@@ -31,6 +31,7 @@ from claude_mem.hook.worker_start import set_aside_state
 from claude_mem.install import agent_install
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.install.launcher import runs_newer, write_launcher
+from claude_mem.recall.team import JoinedTeam
 from claude_mem.server.app import create_app
 from claude_mem.server.guard import Guard, ensure_token
 from claude_mem.server.port_limits import bounded_protocol, limits_for, raise_descriptor_limit
@@ -106,6 +107,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
         log.error(restored)
         trouble.report(os.fsencode(layout.root), restored)
     worker = Worker(settings, store, environ=environ, transcripts_dir=transcripts_dir(environ))
+    worker.open_team = _open_team
     logging.getLogger().addHandler(worker.last_error)
     stopping = _stop_signals()
     crash_log = layout.worker_log.open("a")
@@ -149,6 +151,22 @@ def _refresh_agents(layout: Layout, environ: Mapping[str, str]) -> None:
             log.info("updated our entries in %s", path)
     except SettingsError as error:
         log.warning("our entries could not be updated: %s", error)
+
+
+def _open_team(worker: Worker) -> JoinedTeam | None:
+    """Imported by those alone who joined a team."""
+    if not worker.settings.layout.team.exists():
+        return None
+    from claude_mem.team.client.team_client import open_team
+
+    return open_team(
+        worker.settings.layout,
+        worker.store,
+        worker.reader.redactor,
+        worker.clock,
+        on_news=worker.stale_contexts.add,
+        wake=worker.wake,
+    )
 
 
 def _stop_signals() -> asyncio.Event:

@@ -104,7 +104,7 @@ def post_json_blocking(
 
 async def _send(url: str, headers: Mapping[str, str], content: bytes) -> Response:
     async with (
-        _client(url) as client,
+        open_client(url) as client,
         client.stream("POST", url, headers=dict(headers), content=content) as response,
     ):
         data = bytearray()
@@ -118,7 +118,7 @@ async def _send(url: str, headers: Mapping[str, str], content: bytes) -> Respons
         )
 
 
-def _client(url: str) -> "httpx.AsyncClient":
+def open_client(url: str) -> "httpx.AsyncClient":
     import httpx
 
     return httpx.AsyncClient(

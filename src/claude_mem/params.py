@@ -76,7 +76,7 @@ def timeline_query(
     if bool(anchor) == bool(query):
         raise BadInput("set either anchor (an id: 12, S3 or P4) or query", "anchor")
     return TimelineQuery(
-        anchor=_memory_id(anchor, "anchor") if anchor else None,
+        anchor=_memory_id(anchor, "anchor", of_team=True) if anchor else None,
         text=query or "",
         before=integer(params, "depth_before", DEFAULT_DEPTH, 0, MAX_DEPTH),
         after=integer(params, "depth_after", DEFAULT_DEPTH, 0, MAX_DEPTH),
@@ -102,12 +102,12 @@ def flag(params: Params, name: str) -> bool:
     raise BadInput(f"{name} must be true or false", name)
 
 
-def memory_ids(params: Params) -> list[MemoryId]:
-    """`ids` without duplicates."""
+def memory_ids(params: Params, *, of_team: bool = False) -> list[MemoryId]:
+    """`ids` without duplicates; those of a team can only be read."""
     ids = params.get("ids")
     if not isinstance(ids, list) or len(ids) > MAX_IDS:
         raise BadInput(f"ids must be a list of at most {MAX_IDS} ids", "ids")
-    return list(dict.fromkeys(_memory_id(value, "ids") for value in ids))
+    return list(dict.fromkeys(_memory_id(value, "ids", of_team=of_team) for value in ids))
 
 
 def batch(params: Params) -> tuple[list[MemoryId], str, bool]:
@@ -117,7 +117,7 @@ def batch(params: Params) -> tuple[list[MemoryId], str, bool]:
     question, with_record = words(params), flag(params, "record")
     if question and with_record:
         raise BadInput("set only one of record and words", "words")
-    return memory_ids(params), question, with_record
+    return memory_ids(params, of_team=True), question, with_record
 
 
 def words(params: Params) -> str:
@@ -284,14 +284,17 @@ def any_memory_id(value: Json, name: str = "id") -> MemoryId:
     """Also of a fact."""
     is_id = isinstance(value, int | str) and not isinstance(value, bool)
     memory_id = parse_any_id(str(value)) if is_id else None
-    if memory_id is None:
+    if memory_id is None or memory_id.kind == "team":
         raise BadInput(f"{str(value)[:40]!r} in {name} is not an id: 12, S3, P4 or F5", name)
     return memory_id
 
 
-def _memory_id(value: Json, name: str) -> MemoryId:
+def _memory_id(value: Json, name: str, *, of_team: bool = False) -> MemoryId:
     is_id = isinstance(value, int | str) and not isinstance(value, bool)
     memory_id = parse_memory_id(str(value)) if is_id else None
+    if memory_id is None and of_team and is_id:
+        any_id = parse_any_id(str(value))
+        memory_id = any_id if any_id is not None and any_id.kind == "team" else None
     if memory_id is None:
         raise BadInput(f"{str(value)[:40]!r} in {name} is not an id: 12, S3 or P4", name)
     return memory_id

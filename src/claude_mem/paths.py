@@ -33,6 +33,7 @@ ACTIVITY_FLAG = b"activity.flag"
 OBSERVER = b"observer"  # working directory of Claude Code as observer
 HINTS = b"hints.on"  # exists while prompts are given hints
 FILE_HINTS = b"file-hints.on"  # exists while tools are given hints about their file
+TEAM = b"team.json"  # the team that this machine joined
 AGREED = b"observer.json"  # the models that the user agreed to
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -20,8 +20,12 @@ from claude_mem.text import pluralize
 @click.argument("file", default="-", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--project", help="Only this project (name or key).")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--team", is_flag=True, help="What the team server has, instead of this machine.")
+@click.option("--own", is_flag=True, help="With --team: only what you recorded.")
 @click.pass_obj
-def export(settings: Settings, file: Path, project: str | None, force: bool) -> None:
+def export(
+    settings: Settings, file: Path, project: str | None, force: bool, team: bool, own: bool
+) -> None:
     """Write all memories to FILE (default: standard output).
 
     The file has one JSON object per line, and only you can read it. Exporting the same memories
@@ -30,14 +34,34 @@ def export(settings: Settings, file: Path, project: str | None, force: bool) -> 
     to_file = str(file) != "-"
     if to_file:
         _check_target(file, force)
-    with open_reader(settings) as store:
-        if store is None:
-            raise NotFound(NO_MEMORIES)
-        project_id = store.find_project(project) if project else None
-        with _write_atomically(file, force) if to_file else _standard_output() as out:
-            count = store.export(out.write, project_id)
+    target = _write_atomically(file, force) if to_file else _standard_output()
+    if team:
+        count = _export_from_team(settings, target, project, own)
+    else:
+        with open_reader(settings) as store:
+            if store is None:
+                raise NotFound(NO_MEMORIES)
+            project_id = store.find_project(project) if project else None
+            with target as out:
+                count = store.export(out.write, project_id)
     if to_file:
         click.echo(f"Wrote {pluralize(count, 'record')} to {file}.")
+
+
+def _export_from_team(
+    settings: Settings,
+    target: AbstractContextManager[BinaryIO],
+    project: str | None,
+    own: bool,
+) -> int:
+    from claude_mem.team.client.membership import read_membership
+    from claude_mem.team.client.moving import export_from_server
+
+    membership = read_membership(settings.layout)
+    if membership is None:
+        raise NotFound("this machine joined no team: claude-mem team join URL")
+    with target as out:
+        return export_from_server(membership, out.write, project_key=project, own=own)
 
 
 def _check_target(file: Path, force: bool) -> None:

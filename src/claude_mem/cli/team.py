@@ -1,13 +1,301 @@
-"""claude-mem team: the server, and what operators do with its database."""
+"""claude-mem team: join a team and share projects with it; run its server."""
+
+import os
+import platform
+import sys
+from collections.abc import Mapping
+from typing import Any
 
 import click
 
-from claude_mem.errors import BadInput, ClaudeMemError
+from claude_mem.cli.open_store import open_reader, open_store_for_import
+from claude_mem.config import Settings
+from claude_mem.errors import BadInput, ClaudeMemError, NotFound, NotRunning
+from claude_mem.hook.wake import wake
+from claude_mem.server import client as worker
+from claude_mem.text import format_pairs, pluralize
 
 
 @click.group()
 def team() -> None:
-    """Share the memory of projects through a team server."""
+    """Share the memory of projects with a team, or between your machines.
+
+    What is not shared stays on this machine. `claude-mem team serve` runs the server.
+    """
+
+
+# This machine's part
+
+
+@team.command()
+@click.argument("url")
+@click.option("--invitation", help="The code of an invitation; it works once.")
+@click.option("--token", help="Your own token, from another of your machines.")
+@click.option("--machine", default=platform.node, help="The name of this machine.")
+@click.pass_obj
+def join(
+    settings: Settings, url: str, invitation: str | None, token: str | None, machine: str
+) -> None:
+    """Join the team server at URL."""
+    from claude_mem.team.client import membership as members
+    from claude_mem.team.client.remote import ask_blocking
+
+    if bool(invitation) == bool(token):
+        raise BadInput("set --invitation or --token")
+    address = members.check_url(url)
+    if members.read_membership(settings.layout) is not None:
+        raise BadInput("this machine joined a team already: claude-mem team leave")
+    if invitation:
+        nobody = members.Membership(address, "", "", machine)
+        token = str(ask_blocking(nobody, "join", {"code": invitation, "machine": machine})["token"])
+    joined = members.Membership(address, str(token), "", machine)
+    me = ask_blocking(joined, "me", {})
+    settings.layout.create()
+    members.write_membership(
+        settings.layout, members.Membership(address, str(token), str(me["person"]), machine)
+    )
+    _tell_worker(settings)
+    click.echo(f"Joined {address} as {me['person']}.")
+    _print_projects(me["projects"])
+    click.echo("To share a project of this machine: claude-mem team share PROJECT")
+
+
+@team.command()
+@click.argument("project")
+@click.option("--record", is_flag=True, help="Also what was said, word for word.")
+@click.option("--from-now", is_flag=True, help="Only turns from now on.")
+@click.pass_obj
+def share(settings: Settings, project: str, record: bool, from_now: bool) -> None:
+    """Share PROJECT (name or key) with the team: its turns from now on, and its past.
+
+    Only members of the project on the server see it. Private and forgotten text, and memories
+    marked as wrong, are never sent.
+    """
+    from claude_mem.team.client import outbox
+    from claude_mem.team.client.remote import ask_blocking
+
+    joined = _joined(settings)
+    with open_store_for_import(settings) as store:
+        found = store.project(store.find_project(project))
+        body: Mapping[str, Any] = {"key": found.key, "name": found.name, "record": record}
+        there = ask_blocking(joined, "projects", body)
+        shared = outbox.SharedProject(found.key, int(there["id"]), record and bool(there["record"]))
+        count = store.write(lambda c: outbox.share(c, shared, with_past=not from_now)).result()
+    wake(os.fsencode(settings.layout.root))
+    click.echo(f"{found.name} is shared; {pluralize(count, 'turn')} of its past will be sent.")
+    if record and not there["record"]:
+        click.echo("Its record is not: the project on the server does not share it.")
+    if found.key.startswith("/"):
+        click.echo("It has no git origin: other machines know it by another path.", err=True)
+
+
+@team.command()
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.pass_obj
+def status(settings: Settings, as_json: bool) -> None:
+    """Show the team, the shared projects and what waits to be sent."""
+    from claude_mem.team.client import outbox
+    from claude_mem.team.client.remote import ask_blocking
+
+    joined = _joined(settings)
+    try:
+        me = ask_blocking(joined, "me", {}, 5.0)
+        server = "responds"
+    except ClaudeMemError as error:
+        me, server = {"projects": []}, str(error)
+    report: dict[str, Any] = {
+        "url": joined.url, "person": joined.person, "machine": joined.machine, "server": server,
+        "waiting": 0, "turns": {}, "refused": None, "shared": [], "projects": me["projects"],
+    }  # fmt: skip
+    with open_reader(settings) as store:
+        if store is not None:
+            report["waiting"] = store.read(outbox.waiting)
+            report["turns"] = store.read(outbox.counts)
+            report["refused"] = store.read(outbox.last_refusal)
+            report["shared"] = [p.key for p in store.read(outbox.shared_projects)]
+    if as_json:
+        from claude_mem.cli.output import print_json
+
+        print_json(report)
+        return
+    _print_status(report)
+
+
+def _print_status(report: dict[str, Any]) -> None:
+    turns = report["turns"]
+    pairs: list[tuple[str, object]] = [
+        ("team", f"{report['url']} ({report['server']})"),
+        ("you", f"{report['person']} on {report['machine']}"),
+        ("shared", ", ".join(report["shared"]) or "nothing: claude-mem team share PROJECT"),
+        ("turns", f"{turns.get('stored', 0)} on the server, {report['waiting']} waiting"),
+    ]
+    if turns.get("refused"):
+        pairs.append(("refused", f"{turns['refused']}, the last one: {report['refused']}"))
+    click.echo("\n".join(format_pairs(pairs)))
+    _print_projects(report["projects"])
+
+
+def _print_projects(projects: list[dict[str, Any]]) -> None:
+    for project in projects:
+        limit = f" of {project['max_turns']}" if project["max_turns"] is not None else ""
+        record = ", with its record" if project["record"] else ""
+        click.echo(
+            f"  {project['name']} ({project['key']}, number {project['id']}): {project['role']},"
+            f" {project['turns']}{limit} turns{record}"
+        )
+
+
+@team.command()
+@click.pass_obj
+def leave(settings: Settings) -> None:
+    """Leave the team. What was shared stays on the server; memories here are kept."""
+    from claude_mem.team.client import outbox
+
+    joined = _joined(settings)
+    settings.layout.team.unlink()
+    _tell_worker(settings)
+    if settings.layout.database.exists():
+        with open_store_for_import(settings) as store:
+            store.write(outbox.leave).result()
+    click.echo(f"Left {joined.url}.")
+
+
+@team.command()
+@click.option("--all", "everything", is_flag=True, help="All turns of all shared projects.")
+@click.pass_obj
+def push(settings: Settings, everything: bool) -> None:
+    """Send what waits now, and with --all everything again; checks what the server holds.
+
+    Can be interrupted and repeated.
+    """
+    if not everything:
+        pushed = _ask_worker(settings, "/team/sync", {})["pushed"]
+        click.echo(f"Sent {pluralize(int(pushed), 'change')}.")
+        return
+    from claude_mem.redaction import Redactor
+    from claude_mem.team.client.moving import push_everything
+
+    joined = _joined(settings)
+
+    def progress(waiting: int) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r{waiting} turns left  ", nl=False, err=True)
+
+    with open_store_for_import(settings) as store:
+        redactor = Redactor(settings.capture.redact_allow)
+        checks = push_everything(store, joined, redactor, progress)
+    if not checks:
+        raise NotFound("no project is shared: claude-mem team share PROJECT")
+    for check in checks:
+        state = "verified" if check.is_same else "NOT the same on the server: push again"
+        click.echo(f"{check.key}: {pluralize(check.turns, 'turn')}, {state}")
+    if not all(check.is_same for check in checks):
+        sys.exit(1)
+
+
+@team.command()
+@click.pass_obj
+def sync(settings: Settings) -> None:
+    """Send and fetch now, instead of within a minute."""
+    pushed = _ask_worker(settings, "/team/sync", {})["pushed"]
+    click.echo(f"Sent {pluralize(int(pushed), 'change')}, and fetched what is new.")
+
+
+@team.command()
+@click.option("--name", default="", help="Which machine it is for.")
+@click.option("--revoke", metavar="ID", help="Revoke a token instead.")
+@click.option("--list", "listing", is_flag=True, help="List your tokens instead.")
+@click.pass_obj
+def token(settings: Settings, name: str, revoke: str | None, listing: bool) -> None:
+    """Create a token for another of your machines."""
+    from claude_mem.team.client.remote import ask_blocking
+
+    joined = _joined(settings)
+    if revoke:
+        ask_blocking(joined, "tokens/revoke", {"id": revoke})
+        click.echo("Revoked.")
+    elif listing:
+        for entry in ask_blocking(joined, "tokens", {})["tokens"]:
+            state = "revoked" if entry["revoked_at"] else ", ".join(entry["scopes"])
+            click.echo(f"{entry['id']}  {entry['name']}  {state}")
+    else:
+        created = ask_blocking(joined, "tokens/create", {"name": name})["token"]
+        click.echo("On the other machine:")
+        click.echo(f"  claude-mem team join {joined.url} --token {created}")
+
+
+@team.command()
+@click.argument("name")
+@click.option("--project", "projects", multiple=True, help="Of which they become a member.")
+@click.option("--role", type=click.Choice(("reader", "writer", "admin")), default="writer")
+@click.option("--admin", is_flag=True, help="May invite others.")
+@click.option("--days", default=7, show_default=True, type=click.IntRange(1, 365))
+@click.option("--database-url", envvar="CLAUDE_MEM_TEAM_DATABASE_URL",
+              help="As the operator of the server, without joining it.")  # fmt: skip
+@click.pass_obj
+def invite(
+    settings: Settings,
+    name: str,
+    projects: tuple[str, ...],
+    role: str,
+    admin: bool,
+    days: int,
+    database_url: str | None,
+) -> None:
+    """Invite a person. Prints a code that works once."""
+    scopes = ("read", "write", "admin") if admin else ("read", "write")
+    url = "URL"
+    if database_url:
+        from claude_mem.team.server.operating import invite as create
+
+        code = create(_database(database_url), name, is_admin=admin, days=days)
+    else:
+        from claude_mem.team.client.remote import ask_blocking
+
+        joined = _joined(settings)
+        url = joined.url
+        body: dict[str, Any] = {
+            "name": name, "role": role, "days": days, "scopes": list(scopes),
+            "projects": _team_ids(ask_blocking(joined, "me", {})["projects"], projects),
+        }  # fmt: skip
+        code = str(ask_blocking(joined, "invitations", body)["code"])
+    click.echo(f"On {name}'s machine, within {days} days:")
+    click.echo(f"  claude-mem team join {url} --invitation {code}")
+
+
+def _team_ids(available: list[dict[str, Any]], names: tuple[str, ...]) -> list[int]:
+    ids: list[int] = []
+    for name in names:
+        matches = [p["id"] for p in available if name in (p["key"], p["name"], str(p["id"]))]
+        if len(matches) != 1:
+            raise NotFound(f"there is no project {name!r}: claude-mem team status lists them")
+        ids += matches
+    return ids
+
+
+def _joined(settings: Settings) -> Any:
+    from claude_mem.team.client.membership import read_membership
+
+    joined = read_membership(settings.layout)
+    if joined is None:
+        raise NotFound("this machine joined no team: claude-mem team join URL")
+    return joined
+
+
+def _ask_worker(settings: Settings, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    _joined(settings)
+    return worker.request(settings.layout, os.environ, path, body)
+
+
+def _tell_worker(settings: Settings) -> None:
+    """A worker that starts later reads the file itself."""
+    try:
+        worker.ask_worker(settings.layout, "/api/settings/reload", {})
+    except NotRunning:
+        return
+
+
+# The server
 
 
 _DATABASE = click.option(
@@ -17,7 +305,7 @@ _DATABASE = click.option(
 )
 
 
-def _required(database_url: str | None) -> str:
+def _database(database_url: str | None) -> str:
     """Raises with what to install or set."""
     try:
         import psycopg_pool  # noqa: F401
@@ -47,7 +335,7 @@ def serve(
     no_migrate: bool,
 ) -> None:
     """Run the team server. It keeps no state: run as many as you like on one database."""
-    url = _required(database_url)
+    url = _database(database_url)
     from claude_mem.team.server.serve import serve as run
 
     run(url, listen, processes=processes, certificate=certificate, key=key,
@@ -58,26 +346,11 @@ def serve(
 @_DATABASE
 def migrate(database_url: str | None) -> None:
     """Create or update the tables of the team database."""
-    url = _required(database_url)
+    url = _database(database_url)
     from claude_mem.team.server.serve import migrate_database
 
     applied = migrate_database(url)
     click.echo(f"Applied: {', '.join(applied)}" if applied else "The database is up to date.")
-
-
-@team.command()
-@click.argument("name")
-@_DATABASE
-@click.option("--admin", is_flag=True, help="May invite others.")
-@click.option("--days", default=7, show_default=True, type=click.IntRange(1, 365))
-def invite(name: str, database_url: str | None, admin: bool, days: int) -> None:
-    """Invite a person to the server, as its operator. Prints a code that works once."""
-    url = _required(database_url)
-    from claude_mem.team.server.operating import invite as create
-
-    code = create(url, name, is_admin=admin, days=days)
-    click.echo(f"On {name}'s machine, within {days} days:")
-    click.echo(f"  claude-mem team join URL --invitation {code}")
 
 
 @team.command()
@@ -87,11 +360,23 @@ def invite(name: str, database_url: str | None, admin: bool, days: int) -> None:
 @click.option("--bytes", "size", type=click.IntRange(0), help="How many bytes it may hold.")
 def quota(project: int, database_url: str | None, turns: int | None, size: int | None) -> None:
     """Limit what PROJECT (its number on the server) may hold; without options: no limit."""
-    url = _required(database_url)
+    url = _database(database_url)
     from claude_mem.team.server.operating import set_quota
 
     set_quota(url, project, turns, size)
     click.echo("Changed." if turns is not None or size is not None else "No limits.")
+
+
+@team.command()
+@_DATABASE
+@click.option("--above", default=50_000, show_default=True, help="Passages of a partition.")
+def maintain(database_url: str | None, above: int) -> None:
+    """Build indexes of vectors on large partitions. Servers keep running meanwhile."""
+    url = _database(database_url)
+    from claude_mem.team.server.operating import build_vector_indexes
+
+    built = build_vector_indexes(url, above)
+    click.echo(f"Indexed: {', '.join(built)}" if built else "No partition needs an index.")
 
 
 commands = [team]

@@ -16,7 +16,7 @@ _OWN_NAMES = frozenset(
         paths.MCP_LAUNCHER, paths.DATABASE, paths.BACKUPS, paths.TOKEN, paths.SETTINGS,
         paths.ACTIVITY_FLAG, paths.OBSERVER, paths.AGREED, paths.INTAKE_MARK,
         paths.LOST, paths.PAUSED,
-        paths.INTAKE_SUSPECTS, paths.HINTS, paths.FILE_HINTS,
+        paths.INTAKE_SUSPECTS, paths.HINTS, paths.FILE_HINTS, paths.TEAM,
         b"plugin", b"installed.json", b".trouble.told", b".launcher-told",
     )
 )  # fmt: skip
@@ -135,6 +135,10 @@ class Layout:
     @property
     def agreed(self) -> Path:
         return self.at(paths.AGREED)
+
+    @property
+    def team(self) -> Path:
+        return self.at(paths.TEAM)
 
     def is_ours(self, name: str) -> bool:
         """Whether claude-mem creates a file of this name; another program may use the name too."""

@@ -18,7 +18,6 @@ from claude_mem.intake.dialects import parse_payload
 from claude_mem.mcp.scope import check_scope
 from claude_mem.operations import ALL_PROJECTS, names_of, properties_of, required_of
 from claude_mem.recall import fence
-from claude_mem.recall.answers import find_answers
 from claude_mem.recall.fact_list import facts_text, list_facts
 from claude_mem.recall.formatting import (
     answers_text,
@@ -27,9 +26,8 @@ from claude_mem.recall.formatting import (
     search_text,
     timeline_text,
 )
-from claude_mem.recall.memories import get_memories
-from claude_mem.recall.search import SearchResult, search
-from claude_mem.recall.timeline import Timeline, timeline
+from claude_mem.recall.search import Query
+from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
@@ -37,6 +35,12 @@ from claude_mem.types import Json
 from claude_mem.worker import editing
 from claude_mem.worker.forgetting import Erased, forget
 from claude_mem.worker.saving import save_memory
+from claude_mem.worker.team_recall import (
+    answers_both,
+    memories_both,
+    search_both,
+    timeline_both,
+)
 from claude_mem.worker.worker import Worker
 
 T = TypeVar("T")
@@ -128,11 +132,10 @@ async def _search(call: Call) -> str:
     if arguments is None:
         return fenced(_NEW_PROJECT)
 
-    def work(store: StoreReader) -> SearchResult:
-        query = params.search_query(store, arguments, call.now, skip_open_turns=True)
-        return search(store, query, call.now, call.worker.semantic_index)
+    def work(store: StoreReader) -> Query:
+        return params.search_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await call.read(work)
+    result = await search_both(call.worker, await call.read(work), call.now)
     hint = [] if result.rows or "project" not in arguments else [_ONLY_THIS_PROJECT]
     return fenced(search_text(result, call.now.tzinfo), *hint)
 
@@ -146,11 +149,10 @@ async def _timeline(call: Call) -> str:
     if arguments is None:
         return fenced(_NEW_PROJECT)
 
-    def work(store: StoreReader) -> Timeline | None:
-        query = params.timeline_query(store, arguments, call.now, skip_open_turns=True)
-        return timeline(store, query, call.now, call.worker.semantic_index)
+    def work(store: StoreReader) -> TimelineQuery:
+        return params.timeline_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await call.read(work)
+    result = await timeline_both(call.worker, await call.read(work), call.now)
     hint = [] if result or "project" not in arguments else [_ONLY_THIS_PROJECT]
     return fenced(timeline_text(result, call.now.tzinfo), *hint)
 
@@ -158,11 +160,8 @@ async def _timeline(call: Call) -> str:
 async def _get_observations(call: Call) -> str:
     ids, words, with_record = params.batch(call.arguments)
     if words:
-        answers = await call.read(
-            lambda store: find_answers(store, ids, words, call.now, call.worker.semantic_index)
-        )
-        return fenced(answers_text(answers))
-    memories = await call.read(lambda store: get_memories(store, ids, with_record=with_record))
+        return fenced(answers_text(await answers_both(call.worker, ids, words, call.now)))
+    memories = await memories_both(call.worker, ids, with_record=with_record)
     return fenced(memories_text(memories))
 
 

@@ -6,6 +6,7 @@ memories give the same bytes (no clock), so that the prompt cache stays valid. F
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import cast
 
 from claude_mem.recall.fence import escape_fences, fenced
 from claude_mem.recall.handover import standing
@@ -27,6 +28,7 @@ from claude_mem.recall.handover.lines import (
 from claude_mem.recall.handover.open_work import left_open
 from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
 from claude_mem.store import StoreReader
+from claude_mem.store.clock import iso
 from claude_mem.store.listing import JsonRow
 from claude_mem.text import one_line
 
@@ -34,6 +36,7 @@ MAX_UNITS = 9_900  # of the client's 10,000; longer texts are replaced by a prev
 OBSERVATIONS = 120
 # Shares of the budget. What a section does not need stays unused.
 LAST_SESSION, STANDING, AREAS, EARLIER, OPEN, COMMANDS = 0.40, 0.25, 0.15, 0.20, 0.06, 0.06
+TEAM = 0.15
 
 _INTRODUCTION = (
     "Memory of earlier sessions in this project ({name}), recorded by claude-mem. "
@@ -56,7 +59,8 @@ def build_context(
     sessions = _from_last_work(digest_sessions(store, project_id, without_session))
     observations = store.recent_titles(project_id, OBSERVATIONS, without_session)
     pinned = store.pinned(project_id)
-    if budget <= 0 or not (sessions or observations or pinned):
+    team = store.recent_of_team(project_id)
+    if budget <= 0 or not (sessions or observations or pinned or team):
         return ""
     page = _Page(_INTRODUCTION.format(name=flat(store.project(project_id).name)), budget)
     page.leave_out(rule_files)
@@ -78,6 +82,7 @@ def build_context(
     page.add_section("Commands", COMMANDS, standing.commands(facts))
     page.add_section("Earlier sessions", EARLIER, earlier_sessions(sessions[1:]))
     page.add_section("Areas worked in", AREAS, areas(sessions, page.subjects))
+    page.add_section("From the team", TEAM, _from_team(team))
     if not page.has_content:  # another program's memories may have no summaries
         page.add_section("Recent memories", LAST_SESSION, _recent_memories(observations))
     return page.text() if page.has_content else ""
@@ -89,6 +94,17 @@ def _from_last_work(sessions: list[SessionDigest]) -> list[SessionDigest]:
         if session.came_to_something:
             return sessions[position:]
     return sessions
+
+
+def _from_team(turns: Sequence[JsonRow]) -> Iterator[Line]:
+    """Whose memory each is; it was fetched before, so that no session waits for a server."""
+    for turn in turns:
+        title = str(turn["title"])
+        if is_clear(title):
+            identity = f"T{turn['team_turn']}"
+            day = iso(cast(int, turn["created_at_epoch"]))[:10]
+            text = flat(f"- {day} {turn['owner']}: {title} ({identity})")
+            yield Line(text, subject=title, ids=(identity,))
 
 
 def _recent_memories(observations: Sequence[JsonRow]) -> Iterator[Line]:

@@ -60,6 +60,8 @@ def search_text(result: SearchResult, zone: tzinfo | None, show: Show = str) -> 
         lines.append(f"\n{result.waiting} memories are not indexed yet: try again soon.")
     if result.embedder_error:
         lines.append(f"\nSearched by words only: {result.embedder_error}")
+    if result.team_error:
+        lines.append(f"\nSearched this machine only: {_flat(result.team_error)}")
     return "\n".join(lines)
 
 
@@ -84,7 +86,11 @@ def search_json(result: SearchResult) -> dict[str, Json]:
         "hasMore": result.has_more,
         "notIndexed": result.waiting,
     }
-    return result_json | ({"wordsAlone": result.embedder_error} if result.embedder_error else {})
+    if result.embedder_error:
+        result_json["wordsAlone"] = result.embedder_error
+    if result.team_error:
+        result_json["teamError"] = result.team_error
+    return result_json
 
 
 def timeline_json(result: Timeline | None) -> dict[str, Json]:
@@ -101,19 +107,23 @@ def _result_lines(
     title = show(shorten(_flat(row.title), MAX_RESULT_TITLE if has_snippet else MAX_TITLE))
     project = f" [{_flat(row.project)}]" if names_project else ""
     weak = ", weak" if marks_weak and not row.is_strong else ""
-    notes = f"~{row.tokens}t{weak}{_marks(row)}{_continues(row)}"
+    notes = f"~{row.tokens}t{weak}{_marks(row)}{_continues(row)}{_owner(row.owner)}"
     head = f"{_label(row.id)} {moment:%Y-%m-%d} {row.type}: {title}{project} ({notes})"
     return [head, f"  {show(snippet)}"] if has_snippet else [head]
 
 
 def _line(row: Row, moment: datetime, show: Show) -> str:
     line = f"{_label(row.id)} {moment:%H:%M} {row.type}: {show(_title(row.title))}"
-    line += f" (~{row.tokens}t{_marks(row)}{_continues(row)})"
+    line += f" (~{row.tokens}t{_marks(row)}{_continues(row)}{_owner(row.owner)})"
     return line + (f", also {' '.join(map(_label, row.also))}" if row.also else "")
 
 
 def _marks(row: Row) -> str:
     return "".join(f", {mark}" for mark in row.marks)
+
+
+def _owner(owner: str) -> str:
+    return f", by {_flat(owner)}" if owner else ""
 
 
 def _continues(row: Row) -> str:
@@ -152,7 +162,8 @@ def _memory_text(memory_id: MemoryId, record: JsonRow) -> str:
     type_ = f" {record['type']}" if "type" in record else ""
     minute = str(record["created_at"])[:16].replace("T", " ")
     marks = "".join(f", {mark}" for mark in MARKS if record.get(mark))
-    lines = [f"{_label(memory_id)}{type_} {minute} {_title(str(record['project']))}{marks}"]
+    owner = _owner(str(record.get("owner") or ""))
+    lines = [f"{_label(memory_id)}{type_} {minute} {_title(str(record['project']))}{marks}{owner}"]
     if title:
         lines.append(_flat(str(title)))
     for field in _FIELDS:

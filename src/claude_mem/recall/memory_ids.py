@@ -1,10 +1,11 @@
-"""How memories are named: 12 is an observation, S3 a summary, P4 a prompt, F5 a fact."""
+"""How memories are named: 12 is an observation, S3 a summary, P4 a prompt, F5 a fact, T6 a turn
+that another machine of a team recorded."""
 
 from typing import NamedTuple
 
 from claude_mem.index.text.documents import document_id, kind_of, memory_id_of
 
-_PREFIXES = {"observation": "", "summary": "S", "prompt": "P", "fact": "F"}
+_PREFIXES = {"observation": "", "summary": "S", "prompt": "P", "fact": "F", "team": "T"}
 _KINDS = {prefix: kind for kind, prefix in _PREFIXES.items()} | {"#": "observation"}
 _MAX_DIGITS = 18  # within SQLite's integers
 
@@ -26,13 +27,13 @@ class MemoryId(NamedTuple):
 
 
 def parse_memory_id(text: str) -> MemoryId | None:
-    """12, #12, S3 or P4; None for anything else. A fact is no document: see `parse_any_id`."""
+    """12, #12, S3 or P4; None for anything else. Others are no documents: see `parse_any_id`."""
     memory_id = parse_any_id(text)
-    return memory_id if memory_id is None or memory_id.kind != "fact" else None
+    return memory_id if memory_id is None or memory_id.kind not in ("fact", "team") else None
 
 
 def parse_any_id(text: str) -> MemoryId | None:
-    """Also F5, a fact."""
+    """Also F5, a fact, and T6, a turn of a team."""
     prefix = "" if text[:1].isdecimal() else text[:1].upper()
     digits = text[1:] if prefix else text
     if prefix not in _KINDS or not (digits.isascii() and digits.isdecimal()):

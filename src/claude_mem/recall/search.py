@@ -61,6 +61,7 @@ class Row:
     is_strong: bool = True
     continues: MemoryId | None = None  # a memory of the turn that started its background task
     marks: tuple[str, ...] = ()  # edited, pinned, wrong
+    owner: str = ""  # who recorded it, if it comes from a team
 
     def record(self) -> dict[str, Json]:
         return {
@@ -81,6 +82,7 @@ class Row:
             "strength": "strong" if self.is_strong else "weak",
             "continues": str(self.continues) if self.continues else None,
             "marks": list(self.marks),
+            "owner": self.owner or None,
         }
 
 
@@ -90,6 +92,7 @@ class SearchResult:
     has_more: bool
     waiting: int  # memories that are not indexed yet
     embedder_error: str | None = None  # why it was searched by words only
+    team_error: str | None = None  # why only this machine was searched
 
 
 def search(

@@ -29,6 +29,7 @@ from claude_mem.server import (
     sessions,
     status,
     stream,
+    team,
 )
 from claude_mem.server.openapi import describe_api
 from claude_mem.server.requests import read_body, reject_parameters
@@ -116,6 +117,7 @@ socket_routes = [
     Route("/hook/prompt", prompt, methods=["POST"]),
     Route("/hook/tool", tool, methods=["POST"]),
     *commands.routes,
+    *team.routes,
     *entrance.socket_routes,
 ]
 page_routes = [

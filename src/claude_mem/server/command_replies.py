@@ -13,7 +13,7 @@ from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.intake import rejected_events, spool
 from claude_mem.recall.formatting import search_json, search_text
 from claude_mem.recall.highlighting import highlighter
-from claude_mem.recall.search import search
+from claude_mem.recall.search import SearchResult, search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import JsonRow
@@ -37,6 +37,16 @@ def search_reply(
     for_terminal: bool,
 ) -> str:
     result = search(store, params.search_query(store, values, now), now, semantic_index)
+    return result_reply(result, values, now, as_json, for_terminal)
+
+
+def result_reply(
+    result: SearchResult,
+    values: Mapping[str, Json],
+    now: datetime,
+    as_json: bool,
+    for_terminal: bool,
+) -> str:
     if as_json:
         return json_text(search_json(result))
     show = highlighter(str(values["query"]), now) if for_terminal else without_controls

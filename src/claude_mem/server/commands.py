@@ -9,18 +9,19 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from claude_mem import __version__
+from claude_mem import __version__, params
 from claude_mem.config import load_usable_settings
 from claude_mem.errors import BadInput
 from claude_mem.server.command_replies import (
     context_reply,
     json_text,
-    search_reply,
+    result_reply,
     status_report,
     status_text,
 )
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
+from claude_mem.worker.team_recall import search_both
 from claude_mem.worker.worker import Worker
 
 _CONFLICT = 409
@@ -40,15 +41,10 @@ async def run_command(request: Request) -> Response:
     match request.path_params["name"]:
         case "search":
             now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
-            text = await asyncio.to_thread(
-                search_reply,
-                worker.store,
-                dict[str, Json](fields),
-                now,
-                worker.semantic_index,
-                as_json,
-                for_terminal,
-            )
+            values = dict[str, Json](fields)
+            query = await asyncio.to_thread(params.search_query, worker.store, values, now)
+            result = await search_both(worker, query, now)
+            text = await asyncio.to_thread(result_reply, result, values, now, as_json, for_terminal)
         case "context":
             text = context_reply(await _context(worker, directory, fields), settings, as_json)
         case "status":

@@ -11,7 +11,6 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.errors import BadInput
-from claude_mem.recall.answers import find_answers
 from claude_mem.recall.formatting import (
     answers_text,
     memories_text,
@@ -20,14 +19,17 @@ from claude_mem.recall.formatting import (
     timeline_json,
     timeline_text,
 )
-from claude_mem.recall.memories import get_memories
 from claude_mem.recall.related import related as find_related
-from claude_mem.recall.search import SearchResult
-from claude_mem.recall.search import search as find_memories
-from claude_mem.recall.timeline import Timeline
-from claude_mem.recall.timeline import timeline as find_timeline
+from claude_mem.recall.search import Query, SearchResult
+from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.server.requests import read_object, reject_parameters
 from claude_mem.types import Json
+from claude_mem.worker.team_recall import (
+    answers_both,
+    memories_both,
+    search_both,
+    timeline_both,
+)
 from claude_mem.worker.worker import Worker
 
 T = TypeVar("T")
@@ -86,11 +88,11 @@ async def _search_by(request: Request, name: str, alias: str | None = None) -> R
 
 
 async def _search(request: Request, values: dict[str, Json], as_text: bool) -> Response:
-    def work(worker: Worker, now: datetime) -> SearchResult:
-        query = params.search_query(worker.store, values, now)
-        return find_memories(worker.store, query, now, worker.semantic_index)
+    def work(worker: Worker, now: datetime) -> Query:
+        return params.search_query(worker.store, values, now)
 
-    result, now = await _run(request, work)
+    query, now = await _run(request, work)
+    result = await search_both(request.app.state.worker, query, now)
     return _search_response(result, now, as_text)
 
 
@@ -114,11 +116,11 @@ async def _timeline(request: Request, without: str) -> Response:
     values, as_text = _query_values(request)
     params.check_names(values, [name for name in params.TIMELINE if name != without])
 
-    def work(worker: Worker, now: datetime) -> Timeline | None:
-        query = params.timeline_query(worker.store, values, now)
-        return find_timeline(worker.store, query, now, worker.semantic_index)
+    def work(worker: Worker, now: datetime) -> TimelineQuery:
+        return params.timeline_query(worker.store, values, now)
 
-    result, now = await _run(request, work)
+    query, now = await _run(request, work)
+    result = await timeline_both(request.app.state.worker, query, now)
     if as_text:
         return PlainTextResponse(timeline_text(result, now.tzinfo))
     return JSONResponse(timeline_json(result))
@@ -130,16 +132,13 @@ async def batch(request: Request) -> Response:
     body = await read_object(request)
     as_text = _is_text(body.pop("format", None))
     ids, words, with_record = params.batch(body)
+    worker: Worker = request.app.state.worker
     if words:
-        answers, _ = await _run(
-            request, lambda w, now: find_answers(w.store, ids, words, now, w.semantic_index)
-        )
+        answers = await answers_both(worker, ids, words, _now(worker))
         if as_text:
             return PlainTextResponse(answers_text(answers))
         return JSONResponse([answer.record() for answer in answers])
-    memories, _ = await _run(
-        request, lambda worker, _: get_memories(worker.store, ids, with_record=with_record)
-    )
+    memories = await memories_both(worker, ids, with_record=with_record)
     if as_text:
         return PlainTextResponse(memories_text(memories))
     return JSONResponse([record for _, record in memories])
@@ -148,8 +147,12 @@ async def batch(request: Request) -> Response:
 async def _run(request: Request, work: Callable[[Worker, datetime], T]) -> tuple[T, datetime]:
     """The result of the work, which runs in a thread, and the time that it was given."""
     worker: Worker = request.app.state.worker
-    now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
+    now = _now(worker)
     return await asyncio.to_thread(work, worker, now), now
+
+
+def _now(worker: Worker) -> datetime:
+    return datetime.fromtimestamp(worker.clock() / 1000).astimezone()
 
 
 def _query_values(request: Request) -> tuple[dict[str, Json], bool]:

@@ -17,6 +17,7 @@ from claude_mem.store import (
     migrated_notes,
     migrated_notices,
     project_moves,
+    team_tables,
     turn_pages,
 )
 
@@ -467,6 +468,16 @@ def _add_refine_requests(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE refinements ADD COLUMN requested INTEGER NOT NULL DEFAULT 0")
 
 
+def _add_team_outbox(connection: sqlite3.Connection) -> None:
+    for statement in team_tables.STATEMENTS:
+        connection.execute(statement)
+
+
+def _add_team_recent(connection: sqlite3.Connection) -> None:
+    for statement in team_tables.RECENT:
+        connection.execute(statement)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -488,6 +499,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0020_turns_by_time", _add_turns_by_time),
     ("0021_refine_requests", _add_refine_requests),
     ("0024_project_decisions", _add_project_decisions),
+    ("0032_team_outbox", _add_team_outbox),
+    ("0033_team_recent", _add_team_recent),
 )
 
 

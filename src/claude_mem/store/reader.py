@@ -30,6 +30,7 @@ from claude_mem.store import (
     scrubbing,
     sessions,
     spending,
+    team_tables,
     trash,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
@@ -376,6 +377,9 @@ class StoreReader(TurnReader):
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[JsonRow]:
         return self.read(lambda c: listing.recent_sessions(c, project_id, limit, without_session))
+
+    def recent_of_team(self, project_id: int) -> list[JsonRow]:
+        return self.read(lambda c: team_tables.recent_of_team(c, project_id))
 
     def preview_import(self, session: PastSession) -> imported_sessions.ImportCounts:
         return self.read(lambda c: imported_sessions.preview_import(c, session))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from claude_mem import __version__
 from claude_mem.config import Layout, Settings, load_usable_settings
-from claude_mem.errors import StoreError
+from claude_mem.errors import ClaudeMemError, StoreError
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
@@ -29,6 +29,7 @@ from claude_mem.observer.models.active_observer import (
     select_observer,
 )
 from claude_mem.recall.context import build_context
+from claude_mem.recall.team import JoinedTeam
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock, now_ms
@@ -56,6 +57,8 @@ from claude_mem.worker.rendered_contexts import (
 from claude_mem.worker.viewer_links import OneTimeLinks
 
 log = logging.getLogger("claude_mem.worker")
+
+OpenTeam = Callable[["Worker"], JoinedTeam | None]
 
 SAFETY_SCAN_SECONDS = 60.0
 RETRY_SECONDS = 5.0
@@ -112,6 +115,8 @@ class Worker:
         self.housekeeping = Housekeeping(
             layout, store, settings.sessions, settings.retention, settings.record
         )
+        self.open_team: OpenTeam = lambda worker: None  # the process sets it
+        self.team: JoinedTeam | None = None
         self.housekeeping.on_interrupted = self.announcer.session_changed
         self._housekeeping_at = 0
         self._applying = asyncio.Lock()
@@ -151,7 +156,19 @@ class Worker:
                 self.stale_contexts.add_all(self.store)
             if restart_observer or settings.observer != previous.observer:
                 await self._use_observer(settings)
+            await self._use_team()
         self.wake()
+
+    async def _use_team(self) -> None:
+        """The team that this machine joined, or none; read again with the settings."""
+        previous, self.team = self.team, None
+        if previous is not None:
+            await previous.close()
+        try:
+            self.team = await asyncio.to_thread(self.open_team, self)
+        except ClaudeMemError as error:
+            log.error("%s", error)
+            trouble.report(os.fsencode(self.settings.layout.root), str(error))
 
     async def _use_observer(self, settings: Settings) -> None:
         self.observer = await asyncio.to_thread(select_observer, settings, self.environ)
@@ -171,6 +188,8 @@ class Worker:
         finally:
             self.embedding.stop()
             self.redistilling.stop()
+            if self.team is not None:
+                await self.team.close()
 
     async def _start(self) -> None:
         await asyncio.wrap_future(self.store.free_all_leases())
@@ -204,6 +223,8 @@ class Worker:
         await self.index_waiting()
         self.embedding.start_if_due()
         self.redistilling.start_if_due()
+        if self.team is not None:
+            self.team.start_if_due()
         if self.clock() - self._housekeeping_at >= SAFETY_SCAN_SECONDS * 1000:
             self._housekeeping_at = self.clock()
             await self._run_housekeeping()
@@ -272,7 +293,11 @@ class Worker:
         return await asyncio.to_thread(build)
 
     def _pause(self) -> float:
-        moments = (self.store.next_due(), self.refiner.next_due())
+        moments = (
+            self.store.next_due(),
+            self.refiner.next_due(),
+            self.team.next_due() if self.team is not None else None,
+        )
         due = min((moment for moment in moments if moment is not None), default=None)
         if due is None:
             return SAFETY_SCAN_SECONDS

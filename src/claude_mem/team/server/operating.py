@@ -1,4 +1,4 @@
-"""What operators do with the database, as its owner: invitations and quotas."""
+"""What operators do with the database, as its owner: invitations, quotas and indexes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ import psycopg
 
 from claude_mem.errors import NotFound
 from claude_mem.team.server import access
-from claude_mem.team.server.schema import SCHEMA
+from claude_mem.team.server.schema import PARTITIONS, SCHEMA
 
 if TYPE_CHECKING:
     from claude_mem.team.server.database import Connection
@@ -35,3 +35,25 @@ def set_quota(url: str, project_id: int, turns: int | None, size: int | None) ->
         )
         if not cursor.rowcount:
             raise NotFound(f"there is no project {project_id}: claude-mem team status lists them")
+
+
+def build_vector_indexes(url: str, above: int) -> list[str]:
+    """Of the partitions with more passages than that; returns the partitions. Others are compared
+    exactly, which is faster than an index up to about this size. Nobody has to wait for it."""
+    built: list[str] = []
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"SET search_path = {SCHEMA}, public")
+        for number in range(PARTITIONS):
+            table = f"passages_{number}"
+            row = connection.execute(
+                f"SELECT count(*) > %s, to_regclass('{table}_by_vector') IS NULL FROM {table}",
+                (above,),
+            ).fetchone()
+            if row == (True, True):
+                connection.execute(
+                    f"CREATE INDEX CONCURRENTLY {table}_by_vector ON {table}"
+                    " USING hnsw (embedding halfvec_cosine_ops)"
+                )
+                built.append(table)
+            connection.execute(f"ANALYZE {table}")
+    return built

@@ -144,7 +144,8 @@ def push(call: Call) -> Json:
 def digest(call: Call) -> Json:
     with call.database.transaction(call.person) as connection:
         project = projects.get_project(connection, _number(call.body, "project"))
-        count, value = stored_turns.digest(connection, call.person, project)
+        uids = _texts(call.body, "uids") if call.body.get("uids") is not None else None
+        count, value = stored_turns.digest(connection, call.person, project, uids)
     return {"turns": count, "digest": value}
 
 

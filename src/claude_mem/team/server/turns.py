@@ -276,10 +276,13 @@ def _clean(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
-def digest(connection: "Connection", person: "Person", project: TeamProject) -> tuple[int, str]:
-    """How many turns of the person the project holds, and the digest of their hashes."""
+def digest(
+    connection: "Connection", person: "Person", project: TeamProject, uids: Sequence[str] | None
+) -> tuple[int, str]:
+    """How many turns of the person the project holds, and the digest of these, or of all."""
     rows = connection.execute(
         "SELECT uid, hash FROM turns WHERE project_id = %s AND person_id = %s",
         (project.id, person.id),
     ).fetchall()
-    return len(rows), digest_of(rows)
+    selected = set(uids) if uids is not None else None
+    return len(rows), digest_of([row for row in rows if selected is None or row[0] in selected])

@@ -1,0 +1,86 @@
+"""Search, timeline and full memories on both sides: here, and in the team, if there is one."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from claude_mem.errors import NotFound
+from claude_mem.recall.answers import Answer, find_answers
+from claude_mem.recall.memories import get_memories
+from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.search import Query, SearchResult, search
+from claude_mem.recall.team import TEAM, TeamRows, merge_search, merge_timeline
+from claude_mem.recall.timeline import Timeline, TimelineQuery, timeline
+from claude_mem.store.listing import JsonRow
+from claude_mem.worker.worker import Worker
+
+
+async def search_both(worker: Worker, query: Query, now: datetime) -> SearchResult:
+    index = worker.semantic_index
+    team = worker.team
+    if team is None:
+        return await asyncio.to_thread(search, worker.store, query, now, index)
+    from_first = replace(query, limit=query.offset + query.limit, offset=0)
+    local, others = await asyncio.gather(
+        asyncio.to_thread(search, worker.store, from_first, now, index),
+        team.asking.search(query),
+    )
+    return merge_search(local, others, query)
+
+
+async def timeline_both(worker: Worker, query: TimelineQuery, now: datetime) -> Timeline | None:
+    index = worker.semantic_index
+    team = worker.team
+    if query.anchor is not None and query.anchor.kind == TEAM:
+        return await _timeline_of_team(worker, query, query.anchor)
+    local = await asyncio.to_thread(timeline, worker.store, query, now, index)
+    if team is None or local is None:
+        return local
+    anchor = local.anchor
+    session = worker.store.session(anchor.session_db_id)
+    others = await team.asking.timeline(query, anchor.created_at_epoch, str(session["project_key"]))
+    return merge_timeline(local, others, query)
+
+
+async def _timeline_of_team(
+    worker: Worker, query: TimelineQuery, anchor: MemoryId
+) -> Timeline | None:
+    others = TeamRows(())
+    if worker.team is not None:
+        others = await worker.team.asking.timeline(query, 0, None)
+    if others.anchor is None:
+        reason = f": {others.error}" if others.error else ""
+        raise NotFound(f"there is no memory {anchor}{reason}")
+    return merge_timeline(None, others, query)
+
+
+async def memories_both(
+    worker: Worker, ids: Sequence[MemoryId], *, with_record: bool
+) -> list[tuple[MemoryId, JsonRow]]:
+    """In the order of the ids."""
+    local = await asyncio.to_thread(get_memories, worker.store, ids, with_record=with_record)
+    memories = dict(local) | await _of_team(worker, ids, with_record)
+    return [(memory_id, memories[memory_id]) for memory_id in ids if memory_id in memories]
+
+
+async def answers_both(
+    worker: Worker, ids: Sequence[MemoryId], words: str, now: datetime
+) -> list[Answer]:
+    """Memories of a team in full: their passages are on the server."""
+    local = await asyncio.to_thread(
+        find_answers, worker.store, ids, words, now, worker.semantic_index
+    )
+    answers = {answer.id: answer for answer in local}
+    for memory_id, memory in (await _of_team(worker, ids, False)).items():
+        answers[memory_id] = Answer(memory_id, memory, str(memory["title"]), ())
+    return [answers[memory_id] for memory_id in ids if memory_id in answers]
+
+
+async def _of_team(
+    worker: Worker, ids: Sequence[MemoryId], with_record: bool
+) -> dict[MemoryId, JsonRow]:
+    of_team = [memory_id for memory_id in ids if memory_id.kind == TEAM]
+    if worker.team is None or not of_team:
+        return {}
+    return await worker.team.asking.memories(of_team, with_record)

@@ -1,0 +1,203 @@
+"""A team of real processes: two people, three machines, from hooks to the other's context."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claude_mem.server import client
+from tests import payloads
+from tests.conftest import Home, temporary_home
+from tests.postgres import running_postgres
+from tests.team import TeamServer, running_team
+
+pytestmark = pytest.mark.extra
+
+ORIGIN = "git.example.com/dev/harbor"
+
+
+def git_clone(directory: Path) -> Path:
+    """What tells that two directories are the same project."""
+    (directory / ".git").mkdir(parents=True)
+    (directory / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (directory / ".git" / "config").write_text(f'[remote "origin"]\n\turl = https://{ORIGIN}.git\n')
+    return directory
+
+
+@dataclass
+class Machine:
+    """A home with a clone of the project, and the sessions that a user has in it."""
+
+    home: Home
+    clone: Path
+
+    def run(self, *arguments: str) -> str:
+        result = self.home.command(*arguments)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    def session(self, name: str, prompt: str, answer: str) -> None:
+        at: dict[str, Any] = {
+            "session_id": name, "cwd": str(self.clone), "prompt_id": f"{name}-1",
+            "transcript_path": str(self.home.path / f"{name}.jsonl"),
+        }  # fmt: skip
+        project = {"CLAUDE_PROJECT_DIR": str(self.clone)}
+        edit = payloads.edit(path=str(self.clone / "light.py"), **at)
+        stop = payloads.common("Stop", last_assistant_message=answer, stop_hook_active=False, **at)
+        for payload in (payloads.session_start(**{**at, "prompt_id": None}),
+                        payloads.prompt(prompt, **at), edit, stop):  # fmt: skip
+            assert self.home.hook(payload, **project).returncode == 0
+        self.home.wait_settled()
+
+    def context(self, name: str) -> str:
+        """Of a new session."""
+        at = {"session_id": name, "cwd": str(self.clone)}
+        hook = self.home.hook(payloads.session_start(**at), CLAUDE_PROJECT_DIR=str(self.clone))
+        answer = json.loads(hook.stdout)
+        return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
+
+    def search(self, query: str) -> list[dict[str, object]]:
+        found = client.request(
+            self.home.layout, self.home.env(), f"/api/search?query={query}", None
+        )
+        return list(found["results"])
+
+    def mcp(self, tool: str, **arguments: object) -> str:
+        """Through the shim, as an agent calls it."""
+        requests = [
+            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+                "protocolVersion": "2025-06-18", "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"}}},
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+             "params": {"name": tool, "arguments": arguments}},
+        ]  # fmt: skip
+        lines = "".join(json.dumps(request) + "\n" for request in requests)
+        with subprocess.Popen(
+            [self.home.layout.mcp_launcher],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=self.clone,
+            env=self.home.env(CLAUDE_PROJECT_DIR=str(self.clone)),
+        ) as shim:  # fmt: skip
+            assert shim.stdin is not None and shim.stdout is not None
+            shim.stdin.write(lines)
+            shim.stdin.flush()
+            for line in shim.stdout:
+                message = json.loads(line)
+                if message.get("id") == 2:
+                    shim.stdin.close()
+                    return str(message["result"]["content"][0]["text"])
+        raise AssertionError("no answer")
+
+    def sync(self) -> None:
+        self.run("team", "sync")
+
+    def turns(self) -> list[str]:
+        return self.home.column("SELECT prompt_text FROM user_prompts ORDER BY id")
+
+
+@dataclass
+class Team:
+    server: TeamServer
+    alice: Machine
+    laptop: Machine  # of Alice, too
+    bob: Machine
+
+
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
+    root = tmp_path_factory.mktemp("flow")
+    with ExitStack() as stack:
+        postgres = stack.enter_context(running_postgres())
+        server = stack.enter_context(running_team(postgres, "flow", root))
+        machines = []
+        for name in ("alice", "laptop", "bob"):
+            (root / name).mkdir()
+            home = stack.enter_context(temporary_home(root / name))
+            machines.append(Machine(home, git_clone(root / name / "harbor")))
+        alice, laptop, bob = machines
+        code = server.invite("Alice")
+        alice.run("team", "join", server.url, "--invitation", code, "--machine", "desk")
+        yield Team(server, alice, laptop, bob)
+
+
+def test_two_people_with_three_machines(team: Team) -> None:
+    alice, laptop, bob = team.alice, team.laptop, team.bob
+    alice.session(
+        "a-1",
+        "Why does the harbour light flicker at dusk?",
+        "The harbour light flickers because the dusk sensor shares a ground with the motor.",
+    )
+    alice.session("a-2", "<private>my diary</private>", "Nothing was done about the diary.")
+    assert "harbor is shared" in alice.run("team", "share", "harbor")
+    alice.sync()
+
+    # A second person
+    invitation = alice.run("team", "invite", "Bob", "--project", "harbor").split()[-1]
+    bob.run("team", "join", team.server.url, "--invitation", invitation, "--machine", "pc")
+    bob.home.start_worker()
+    bob.sync()
+    (row,) = bob.search("dusk%20sensor%20ground")
+    assert row["owner"] == "Alice" and "dusk sensor" in str(row["snippet"])
+    assert "From the team" in bob.context("b-1")
+    assert "Alice: " in bob.context("b-2")
+    found = bob.mcp("search", query="why does the light flicker")
+    assert "by Alice" in found and str(row["id"]) in found
+    full = bob.mcp("get_observations", ids=[row["id"]])
+    assert "by Alice" in full, full
+    assert "dusk sensor shares a ground" in full, full
+    assert "Alice" in bob.mcp("timeline", anchor=row["id"])
+    assert "diary" not in team.server.content()
+
+    # The second machine of the first one
+    token = alice.run("team", "token", "--name", "laptop").split()[-1]
+    laptop.run("team", "join", team.server.url, "--token", token, "--machine", "laptop")
+    laptop.session(
+        "l-1", "Replace the dusk sensor", "Replaced the dusk sensor by the isolated model DS-77."
+    )
+    laptop.run("team", "share", "harbor")
+    laptop.sync()
+    alice.sync()
+    (row,) = alice.search("DS-77")
+    assert row["owner"] == "Alice" and str(row["id"]).startswith("T")
+    assert "DS-77" in alice.context("a-3")
+    bob.sync()
+    assert {row["owner"] for row in bob.search("dusk%20sensor")} == {"Alice"}
+
+    # A turn that both sides have is shown once
+    assert len(alice.search("flicker")) == 1
+
+    # Forgetting travels
+    alice.run("forget", "--query", "flicker", "--yes")
+    alice.sync()
+    assert [r for r in bob.search("flicker") if "flicker" in str(r["title"])] == []
+    assert "flickers because" not in team.server.content()
+
+
+def test_nothing_local_waits_for_a_server_that_is_gone(team: Team) -> None:
+    bob = team.bob
+    bob.sync()
+    team.server.kill()
+    try:
+        bob.session("b-9", "Paint the buoy red", "Painted the buoy red with two coats.")
+        (row,) = bob.search("buoy")
+        assert row["owner"] is None
+        text = bob.mcp("search", query="buoy")
+        assert "Searched this machine only" in text
+        assert "buoy" in bob.context("b-10")
+    finally:
+        team.server.start()
+
+
+def test_a_machine_that_leaves_keeps_its_own_memory(team: Team) -> None:
+    bob = team.bob
+    assert "Left" in bob.run("team", "leave")
+    assert bob.home.count("team_outbox") == 0
+    (row,) = bob.search("buoy")
+    assert row["owner"] is None
+    assert bob.search("DS-77") == []
+    assert "From the team" not in bob.context("b-11")
