@@ -317,6 +317,7 @@ class PastSession:
     user_prompt: str | None = None
     prompt_ids: tuple[str, ...] = ()
     client_title: SessionTitle | None = None
+    dialect: str = "claude"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from claude_mem.agents import AGENTS, CLAUDE, Agent
 from claude_mem.cli.import_file import (
     import_database,
     report_of_database,
@@ -19,6 +20,7 @@ from claude_mem.cli.open_store import index_imported, open_reader, open_store_fo
 from claude_mem.cli.output import json_option, print_heading, print_json, print_table
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
+from claude_mem.install import agent_files
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.intake.project_access import TrustDialog
 from claude_mem.intake.projects import Projects
@@ -27,6 +29,7 @@ from claude_mem.intake.transcripts.importer import (
     Progress,
     Report,
     Tally,
+    find_agent_transcripts,
     find_transcripts,
     import_transcripts,
 )
@@ -45,6 +48,13 @@ TROUBLES_SHOWN = 5
 
 @click.command("import")
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    type=click.Choice([agent.name for agent in AGENTS if agent.transcripts]),
+    help="Only sessions of this agent; may be repeated (default: all agents).",
+)
 @click.option("--project", default="", help="Only this project (name, key or directory).")
 @click.option("--since", default="", help="Only turns since this day (UTC), such as 2026-01-31.")
 @click.option(
@@ -59,6 +69,7 @@ TROUBLES_SHOWN = 5
 def import_past(
     settings: Settings,
     paths: tuple[Path, ...],
+    agents: tuple[str, ...],
     project: str,
     since: str,
     from_db: Path | None,
@@ -66,10 +77,10 @@ def import_past(
     again: bool,
     as_json: bool,
 ) -> None:
-    """Import past sessions of Claude Code.
+    """Import past sessions of Claude Code and other agents.
 
     PATHS are transcripts, directories of transcripts, or files written by claude-mem export;
-    default: all transcripts that Claude Code keeps on this machine. No model is used and nothing
+    default: all transcripts that agents keep on this machine. No model is used and nothing
     is sent anywhere. It is safe to run it again: existing memories are not changed or duplicated;
     turns without a record get one.
     """
@@ -85,11 +96,12 @@ def import_past(
         _print_lines(report_of_file(restore_file(settings, path)))
     if exports and len(exports) == len(paths):
         return
-    transcripts = [path for path in paths if path not in exports] or [transcripts_home()]
-    files = find_transcripts(transcripts)
+    transcripts = [path for path in paths if path not in exports]
+    files = find_transcripts(transcripts) if transcripts else all_transcripts(agents)
     options = import_options(settings, project, day_ms(since))
     if not files and not as_json:
-        click.echo(f"No transcripts in {', '.join(map(str, transcripts))}.")
+        places = transcripts or [transcripts_place(agent) for agent in chosen(agents)]
+        click.echo(f"No transcripts in {', '.join(map(str, places))}.")
         return
     opened = open_reader(settings) if dry_run else _open_store(settings)
     context, unindexed = "", 0
@@ -157,6 +169,27 @@ def _print_lines(lines: list[str]) -> None:
 
 def transcripts_home() -> Path:
     return transcripts_dir(os.environ)
+
+
+def chosen(names: tuple[str, ...] = ()) -> list[Agent]:
+    return [a for a in AGENTS if a.transcripts and (not names or a.name in names)]
+
+
+def transcripts_place(agent: Agent) -> Path:
+    return (
+        transcripts_home() if agent is CLAUDE else agent_files.transcripts_home(agent, os.environ)
+    )
+
+
+def all_transcripts(names: tuple[str, ...] = ()) -> list[Path]:
+    """Of these agents, or of all."""
+    files: list[Path] = []
+    for agent in chosen(names):
+        if agent is CLAUDE:
+            files += find_transcripts([transcripts_home()])
+        else:
+            files += find_agent_transcripts(transcripts_place(agent), agent.transcripts)
+    return files
 
 
 def processes() -> int:

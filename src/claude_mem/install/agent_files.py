@@ -104,6 +104,16 @@ def agent_home(agent: Agent, environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME", "/")) / agent.home
 
 
+def transcripts_home(agent: Agent, environ: Mapping[str, str]) -> Path:
+    """The directory to which the pattern of its transcripts is relative."""
+    if not agent.data_home:
+        return agent_home(agent, environ)
+    data = environ.get("XDG_DATA_HOME")
+    if agent is OPENCODE and data:
+        return Path(data) / "opencode"
+    return Path(environ.get("HOME", "/")) / agent.data_home
+
+
 def agent_files(
     agent: Agent, scope: str, layout: Layout, environ: Mapping[str, str], project: Path
 ) -> list[AgentFile]:

@@ -13,17 +13,15 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.intake.client_titles import ClientTitles
 from claude_mem.intake.dialects import EventHeader, EventReader
-from claude_mem.intake.transcripts.transcript import (
-    Transcript,
-    TranscriptEvent,
-    open_regular_file,
-)
+from claude_mem.intake.transcripts.agent_transcript import open_transcript
+from claude_mem.intake.transcripts.transcript import TranscriptEvent, open_regular_file
 from claude_mem.store import Store
 from claude_mem.store.turn_lookup import PROMPT
 from claude_mem.store.turns import FROM_TRANSCRIPT
 from claude_mem.types import Event, Turn
 
 log = logging.getLogger("claude_mem.statements")
+CLAUDE = "claude"
 
 
 class Statements:
@@ -67,10 +65,12 @@ def statements_of(
     path: Path, turn: Turn, stored_prompt: Callable[[str], str | None] = str
 ) -> list[TranscriptEvent]:
     """The statements of one turn, as far as the client has written them."""
-    start = _offset_of_prompt(path, turn.prompt_id)
+    transcript = open_transcript(path)
+    # Those of other agents are read from their first line, which names the session.
+    start = _offset_of_prompt(path, turn.prompt_id) if transcript.dialect == CLAUDE else 0
     if start is None:
         return []
-    turns = _turns(Transcript(path).events(start), turn.content_session_id)
+    turns = _turns(transcript.events(start), turn.content_session_id)
     if not _has_no_id(turn.prompt_id):
         return next((t.statements for t in turns if t.prompt_id == turn.prompt_id), [])
     prompt = (turn.prompt or "").strip()

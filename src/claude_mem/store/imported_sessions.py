@@ -122,7 +122,7 @@ def _may_reveal_forgotten(
 
 def _ensure_session(connection: sqlite3.Connection, past: PastSession) -> sqlite3.Row:
     first = Event("SessionStart", past.session_id, past.started_ms, "", past.project,
-                  past.project_dir, transcript_path=past.transcript_path)  # fmt: skip
+                  past.project_dir, past.dialect, transcript_path=past.transcript_path)  # fmt: skip
     return sessions.ensure_session(connection, first)
 
 

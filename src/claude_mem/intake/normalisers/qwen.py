@@ -14,7 +14,7 @@ from claude_mem.intake.normalisers.payloads import (
     text,
     time_of,
 )
-from claude_mem.intake.normalisers.tools import tool_events
+from claude_mem.intake.normalisers.tools import exit_code, tool_events
 
 _KEPT = (
     "session_id", "transcript_path", "cwd", "prompt_id", "source", "reason", "agent_id", "trigger",
@@ -32,12 +32,15 @@ def normalise(kind: str, payload: Payload) -> list[Normalised]:
         return [Normalised(kind, {**common, "prompt": prompt})]
     if kind not in (TOOL, TOOL_FAILURE):
         return [Normalised(kind, common)]
-    response = mapping(payload.get("tool_response"))
+    name, response = text(payload, "tool_name"), mapping(payload.get("tool_response"))
+    error = text(payload, "error") or failure_of(response)
+    output = output_of({"llmContent": error} if error else response)
     return tool_events(
         common,
-        text(payload, "tool_name"),
+        name,
         payload.get("tool_input"),
-        output_of(response),
-        error=text(payload, "error") or failure_of(response),
+        output,
+        # A command that failed has its output there, with the exit code.
+        error="" if exit_code(output) else error,
         call_id=text(payload, "tool_call_id", "tool_use_id"),
     )

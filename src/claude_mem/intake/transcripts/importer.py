@@ -172,6 +172,11 @@ def find_transcripts(places: Iterable[Path]) -> list[Path]:
     return list(transcripts)
 
 
+def find_agent_transcripts(home: Path, pattern: str) -> list[Path]:
+    """The sessions of another agent: the files below its directory that match."""
+    return sorted(path for path in home.glob(pattern) if path.is_file()) if pattern else []
+
+
 def _is_session_file(path: Path, root: Path) -> bool:
     of_subagent = path.name.startswith("agent-") or "subagents" in path.relative_to(root).parts
     return not of_subagent and path.is_file()

@@ -12,6 +12,7 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.record_parts import TOOLS_WITH_PARTS, record_of
+from claude_mem.intake.transcripts.agent_transcript import open_transcript
 from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.intake.transcripts.started_tasks import StartedTasks
 from claude_mem.intake.transcripts.transcript import Payload, Transcript, TranscriptEvent
@@ -47,7 +48,7 @@ class PastSessionReader:
     keep_raw_since: int
     includes: Callable[[Project, str], bool] = lambda project, directory: True
     verbosity: Verbosity = "normal"
-    transcript: Transcript = field(init=False)
+    transcript: Transcript = field(init=False)  # opened by sessions(): it may not be readable
     unreadable: int = 0  # payloads that the reader refused
     text_chars: int = 0  # length of all prompts and statements
 
@@ -55,6 +56,7 @@ class PastSessionReader:
         self.transcript = Transcript(self.path)
 
     def sessions(self) -> Iterator[PastSession]:
+        self.transcript = open_transcript(self.path)
         session: _Session | None = None
         for event in self.transcript.events():
             if event.kind == SESSION_START:
@@ -80,13 +82,12 @@ class PastSessionReader:
         at_ms = start.at_ms if start.at_ms is not None else self._first_ms(start)
         session_id = str(start.payload["session_id"])
         title = session_title(self.path, session_id, self.reader.redactor)
-        return _Session(
-            session_id, project, directory, str(self.path), at_ms, title, self.verbosity
-        )
+        return _Session(session_id, project, directory, str(self.path), at_ms, title,
+                        self.verbosity, self.transcript.dialect)  # fmt: skip
 
     def _first_ms(self, start: TranscriptEvent) -> int:
         """The first timestamp of the session, where its first line has none."""
-        for event in Transcript(self.path).events():
+        for event in open_transcript(self.path).events():
             is_same_session = event.payload["session_id"] == start.payload["session_id"]
             if is_same_session and event.at_ms is not None:
                 return event.at_ms
@@ -103,7 +104,7 @@ class PastSessionReader:
         if self.reader.skips(event.kind, payload):
             return
         try:
-            header = EventHeader(event.kind, session.now, session.directory)
+            header = EventHeader(event.kind, session.now, session.directory, session.dialect)
             session.events.append(self.reader.read(header, payload))
         except (ValueError, BadInput):
             self.unreadable += 1
@@ -121,6 +122,7 @@ class _Session:
     started_ms: int
     client_title: SessionTitle | None
     verbosity: Verbosity
+    dialect: str = "claude"
     now: int = 0
     number: int = 0
     events: list[Event] = field(default_factory=list)
@@ -200,7 +202,8 @@ class _Session:
         turns, self.turns = self.turns, []
         return PastSession(self.session_id, self.project, self.directory, self.path,
                            self.started_ms, self.now, tuple(turns), self.title, self.subtitle,
-                           self.user_prompt, tuple(self.prompt_ids), self.client_title)  # fmt: skip
+                           self.user_prompt, tuple(self.prompt_ids), self.client_title,
+                           self.dialect)  # fmt: skip
 
 
 def tool_use(number: int, event: Event) -> ToolUse:

@@ -67,6 +67,7 @@ class Transcript:
     path: Path
     lines: int = 0
     unreadable: int = 0  # lines, or parts of lines, that are not JSON objects
+    dialect: str = "claude"
 
     def events(self, start: int = 0) -> Iterator[TranscriptEvent]:
         """Each session from SessionStart to SessionEnd; nothing if the file has no session."""
@@ -100,7 +101,12 @@ class Transcript:
 
     def _parse(self, line: bytes) -> Iterator[Payload]:
         """Usually one object; an interrupted writer may leave two on a line, or half of one."""
-        is_known = b'"user"' in line or b'"assistant"' in line or b'"pr-link"' in line
+        is_known = (
+            self.dialect != "claude"
+            or b'"user"' in line
+            or b'"assistant"' in line
+            or b'"pr-link"' in line
+        )
         if not is_known and line.lstrip()[:1] == b"{":
             return  # progress, snapshots: not part of the conversation
         text = _without_private(line).decode("utf-8", "replace")

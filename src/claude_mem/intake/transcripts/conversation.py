@@ -1,0 +1,82 @@
+"""The events of a past session of another agent, as its transcript tells of them.
+
+A reader of an agent's format calls these methods in order; the events are those of Claude Code.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from claude_mem.intake.normalisers.tools import tool_events
+from claude_mem.intake.transcripts.transcript import Payload, TranscriptEvent
+from claude_mem.store.turns import STATEMENT
+from claude_mem.types import Json
+
+
+@dataclass(slots=True)
+class Conversation:
+    session_id: str
+    cwd: str
+    path: Path
+    at_ms: int | None = None  # of the latest event
+    prompt_id: str | None = None
+    last_text: str = ""
+
+    def start(self, at_ms: int | None) -> Iterator[TranscriptEvent]:
+        self.at_ms = at_ms
+        yield self._event("SessionStart", source="startup")
+
+    def prompt(self, prompt_id: str, text: str, at_ms: int | None) -> Iterator[TranscriptEvent]:
+        yield from self._end_turn()
+        self.prompt_id, self.at_ms = prompt_id, at_ms or self.at_ms
+        yield self._event("UserPromptSubmit", prompt=text)
+
+    def say(self, text: str, at_ms: int | None, uuid: str) -> Iterator[TranscriptEvent]:
+        self.at_ms = at_ms or self.at_ms
+        if self.prompt_id is not None and text.strip():
+            self.last_text = text
+            common: Payload = {"session_id": self.session_id, "prompt_id": self.prompt_id}
+            fields: Payload = {"hook_event_name": STATEMENT, "uuid": uuid, "statement": text}
+            yield TranscriptEvent(STATEMENT, {**common, **fields}, self.at_ms)
+
+    def tool(
+        self,
+        name: str,
+        arguments: Json,
+        output: str,
+        at_ms: int | None,
+        *,
+        call_id: str,
+        error: str = "",
+        code: int | None = None,
+    ) -> Iterator[TranscriptEvent]:
+        self.at_ms = at_ms or self.at_ms
+        if self.prompt_id is None:
+            return
+        common = self._common("PostToolUse")
+        for event in tool_events(
+            common, name, arguments, output, error=error, code=code, call_id=call_id
+        ):
+            payload = {**event.payload, "hook_event_name": event.kind}
+            yield TranscriptEvent(event.kind, payload, self.at_ms)
+
+    def end(self) -> Iterator[TranscriptEvent]:
+        yield from self._end_turn()
+        yield self._event("SessionEnd", reason="other")
+
+    def _end_turn(self) -> Iterator[TranscriptEvent]:
+        if self.prompt_id is not None:
+            yield self._event("Stop", stop_hook_active=False, last_assistant_message=self.last_text)
+        self.last_text = ""
+
+    def _common(self, kind: str) -> Payload:
+        common: Payload = {
+            "session_id": self.session_id,
+            "hook_event_name": kind,
+            "transcript_path": str(self.path),
+            "cwd": self.cwd,
+        }
+        return common if self.prompt_id is None else {**common, "prompt_id": self.prompt_id}
+
+    def _event(self, kind: str, **fields: Json) -> TranscriptEvent:
+        return TranscriptEvent(kind, {**self._common(kind), **fields}, self.at_ms)

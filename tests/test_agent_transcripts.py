@@ -1,0 +1,122 @@
+"""Past sessions of other agents: their transcripts give the memory that their hooks give."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from claude_mem.agents import BY_NAME
+from claude_mem.config import Layout
+from claude_mem.intake.transcripts.agent_transcript import open_transcript
+from claude_mem.intake.transcripts.importer import ImportOptions, import_transcripts
+from tests import agent_payloads, agent_transcripts
+from tests.agent_payloads import ANSWER, FAILURE, REQUEST
+from tests.agent_transcripts import TRANSCRIPTS
+from tests.conftest import Home
+from tests.payloads import PROJECT_DIR
+from tests.story import Story
+from tests.test_agent_payloads import record
+
+OPTIONS = ImportOptions(own_root="/nowhere", home="", keep_raw_since=0)
+TEXTS = ("request", "investigated", "learned", "completed", "files_edited", "files_read", "notes",
+         "commands", "faults")  # fmt: skip
+
+
+def summary(story: Story) -> dict[str, Any]:
+    (row,) = story.rows("SELECT * FROM session_summaries")
+    return {name: _without_sources(row[name]) for name in TEXTS}
+
+
+def _without_sources(text: Any) -> Any:
+    try:
+        value = json.loads(text)
+    except (TypeError, ValueError):
+        return text
+    return [{k: v for k, v in item.items() if k != "sources"} if isinstance(item, dict) else item
+            for item in value]  # fmt: skip
+
+
+def observations(story: Story) -> list[tuple[Any, ...]]:
+    rows = story.rows("SELECT type, title, narrative, files_modified FROM observations ORDER BY id")
+    return [tuple(row.values()) for row in rows]
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_a_transcript_gives_the_events_of_the_session(name: str, tmp_path: Path) -> None:
+    path = TRANSCRIPTS[name](tmp_path)
+    transcript = open_transcript(path)
+    events = list(transcript.events())
+    assert transcript.dialect == name
+    assert [event.kind for event in events] == [
+        "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUse", "PostToolUseFailure",
+        "Statement", "Stop", "SessionEnd",
+    ]  # fmt: skip
+    assert events[1].payload["prompt"] == REQUEST
+    response: Any = events[2].payload["tool_response"]
+    assert response["stdout"].strip() == "built"
+    assert events[4].payload["error"] == f"Exit code 2\n{FAILURE}"
+    assert events[6].payload["last_assistant_message"] == ANSWER
+    assert all(
+        event.payload["session_id"] == agent_transcripts.session_id(name) for event in events
+    )
+    assert {event.payload.get("cwd", PROJECT_DIR) for event in events} == {PROJECT_DIR}
+    assert all(event.at_ms for event in events)
+
+
+@pytest.mark.parametrize("name", [n for n in TRANSCRIPTS if n not in ("codex", "copilot")])
+def test_imported_and_recorded_sessions_have_the_same_memory(
+    name: str, story: Story, other: Story, tmp_path: Path
+) -> None:
+    """Codex's hooks do not report failures, and Copilot's not the last message."""
+    record(story, name, agent_payloads.STORIES[name]())
+    story.distil()
+    import_transcripts(other.store, [TRANSCRIPTS[name](tmp_path / "home")], OPTIONS)
+    assert summary(other) == summary(story)
+    assert observations(other) == observations(story)
+    (session,) = other.rows("SELECT dialect FROM sdk_sessions")
+    assert session["dialect"] == name
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
+def test_a_session_that_hooks_recorded_is_not_imported_again(
+    name: str, story: Story, tmp_path: Path
+) -> None:
+    record(story, name, agent_payloads.STORIES[name]())
+    story.distil()
+    report = import_transcripts(story.store, [TRANSCRIPTS[name](tmp_path / "home")], OPTIONS)
+    assert (report.all.turns, report.all.known) == (0, 1)
+    assert len(story.rows("SELECT 1 FROM user_prompts")) == 1
+
+
+def test_an_export_of_opencode_is_imported(story: Story, tmp_path: Path) -> None:
+    path = tmp_path / "session.json"
+    path.write_text(json.dumps(agent_transcripts.opencode_session(), indent=1))
+    report = import_transcripts(story.store, [path], OPTIONS)
+    assert (report.all.turns, report.troubles) == (1, [])
+    assert summary(story)["files_edited"] == ["light.py"]
+
+
+@pytest.mark.parametrize("name", [n for n in TRANSCRIPTS if n != "opencode"])
+def test_private_text_and_damaged_lines_are_left_out(
+    name: str, story: Story, tmp_path: Path
+) -> None:
+    path = TRANSCRIPTS[name](tmp_path / "home")
+    text = path.read_text().replace(ANSWER, "Done. <private>the code is 4711</private>")
+    path.write_text(text + '{"type": "user", "half a li\n')
+    report = import_transcripts(story.store, [path], OPTIONS)
+    assert (report.all.turns, report.unreadable) == (1, 1)
+    files = Layout(story.layout.root).root.rglob("*")
+    assert not any(b"4711" in file.read_bytes() for file in files if file.is_file())
+
+
+def test_the_command_finds_the_sessions_of_all_agents(home: Home) -> None:
+    for name, write in TRANSCRIPTS.items():
+        agent = BY_NAME[name]
+        write(home.path / (agent.data_home or agent.home))
+    only = home.command("import", "--agent", "gemini", "--dry-run", "--json")
+    assert json.loads(only.stdout)["sessions"] == 1, only.stderr
+    done = home.command("import", "--json")
+    assert json.loads(done.stdout)["sessions"] == len(TRANSCRIPTS), done.stderr
+    dialects = {row["dialect"] for row in home.rows("SELECT dialect FROM sdk_sessions")}
+    assert dialects == set(TRANSCRIPTS)
