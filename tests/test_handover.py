@@ -511,7 +511,7 @@ def test_a_problem_is_the_state_before_where_something_was_changed(story: Story)
     )
     tell(story, "a", Summary(request="Paint", files_edited=("lamp.py",)), found)
     lines = section(story, "Last session")
-    problem = "Problem that it solved: the lamp does not pause at all."
+    problem = "Solved: the lamp does not pause at all."
     assert f"- Lamp of the pier: longer pauses #1: {problem}" in lines
 
 
@@ -566,3 +566,31 @@ def test_parts_of_a_repository_have_their_own_commands_and_the_project_is_built_
         "- Build: `npm run build` in web",
         "- Run: `npm run dev` in web",
     ]
+
+
+def test_of_amended_commits_the_last_is_told_with_what_is_known_of_them(story: Story) -> None:
+    work = Observation("change", title="Shade the lamp", narrative="Added a shade of green glass.")
+    tell(story, "a", Summary(request="Shade the lamp of the pier", files_edited=("a.py",)), work,
+         facts=(commit("1a2b3c4", "feat(lamp): shade the green lamp"),))  # fmt: skip
+    later = commit("2b3c4d5", "feat(lamp): shade the green lamp of the whole pier")
+    tell(story, "a", Summary(request="Squash it"), facts=(later,))
+    lines = [line for line in section(story, "Last session") if line.startswith("- ")]
+    assert lines == [f"- {later.note} (2b3c4d5) #1: Added a shade of green glass."]
+
+
+def test_a_decision_that_was_committed_is_told_by_its_commit(story: Story) -> None:
+    question = "Which glass should shade the green lamp of the pier?"
+    decision = ProposedFact("decision", question, "Blue glass", origin="person")
+    tell(story, "a", Summary(request="Look at the glass"), facts=(decision,))
+    assert section(story, "What holds here") == [f"- Decided 2025-10-09: {question} Blue glass"]
+    made = commit("1a2b3c4", "Use red glass to shade the lamp")
+    tell(story, "a", Summary(request="No, red"), facts=(made,))
+    assert section(story, "What holds here") == []
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["Remote: Permission to harbor.git denied to bot", "Changed lamp.py and lamp_test.py"],
+)
+def test_a_pasted_error_and_a_list_of_files_do_not_say_what_was_done(title: str) -> None:
+    assert not says_what_was_done(title)

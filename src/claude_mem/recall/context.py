@@ -69,13 +69,14 @@ def build_context(
     observations = without_facts(observations, ended)
     if sessions:
         _add_last_session(page, sessions[0])
+    commits = [r.text for session in sessions for r in session.results if r.is_commit]
     page.add_section("What holds here", STANDING, [
         *standing.pinned(pinned),
         *standing.pinned_facts(facts),
         *standing.rules(facts),
         *standing.saved(observations),
         *standing.faults(facts),
-        *standing.decisions(facts),
+        *standing.decisions(facts, commits),
         *standing.gotchas(observations),
     ])  # fmt: skip
     page.add_section("Left open", OPEN, left_open(sessions))

@@ -57,7 +57,13 @@ _WITHOUT_OBJECT = re.compile(
     r" (?:to|into|from|in|on|by|with|so|and|for|at|all)\b",
     re.IGNORECASE,
 )
-_FILE_ALONE = re.compile(r"(?:Changed|Updated|Edited) \S+$")
+_FILE_ALONE = re.compile(r"(?:Changed|Updated|Edited) \S+(?:(?:, | and )\S+)*$")
+# An error that somebody pasted.
+_IS_ERROR = re.compile(
+    r"(?:remote|fatal|error|warning|panic|traceback|exception)\b ?[:(]"
+    r"|.*\b(?:permission denied|denied to|no such file|not found$|failed to|cannot find)\b",
+    re.IGNORECASE,
+)
 # A sentence about a state; a heading or a request has none of these.
 _IS_STATEMENT = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|did|do|can|could|will|would|should|now|being|been|isn't"
@@ -69,7 +75,9 @@ _IS_STATEMENT = re.compile(
 
 def says_what_was_done(title: str) -> bool:
     """A commit's subject, an action, or a heading."""
-    return (_starts_as_work(title) or _is_heading(title)) and not _WITHOUT_OBJECT.match(title)
+    if _WITHOUT_OBJECT.match(title) or _IS_ERROR.match(title):
+        return False
+    return _starts_as_work(title) or _is_heading(title)
 
 
 def achievements(results: Iterable[Result], goal: str = "") -> list[Result]:
@@ -132,7 +140,7 @@ def is_fragment(text: str) -> bool:
 
 def is_vague(title: str) -> bool:
     """An inquiry, or too few words that say what it is about."""
-    if _INQUIRY.match(title):
+    if _INQUIRY.match(title) or _IS_ERROR.match(title):
         return True
     return (
         not has_name(title) and len(specific_words(_WORK.sub("", title, count=1))) < FEWEST_SPECIFIC

@@ -70,8 +70,14 @@ def problem_in(text: str, limit: int, title: frozenset[str]) -> str:
         words = content_words(sentence)
         is_same = is_about(words, title, SAME_STATEMENT)
         if is_problem(sentence) and words & title and not is_same and _is_whole(sentence, limit):
-            return sentence
+            return _without_lead_in(sentence)
     return ""
+
+
+def _without_lead_in(sentence: str) -> str:
+    """Without "Two things are needed:", which names nothing."""
+    label = _LABEL.match(sentence)
+    return sentence[label.end() :] if label and not _HAS_NAME.search(label[1]) else sentence
 
 
 def elaboration_in(text: str, limit: int, title: frozenset[str]) -> str:
@@ -79,7 +85,7 @@ def elaboration_in(text: str, limit: int, title: frozenset[str]) -> str:
     for sentence in map(unmarked, split_sentences(one_line(text))):
         words = content_words(sentence)
         is_more = is_about(title, words) and len(words) > len(title)
-        if is_more and _is_whole(sentence, limit):
+        if is_more and not is_problem(sentence) and _is_whole(sentence, limit):
             return sentence
     return ""
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from claude_mem.recall.handover.achievements import (
     as_done,
@@ -34,7 +35,9 @@ from claude_mem.types import CommandRun
 LONGEST_BODY, LONGEST_LAST_BODY = 220, 420
 MAX_FILES, MAX_STEPS, SEVERAL = 6, 3, 2
 LONGEST_NOTE, LONGEST_FILES = 80, 220
+ALL = 1.0  # words of a commit that are in another
 _DONE = re.compile(r"\w+ed\b|(?:built|made|wrote|split|set up)\b", re.IGNORECASE)
+_NUMBER_ALONE = re.compile(r"(?:^|\s)(?:issue|pr|pull request) #?\d+$", re.IGNORECASE)
 _ANNOUNCES_NEXT = re.compile(r"(?:[\w. ]{0,20} )?next: ", re.IGNORECASE)
 _CURRENTLY = re.compile(r"currently,? ", re.IGNORECASE)
 
@@ -45,6 +48,7 @@ def goal_of(session: SessionDigest) -> Iterator[Line]:
     words = content_words(goal)
     commits = [content_words(result.text) for result in session.results if result.is_commit]
     is_told = any(is_about(words, subject) for subject in commits)
+    is_told = is_told or (bool(commits) and _NUMBER_ALONE.search(goal) is not None)
     is_goal = says_what_was_done(session.goal) and not _DONE.match(session.goal)
     if goal and not is_told and (session.is_client_title or is_goal or goal != session.goal):
         yield Line(flat(f"Goal: {goal}"), subject=session.goal)
@@ -107,8 +111,29 @@ def _told(session: SessionDigest) -> list[Result]:
             told.append(result)
         later[result.turn] = result.files
         is_after_commit = is_after_commit and not result.is_commit
+    told = _last_of_each(told)
     main = [result for result in told if not (result.is_commit and is_minor(result.text))]
     return main if len(main) >= SEVERAL else told
+
+
+def _last_of_each(results: Sequence[Result]) -> list[Result]:
+    """Of commits, the latest first, those that no later one contains, as an amended one does. What
+    is known of one that is left out is told with the later one."""
+    last: list[Result] = []
+    for result in results:
+        words = content_words(result.text)
+        later = [
+            n
+            for n, other in enumerate(last)
+            if other.is_commit and is_about(words, content_words(other.text), ALL)
+        ]
+        if not (result.is_commit and later):
+            last.append(result)
+        elif last[later[0]].observation is None:
+            last[later[0]] = replace(
+                last[later[0]], details=result.details, observation=result.observation
+            )
+    return last
 
 
 def _body(result: Result, limit: int, is_changed: bool) -> str:
@@ -121,7 +146,7 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
         if body := changes_in(result.details, limit, title):
             return body
         if problem := problem_in(result.details, limit, title):
-            return f"Problem that it solved: {_CURRENTLY.sub('', problem)}"
+            return f"Solved: {_CURRENTLY.sub('', problem)}"
         return elaboration_in(result.details, limit, title)
     if title and not title & content_words(result.details):
         return ""

@@ -29,7 +29,8 @@ _CODE_NAME = re.compile(
 )
 _IS_PROBLEM = re.compile(
     r"\b(?:currently|fails?(?!-)|doesn't|does not|lacks?|(?:is|are) never|(?:is|are) missing"
-    r"|exact copy|anti-pattern|current approach|ignores|silently|crash(?:es)?)\b",
+    r"|exact copy|anti-pattern|current approach|ignores|silently|crash(?:es)?"
+    r"|(?:bug|issue|problem|cause) (?:is|was))\b",
     re.IGNORECASE,
 )
 CODE_LINES = re.compile(r"[{};]; |; [})]|^`[^`]*$|(?:^|\s)//\s")

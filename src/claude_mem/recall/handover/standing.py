@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from claude_mem.recall.handover.lines import (
     LOCAL,
     Line,
+    content_words,
     day_of,
     flat,
     id_of,
@@ -22,8 +23,9 @@ MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
 MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 2, 3
 TEST, CHECK, RUN = "test", "check", "run"  # purposes of commands
 BUILD = "build"  # a check by its purpose
+SAME_WORK = 3  # words that a decision and a commit about it have in common
 MAX_SAVED, MAX_CHECKS = 6, 3
-DECISION_MS = 14 * 86_400_000
+DECISION_MS = 7 * 86_400_000
 MAX_PINNED = 10
 MAX_SCOPES = 2  # folders with a command of their own
 MAX_COMPARED = 40  # titles, each with every newer one
@@ -53,6 +55,7 @@ _PARTIAL = re.compile(
     r"|\.(?:py|ts|tsx|js|jsx|go|rs|java|rb|php|cs|kt|swift|c|cc|cpp|h|sh|ps1)\b"
     r"|\b(?:go (?:test|vet|build)|golangci-lint run) (?!\./\.\.\.(?: |$))(?:\S+ )*\.{1,2}/"
     r"|[:-]fix\b|--write\b|\bformat\b|\w:(?:build|compile)\b"
+    r"|\b(?:go|cargo|dotnet) run\b(?: \S+){2}|\brun -- "
     r"|/tmp\b|\bgit\b|\brm\b|[<>|;&$'`\x22\\]|\bsleep\b|\bcurl\b"
 )
 
@@ -96,9 +99,10 @@ def saved(observations: Sequence[JsonRow]) -> Iterator[Line]:
         yield Line(text, subject=str(observation["title"]), ids=(id_of(observation),))
 
 
-def decisions(facts: Sequence[Fact]) -> Iterator[Line]:
+def decisions(facts: Sequence[Fact], commits: Sequence[str] = ()) -> Iterator[Line]:
     """Answers of the user to questions of the agent that are about the project. One that was given
-    once is about the work of those days."""
+    once is about the work of those days; what was committed about it says what became of it."""
+    subjects = [content_words(commit) for commit in commits]
     count = 0
     latest = max((fact.last_seen_ms for fact in facts), default=0)
     for fact in sorted(_of(facts, "decision"), key=lambda f: (-f.is_pinned, -f.last_seen_ms, f.id)):
@@ -109,6 +113,9 @@ def decisions(facts: Sequence[Fact]) -> Iterator[Line]:
             continue
         if not question:
             continue  # of a saved memory, which is shown itself
+        words = content_words(f"{question} {answer}")
+        if not fact.is_pinned and any(len(words & subject) >= SAME_WORK for subject in subjects):
+            continue
         if len(question) > LONGEST_QUESTION or _PASSING.search(question) or _BARE.match(answer):
             continue
         count += 1
