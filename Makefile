@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-all coverage check format bench screenshots clean
+.PHONY: demo test test-all coverage check format bench bench-peers screenshots clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/claude-mem demo
@@ -31,6 +31,11 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench
+
+# Needs node and npm, and the network for the npm package; an hour. PEERS holds arguments, such as
+# `make bench-peers PEERS="hooks --rounds 5"`.
+bench-peers: $(VENV)/.dev
+	$(BIN)/python -m bench.peers $(PEERS)
 
 screenshots: $(VENV)/.browser
 	$(BIN)/python -m bench.screenshots

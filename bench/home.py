@@ -141,11 +141,11 @@ def temporary_home(port: int = 0) -> Iterator[Home]:
         shutil.rmtree(home.path)
 
 
-def wait_for(condition: Callable[[], T | None], what: str) -> T:
+def wait_for(condition: Callable[[], T | None], what: str, timeout: float = TIMEOUT) -> T:
     """The first true result."""
-    deadline = time.monotonic() + TIMEOUT
+    deadline = time.monotonic() + timeout
     while not (result := condition()):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"waited {TIMEOUT:.0f} s for {what}")
+            raise TimeoutError(f"waited {timeout:.0f} s for {what}")
         time.sleep(0.005)
     return result

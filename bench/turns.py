@@ -45,7 +45,7 @@ class PooledPassage:
 
 class Pool:
     def __init__(self, model: StaticModel, size: int = POOL, seed: int = 1) -> None:
-        self.model, self.words = model, _vocabulary()
+        self.model, self.words = model, vocabulary()
         rng = random.Random(seed)
         weights = list(accumulate(1 / (rank + 10) for rank in range(len(self.words))))
         texts = [
@@ -66,7 +66,7 @@ class Pool:
         ]
 
 
-def _vocabulary() -> list[str]:
+def vocabulary() -> list[str]:
     """Words of the shipped model, the same at every run, in an order of their own."""
     pieces = (SHIPPED / "vocabulary.txt").read_text("utf-8").splitlines()
     words = [piece for piece in pieces if piece.isascii() and piece.isalpha() and len(piece) > 3]

@@ -1,0 +1,7 @@
+"""claude-mem next to the TypeScript claude-mem of npm, in turns on one machine.
+
+`make bench-peers` installs the npm package into a temporary directory, measures both, writes the
+raw numbers to `bench/results/peers.json` and from them `docs/benchmarks.md` with its plots.
+Nothing of the npm package is part of this repository. No model can be reached: its observer asks
+an API on loopback, its vector store is off, and so is its telemetry.
+"""

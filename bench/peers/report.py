@@ -1,0 +1,190 @@
+"""`docs/benchmarks.md` and its plots, from the raw numbers alone."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.peers.plots import Group, bars
+from bench.peers.samples import BARE, OURS, PEER, SHIPPED, Results
+from bench.peers.tables import Column, Medians, Ratio, number, pair
+
+_INTRO = """# Benchmarks
+
+This claude-mem (*ours*) next to the TypeScript [claude-mem of
+npm](https://www.npmjs.com/package/claude-mem), in turns on one machine. `make bench-peers` measures
+and writes this page; every measured value is in
+[`bench/results/peers.json`](../bench/results/peers.json).
+
+All figures are medians. The machine was shared and busy (its load is in the last table), so compare
+the columns of a row, not rows of different tables. *CPU* is processor time, which a busy machine
+changes least. No model can be reached in these runs: the npm package's observer asks an API on
+loopback. Its vector store (Chroma) and its telemetry are off, because both need the network.
+"""
+
+
+def write(results: Results, docs: Path) -> None:
+    sections = [
+        section(Medians(results.samples(name)), docs / "images")
+        for name, section in _SECTIONS.items()
+        if results.samples(name)
+    ]
+    text = "\n".join([_INTRO, *sections, _conditions(results)])
+    (docs / "benchmarks.md").write_text(text, "utf-8")
+
+
+def _conditions(results: Results) -> str:
+    lines = ["## Versions", "", "| measure | date | versions | load |", "|---|---|---|---|"]
+    for name, measure in results.measures.items():
+        versions = ", ".join(f"{key} {value}" for key, value in measure["versions"].items())
+        machine = measure["machine"]
+        load = f"{machine['load (1, 5, 15 minutes)']} on {machine['cores']} cores"
+        lines.append(f"| {name} | {measure['date']} | {versions} | {load} |")
+    return "\n".join(lines) + "\n"
+
+
+def _hooks(medians: Medians, images: Path) -> str:
+    us, them = Column("ours, ms", OURS, "ms"), Column("npm, ms", PEER, "ms")
+    us_cpu, them_cpu = Column("ours, ms CPU", OURS, "ms CPU"), Column("npm, ms CPU", PEER, "ms CPU")
+    bare = medians.of("", BARE, "ms") or 1.0
+    bare_cpu = medians.of("", BARE, "ms CPU") or 1.0
+    cases = [case for case in medians.cases if case]
+    table = medians.table(
+        "hook",
+        [us, them, Ratio("npm to ours", them, us), us_cpu, them_cpu,
+         Ratio("npm to ours, CPU", them_cpu, us_cpu)],
+        cases,
+    )  # fmt: skip
+    groups = [
+        Group(case, (medians.of(case, OURS, "ms CPU"), medians.of(case, PEER, "ms CPU")))
+        for case in cases
+    ]
+    _plot(images / "benchmark-hooks.svg", bars("Processor time of a hook", (OURS, PEER), groups,
+                                               "ms"))  # fmt: skip
+    return f"""## Hooks
+
+The command that the agent runs, from its start to its end; the result of the tool has 12 KB.
+`{BARE}` takes {number(bare)} ms ({number(bare_cpu)} ms CPU) in the same run. *No worker*: the hook
+starts the worker; the two SessionStart hooks of the npm package count together. Its hooks are run
+without the shell line around them that looks for the plugin.
+
+{table}
+
+![Processor time of a hook](images/benchmark-hooks.svg)
+"""
+
+
+def _search(medians: Medians, images: Path) -> str:
+    us, shipped, them = (
+        Column(f"{name}, ms CPU", name, "ms CPU") for name in (OURS, SHIPPED, PEER)
+    )
+    searches = [c for c in medians.cases if "project" in c]
+    contexts = [c for c in medians.cases if c.startswith("context")]
+    columns: list[Column | Ratio] = [us, them, Ratio("ours to npm", us, them), shipped]
+    wall = [Column(f"{name}, ms", name, "ms") for name in (OURS, PEER, SHIPPED)]
+    largest = searches[-1].rpartition(", ")[2] if searches else ""
+    groups = [
+        Group(case, tuple(medians.of(case, name, "ms CPU") for name in (OURS, SHIPPED, PEER)))
+        for case in searches
+        if case.endswith(f", {largest}")
+    ]
+    if groups:
+        _plot(images / "benchmark-search.svg", bars("Processor time of a search",
+              (OURS, SHIPPED, PEER), groups, "ms"))  # fmt: skip
+    memory = [c for c in medians.cases if c.startswith("private")]
+    megabytes, sizes = (
+        [Column(f"{name}, {unit}", name, unit) for name in (OURS, SHIPPED, PEER)]
+        for unit in ("MB", "bytes per observation")
+    )
+    disk = [c for c in medians.cases if c.startswith(("database", "of this"))]
+    return f"""## Search and context
+
+The same memories in both databases (observations, a summary for every four, prompts), asked over
+HTTP with one connection. *Ours* has no record and no vectors here, so that it does the same work as
+the npm package: full text over memories. *As shipped* also searches what was said in each turn, and
+by meaning. The npm package needs all words of a query in one memory; ours ranks memories that have
+some of them. CPU is that of the worker. The last number of a row is how many observations there
+are.
+
+{medians.table("query", [*columns, *wall], searches)}
+
+![Processor time of a search](images/benchmark-search.svg)
+
+{medians.table("context", [*columns, *wall], contexts)}
+
+### Memory and disk
+
+{medians.table("memory", megabytes, memory)}
+
+{medians.table("disk", sizes, disk)}
+"""
+
+
+def _ingest(medians: Medians, images: Path) -> str:
+    events = medians.table("events over HTTP", pair("events/s"))
+    processor = medians.table("events over HTTP", pair("ms CPU"))
+    health = medians.table("requests", pair("ms"))
+    return f"""## Ingest over HTTP
+
+Tool uses of 2 KB, posted one after the other by each client. Ours answers when the event is on
+disk.
+
+{events}
+
+{processor}
+
+{health}
+"""
+
+
+def _kill(medians: Medians, images: Path) -> str:
+    return f"""## kill -9
+
+Tool uses are posted while the observer waits for a model; the worker is killed and started again,
+the turn ends, and the model answers.
+
+{medians.table("", pair("tool uses")[:2])}
+"""
+
+
+def _footprint(medians: Medians, images: Path) -> str:
+    tables = [
+        medians.table("", pair(unit), [c for c in medians.cases if medians.of(c, OURS, unit)])
+        for unit in ("MB", "ms", "per second", "processes")
+    ]
+    return "## Footprint\n\n" + "\n\n".join(tables) + "\n"
+
+
+def _sessions(medians: Medians, images: Path) -> str:
+    return f"""## Sessions of the real client
+
+`claude -p` with each product as its plugin and an API on loopback as the model; a run has one
+prompt and three tool uses. Means of all runs. Tokens are estimated from the text that was sent.
+
+{medians.table("", pair("per run")[:2])}
+"""
+
+
+def _recall(medians: Medians, images: Path) -> str:
+    columns = [Column(product, product, "questions") for product in medians.products]
+    return f"""## Recall
+
+Questions that a developer might ask weeks later, each answered by one session. The sessions are
+imported and distilled by ours, and the npm package has the same memories. A hit is a result of the
+right session, or turn, that holds all terms of the answer.
+
+{medians.table("", columns)}
+"""
+
+
+_SECTIONS: dict[str, Callable[[Medians, Path], str]] = {
+    "hooks": _hooks,
+    "search": _search,
+    "ingest": _ingest,
+    "kill": _kill,
+    "footprint": _footprint,
+    "sessions": _sessions,
+    "recall": _recall,
+}
+
+
+def _plot(path: Path, svg: str) -> None:
+    path.write_text(svg, "utf-8")

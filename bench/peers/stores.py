@@ -1,0 +1,47 @@
+"""Databases with many memories, made once and copied into a home."""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from bench.peers.ours import PLAIN
+from bench.peers.rows import fill, index_all
+from claude_mem.config import load_settings
+from claude_mem.index.vectors.semantic import open_semantic_index
+from claude_mem.store import Store
+
+FULL: dict[str, str] = {}
+VARIANTS = {"plain": PLAIN, "full": FULL}  # by name, the settings
+
+
+def store_of(cache: Path, variant: str, observations: int) -> Path:
+    """A database of ours with its index; with `full`, also with record and vectors."""
+    path = cache / f"{variant}-{observations}.db"
+    if not path.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=cache) as directory:
+            made = _make(Path(directory), variant, observations)
+            made.replace(path)
+    return path
+
+
+def _make(directory: Path, variant: str, observations: int) -> Path:
+    path = directory / "memory.db"
+    semantic_index = open_semantic_index(
+        load_settings({**VARIANTS[variant], "CLAUDE_MEM_DATA_DIR": str(directory)})
+    )
+    with Store.open(path, directory / "backups") as store:
+        fill(path, "/home/dev/harbor", observations, record=variant == "full")
+        index_all(store, semantic_index)
+    return path
+
+
+def put(database: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(database, target)
+
+
+if __name__ == "__main__":
+    for number in sys.argv[3:]:
+        print(store_of(Path(sys.argv[1]), sys.argv[2], int(number)))

@@ -1,0 +1,66 @@
+"""The page of the comparison with the npm package is written from raw numbers alone."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+from bench.peers import report
+from bench.peers.plots import Group, bars
+from bench.peers.samples import BARE, OURS, PEER, Results, Sample
+from bench.peers.tables import Medians, pair
+
+
+def test_a_table_shows_medians_and_their_ratio() -> None:
+    medians = Medians(
+        [
+            Sample("PostToolUse", OURS, "ms", (30.0, 10.0, 20.0)),
+            Sample("PostToolUse", PEER, "ms", (400.0,)),
+        ]
+    )
+    assert medians.table("hook", pair("ms")).splitlines()[2:] == [
+        "| PostToolUse | 20.0 | 400 | 0.05x |"
+    ]
+
+
+def test_what_one_product_cannot_do_is_shown_as_missing() -> None:
+    medians = Medians([Sample("by meaning", OURS, "ms", (5.0,))])
+    assert medians.table("search", pair("ms")).endswith("| by meaning | 5.00 | – | – |")
+
+
+def test_a_plot_is_valid_xml_with_a_bar_for_each_value() -> None:
+    groups = [Group("a < b", (0.5, 90.0)), Group("c", (None, 3.0))]
+    drawn = ElementTree.fromstring(bars("Search & context", (OURS, PEER), groups, "ms"))
+    namespace = "{http://www.w3.org/2000/svg}"
+    legend = 2
+    assert len(drawn.findall(f"{namespace}rect")) == legend + 3
+
+
+def test_a_measure_replaces_its_own_results_only(tmp_path: Path) -> None:
+    path = tmp_path / "results" / "peers.json"
+    Results(path).add("kill", [Sample("stored", OURS, "tool uses", (60.0,))], {})
+    Results(path).add("hooks", [Sample("Stop", OURS, "ms", (1.0,))], {})
+    Results(path).add("hooks", [Sample("Stop", OURS, "ms", (2.0, 3.0))], {"bun": "1.3"})
+    stored = Results(path)
+    assert [sample.values for sample in stored.samples("hooks")] == [(2.0, 3.0)]
+    assert [sample.values for sample in stored.samples("kill")] == [(60.0,)]
+    assert stored.measures["hooks"]["versions"]["bun"] == "1.3"
+    assert json.loads(path.read_bytes()).keys() == {"kill", "hooks"}
+
+
+def test_the_page_has_the_measures_that_were_made(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results" / "peers.json")
+    samples = [
+        Sample("", BARE, unit, (12.0,)) for unit in ("ms", "ms CPU")
+    ] + [
+        Sample("Stop, worker running", product, unit, (value,))
+        for product, value in ((OURS, 10.0), (PEER, 500.0))
+        for unit in ("ms", "ms CPU")
+    ]  # fmt: skip
+    results.add("hooks", samples, {"node": "20.0"})
+    (tmp_path / "docs" / "images").mkdir(parents=True)
+    report.write(results, tmp_path / "docs")
+    page = (tmp_path / "docs" / "benchmarks.md").read_text("utf-8")
+    assert "| Stop, worker running | 10.0 | 500 | 50.0x |" in page
+    assert "## Search" not in page
+    assert "node 20.0" in page
+    assert (tmp_path / "docs" / "images" / "benchmark-hooks.svg").exists()
