@@ -1,6 +1,7 @@
 """The context of a new session: what was, within its limits, and never more than data."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -119,6 +120,25 @@ def test_the_same_memory_gives_the_same_bytes_whenever_it_is_asked(story: Story)
     with StoreReader.open_existing(story.layout.database) as reader:
         project_id = reader.find_project("harbor")
         assert build_context(reader, project_id, 1800) == before
+
+
+def test_it_is_the_same_after_a_restart_in_any_time_zone(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(story, "Mended.", "Oil the hinge of the lamp", session_id=OTHER, title="Mend the lamp")
+    remember(story, "It blinks.", "Light blinks twice", title="Make the light blink")
+    expected = context(story)
+    assert "2025-10-09" in expected
+    try:
+        for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago", "Asia/Kolkata"):
+            monkeypatch.setenv("TZ", zone)
+            time.tzset()
+            with StoreReader.open_existing(story.layout.database) as reader:
+                project_id = reader.find_project("harbor")
+                assert build_context(reader, project_id, 1800) == expected
+    finally:
+        monkeypatch.delenv("TZ")
+        time.tzset()
 
 
 def test_an_event_that_brings_no_memory_changes_nothing(story: Story) -> None:

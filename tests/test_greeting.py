@@ -87,11 +87,11 @@ def test_later_ones_are_told_what_the_agent_was_given(running: Home) -> None:
 def test_sessions_before_the_last_are_counted_that_the_context_shows(story: Story) -> None:
     for name in ("one", "two", "three"):
         remember(story, f"Light the lamp of pier {name}", session=name)
-    story.store.write(
-        lambda c: c.execute("UPDATE sdk_sessions SET title = 'Lamp ' || content_session_id")
-    ).result()
     (project,) = story.column("SELECT id FROM projects")
-    context = "- 2026-03-09 Lamp one\n- 2026-03-09 Lamp two"
+    context = (
+        "\n## Last session\n- Paint it\n\n## Earlier sessions\n- 2026-03-09 Lamp one\n"
+        "- 2026-03-09 Lamp two\n\n## Areas worked in\n- pier/ (lamp.py): Paint the mast"
+    )
     text = greeting(story.store, project, "now", context, has_hints=False)
     assert text.endswith("), 2 earlier")
 

@@ -34,6 +34,7 @@ from claude_mem.text import one_line
 
 MAX_UNITS = 9_900  # of the client's 10,000; longer texts are replaced by a preview
 OBSERVATIONS = 120
+EARLIER_SESSIONS = "Earlier sessions"
 # Shares of the budget. What a section does not need stays unused.
 LAST_SESSION, STANDING, AREAS, EARLIER, OPEN, COMMANDS = 0.40, 0.25, 0.15, 0.20, 0.06, 0.06
 TEAM = 0.15
@@ -81,7 +82,7 @@ def build_context(
     ])  # fmt: skip
     page.add_section("Left open", OPEN, left_open(sessions))
     page.add_section("Commands", COMMANDS, standing.commands(facts))
-    page.add_section("Earlier sessions", EARLIER, earlier_sessions(sessions[1:]))
+    page.add_section(EARLIER_SESSIONS, EARLIER, earlier_sessions(sessions[1:]))
     page.add_section("Areas worked in", AREAS, areas(sessions, page.subjects))
     page.add_section("From the team", TEAM, _from_team(team))
     if not page.has_content:  # another program's memories may have no summaries
@@ -122,6 +123,12 @@ def _add_last_session(page: "_Page", session: SessionDigest) -> None:
     page.add_block(
         f"Last session, {session.day}", LAST_SESSION, list(goal_of(session)), results, after
     )
+
+
+def count_lines(context: str, heading: str) -> int:
+    """Of a section of a context."""
+    section = context.partition(f"\n## {heading}\n")[2].partition("\n\n")[0]
+    return sum(line.startswith("- ") for line in section.splitlines())
 
 
 class _Page:

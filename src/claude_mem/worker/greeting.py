@@ -7,6 +7,7 @@ columns, and no markup or colours: other clients would show their codes.
 
 from datetime import datetime, tzinfo
 
+from claude_mem.recall.context import EARLIER_SESSIONS, count_lines
 from claude_mem.recall.fence import escape_fences
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import JsonRow, RememberedCounts
@@ -62,9 +63,8 @@ def _count(number: int, noun: str) -> str:
 
 
 def _sessions(earlier: list[JsonRow], context: str, zone: tzinfo | None) -> list[str]:
-    last, *before = earlier
-    moment = datetime.fromtimestamp(int(str(last["updated_at_epoch"])) / 1000, zone)
-    shown = sum(_is_in(context, session["title"]) for session in before)
+    moment = datetime.fromtimestamp(int(str(earlier[0]["updated_at_epoch"])) / 1000, zone)
+    shown = count_lines(context, EARLIER_SESSIONS)
     parts = [f"the last session ({moment.day} {moment:%b})"]
     return [*parts, f"{shown} earlier"] if shown else parts
 
