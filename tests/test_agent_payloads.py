@@ -5,11 +5,12 @@ Cursor, VS Code and Windsurf are tested by their shapes alone; the others also a
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from claude_mem.agents import AGENTS, CLAUDE
+from claude_mem.agents import AGENTS, CLAUDE, table
 from claude_mem.hook import other_agents
 from claude_mem.intake.dialects import EventHeader
 from claude_mem.intake.normalisers import NORMALISERS, normalise
@@ -232,3 +233,10 @@ def test_the_agent_that_runs_a_hook_is_recognised(
     encoded = {name.encode(): value.encode() for name, value in environ.items()}
     data = json.dumps(payload).encode()
     assert other_agents.caller(dialect.encode(), encoded, data) == caller.encode()
+
+
+def test_the_table_in_the_documentation_is_the_table_of_agents() -> None:
+    text = (Path(__file__).parents[1] / "docs" / "agents.md").read_text()
+    assert table() in text
+    notes = [note for agent in AGENTS for note in agent.notes]
+    assert [note for note in notes if note not in text] == []

@@ -239,3 +239,39 @@ AGENTS: tuple[Agent, ...] = (
 BY_NAME = {agent.name: agent for agent in AGENTS}
 # Those that `install --agent` attaches; Claude Code has ways of its own.
 INSTALLABLE = tuple(a for a in AGENTS if a.hooks_shape != "none" and a is not CLAUDE)
+
+_HEAD = ("agent", "`--agent`", "hooks", "context at", "MCP server", "import from", "tested as")
+
+
+def table() -> str:
+    """The table in docs/agents.md; `python -m claude_mem.agents` prints it."""
+    rows = [_HEAD, ("---",) * len(_HEAD), *map(_row, AGENTS)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _row(agent: Agent) -> tuple[str, ...]:
+    context = ", ".join(
+        {"SessionStart": "start", "UserPromptSubmit": "prompt"}[k] for k in agent.context
+    )
+    if context and agent.max_context_bytes:
+        context += f" (at most {agent.max_context_bytes:,} bytes)"
+    place = agent.data_home or agent.home
+    return (
+        agent.title,
+        f"`{agent.name}`" if agent in (CLAUDE, *INSTALLABLE) else "",
+        f"{len(agent.events)} events, {_path(agent.home, agent.hooks.user)}".removesuffix(", "),
+        context or "none",
+        _path(agent.home, agent.mcp.user) or "none",
+        _path(place, agent.transcripts) or "none",
+        agent.tested,
+    )
+
+
+def _path(home: str, name: str) -> str:
+    if not name:
+        return ""
+    return f"`~/{name[3:]}`" if name.startswith("../") else f"`~/{home}/{name}`"
+
+
+if __name__ == "__main__":
+    print(table())

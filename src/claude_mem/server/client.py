@@ -23,6 +23,7 @@ START_SECONDS = 20.0
 STOP_SECONDS = 10.0
 COMMAND_SECONDS = 120.0
 _POLL = 0.02
+_LONGEST_ADDRESS = 100  # of a socket; macOS allows 103 bytes, Linux 107
 
 
 class _SocketConnection(http.client.HTTPConnection):
@@ -33,7 +34,10 @@ class _SocketConnection(http.client.HTTPConnection):
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
-        # An absolute path may be too long for a socket address; a relative one never is.
+        if len(os.fsencode(self._path)) <= _LONGEST_ADDRESS:
+            self.sock.connect(str(self._path))
+            return
+        # A relative path is never too long, but changes the directory of all threads.
         with _working_directory(self._path.parent):
             self.sock.connect(self._path.name)
 
@@ -53,6 +57,16 @@ def ask_worker(
     layout: Layout, path: str, body: Json = None, timeout: float = 10.0, method: str = "POST"
 ) -> Json:
     """GET, or `method` if there is a body; returns the JSON of a 200 response."""
+    result: Json = json.loads(_ask(layout, path, body, timeout, method))
+    return result
+
+
+def ask_text(layout: Layout, path: str, timeout: float) -> str:
+    """GET, where the response is not JSON."""
+    return _ask(layout, path, None, timeout, "GET").decode()
+
+
+def _ask(layout: Layout, path: str, body: Json, timeout: float, method: str) -> bytes:
     connection = _SocketConnection(layout.socket, timeout)
     try:
         if body is None:
@@ -67,11 +81,11 @@ def ask_worker(
         ) from None
     finally:
         connection.close()
-    result: Json = json.loads(data)
     if response.status != 200:
+        result: Json = json.loads(data)
         reason = result.get("error") if isinstance(result, dict) else None
         raise WorkerError(str(reason or f"the worker responded with status {response.status}"))
-    return result
+    return data
 
 
 def request(
