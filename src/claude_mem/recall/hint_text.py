@@ -25,6 +25,8 @@ _MOMENTARY = re.compile(
     r"|i am going to|i see|i have (?:all|the full|a clear)|i now have|looking at"
     r"|here(?:'s| is) (?:a|the) (?:summary|plan)|implement the following plan"
     r"|now (?:add|update|fix|run|the))\b"
+    r"|(?:want|shall|should|would you like) (?:me|i)\b|i haven't|that closes|all clean"
+    r"|(?:task|step|phase) \w{1,3} (?:is )?(?:done|complete|verified)"
     r"|(?:done|good|perfect|great|plan|context|summary|changes)[.!:]?$"
     r"|(?:all )?(?:\d[\d,]* )?(?:tests?|checks?|lint\w*|build)\b[^.]{0,40}"
     r"\b(?:pass\w*|clean|green)\b"

@@ -44,7 +44,7 @@ CANDIDATES = 40  # turns, of which some may be known to the session, or only rep
 MAX_TITLE = 60
 MAX_REPEATED = 0.6  # share of its words that a passage may have in common with the prompt
 SHARES = ((1.0,), (0.8, 0.2), (0.7, 0.15, 0.15))  # of the room for passages, by lines
-MIN_PASSAGE = 40  # characters
+MIN_PASSAGE, MIN_TEXT = 40, 60  # characters
 # Of a turn, what became of it says more in few words than what was asked or planned.
 KINDS = {"memory": 1.1}
 MIN_LINE_WORDS = 4  # of a line of the context that can hold what a hint would say
@@ -281,13 +281,13 @@ def _lines(
         if len(title := plain(memory.title)) <= MAX_TITLE:
             text = text.removeprefix(title).lstrip(" .:;…")
         text = _fit(snippet(text, query, 4 * share) if lines else text, share)
-        if lines and len(text) < MIN_PASSAGE:
+        if len(text) < MIN_TEXT:
             continue  # its title alone says too little
         lines.append(
             HintLine(
                 MemoryId.of_document(memory.document),
                 turn_id,
-                f"{heads[number]}: {text}" if text else heads[number],
+                f"{heads[number]}: {text}",
                 _words_held(candidate.row, terms),
                 candidate.evidence,
             )
