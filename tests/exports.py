@@ -62,7 +62,8 @@ def sound(story: Story) -> bool:
 
 def live(story: Story) -> Story:
     """A session with all that can be in a database: done, private, waiting and open turns."""
-    story.tell(session_start(), prompt(), tool(), edit(), bash("make test", "3 passed"), stop())
+    story.tell(session_start(), prompt(), tool(), edit(),
+               bash("make test", "3 passed\nthe light blinks twice now"), stop())  # fmt: skip
     story.distil()
     context = "<claude-mem-context>\nMemory: ‹claude-mem-context> was said\n</claude-mem-context>"
     story.store.remember_start_context(SESSION, context).result()

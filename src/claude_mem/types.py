@@ -128,6 +128,7 @@ class Observation:
     files_read: tuple[str, ...] = ()
     files_modified: tuple[str, ...] = ()
     sources: tuple[int, ...] = ()  # ids of the events it was made from
+    origin: "FactOrigin" = "agent"  # whose words; see also `Distillate.outside`
 
     @property
     def text(self) -> str:
@@ -271,6 +272,7 @@ class Distillate:
     prompt_version: str | None = None
     facts: tuple[ProposedFact, ...] = ()  # besides those of the summary
     version: int = 0  # of the local observer
+    outside: tuple[str, ...] = ()  # hashes of runs of words that came from outside
 
 
 @dataclass(frozen=True, slots=True)

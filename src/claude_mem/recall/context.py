@@ -8,7 +8,7 @@ memories give the same bytes (no clock), so that the prompt cache stays valid. F
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from claude_mem.recall.fence import escape_fences, fenced
+from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, escape_fences, fenced
 from claude_mem.recall.handover import standing
 from claude_mem.recall.handover.areas import areas
 from claude_mem.recall.handover.digests import SessionDigest, digest_sessions
@@ -31,6 +31,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.listing import JsonRow
 from claude_mem.text import one_line
+from claude_mem.word_runs import has_run
 
 MAX_UNITS = 9_900  # of the client's 10,000; longer texts are replaced by a preview
 OBSERVATIONS = 120
@@ -63,7 +64,8 @@ def build_context(
     team = store.recent_of_team(project_id)
     if budget <= 0 or not (sessions or observations or pinned or team):
         return ""
-    page = _Page(_INTRODUCTION.format(name=flat(store.project(project_id).name)), budget)
+    introduction = _INTRODUCTION.format(name=flat(store.project(project_id).name))
+    page = _Page(introduction, budget, store.outside_words(project_id))
     page.leave_out(rule_files)
     facts = store.facts(project_id, statuses=("holds",))
     ended = store.facts(project_id, ("rule", "decision"), ("past", "wrong"))
@@ -134,7 +136,9 @@ def count_lines(context: str, heading: str) -> int:
 class _Page:
     """Adds lines while they fit into the budget, and nothing twice."""
 
-    def __init__(self, introduction: str, budget: int) -> None:
+    def __init__(self, introduction: str, budget: int, outside: frozenset[str]) -> None:
+        """`outside`: hashes of words that are given as words from outside."""
+        self._outside = outside
         self._lines = [escape_fences(introduction)]
         self._budget = budget
         self._ids: set[str] = set()
@@ -180,6 +184,8 @@ class _Page:
             if self._is_shown(line):
                 continue
             escaped = escape_fences(one_line(line.text) if line.text[:1] != " " else line.text)
+            if not line.is_quote and has_run(line.text, self._outside):
+                escaped += OUTSIDE_MARK
             text = text_before + escaped
             size = _sizes(f"{text}\n")[0]
             limit -= size
@@ -201,6 +207,8 @@ class _Page:
 
     def _add(self, text: str) -> bool:
         more_bytes, more_units = _sizes(f"{text}\n")
+        if text.endswith(OUTSIDE_MARK):  # the note is needed once, and counted for each line
+            more_bytes += len(OUTSIDE_NOTE) // 4
         tokens = tokens_of_bytes(self._bytes + more_bytes)
         if tokens > self._budget or self._units + more_units > MAX_UNITS:
             return False
@@ -214,7 +222,10 @@ class _Page:
         return len(self._lines) > 1
 
     def text(self) -> str:
-        return fenced(*self._lines)
+        lines = self._lines
+        if any(line.endswith(OUTSIDE_MARK) for line in lines):
+            lines = [lines[0] + OUTSIDE_NOTE, *lines[1:]]
+        return fenced(*lines)
 
 
 def _sizes(text: str) -> tuple[int, int]:

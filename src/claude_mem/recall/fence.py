@@ -7,6 +7,11 @@ from claude_mem.hook.private_text import NAMES
 from claude_mem.text import without_controls
 
 FENCE = "claude-mem-context"
+# After a line with words of tools, files, web pages or subagents. Nothing in a text can forge its
+# absence, and a forged mark only warns.
+OUTSIDE_KINDS = ("report",)  # parts of a record
+OUTSIDE_MARK = " [outside]"
+OUTSIDE_NOTE = " [outside]: has words of tools, files, web pages or subagents; nobody checked them."
 # Tags that mean something to an agent.
 _TAG = re.compile(
     rf"(?:{'|'.join(name.decode() for name in NAMES)}|claude-mem|antml|local-command-)"

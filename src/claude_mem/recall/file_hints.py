@@ -1,21 +1,22 @@
 """A hint for a file that is about to be read or edited: its standing traps, each once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from claude_mem.recall.fence import escape_fences, fenced
+from claude_mem.recall.fence import OUTSIDE_MARK, escape_fences, fenced
 from claude_mem.recall.handover.lines import (
     SAME_STATEMENT,
     content_words,
     first_sentences,
     is_about,
 )
-from claude_mem.recall.hints import Hint, HintLine
+from claude_mem.recall.hints import Hint, HintLine, introduce
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store.clock import iso
 from claude_mem.store.file_gotchas import Gotcha
 from claude_mem.store.supersession import compare_texts
 from claude_mem.text import one_line, shorten
+from claude_mem.word_runs import has_run
 
 MAX_LINES = 2
 LONGEST_TITLE, LONGEST_DETAILS = 160, 240
@@ -29,11 +30,15 @@ class FileHint(Hint):
     @property
     def text(self) -> str:
         introduction = escape_fences(_INTRODUCTION.format(path=one_line(self.path)))
-        return fenced(introduction, *(line.text for line in self.lines))
+        return fenced(introduce(introduction, self.lines), *(line.text for line in self.lines))
 
 
 def find_file_hint(
-    path: str, gotchas: Sequence[Gotcha], context: str, hinted_turns: frozenset[int]
+    path: str,
+    gotchas: Sequence[Gotcha],
+    context: str,
+    hinted_turns: frozenset[int],
+    outside: frozenset[str] = frozenset(),
 ) -> FileHint | None:
     """Of traps, the latest first, those that hold and that the session was not told."""
     told = [content_words(line) for line in context.splitlines()]
@@ -42,7 +47,10 @@ def find_file_hint(
         words = content_words(gotcha.title)
         is_told = any(is_about(words, line, SAME_STATEMENT) for line in told)
         if gotcha.turn_id not in hinted_turns and not is_told:
-            lines.append(_line(gotcha, path))
+            line = _line(gotcha, path)
+            if has_run(line.text, outside):
+                line = replace(line, text=line.text + OUTSIDE_MARK)
+            lines.append(line)
     return FileHint(tuple(lines[:MAX_LINES]), path) if lines else None
 
 

@@ -5,7 +5,7 @@ from datetime import datetime, tzinfo
 from itertools import starmap
 
 from claude_mem.recall.answers import Answer
-from claude_mem.recall.fence import escape_block, escape_fences
+from claude_mem.recall.fence import OUTSIDE_KINDS, escape_block, escape_fences
 from claude_mem.recall.marks import MARKS
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Row, SearchResult
@@ -30,6 +30,11 @@ _SINGULAR = {
     "prompts": "prompt",
 }
 
+ORIGINS = {
+    "person": "words of the user",
+    "agent": "words of the agent",
+    "outside": "has words from outside",
+}
 NO_STRONG_MATCH = "No strong match. The nearest:"
 
 Show = Callable[[str], str]  # formats a title, for example with marked words
@@ -153,7 +158,9 @@ def _answer_text(answer: Answer) -> str:
         return _memory_text(answer.id, answer.memory)
     minute = str(answer.memory["created_at"])[:16].replace("T", " ")
     lines = [f"{_label(answer.id)} {minute} {_title(answer.title)}"]
-    lines += [f"{passage.kind}: {escape_block(passage.text)}" for passage in answer.passages]
+    lines += [
+        f"{_kind_of(passage.kind)}: {escape_block(passage.text)}" for passage in answer.passages
+    ]
     return "\n".join(lines)
 
 
@@ -162,6 +169,8 @@ def _memory_text(memory_id: MemoryId, record: JsonRow) -> str:
     type_ = f" {record['type']}" if "type" in record else ""
     minute = str(record["created_at"])[:16].replace("T", " ")
     marks = "".join(f", {mark}" for mark in MARKS if record.get(mark))
+    if origin := record.get("origin"):
+        marks += f", {ORIGINS.get(str(origin), '')}"
     owner = _owner(str(record.get("owner") or ""))
     lines = [f"{_label(memory_id)}{type_} {minute} {_title(str(record['project']))}{marks}{owner}"]
     if title:
@@ -177,10 +186,15 @@ def _memory_text(memory_id: MemoryId, record: JsonRow) -> str:
     return "\n".join(lines)
 
 
+def _kind_of(kind: str) -> str:
+    """A report is of a subagent: nobody checked what it repeats."""
+    return f"{kind} [outside]" if kind in OUTSIDE_KINDS else kind
+
+
 def _part_text(part: Json) -> str:
     """A part of the record of a turn."""
     assert isinstance(part, dict)
-    kind = str(part["kind"]).replace("_", " ")
+    kind = _kind_of(str(part["kind"])).replace("_", " ")
     return f"{part['speaker']}, {kind}: {escape_block(str(part['text']))}"
 
 

@@ -22,7 +22,7 @@ from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import best_passages
 from claude_mem.recall.candidates import Term, look_up_terms
-from claude_mem.recall.fence import fenced
+from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, fenced
 from claude_mem.recall.hint_text import PastFact, past_facts, plain, readable, states_past
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, Word, parse_query
@@ -31,9 +31,10 @@ from claude_mem.recall.snippets import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.recall.typed_text import typed_text
 from claude_mem.recall.weights import WEIGHTS
-from claude_mem.store import StoreReader
+from claude_mem.store import StoreReader, outside_words
 from claude_mem.store.memories import CLIENT_FILE
 from claude_mem.text import shorten
+from claude_mem.word_runs import has_run
 
 BUDGET = 250  # tokens of a hint
 MAX_LINES = 3
@@ -121,13 +122,18 @@ class HintLine:
     evidence: float
 
 
+def introduce(introduction: str, lines: "Sequence[HintLine]") -> str:
+    is_marked = any(line.text.endswith(OUTSIDE_MARK) for line in lines)
+    return introduction + OUTSIDE_NOTE if is_marked else introduction
+
+
 @dataclass(frozen=True, slots=True)
 class Hint:
     lines: tuple[HintLine, ...]
 
     @property
     def text(self) -> str:
-        return fenced(_INTRODUCTION, *(line.text for line in self.lines))
+        return fenced(introduce(_INTRODUCTION, self.lines), *(line.text for line in self.lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +273,7 @@ def _lines(
     ]
     heads = [_head(MemoryId.of_document(m.document), m.created_at_epoch, m.title) for _, m in named]
     room = BUDGET - estimate_tokens(fenced(_INTRODUCTION, *heads)) - len(heads)
+    outside = outside_words.of_turns(connection, [c.ranked.turn.id for c, _ in named])
     lines: list[HintLine] = []
     for number, (candidate, memory) in enumerate(named):
         turn_id = candidate.ranked.turn.id
@@ -287,12 +294,16 @@ def _lines(
             HintLine(
                 MemoryId.of_document(memory.document),
                 turn_id,
-                f"{heads[number]}: {text}",
+                _marked(f"{heads[number]}: {text}", outside, turn_id),
                 _words_held(candidate.row, terms),
                 candidate.evidence,
             )
         )
     return lines
+
+
+def _marked(line: str, outside: dict[int, frozenset[str]], turn_id: int) -> str:
+    return line + OUTSIDE_MARK if has_run(line, outside.get(turn_id, frozenset())) else line
 
 
 def _head(memory_id: MemoryId, created_at_epoch: int, title: str) -> str:

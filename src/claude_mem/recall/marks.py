@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.store import outside_words
 
 MARKS = ("edited", "pinned", "wrong")
 _COLUMNS = {
@@ -12,6 +13,18 @@ _COLUMNS = {
     "summary": ("session_summaries", "edited, pinned, wrong"),
     "prompt": ("user_prompts", "0, pinned, wrong"),
 }
+
+
+def outside_words_of(
+    connection: sqlite3.Connection, ids: Sequence[MemoryId]
+) -> dict[MemoryId, frozenset[str]]:
+    """Of memories whose turn has words from outside."""
+    words: dict[MemoryId, frozenset[str]] = {}
+    for kind, (table, _) in _COLUMNS.items():
+        numbers = [memory_id.number for memory_id in ids if memory_id.kind == kind]
+        of_kind = outside_words.of_memories(connection, table, numbers) if numbers else {}
+        words |= {MemoryId(kind, number): hashes for number, hashes in of_kind.items()}
+    return words
 
 
 def marks_of(

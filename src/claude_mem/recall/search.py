@@ -13,7 +13,7 @@ from claude_mem.index.text.queries import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.continuations import continued_by
-from claude_mem.recall.marks import marks_of
+from claude_mem.recall.marks import marks_of, outside_words_of
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query
 from claude_mem.recall.ranking import CONSIDERED, RankedTurn, rank
@@ -25,6 +25,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.projects import project_names
 from claude_mem.types import Json
+from claude_mem.word_runs import has_run
 
 log = logging.getLogger("claude_mem.search")
 
@@ -219,12 +220,19 @@ def _turn_rows(
 def _complete(connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
     ids = [row.id for row in rows]
     continued, marks = continued_by(connection, ids), marks_of(connection, ids)
+    outside = outside_words_of(connection, ids)
     return [
-        replace(row, continues=continued.get(row.id), marks=marks.get(row.id, ()))
-        if row.id in continued or row.id in marks
-        else row
+        replace(
+            row,
+            continues=continued.get(row.id),
+            marks=(*marks.get(row.id, ()), *_outside_mark(row, outside.get(row.id, frozenset()))),
+        )
         for row in rows
     ]
+
+
+def _outside_mark(row: Row, outside: frozenset[str]) -> tuple[str, ...]:
+    return ("outside",) if has_run(f"{row.title}\n{row.snippet}", outside) else ()
 
 
 def with_occasions(

@@ -8,7 +8,7 @@ from claude_mem.types import Json
 _PARTS = {
     "memories": ("observations", "session_summaries", "user_prompts", "sdk_sessions", "facts",
                  "fact_sources", "projects", "project_dirs", "observation_events",
-                 "summary_events"),
+                 "summary_events", "outside_words"),
     "record": ("turn_records",),
     "raw events": ("tool_events",),
     "queue and trash": ("pending_messages", "refinements", "forgotten", "tombstones"),

@@ -192,6 +192,7 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
     trash.keep("summary_events", "summary_id", [row["id"] for row in summaries])
     trash.keep("observation_events", "observation_id", [row["id"] for row in observations])
     trash.keep("turn_records", "turn_id", turn_ids)
+    trash.keep("outside_words", "turn_id", turn_ids)
     forgotten_facts.forget_facts(trash, turn_ids)
     hints.forget_hints(connection, turn_ids)
     hints.forget_hints_of_sessions(connection, ids)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import editing, facts, summary_json
+from claude_mem.store import editing, facts, outside_words, summary_json
 from claude_mem.store.clock import iso
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import JOBS, REFINEMENTS
@@ -73,6 +73,7 @@ def save_memories(
         save_summary(connection, distillate.summary, origin)
     _save_observations(connection, distillate.observations, origin)
     facts.save_proposals(connection, turn_id, distillate)
+    outside_words.save(connection, turn_id, distillate.outside)
     _set_version(connection, turn_id, distillate)
     set_titles(connection, session_db_id, distillate.title, distillate.subtitle)
 
@@ -261,6 +262,7 @@ def _summary_values(summary: Summary) -> dict[str, object]:
 def _observation_values(observation: Observation) -> dict[str, object]:
     return {
         "type": observation.type,
+        "origin": observation.origin,
         "title": observation.title,
         "subtitle": observation.subtitle,
         "narrative": observation.narrative,

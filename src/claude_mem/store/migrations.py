@@ -463,6 +463,16 @@ def _add_project_decisions(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _add_origins(connection: sqlite3.Connection) -> None:
+    """Whose words memories are, and hashes of those that came from outside."""
+    connection.execute("ALTER TABLE observations ADD COLUMN origin TEXT NOT NULL DEFAULT 'agent'")
+    connection.execute("UPDATE observations SET origin = 'person' WHERE observer = 'person'")
+    connection.execute(
+        "CREATE TABLE outside_words (turn_id INTEGER PRIMARY KEY REFERENCES user_prompts(id)"
+        " ON DELETE CASCADE, hashes TEXT NOT NULL)"
+    )
+
+
 def _add_refine_requests(connection: sqlite3.Connection) -> None:
     """Whether the user asked for it: it then comes after the turns of today, and may wait."""
     connection.execute("ALTER TABLE refinements ADD COLUMN requested INTEGER NOT NULL DEFAULT 0")
@@ -501,6 +511,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0024_project_decisions", _add_project_decisions),
     ("0032_team_outbox", _add_team_outbox),
     ("0033_team_recent", _add_team_recent),
+    ("0034_origins", _add_origins),
 )
 
 

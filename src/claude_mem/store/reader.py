@@ -21,6 +21,7 @@ from claude_mem.store import (
     imported_sessions,
     listing,
     outdated,
+    outside_words,
     project_moves,
     projects,
     queue,
@@ -257,6 +258,10 @@ class StoreReader(TurnReader):
 
     def project_of_session(self, session_id: int) -> int | None:
         return self.read(lambda c: projects.project_of_session(c, session_id))
+
+    def outside_words(self, project_id: int) -> frozenset[str]:
+        """Hashes of words from outside in its memories; see `word_runs`."""
+        return self.read(lambda c: outside_words.of_project(c, project_id))
 
     def project_access(self) -> project_moves.StoredAccess:
         return self.read(project_moves.stored_access)

@@ -224,6 +224,7 @@ def fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: st
         "observations",
         "session_summaries",
         "turn_records",
+        "outside_words",
         "fact_sources",
     ):
         connection.execute(f"DELETE FROM {table} WHERE turn_id = ?", (turn["id"],))

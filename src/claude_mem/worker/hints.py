@@ -95,7 +95,8 @@ def _answer_tool(worker: Worker, record_bytes: bytes) -> _Answer | None:
         return None
     state = worker.store.session_state(event.session_id, event.prompt_id)
     gotchas = worker.store.gotchas_of_file(project_id, path)
-    hint = find_file_hint(path, gotchas, state.context, state.hinted_turns)
+    outside = worker.store.outside_words(project_id)
+    hint = find_file_hint(path, gotchas, state.context, state.hinted_turns, outside)
     return _Answer(event.dialect, event.session_id, project_id, hint)
 
 

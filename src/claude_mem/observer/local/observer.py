@@ -5,6 +5,7 @@ are worth keeping, which text makes the best title, and whether the turn is wort
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 
 from claude_mem.observer.local import titles
@@ -13,6 +14,7 @@ from claude_mem.observer.local.detail import DETAILS
 from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.observations import build_observations, says_more_than
 from claude_mem.observer.local.open_steps import with_open_steps
+from claude_mem.observer.local.provenance import outside_hashes
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
 from claude_mem.observer.local.scored_turn import ScoredTurn, score_turn
 from claude_mem.observer.local.selection import select_passages
@@ -35,7 +37,7 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     # What was asked stays the same while a turn goes on; what came of it does not.
     session_title = request_title(scored) or title
     has_subtitle = says_more_than(session_title, content_words(summary.completed or ""))
-    return Distillate(
+    distillate = Distillate(
         summary=summary,
         observations=(*observations, *rule_observations(turn.prompt or "")),
         title=session_title or None,
@@ -44,6 +46,7 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
         version=VERSION,
         facts=(*proposed_rules(turn.prompt or ""), *propose_facts(turn)),
     )
+    return replace(distillate, outside=outside_hashes(turn, distillate))
 
 
 def turn_title(scored: ScoredTurn) -> str:

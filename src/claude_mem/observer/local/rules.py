@@ -164,6 +164,7 @@ def rule_observations(prompt: str) -> tuple[Observation, ...]:
             shorten(rule.text, LONGEST_TITLE),
             narrative=rule.text if len(rule.text) > LONGEST_TITLE else None,
             concepts=(PREFERENCE,),
+            origin="person",
         )
         for rule in find_rules(prompt)
         if rule.status == "holds"

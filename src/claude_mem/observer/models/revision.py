@@ -4,6 +4,7 @@ the draft's value. The result replaces the draft in the store."""
 import re
 from dataclasses import dataclass, replace
 
+from claude_mem.observer.local.provenance import outside_hashes
 from claude_mem.observer.models.failures import UnusableReply
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import PROMPT_VERSION
@@ -42,6 +43,7 @@ def revise_draft(turn: Turn, draft: Distillate, reply: Reply, observer: str) -> 
         model=reply.model,
         prompt_version=PROMPT_VERSION,
     )
+    distillate = replace(distillate, outside=outside_hashes(turn, distillate))
     is_complete = not parsed.unplaced and not claims.unproven
     return Revision(distillate, None if is_complete else reply.text)
 

@@ -43,6 +43,7 @@ class Line:
     text: str
     subject: str = ""  # what it must not repeat; "": it may be repeated
     ids: tuple[str, ...] = ()  # of the observations that it shows
+    is_quote: bool = False  # of the user, and says so
 
 
 @lru_cache(maxsize=2048)  # each context is made anew of mostly the same titles

@@ -63,7 +63,8 @@ _PARTIAL = re.compile(
 def rules(facts: Sequence[Fact]) -> Iterator[Line]:
     for fact in _of(facts, "rule")[:MAX_RULES]:
         text = _REPLY_BEFORE.sub("", fact.value)
-        yield Line(flat(f'- The user, {_day(fact)}: "{text}"', LONGEST_RULE), subject=fact.value)
+        line = flat(f'- The user, {_day(fact)}: "{text}"', LONGEST_RULE)
+        yield Line(line, subject=fact.value, is_quote=True)
 
 
 def pinned(memories: Sequence[JsonRow]) -> Iterator[Line]:
@@ -95,7 +96,8 @@ def saved(observations: Sequence[JsonRow]) -> Iterator[Line]:
     """What the user or the agent saved explicitly, the latest first."""
     rows = [o for o in observations if o["observer"] in SAVED_BY and o["title"]]
     for observation in _current(rows)[:MAX_SAVED]:
-        text = flat(f"- {observation['title']} {id_of(observation)}")
+        by = "" if observation["observer"] == "person" else "The agent noted: "
+        text = flat(f"- {by}{observation['title']} {id_of(observation)}")
         yield Line(text, subject=str(observation["title"]), ids=(id_of(observation),))
 
 

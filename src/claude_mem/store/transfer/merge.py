@@ -346,6 +346,10 @@ def _adapt_record(connection: sqlite3.Connection, values: Values) -> Values:
     }
 
 
+def _adapt_outside_words(connection: sqlite3.Connection, values: Values) -> Values:
+    return {**values, "turn_id": _turn(connection, values)["id"]}
+
+
 def _adapt_summary_link(connection: sqlite3.Connection, values: Values) -> Values:
     summary_id = _ours(connection, values, "summary_id", "session_summaries")
     return {"summary_id": summary_id, "event_id": _event(connection, values)}
@@ -372,6 +376,7 @@ _ADAPT: dict[str, Callable[[sqlite3.Connection, Values], Values]] = {
     "session_summaries": _adapt_summary,
     "observations": _adapt_observation,
     "turn_records": _adapt_record,
+    "outside_words": _adapt_outside_words,
     "summary_events": _adapt_summary_link,
     "observation_events": _adapt_observation_link,
     "facts": _adapt_fact,
