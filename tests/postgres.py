@@ -37,6 +37,19 @@ def programs() -> Path:
     return Path(spec.origin).parent / "pginstall" / "bin"
 
 
+def _readable_by_nobody(directory: Path, root: Path) -> Path:
+    """Itself, or a copy where a directory above it is closed to others, such as /root."""
+    if all(parent.stat().st_mode & 0o001 for parent in directory.parents):
+        return directory
+    installed, package = directory.parent, directory.parents[1]
+    copy = root / "programs"
+    libraries = package.with_name(f"{package.name}.libs")  # found by a relative path
+    for source in (installed, libraries):
+        target = copy / source.relative_to(package.parent)
+        shutil.copytree(source, target, symlinks=True)
+    return copy / directory.relative_to(package.parent)
+
+
 class SqlError(Exception):
     pass
 
@@ -51,6 +64,7 @@ class Postgres:
         )
         if self._identity:
             os.chown(root, NOBODY, NOBODY)
+            self._programs = _readable_by_nobody(self._programs, root)
         command = ["initdb", "-D", str(root / "data"), "-U", "postgres", "--auth=trust", "-N",
                    "--encoding=UTF8", "--locale=C"]  # fmt: skip
         self._run(*command)

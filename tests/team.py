@@ -143,7 +143,7 @@ class Member:
 
     def request(self, path: str, **body: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {self.token}"}
-        return httpx.post(f"{self.server.url}/v1/{path}", json=body, headers=headers, timeout=30)
+        return httpx.post(f"{self.server.url}/v1/{path}", json=body, headers=headers, timeout=120)
 
     def ask(self, path: str, **body: Any) -> Any:
         response = self.request(path, **body)

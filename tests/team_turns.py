@@ -57,3 +57,20 @@ def _add_turn(
         " VALUES (?, ?, ?, ?, 0, 'change', ?, ?, 'local', ?, ?)",
         (*placed, f"Bearing {n} of the {topic} in {session}", text, _AT, moment),
     )
+
+
+def add_turn(connection: sqlite3.Connection, project: int, session: str, prompt: str) -> int:
+    """A session of one prompt, without memories; returns the id of the turn."""
+    session_id = connection.execute(
+        "INSERT INTO sdk_sessions (content_session_id, project_id, project_dir, dialect, status,"
+        " started_at, started_at_epoch, updated_at, updated_at_epoch)"
+        " VALUES (?, ?, '', 'claude', 'completed', ?, ?, ?, ?)",
+        (session, project, _AT, MOMENT, _AT, MOMENT),
+    ).lastrowid
+    turn = connection.execute(
+        "INSERT INTO user_prompts (session_id, project_id, prompt_id, prompt_number, prompt_text,"
+        " closed, updated_at_epoch, created_at, created_at_epoch)"
+        " VALUES (?, ?, ?, 1, ?, 1, ?, ?, ?)",
+        (session_id, project, f"{session}-1", prompt, MOMENT, _AT, MOMENT),
+    ).lastrowid
+    return int(turn or 0)

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 
 import pytest
 
@@ -150,6 +151,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
         for name in ("ann", "ben", "cleo", "dan")[:CLIENTS]:
             (root / name).mkdir()
             home = stack.enter_context(temporary_home(root / name))
+            home.environment["CLAUDE_MEM_EMBEDDER"] = "none"  # that is not what takes time here
             clients.append(Client(home, name))
         yield Scene(postgres, server, network, clients)
 
@@ -175,7 +177,7 @@ def test_nothing_is_lost_or_doubled_and_deletions_are_honoured(scene: Scene) -> 
     restarts = set(chance.sample(range(SERVER_KILLS), DATABASE_RESTARTS))
     cuts = set(chance.sample(range(SERVER_KILLS), 4))
     for kill in range(SERVER_KILLS):
-        for client, session in [entry for entry, _ in zip(later, range(2), strict=False)]:
+        for client, session in islice(later, 2):
             client.work(session, 1)
         victim = chance.choice(scene.clients)
         if kill == 8:
@@ -185,7 +187,8 @@ def test_nothing_is_lost_or_doubled_and_deletions_are_honoured(scene: Scene) -> 
                 client.edit(3)
         if kill in cuts:
             scene.network.cut()
-        victim.restart()  # also ends its waiting for the server
+        if kill % 2:
+            victim.restart()  # also ends its waiting for the server
         if kill in cuts:
             scene.network.connect()
         if kill in restarts:

@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 
 from claude_mem.server import client
 from tests import payloads
-from tests.conftest import Home, temporary_home
+from tests.conftest import Home, temporary_home, wait_until
 from tests.postgres import running_postgres
 from tests.team import TeamServer, running_team
+from tests.team_turns import add_turns
+from tests.trust_dialog import accept_trust_dialog
 
 pytestmark = pytest.mark.extra
 
@@ -60,6 +63,16 @@ class Machine:
         hook = self.home.hook(payloads.session_start(**at), CLAUDE_PROJECT_DIR=str(self.clone))
         answer = json.loads(hook.stdout)
         return str(answer.get("hookSpecificOutput", {}).get("additionalContext", ""))
+
+    def wait_for_context(self, *texts: str) -> None:
+        """A hook that is slow to get an answer prints what was rendered before."""
+        numbers = count()
+
+        def shown() -> bool:
+            context = self.context(f"wait-{texts[0]}-{next(numbers)}")
+            return all(text in context for text in texts)
+
+        wait_until(shown, f"a context with {texts}")
 
     def search(self, query: str) -> list[dict[str, object]]:
         found = client.request(
@@ -118,7 +131,9 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
         for name in ("alice", "laptop", "bob"):
             (root / name).mkdir()
             home = stack.enter_context(temporary_home(root / name))
-            machines.append(Machine(home, git_clone(root / name / "harbor")))
+            clone = git_clone(root / name / "harbor")
+            accept_trust_dialog(home.path, clone)  # or the clone gets no memory of the project
+            machines.append(Machine(home, clone))
         alice, laptop, bob = machines
         code = server.invite("Alice")
         alice.run("team", "join", server.url, "--invitation", code, "--machine", "desk")
@@ -143,8 +158,7 @@ def test_two_people_with_three_machines(team: Team) -> None:
     bob.sync()
     (row,) = bob.search("dusk%20sensor%20ground")
     assert row["owner"] == "Alice" and "dusk sensor" in str(row["snippet"])
-    assert "From the team" in bob.context("b-1")
-    assert "Alice: " in bob.context("b-2")
+    bob.wait_for_context("From the team", "Alice: ")
     found = bob.mcp("search", query="why does the light flicker")
     assert "by Alice" in found and str(row["id"]) in found
     full = bob.mcp("get_observations", ids=[row["id"]])
@@ -164,7 +178,7 @@ def test_two_people_with_three_machines(team: Team) -> None:
     alice.sync()
     (row,) = alice.search("DS-77")
     assert row["owner"] == "Alice" and str(row["id"]).startswith("T")
-    assert "DS-77" in alice.context("a-3")
+    alice.wait_for_context("DS-77")
     bob.sync()
     assert {row["owner"] for row in bob.search("dusk%20sensor")} == {"Alice"}
 
@@ -178,6 +192,54 @@ def test_two_people_with_three_machines(team: Team) -> None:
     assert "flickers because" not in team.server.content()
 
 
+def test_another_project_of_a_member_is_not_visible_through_mcp(team: Team) -> None:
+    alice, bob = team.alice, team.bob
+    add_turns(alice.home.layout.database, "git.example.com/dev/lagoon", "lagoon-1", 3, "zephyr")
+    alice.run("team", "share", "lagoon")
+    alice.sync()
+    assert "zephyr" in alice.mcp("search", query="zephyr bearing", project="lagoon")
+    (turn, *_) = team.server.sql(
+        "SELECT t.id FROM claude_mem.turns t JOIN claude_mem.projects p ON p.id = t.project_id"
+        " WHERE p.name = 'lagoon'"
+    )
+    crafted = f"T{turn[0]}"
+    bob.sync()
+    answers = [
+        bob.mcp("search", query="zephyr bearing", project="*"),
+        bob.mcp("search", query="zephyr"),
+        bob.mcp("get_observations", ids=[crafted]),
+        bob.mcp("get_observations", ids=[crafted], words="zephyr"),
+        bob.mcp("timeline", anchor=crafted),
+        bob.mcp("timeline", query="zephyr"),
+        bob.context("b-20"),
+        str(bob.search("zephyr")),
+    ]
+    for answer in answers:
+        assert "lagoon" not in answer and "bearing" not in answer
+
+
+def test_an_export_from_the_server_gives_everything_back(team: Team, tmp_path: Path) -> None:
+    alice = team.alice
+    add_turns(alice.home.layout.database, "git.example.com/dev/pier", "pier-1", 4, "crane")
+    alice.run("team", "share", "pier")
+    assert "verified" in alice.run("team", "push", "--all")
+    file = tmp_path / "team.jsonl"
+    assert "Wrote" in alice.run("export", "--team", str(file))
+    with temporary_home(tmp_path) as home:
+        restored = home.command("import", str(file))
+        assert restored.returncode == 0, restored.stderr
+        assert "rejected" not in restored.stdout
+        for query in (
+            "SELECT prompt_text FROM user_prompts WHERE prompt_id GLOB 'pier-1-*' ORDER BY 1",
+            "SELECT title FROM observations WHERE title GLOB '*crane*' ORDER BY 1",
+            "SELECT completed FROM session_summaries WHERE completed GLOB '*crane*' ORDER BY 1",
+        ):
+            assert len(home.column(query)) == 4
+            assert home.column(query) == alice.home.column(query)
+        own = sorted(team.server.sql("SELECT count(*) FROM claude_mem.turns"))
+        assert home.count("user_prompts") == int(own[0][0])
+
+
 def test_nothing_local_waits_for_a_server_that_is_gone(team: Team) -> None:
     bob = team.bob
     bob.sync()
@@ -188,7 +250,7 @@ def test_nothing_local_waits_for_a_server_that_is_gone(team: Team) -> None:
         assert row["owner"] is None
         text = bob.mcp("search", query="buoy")
         assert "Searched this machine only" in text
-        assert "buoy" in bob.context("b-10")
+        bob.wait_for_context("buoy")
     finally:
         team.server.start()
 

@@ -14,7 +14,7 @@ from claude_mem.redaction import Redactor
 from claude_mem.team.client.bundles import is_waiting, load_turn
 from claude_mem.team.wire import Item, Tombstone, TurnItem
 
-MAX_BATCH_BYTES = 4 * 1024 * 1024
+MAX_BATCH_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from claude_mem.team.wire import MAX_ITEMS, TurnItem
 log = logging.getLogger("claude_mem.team")
 
 BATCH = 100
+SECONDS = 120.0  # the server redacts and embeds each turn before it answers
 assert BATCH * 2 <= MAX_ITEMS  # an entry has two items at most
 
 
@@ -77,7 +78,7 @@ class Pusher:
             "project": team_id,
             "items": [entry.item.record() for entry in pending],
         }
-        results = (await ask(self._membership, "push", body))["results"]
+        results = (await ask(self._membership, "push", body, SECONDS))["results"]
         return [
             Answer(entry, str(result["outcome"]), result.get("reason"))
             for entry, result in zip(pending, results, strict=True)

@@ -1,0 +1,214 @@
+"""The team server next to the local search: recall, latency, and pushes per second.
+
+    python -m bench.team recall --sessions DIR --questions FILE
+    python -m bench.team search --turns 100000
+    python -m bench.team pushes
+
+Each starts a PostgreSQL with pgvector of its own (extra `team-test`) and real server processes, and
+measures both sides in the same run. `recall` imports transcripts, shares everything with its record
+and asks the questions on both sides; a hit is a turn that holds the answer (`bench/questions.py`).
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.postgres import Postgres, running_postgres
+from tests.team import Member, TeamServer, running_team, turn_item
+
+from bench.memories import fill
+from bench.questions import RANKED, TOPS, load_turns, read_questions
+from bench.semantic import embed_all
+from bench.transcripts import import_all
+from claude_mem.config import Layout
+from claude_mem.index import indexing
+from claude_mem.intake.transcripts.importer import find_transcripts
+from claude_mem.recall.answers import turn_of
+from claude_mem.recall.search import Query, search
+from claude_mem.redaction import Redactor
+from claude_mem.store import Store
+from claude_mem.team.client.bundles import load_turn
+from claude_mem.team.wire import TurnItem
+
+BATCH = 100
+QUERIES = ("harbour", "parser error in the token stream", "why does the cache miss",
+           "src/light.py", "timeout of the retry loop", "decided to use a queue",
+           "test fixture for the database", "rename the module")  # fmt: skip
+ROUNDS = 10
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    recall = commands.add_parser("recall")
+    recall.add_argument("--sessions", type=Path, required=True)
+    recall.add_argument("--questions", type=Path, required=True)
+    scale = commands.add_parser("search")
+    scale.add_argument("--turns", type=int, default=100_000)
+    pushes = commands.add_parser("pushes")
+    pushes.add_argument("--turns", type=int, default=2_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory, running_postgres() as postgres:
+        root = Path(directory)
+        if options.command == "recall":
+            measure_recall(postgres, root, options.sessions, options.questions)
+        elif options.command == "search":
+            measure_search(postgres, root, options.turns)
+        else:
+            measure_pushes(postgres, root, options.turns)
+    return 0
+
+
+@contextmanager
+def _opened(root: Path) -> Iterator[Store]:
+    layout = Layout(root / "data")
+    layout.create()
+    with Store.open(layout.database, layout.backups) as store:
+        yield store
+
+
+def _items(store: Store) -> Iterator[tuple[int, TurnItem]]:
+    """All turns, by their id here."""
+    redactor = Redactor()
+    ids = store.read(lambda c: [r[0] for r in c.execute("SELECT id FROM user_prompts ORDER BY id")])
+    for turn_id in ids:
+        item = store.read(lambda c, t=turn_id: load_turn(c, t, redactor, with_record=True))  # type: ignore[misc]
+        if item is not None:
+            yield turn_id, item
+
+
+def _push(member: Member, project: int, items: Sequence[TurnItem]) -> None:
+    for start in range(0, len(items), BATCH):
+        outcomes = member.push(project, *items[start : start + BATCH])
+        assert "refused" not in outcomes, outcomes
+
+
+# Recall
+
+
+def measure_recall(postgres: Postgres, root: Path, sessions: Path, questions: Path) -> None:
+    files = find_transcripts([sessions])
+    with (
+        import_all(root / "memory", files) as store,
+        running_team(postgres, "recall", root) as server,
+    ):
+        index = embed_all(store)
+        pairs = list(_items(store))
+        member = server.join("Bench")
+        project = member.share("bench", record=True)
+        _push(member, project, [item for _, item in pairs])
+        by_uid = {item.uid: turn_id for turn_id, item in pairs}
+        turns = store.read(load_turns)
+        asked = read_questions(questions)
+        ranks: dict[str, list[int | None]] = {"local": [], "team": []}
+        now = datetime.now(UTC)
+        for question in asked:
+            rows = search(store, Query(question.text, limit=RANKED), now, index).rows
+            local = store.read(lambda c, r=rows: [turn_of(c, row.id) for row in r])  # type: ignore[misc]
+            found = member.search(question.text, limit=RANKED)
+            team = [by_uid[str(row["uid"])] for row in found]
+            for name, ids in (("local", local), ("team", team)):
+                hits = (n for n, i in enumerate(ids, 1) if i and turns[i].answers(question))
+                ranks[name].append(next(hits, None))
+        print(f"{len(pairs)} turns, {len(asked)} questions")
+        for name, of_side in ranks.items():
+            counts = [sum(r is not None and r <= top for r in of_side) for top in TOPS]
+            shares = ", ".join(
+                f"@{top} {100 * count / len(asked):.1f}%"
+                for top, count in zip(TOPS, counts, strict=True)
+            )
+            print(f"{name:>6}: {shares}")
+
+
+# Search
+
+
+def measure_search(postgres: Postgres, root: Path, turns: int) -> None:
+    with _opened(root) as store, running_team(postgres, "search", root) as server:
+        fill(Layout(root / "data").database, "bench", "/home/dev/bench", turns * 4)
+        while store.write(indexing.refresh).result():
+            pass
+        index = embed_all(store)
+        member = server.join("Bench")
+        project = member.share("bench")
+        batch: list[TurnItem] = []
+        for _, item in _items(store):
+            batch.append(item)
+            if len(batch) == BATCH:
+                _push(member, project, batch)
+                batch = []
+        _push(member, project, batch)
+        print(server.command("maintain"))
+        now = datetime.now(UTC)
+        timings: dict[str, list[float]] = {"local": [], "team": []}
+        for _ in range(ROUNDS):
+            for text in QUERIES:
+                timings["local"].append(
+                    _seconds(lambda t=text: search(store, Query(t), now, index))
+                )
+                timings["team"].append(_seconds(lambda t=text: member.search(t)))
+        size = server.sql("SELECT pg_size_pretty(pg_database_size(current_database()))")[0][0]
+        print(f"{turns:,} turns, {len(QUERIES) * ROUNDS} searches each; database {size}")
+        for name, seconds in timings.items():
+            _print_times(name, seconds)
+
+
+def _seconds(work: Any) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def _print_times(name: str, seconds: Sequence[float]) -> None:
+    p95 = statistics.quantiles(seconds, n=20)[-1]
+    print(f"{name:>6}: p50 {statistics.median(seconds) * 1e3:.1f} ms, p95 {p95 * 1e3:.1f} ms")
+
+
+# Pushes
+
+
+def measure_pushes(postgres: Postgres, root: Path, turns: int) -> None:
+    """With 1, 2 and 4 server processes, and four clients that each push to the same project."""
+    for processes in (1, 2, 4):
+        with ExitStack() as stack:
+            first = stack.enter_context(running_team(postgres, f"pushes_{processes}", root))
+            servers = [first]
+            for _ in range(processes - 1):
+                other = TeamServer(postgres, first.database, root)
+                stack.callback(other.kill)
+                other.start()
+                servers.append(other)
+            owner = first.join("Bench")
+            project = owner.share("bench")
+            members = [owner.invite(f"Client {n}", project) for n in range(4)]
+            jobs = [
+                (Member(servers[n % processes], member.token), _synthetic(n, turns // 4))
+                for n, member in enumerate(members)
+            ]
+            started = time.perf_counter()
+            with ThreadPoolExecutor(len(jobs)) as pool:
+                running = [pool.submit(_push, member, project, items) for member, items in jobs]
+                for push in running:
+                    push.result()
+            seconds = time.perf_counter() - started
+            print(f"{processes} processes: {turns / seconds:.0f} turns a second")
+
+
+def _synthetic(client: int, turns: int) -> list[TurnItem]:
+    return [
+        turn_item(f"s{client}-{n // 20}", n % 20 + 1, title=f"Step {n} of the harbour light",
+                  narrative=f"Bearing {n} was replaced because the lamp {client} flickered. " * 4)
+        for n in range(turns)
+    ]  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
