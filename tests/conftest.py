@@ -26,6 +26,7 @@ from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.rows import CommittedRows
 from tests.story import Story
 
+pytest.register_assert_rewrite("tests.real_agents")
 pytest_plugins = [
     "tests.network_run",  # no process of a test run may use the network
     "tests.observer_fixtures",

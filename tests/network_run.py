@@ -53,12 +53,12 @@ def current_run() -> WatchedRun | str:
     )
 
 
-def _begin(not_ours: Path | None) -> WatchedRun | str:
+def _begin(not_ours: Path | None, clients: Path) -> WatchedRun | str:
     if record := os.environ.get(_RECORD):
         return WatchedRun(Path(record), begin=len(attempts(Path(record))), nested=True)
     record_path = Path(tempfile.mkdtemp(prefix="claude-mem-network-")) / "record"
     try:
-        NetworkWatch(record_path, not_ours).begin()
+        NetworkWatch(record_path, not_ours, clients).begin()
     except CannotWatchError as reason:
         record_path.parent.rmdir()
         os.environ[_REFUSED] = str(reason)
@@ -72,9 +72,10 @@ _KEY = pytest.StashKey[WatchedRun | str]()
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):  # one of xdist's workers is watched with the rest
+        from tests.agent_clients import ROOT
         from tests.real_client import bundled_client
 
-        config.stash[_KEY] = _begin(not_ours=bundled_client())
+        config.stash[_KEY] = _begin(not_ours=bundled_client(), clients=ROOT)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -72,8 +72,9 @@ def beyond(call: str, address: bytes) -> str | None:
 class NetworkWatch:
     """Once begun it watches until this process ends: a filter cannot be taken off again."""
 
-    def __init__(self, record: Path, not_ours: Path | None) -> None:
-        self._record, self._not_ours = record, not_ours
+    def __init__(self, record: Path, not_ours: Path | None, clients: Path | None = None) -> None:
+        """What programs below `clients` attempt is refused, but it is no failure of ours."""
+        self._record, self._not_ours, self._clients = record, not_ours, clients
         numbers, self._arch = _numbers()
         self._seccomp, *calls = numbers
         names = ("connect", "bind", "sendto", "sendmsg", "sendmmsg")
@@ -127,6 +128,8 @@ class NetworkWatch:
             if not Path(f"/proc/{pid}").exists():
                 return False
         found = [place for place in places if place]
+        if found and self._clients and runs_below(pid, self._clients):
+            return True
         for place in found:
             self._write(Attempt(place, _name_of(pid)))
         return bool(found)
@@ -146,6 +149,25 @@ def is_within(pid: int, program: Path) -> bool:
         if executable.readlink().name.startswith("python"):
             return False
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return False
+
+
+def runs_below(pid: int, directory: Path) -> bool:
+    """Whether a process is a program in this directory, or a script of it, or was started by one
+    without a Python in between."""
+    roots = (str(directory), str(directory.resolve()))
+    while pid > 1:
+        try:
+            executable = str(Path(f"/proc/{pid}/exe").readlink())
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+            parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+        except OSError:
+            return False
+        if Path(executable).name.startswith("python"):
+            return False
+        if any(word.startswith(root) for word in (executable, *words[:2]) for root in roots):
+            return True
+        pid = int(parent)
     return False
 
 

@@ -59,7 +59,7 @@ def test_a_whole_life_with_the_product_stays_on_this_machine(
     wait_until(lambda: home.worker_pid() is None, "the end of the worker")
     attempts = [line for line in log.read_text().splitlines() if line]
     assert attempts, "the watch saw nothing, not even the socket"
-    beyond = [line for line in attempts if "'worker.sock'" not in line]
+    beyond = [line for line in attempts if "worker.sock')" not in line]
     assert beyond == []
 
 

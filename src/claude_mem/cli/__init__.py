@@ -63,6 +63,7 @@ _SECTIONS = {
 
 _MODULES = {  # no command pays for the modules of another
     "demo": ("demo",),
+    "doctor": ("doctor",),
     "edit": ("edit", "pin", "wrong"),
     "embedder": ("embedder",),
     "export": ("export",),
@@ -72,7 +73,7 @@ _MODULES = {  # no command pays for the modules of another
     "hook_commands": ("context", "new", "save", "summary", "cleanup"),
     "imports": ("import",),
     "inspect": ("sessions", "stats"),
-    "install": ("install", "uninstall", "doctor"),
+    "install": ("install", "uninstall"),
     "mcp": ("mcp",),
     "observer": ("observer",),
     "pause": ("pause", "resume"),

@@ -1,4 +1,4 @@
-"""claude-mem install, uninstall and doctor."""
+"""claude-mem install and uninstall."""
 
 import os
 import shlex
@@ -21,9 +21,8 @@ from claude_mem.cli.agent_install import (
     print_diff,
     uninstall_agents,
 )
-from claude_mem.cli.imports import import_and_report, transcripts_home
+from claude_mem.cli.imports import all_transcripts, import_and_report, transcripts_home
 from claude_mem.cli.observer import switch
-from claude_mem.cli.output import json_option, print_json
 from claude_mem.cli.recommendation import recommendation
 from claude_mem.config import Layout, Settings, change_setting, find_setting
 from claude_mem.errors import ClaudeMemError, SettingsError
@@ -36,7 +35,6 @@ from claude_mem.install import (
     plugin,
 )
 from claude_mem.install.claude import Claude, config_dir, find_claude
-from claude_mem.install.doctor import Check, Doctor
 from claude_mem.install.hooks import HookEvent, events_for
 from claude_mem.install.launcher import disarm_launcher, write_launcher
 from claude_mem.intake.transcripts.importer import find_transcripts
@@ -149,6 +147,10 @@ def _install_others(
     client.start(layout, os.environ)
     install_agents(agents, layout, scope, rules=rules, yes=yes)
     click.echo("Memory is on, starting with the next session.")
+    for agent in agents:
+        if agent.transcripts and (files := all_transcripts((agent.name,))):
+            count = pluralize(len(files), "file")
+            click.echo(f"To import past sessions ({count}): claude-mem import --agent {agent.name}")
     click.echo("Check it with claude-mem doctor; remove it with claude-mem uninstall.")
 
 
@@ -395,37 +397,4 @@ def _purge(layout: Layout, sessions_open: bool) -> list[str]:
     return remaining
 
 
-@click.command()
-@click.option("--fix", is_flag=True, help="Apply safe fixes.")
-@json_option
-@click.pass_obj
-def doctor(settings: Settings, fix: bool, as_json: bool) -> None:
-    """Check the installation and show how to fix problems. Exits with 1 if there are errors."""
-    checks = Doctor(settings, os.environ).run_checks()
-    if fix and any(check.fix for check in checks):
-        for check in checks:
-            if check.fix is not None:
-                check.fix()
-        checks = Doctor(settings, os.environ).run_checks()
-    if as_json:
-        print_json([
-            {"check": c.name, "verdict": c.verdict, "found": c.detail, "mend": c.remedy or None}
-            for c in checks
-        ])  # fmt: skip
-    else:
-        for check in checks:
-            _print_check(check)
-    if any(check.verdict == "wrong" for check in checks):
-        raise SystemExit(1)
-
-
-_COLOURS = {"ok": "green", "warning": "yellow", "wrong": "red"}
-
-
-def _print_check(check: Check) -> None:
-    verdict = click.style(f"{check.verdict:<8}", fg=_COLOURS[check.verdict])
-    remedy = f"  -> {check.remedy}" if check.remedy else ""
-    click.echo(f"{verdict}{check.name}: {check.detail}{remedy}")
-
-
-commands = [install, uninstall, doctor]
+commands = [install, uninstall]

@@ -1,0 +1,109 @@
+"""What every real client must do; a module for each runs these tests."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from tests.agent_clients import AgentClient, client
+from tests.conftest import Home
+from tests.fake_models import FakeModels, running_models
+
+REQUEST = "Make the light blink twice"
+ANSWER = "The light blinks twice now; the lamp needed a new fuse."
+MEMORY = "`blink(1)` became `blink(2)`"
+RUNS = 10
+
+
+@pytest.fixture
+def models() -> Iterator[FakeModels]:
+    with running_models() as models:
+        yield models
+
+
+@pytest.fixture
+def project(home: Home) -> Path:
+    project = home.path / "lighthouse"
+    project.mkdir()
+    subprocess.run(["git", "init", "-q", project], check=True)
+    (project / "light.py").write_text("blink(1)\nwait()\n")
+    return project
+
+
+class RealAgentTests:
+    name: ClassVar[str]
+    other: ClassVar[str]  # an agent that gets the memory of this one
+    reports_failures: ClassVar[bool] = True
+    reports_end: ClassVar[bool] = True
+
+    def attached(self, name: str, home: Home, models: FakeModels, project: Path) -> AgentClient:
+        agent = client(name, home, models, project)
+        agent.attach()
+        return agent
+
+    def test_what_one_session_did_the_next_one_of_any_agent_is_told(
+        self, home: Home, models: FakeModels, project: Path
+    ) -> None:
+        agent = self.attached(self.name, home, models, project)
+        models.script(*agent.working_session(), text=ANSWER)
+        assert "needed a new fuse" in agent.ask(REQUEST)
+        assert (project / "light.py").read_text() == "blink(2)\nwait()\n"
+        home.wait_settled()
+        self._check_events(home)
+        self._check_words(home)
+
+        home.kill_worker()
+        for name in (self.name, self.other):
+            reader = agent if name == self.name else self.attached(name, home, models, project)
+            models.script(text="We made the light blink.")
+            reader.ask("What did we do?")
+            assert REQUEST in models.sent(), name
+            assert MEMORY in models.sent(), name
+            assert "get_observations" in models.sent(), name  # and the tools of our server
+            home.wait_settled()
+        dialects = home.rows("SELECT dialect FROM sdk_sessions ORDER BY id")
+        assert [row["dialect"] for row in dialects] == [self.name, self.name, self.other]
+
+    def _check_events(self, home: Home) -> None:
+        rows = home.rows(  # by time: Copilot runs its first two hooks at once
+            "SELECT event, tool_name FROM tool_events WHERE event <> 'Statement'"
+            " ORDER BY created_at_epoch, id"
+        )
+        failing = "PostToolUseFailure" if self.reports_failures else "PostToolUse"
+        end = ["SessionEnd"] if self.reports_end else []
+        events = [row["event"] for row in rows if row["tool_name"] != "Read"]
+        assert events == [
+            "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUse", failing, "Stop", *end,
+        ]  # fmt: skip
+        tools = [row["tool_name"] for row in rows if row["tool_name"]]
+        assert [tool for tool in tools if tool != "Read"] == ["Bash", "Edit", "Bash"]
+
+    def _check_words(self, home: Home) -> None:
+        """The record of the turn has the request and the answer."""
+        (row,) = home.rows("SELECT parts FROM turn_records")
+        texts = [part[-1] for part in json.loads(row["parts"])]
+        assert texts[0] == REQUEST and ANSWER in texts
+
+    def test_runs_in_a_row_are_all_stored(
+        self, home: Home, models: FakeModels, project: Path
+    ) -> None:
+        agent = self.attached(self.name, home, models, project)
+        for number in range(RUNS):
+            models.script(agent.shell(f"echo run {number}"), text=f"Run {number} is done.")
+            agent.ask(f"Do run {number}")
+        home.wait_settled()
+        commands = home.rows(
+            "SELECT tool_input FROM tool_events WHERE tool_name = 'Bash' ORDER BY id"
+        )
+        assert [json.loads(row["tool_input"])["command"] for row in commands] == [
+            f"echo run {number}" for number in range(RUNS)
+        ]
+        summaries = home.rows(
+            "SELECT t.prompt_text FROM session_summaries s JOIN user_prompts t ON t.id = s.turn_id"
+            " ORDER BY t.id"
+        )
+        expected = [f"Do run {number}" for number in range(RUNS)]
+        assert [row["prompt_text"] for row in summaries] == expected
