@@ -87,7 +87,7 @@ def test_a_session_is_never_given_its_own_memories(api: Api, source: str) -> Non
     api.add_turn("another", "Mend the horn", "The horn sounds", edited=f"{PROJECT_DIR}/horn.py")
     api.add_turn(SESSION, "Blink", "It blinks.", edited=f"{PROJECT_DIR}/light.py")
     context = context_of(api, payloads.session_start(source))
-    assert "The horn sounds" in context and "horn.py" in context
+    assert "Mend the horn" in context and "horn.py" in context
     assert "links" not in context and "light.py" not in context and "Blink" not in context
 
 

@@ -133,7 +133,6 @@ def test_the_hook_spools_nothing_and_asks_only_while_it_is_set(home: Home) -> No
         **payloads.tool("Read", tool_input={"file_path": LAMP}),
         "hook_event_name": "PreToolUse",
     }
-    assert loaded(home, payload) == CAPTURING
     home.layout.create()
     home.layout.mark_hints(True, of_files=True)
     assert loaded(home, payload) == CAPTURING  # without a worker

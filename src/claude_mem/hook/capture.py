@@ -46,8 +46,9 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
     project_dir = posix.environ.get(b"CLAUDE_PROJECT_DIR", b"")
     record_header = spool.header(caller, event, time.time_ns(), project_dir)
     clean = strip_private(payload)
-    if event == PRE_TOOL:  # what the tool did is reported afterwards
-        is_asked = dialect == caller and _gives_hints(data_dir, paths.FILE_HINTS)
+    if event == PRE_TOOL and dialect == caller and _is_marked(data_dir, paths.FILE_HINTS):
+        # What the tool did is reported afterwards.
+        is_asked = has_worker(data_dir)
         hint = _hint(data_dir, record_header, clean, is_tool=True) if is_asked else None
         return hint or _plain(caller)
     is_spooled = not is_paused and _spool(data_dir, event, record_header, clean)
@@ -100,12 +101,16 @@ def _hint(
         return None
 
 
-def _gives_hints(data_dir: bytes, flag: bytes = paths.HINTS) -> bool:
+def _gives_hints(data_dir: bytes) -> bool:
+    return _is_marked(data_dir, paths.HINTS) and has_worker(data_dir)
+
+
+def _is_marked(data_dir: bytes, flag: bytes) -> bool:
     try:
         posix.stat(data_dir + b"/" + flag)
     except OSError:
         return False
-    return has_worker(data_dir)
+    return True
 
 
 def _is_paused(data_dir: bytes) -> bool:
