@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
-from bench.peers import report
+from bench.peers import report, summary
 from bench.peers.plots import Group, bars
 from bench.peers.samples import BARE, OURS, PEER, Results, Sample
 from bench.peers.tables import Medians, pair
@@ -64,3 +64,18 @@ def test_the_page_has_the_measures_that_were_made(tmp_path: Path) -> None:
     assert "## Search" not in page
     assert "node 20.0" in page
     assert (tmp_path / "docs" / "images" / "benchmark-hooks.svg").exists()
+
+
+def test_the_readme_gets_its_table_between_the_marks(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results" / "peers.json")
+    samples = [
+        Sample("16 clients", OURS, "events/s", (900.0,)),
+        Sample("16 clients", PEER, "events/s", (300.0,)),
+    ]
+    results.add("ingest", samples, {})
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# Title\n{summary.START}\nold\n{summary.END}\nThe rest\n", "utf-8")
+    summary.write(results, readme)
+    text = readme.read_text("utf-8")
+    assert "| events over HTTP, 16 clients | 900/s | 300/s |" in text
+    assert text.startswith("# Title\n") and text.endswith("The rest\n") and "old" not in text

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.peers import footprint, hooks, ingest, recall, report, scale, sessions
+from bench.peers import footprint, hooks, ingest, recall, report, scale, sessions, summary
 from bench.peers.install import Installation, install
 from bench.peers.samples import Results, Sample
 
@@ -21,6 +21,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser("python -m bench.peers", description=__doc__)
     parser.add_argument("measures", nargs="*", metavar="MEASURE")
     parser.add_argument("--sizes", default=SIZES, help=f"observations (default {SIZES})")
+    parser.add_argument("--shipped-sizes", default=SIZES, help="with record and vectors, the same")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--runs", type=int, default=20, help="of the real client")
     parser.add_argument("--events", type=int, default=480, help="of a round of ingest")
@@ -32,6 +33,7 @@ def main(arguments: list[str]) -> int:
     results = Results(RESULTS)
     failed = [] if options.report_only else _measure(options, results)
     report.write(results, ROOT / "docs")
+    summary.write(results, ROOT / "README.md")
     if failed:
         print(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
@@ -60,11 +62,13 @@ def _measure(options: argparse.Namespace, results: Results) -> list[str]:
 def _measures(
     options: argparse.Namespace, installation: Installation, temporary: Path
 ) -> dict[str, Callable[[], list[Sample]]]:
-    sizes = [int(size) for size in options.sizes.split(",")]
+    sizes, shipped_sizes = (
+        [int(size) for size in text.split(",")] for text in (options.sizes, options.shipped_sizes)
+    )
     rounds, stores = options.rounds, options.stores or temporary / "stores"
     measures: dict[str, Callable[[], list[Sample]]] = {
         "hooks": lambda: hooks.measure(installation, rounds),
-        "search": lambda: scale.measure(installation, stores, sizes, rounds),
+        "search": lambda: scale.measure(installation, stores, sizes, shipped_sizes, rounds),
         "ingest": lambda: ingest.measure(installation, options.events, max(3, rounds // 4)),
         "kill": lambda: ingest.measure_kill(installation),
         "footprint": lambda: footprint.measure(installation, max(3, rounds // 4), temporary),

@@ -12,7 +12,7 @@ from bench.measure import in_turns, seconds_of
 from bench.peers.install import Installation
 from bench.peers.ours import ours
 from bench.peers.peer import peer
-from bench.peers.processes import private_memory, processor_seconds, wakeups
+from bench.peers.processes import Threads, private_memory
 from bench.peers.product import Product
 from bench.peers.samples import OURS, PEER, Sample
 
@@ -50,12 +50,12 @@ def _starting(product: Product) -> Callable[[], float]:
 
 def _idle(products: dict[str, Product]) -> list[Sample]:
     pids = {name: product.pids() for name, product in products.items()}
-    before = {name: (wakeups(p), processor_seconds(p)) for name, p in pids.items()}
+    threads = {name: Threads(own) for name, own in pids.items()}
     time.sleep(IDLE_SECONDS)
     samples = []
     for name, own in pids.items():
-        woken = (wakeups(own) - before[name][0]) / IDLE_SECONDS
-        used = 1e3 * (processor_seconds(own) - before[name][1]) / IDLE_SECONDS
+        woken = threads[name].wakeups() / IDLE_SECONDS
+        used = 1e3 * threads[name].processor_seconds() / IDLE_SECONDS
         samples += [
             Sample("wakeups when idle", name, "per second", (woken,)),
             Sample("processor time when idle, ms", name, "per second", (used,)),

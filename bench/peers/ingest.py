@@ -20,7 +20,7 @@ from bench.measure import in_turns
 from bench.peers.install import Installation
 from bench.peers.ours import ours
 from bench.peers.peer import peer
-from bench.peers.processes import processor_seconds
+from bench.peers.processes import Threads
 from bench.peers.product import Product, Session
 from bench.peers.samples import OURS, PEER, Sample
 from bench.peers.sessions import answer_as_observer
@@ -89,10 +89,9 @@ def _send(product: Product, requests: list[tuple[str, dict[str, Any]]]) -> None:
 
 
 def _processor_per_event(name: str, product: Product, events: int) -> Sample:
-    worker = product.pids()[:1]
-    before = processor_seconds(worker)
+    threads = Threads(product.pids()[:1])
     _send(product, _events(product, events))
-    used = 1e3 * (processor_seconds(worker) - before) / events
+    used = 1e3 * threads.processor_seconds() / events
     return Sample("1 client, processor of the worker per event", name, "ms CPU", (used,))
 
 

@@ -1,6 +1,6 @@
 """What a product's processes use, from /proc."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from bench.footprint import private_megabytes
@@ -8,24 +8,38 @@ from bench.footprint import private_megabytes
 NANOSECOND = 1e-9
 
 
-def processor_seconds(pids: Iterable[int]) -> float:
-    """Of all threads that are running now."""
-    total = 0
-    for pid in pids:
-        for task in Path("/proc", str(pid), "task").iterdir():
-            total += int((task / "schedstat").read_text().split()[0])
-    return total * NANOSECOND
+class Threads:
+    """What the threads of some processes use from now on; threads that end are not counted."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._pids = list(pids)
+        self._run_times, self._switches = self._read(_run_time), self._read(_switches)
+
+    def _read(self, counter: Callable[[Path], int]) -> dict[str, int]:
+        return {
+            task.name: counter(task)
+            for pid in self._pids
+            for task in Path("/proc", str(pid), "task").iterdir()
+        }
+
+    def processor_seconds(self) -> float:
+        return NANOSECOND * _added(self._run_times, self._read(_run_time))
+
+    def wakeups(self) -> int:
+        return _added(self._switches, self._read(_switches))
 
 
-def wakeups(pids: Iterable[int]) -> int:
-    """How often their threads were switched to, so far."""
-    total = 0
-    for pid in pids:
-        for task in Path("/proc", str(pid), "task").iterdir():
-            for line in (task / "status").read_text().splitlines():
-                if line.startswith("voluntary_ctxt_switches"):
-                    total += int(line.split()[1])
-    return total
+def _added(before: dict[str, int], after: dict[str, int]) -> int:
+    return sum(count - before.get(thread, 0) for thread, count in after.items())
+
+
+def _run_time(task: Path) -> int:
+    return int((task / "schedstat").read_text().split()[0])
+
+
+def _switches(task: Path) -> int:
+    lines = (task / "status").read_text().splitlines()
+    return sum(int(x.split()[1]) for x in lines if x.startswith("voluntary_ctxt_switches"))
 
 
 def private_memory(pids: Iterable[int]) -> float:

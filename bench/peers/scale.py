@@ -16,7 +16,7 @@ from bench.measure import in_turns, seconds_of
 from bench.peers.install import Installation
 from bench.peers.ours import PLAIN, ours
 from bench.peers.peer import peer
-from bench.peers.processes import private_memory, processor_seconds
+from bench.peers.processes import Threads, private_memory
 from bench.peers.product import Product, Session, context_path, search_path
 from bench.peers.rows import PROJECT, copy_to_peer
 from bench.peers.samples import OURS, PEER, SHIPPED, Sample
@@ -34,23 +34,32 @@ class Timing:
 
 
 def measure(
-    installation: Installation, cache: Path, sizes: Sequence[int], rounds: int
+    installation: Installation,
+    cache: Path,
+    sizes: Sequence[int],
+    shipped_sizes: Sequence[int],
+    rounds: int,
 ) -> list[Sample]:
+    """As shipped only at some sizes: its index takes long to make."""
     samples: list[Sample] = []
     for size in sizes:
-        samples += _at(installation, cache, size, rounds)
+        samples += _at(installation, cache, size, size in shipped_sizes, rounds)
     return samples
 
 
-def _at(installation: Installation, cache: Path, size: int, rounds: int) -> list[Sample]:
-    plain, full = (store_of(cache, variant, size) for variant in ("plain", "full"))
+def _at(
+    installation: Installation, cache: Path, size: int, shipped: bool, rounds: int
+) -> list[Sample]:
+    plain = store_of(cache, "plain", size)
+    full = store_of(cache, "full", size) if shipped else None
     questions = _questions(plain, rounds + 2)
     with ExitStack() as stack:
         products: dict[str, Product] = {}
         for name, database, settings in ((OURS, plain, PLAIN), (SHIPPED, full, {})):
-            us = stack.enter_context(ours(**settings))
-            put(database, us.database)
-            products[name] = us
+            if database is not None:
+                us = stack.enter_context(ours(**settings))
+                put(database, us.database)
+                products[name] = us
         theirs = stack.enter_context(peer(installation))
         theirs.start()  # creates its database
         theirs.stop()
@@ -99,10 +108,9 @@ def _requesting(product: Product, paths: list[str]) -> Callable[[], Timing]:
     in_order = _cycle(paths)
 
     def ask() -> Timing:
-        before = processor_seconds(worker)
-        path = next(in_order)
+        path, threads = next(in_order), Threads(worker)
         seconds = seconds_of(lambda: session.request("GET", path))
-        return Timing(seconds, processor_seconds(worker) - before)
+        return Timing(seconds, threads.processor_seconds())
 
     return ask
 
@@ -123,17 +131,22 @@ def _memory_after_searches(
     return Sample(f"private memory after {MIXED} searches, {size:,}", name, "MB", (megabytes,))
 
 
-def _disk(size: int, plain: Path, full: Path, theirs: Path) -> list[Sample]:
+def _disk(size: int, plain: Path, full: Path | None, theirs: Path) -> list[Sample]:
     def sample(case: str, name: str, amount: float) -> Sample:
         return Sample(f"{case}, {size:,}", name, "bytes per observation", (amount / size,))
 
+    samples = [
+        sample("database", OURS, plain.stat().st_size),
+        sample("database", PEER, theirs.stat().st_size),
+    ]
+    if full is None:
+        return samples
     record = partial(_bytes_of, full, ("turn_records%",))
     index = partial(_bytes_of, full, ("passage%", "vectors%", "documents%", "memory_text%",
                                       "indexed_turns%"))  # fmt: skip
     return [
-        sample("database", OURS, plain.stat().st_size),
+        *samples,
         sample("database", SHIPPED, full.stat().st_size),
-        sample("database", PEER, theirs.stat().st_size),
         sample("of this, record", SHIPPED, record()),
         sample("of this, index with vectors", SHIPPED, index()),
     ]
