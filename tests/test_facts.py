@@ -181,6 +181,21 @@ def test_the_branch_that_a_turn_began_on_is_a_fact_unless_it_is_a_main_branch(
 
 
 @pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("git push origin v1", "To github.com:dev/harbor\n * [new tag]         v1 -> v1\n"),
+        ("gh pr view 7", f"Light the lamp\n{URL}\n"),
+    ],
+)
+def test_a_tag_is_no_branch_and_a_pull_request_that_is_looked_at_is_no_result(
+    story: Story, command: str, output: str
+) -> None:
+    story.tell(prompt(), bash(command, output), stop())
+    story.distil()
+    assert stored(story) == []
+
+
+@pytest.mark.parametrize(
     ("command", "output", "artifact"),
     [
         ('git commit -q -m "Light the lamp"', "", ("Light the lamp", "Light the lamp")),

@@ -27,9 +27,14 @@ _COMMITTED = re.compile(
 _BRANCH_NAME = re.compile(r"[\w][\w./+@#-]{0,199}")
 _DETACHED = "detached"
 # " * [new branch]      fix-lamp -> fix-lamp", as `git push` prints it.
-_PUSHED = re.compile(r"^ [*+! ]? .{3,60}? {1,20}\S{1,200} -> ([\w./-]{1,200})$", re.MULTILINE)
+_PUSHED = re.compile(
+    r"^ [*+! ]? (?!\[new tag\]).{3,60}? {1,20}\S{1,200} -> ([\w./-]{1,200})$", re.MULTILINE
+)
 _GIT_PUSH = re.compile(r"\bgit\b[^|;&\n]{0,80}?\bpush\b")
-_CREATES_PULL_REQUEST = re.compile(r"\b(?:gh\s+pr|glab\s+mr|hub\s+pull-request)\b")
+# Not one that is only looked at.
+_CREATES_PULL_REQUEST = re.compile(
+    r"\b(?:(?:gh\s+pr|glab\s+mr)\s+(?:create|edit|ready|reopen|merge)|hub\s+pull-request)\b"
+)
 _PULL_REQUEST_URL = re.compile(
     r"https://[\w.-]{1,100}/[\w./-]{1,200}?/(?:pull|merge_requests|pull-requests)/\d{1,9}\b"
 )

@@ -27,8 +27,8 @@ def areas(sessions: Sequence[SessionDigest], shown: Sequence[str]) -> Iterator[L
         if count < MIN_TURNS:
             continue
         results = _new_results(turns[folder], subjects)
-        if not results:
-            continue  # a folder alone says nothing that a listing does not
+        if len(results) < RESULTS_PER_AREA:
+            continue  # too little to tell what the folder is about
         titles = "; ".join(flat(result.text, LONGEST_RESULT) for result in results)
         ids = tuple(name for result in results for name in result.ids)
         yield Line(f"- {folder}/ ({_usual_files(turns[folder], folder)}): {titles}", ids=ids)

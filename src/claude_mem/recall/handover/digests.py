@@ -24,6 +24,7 @@ SESSIONS = 16
 SUMMARIES = 120
 _REPEATS = re.compile(r"(?:fixup|squash|amend)!|merge (?:branch|pull|remote)|wip\b", re.IGNORECASE)
 _ASKS_TO_COMMIT = re.compile(r"(?:(?:ok|okay|please|now|then|yes)[,.]? )*commit\b", re.IGNORECASE)
+_HELPER_BRANCH = re.compile(r"(?:te?mp|wip|backup|scratch)(?:[-_/]|$)", re.IGNORECASE)
 _TEMPORARY = re.compile(r"(?:^|[/\\\\_.-])te?mp[_.-]")
 
 
@@ -132,9 +133,10 @@ class SessionDigest:
 
     @cached_property
     def branches(self) -> list[str]:
-        """In the order of their last use; without the usual main branches."""
+        """In the order of their last use; without main and helper branches."""
         names = [a.value for turn in self.turns for a in turn.artifacts if a.subject == "branch"]
-        return [name for name in dict.fromkeys(reversed(names)) if name not in MAIN_BRANCHES]
+        latest = dict.fromkeys(reversed(names))
+        return [n for n in latest if n not in MAIN_BRANCHES and not _HELPER_BRANCH.match(n)]
 
     @cached_property
     def pull_requests(self) -> list[Artifact]:

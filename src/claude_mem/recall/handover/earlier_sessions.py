@@ -53,8 +53,8 @@ def _results(session: SessionDigest) -> list[str]:
     commits = main_first([row.text for row in rows if row.is_commit], session.goal)
     if commits and not is_minor(commits[0]):
         texts = commits
-    elif session.is_client_title and (session.is_changed or session.results):
-        texts = [session.goal if session.is_changed else f"Discussed: {session.goal}"]
+    elif session.is_client_title and session.is_changed:
+        texts = [session.goal]
     else:
         texts = [_with_goal(row.text, session.goal) for row in rows if not row.is_commit][:1]
         texts = texts or commits[:1]

@@ -29,7 +29,7 @@ DECISION_MS = 7 * 86_400_000
 MAX_PINNED = 10
 MAX_SCOPES = 2  # folders with a command of their own
 MAX_COMPARED = 40  # titles, each with every newer one
-LONGEST_QUESTION, LONGEST_RULE = 170, 430
+LONGEST_QUESTION, LONGEST_RULE = 110, 430
 SAVED_BY = ("person", "agent")  # the observer of a memory that was saved explicitly
 _RECOMMENDED = re.compile(r"\(recommended\)", re.IGNORECASE)
 _REPLY_BEFORE = re.compile(r"(?:yes|no|ok|okay|sure)[,.]? (?:and|but) ", re.IGNORECASE)
@@ -49,6 +49,8 @@ _CONSTRAINT = re.compile(
     re.IGNORECASE,
 )
 _BUILDS = re.compile(r"\b(?:build|compile|assemble)\b")
+# Of the toolchain: everyone knows it.
+_USUAL_BUILD = re.compile(r"(?:go|cargo|dotnet|swift|zig) build\b")
 # A command of the project as a whole: no file, no filter, no side effect.
 _PARTIAL = re.compile(
     r"(?:^|\s)(?:-run|-k|-t|-g|--grep|--filter|--testNamePattern|--count|-count|-v|-x|--bail)\b"
@@ -193,8 +195,9 @@ def _distinct(commands: Sequence[Fact]) -> list[Fact]:
 
 
 def _purpose(fact: Fact) -> str:
-    is_build = fact.subject == CHECK and _BUILDS.search(fact.value)
-    return BUILD if is_build else fact.subject
+    if fact.subject != CHECK or not _BUILDS.search(fact.value):
+        return fact.subject
+    return "" if _USUAL_BUILD.match(fact.value) and not fact.is_pinned else BUILD
 
 
 def _current(observations: Sequence[JsonRow]) -> list[JsonRow]:
