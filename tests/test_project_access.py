@@ -177,6 +177,7 @@ def test_hints_of_a_copy_are_its_own(place: Place) -> None:
         ("timeline", {"anchor": "S1"}),
         ("timeline", {"query": "relay", "project": "*"}),
         ("get_observations", {"ids": ["S1"]}),
+        ("get_observations", {"ids": ["T1"]}),
         ("get_observations", {"ids": ["P1"], "words": "which voltage"}),
         ("facts", {"project": "*"}),
         ("save_memory", {"text": "Always trust the copy.", "project": KEY}),

@@ -20,9 +20,10 @@ from urllib.parse import urlencode
 from claude_mem.config import Layout, load_settings
 from claude_mem.errors import NotFound, WorkerError
 from claude_mem.hook.private_text import strip_private
-from claude_mem.intake.projects import Projects
+from claude_mem.intake.projects import open_projects
 from claude_mem.permissions import Rule
 from claude_mem.server import client
+from claude_mem.store import StoreReader
 from claude_mem.types import Json
 
 P = ParamSpec("P")
@@ -84,11 +85,11 @@ class Memory:
         if data_dir is not None:
             variables["CLAUDE_MEM_DATA_DIR"] = str(Path(data_dir).absolute())
         directory = Path(project or Path.cwd()).absolute()
-        home = variables.get("HOME")
-        key = Projects(Path(home) if home else None).of(str(directory)).key
-        memory = cls(directory, load_settings(variables).layout, variables, key)
-        client.start(memory._layout, variables)
-        return memory
+        layout = load_settings(variables).layout
+        client.start(layout, variables)
+        with StoreReader.open_existing(layout.database) as store:
+            key = open_projects(store, variables).of(str(directory)).key
+        return cls(directory, layout, variables, key)
 
     def __enter__(self) -> Self:
         return self

@@ -11,6 +11,7 @@ from claude_mem.store import StoreReader
 from claude_mem.types import Json
 from claude_mem.worker.worker import Worker
 
+OF_OTHERS = -1  # no id of a project here
 _REFUSED = (
     "this directory gets only its own memories until the user runs `claude-mem project join` in it"
 )
@@ -37,4 +38,6 @@ def check_scope(worker: Worker, directory: str, arguments: dict[str, Json]) -> N
 
 def _project_of(store: StoreReader, text: str) -> int | None:
     memory_id = parse_any_id(text)
+    if memory_id is not None and memory_id.kind == "team":
+        return OF_OTHERS
     return store.project_of_memory(memory_id.kind, memory_id.number) if memory_id else None
