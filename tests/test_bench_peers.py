@@ -18,13 +18,13 @@ def test_a_table_shows_medians_and_their_ratio() -> None:
         ]
     )
     assert medians.table("hook", pair("ms")).splitlines()[2:] == [
-        "| PostToolUse | 20.0 | 400 | 0.05x |"
+        "| PostToolUse | 20 | 400 | 0.05x |"
     ]
 
 
 def test_what_one_product_cannot_do_is_shown_as_missing() -> None:
     medians = Medians([Sample("by meaning", OURS, "ms", (5.0,))])
-    assert medians.table("search", pair("ms")).endswith("| by meaning | 5.00 | – | – |")
+    assert medians.table("search", pair("ms")).endswith("| by meaning | 5 | – | – |")
 
 
 def test_a_plot_is_valid_xml_with_a_bar_for_each_value() -> None:
@@ -60,7 +60,7 @@ def test_the_page_has_the_measures_that_were_made(tmp_path: Path) -> None:
     (tmp_path / "docs" / "images").mkdir(parents=True)
     report.write(results, tmp_path / "docs")
     page = (tmp_path / "docs" / "benchmarks.md").read_text("utf-8")
-    assert "| Stop, worker running | 10.0 | 500 | 50.0x |" in page
+    assert "| Stop, worker running | 10 | 500 | 50x |" in page
     assert "## Search" not in page
     assert "node 20.0" in page
     assert (tmp_path / "docs" / "images" / "benchmark-hooks.svg").exists()

@@ -32,8 +32,8 @@ from claude_mem.recall.search import Query, search
 from claude_mem.store import Store, StoreReader
 
 TOP = 10
-PLAIN, PEER_ANY = "FTS5 over raw messages", "npm, any of the words"
-_RESULT = re.compile(r"^\| #([SP]?\d+) \|", re.MULTILINE)
+PLAIN, PEER_WORDS = "FTS5 over raw messages", "npm, a search for each word"
+_RESULT = re.compile(r"#([SP]?\d+)\b")
 
 Finds = Callable[[Question], bool]  # whether the answer is among the results
 
@@ -63,8 +63,8 @@ def _of_project(
         ways: dict[str, Finds] = {
             SHIPPED: _ours(store, embed_all(store), turns),
             PLAIN: _raw_messages(files),
-            PEER: _peer(them, store, turns, lambda text: text),
-            PEER_ANY: _peer(them, store, turns, _any_of_words),
+            PEER: _peer(them, store, turns, lambda text: [text]),
+            PEER_WORDS: _peer(them, store, turns, _words),
         }
         return [
             Sample(f"{name}: answered, of {len(questions)}", way, "questions",
@@ -81,13 +81,17 @@ def _ours(store: Store, index: SemanticIndex, turns: dict[int, Turn]) -> Finds:
     return finds
 
 
-def _peer(them: Peer, store: Store, turns: dict[int, Turn], query: Callable[[str], str]) -> Finds:
+def _peer(
+    them: Peer, store: Store, turns: dict[int, Turn], queries: Callable[[str], list[str]]
+) -> Finds:
     """Any of its results, of which it returns up to ten of each of three kinds."""
     session = Session(them.address)
 
     def finds(question: Question) -> bool:
-        text = session.request("GET", search_path(query(question.text))).decode()
-        ids = _RESULT.findall(text.replace("\\n", "\n"))
+        paths = map(search_path, queries(question.text))
+        ids = [
+            id_ for path in paths for id_ in _RESULT.findall(session.request("GET", path).decode())
+        ]
         return _any_answers(store, filter(None, map(parse_memory_id, ids)), turns, question)
 
     return finds
@@ -100,8 +104,9 @@ def _any_answers(
     return any(turn is not None and turns[turn].answers(question) for turn in answers)
 
 
-def _any_of_words(text: str) -> str:
-    return " OR ".join(re.findall(r"\w{3,}", text))
+def _words(text: str) -> list[str]:
+    """It has no OR: an agent that gets nothing for a question tries its words."""
+    return re.findall(r"\w{4,}", text)
 
 
 def _raw_messages(files: list[Path]) -> Finds:

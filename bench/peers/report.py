@@ -167,7 +167,9 @@ def _sessions(medians: Medians, images: Path) -> str:
     return f"""## Sessions of the real client
 
 `claude -p` with each product as its plugin and an API on loopback as the model; a run has one
-prompt and three tool uses. Means of all runs. Tokens are estimated from the text that was sent.
+prompt and three tool uses. Means of all runs. Tokens are estimated from the text that was sent. The
+npm package's hooks for tools and for the end of a turn run in the background: the client does not
+wait for them when it ends, and the busier the machine, the more are lost.
 
 {medians.table("", pair("per run")[:2])}
 """
@@ -175,11 +177,14 @@ prompt and three tool uses. Means of all runs. Tokens are estimated from the tex
 
 def _recall(medians: Medians, images: Path) -> str:
     columns = [Column(product, product, "questions") for product in medians.products]
+    same = "The npm package has the same memories."
+    missing = "The npm package was not measured."
     return f"""## Recall
 
 Questions that a developer might ask weeks later, each answered by one session. The sessions are
-imported and distilled by ours, and the npm package has the same memories. A hit is a result of the
-right session, or turn, that holds all terms of the answer.
+imported and distilled by ours. {same if PEER in medians.products else missing} A hit is one of the
+first ten results, if its turn (or its message) is of the right session and holds all terms of the
+answer.
 
 {medians.table("", columns)}
 """

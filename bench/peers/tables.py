@@ -64,7 +64,7 @@ class Medians:
 
 
 def number(value: float) -> str:
-    if value >= 100:
+    if value == int(value) or value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
