@@ -8,12 +8,16 @@ request that the observer would send. The baseline is an observer that sends a r
 use, with the same prompts and limits. No model is contacted.
 A client that keeps a conversation sends it again with each request; that is counted as well, with
 a new conversation after the same number of tokens for both.
+Each turn is distilled locally, too, and the CPU time of that is measured.
 """
 
 import argparse
+import statistics
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # when it runs as a script
 
@@ -35,9 +39,10 @@ from claude_mem.observer.models.prompts import (
 )
 from claude_mem.observer.models.turn_prompt import format_tool_use
 from claude_mem.redaction import Redactor
-from claude_mem.types import PastTurn, Project, Turn
+from claude_mem.types import PastTurn, Project, Turn, Verbosity
 
 FEWER_REQUESTS, FEWER_TOKENS, ANSWERABLE = 5, 3, 14
+TARGET_MS = 5.0  # of CPU time, for the local observer to distil a turn
 SKIPPED = frozenset(
     ("ListMcpResourcesTool", "SlashCommand", "Skill", "TodoWrite", "AskUserQuestion")
 )
@@ -78,17 +83,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=Path, required=True)
     parser.add_argument("--questions", type=Path, required=True)
-    parser.add_argument("--verbosity", default="normal")
+    parser.add_argument("--verbosity", default="normal", choices=get_args(Verbosity))
     options = parser.parse_args()
     questions = read_questions(options.questions)
     session_ids = {question.session_id for question in questions}
     files = [path for path in find_transcripts([options.sessions]) if path.stem in session_ids]
     system = system_prompt(options.verbosity)
     by_turn, by_tool = Costs(), Costs()
-    prompts = {path.stem: _count(path, system, by_turn, by_tool) for path in files}
+    cpu_ms: list[float] = []
+    prompts = {path.stem: _count(path, system, by_turn, by_tool, cpu_ms) for path in files}
     answerable = [question for question in questions if _has_terms(prompts, question)]
     in_one = [question for question in questions if _has_terms(prompts, question, in_one=True)]
     _report(len(files), by_turn, by_tool)
+    print(f"local observer: median {statistics.median(cpu_ms or [0.0]):.1f} ms, mean "
+          f"{statistics.mean(cpu_ms or [0.0]):.1f} ms of CPU time per turn "
+          f"(target: median at most {TARGET_MS:.0f} ms)")  # fmt: skip
     print(f"answer terms in the prompts of their session: {len(answerable)} of {len(questions)} "
           f"questions ({len(in_one)} in one prompt; target at least {ANSWERABLE})")  # fmt: skip
     good = (
@@ -99,14 +108,18 @@ def main() -> int:
     return 0 if good else 1
 
 
-def _count(path: Path, system: str, by_turn: Costs, by_tool: Costs) -> list[str]:
+def _count(
+    path: Path, system: str, by_turn: Costs, by_tool: Costs, cpu_ms: list[float]
+) -> list[str]:
     """Adds the cost of a session; returns its prompts."""
     turn_conversation = Conversation(by_turn.conversation, system)
     tool_conversation = Conversation(by_tool.conversation, system)
     prompts: list[str] = []
     for number, turn in enumerate(turns_of(path)):
         tools = [event for event in turn.events if event.tool_name]
+        started = time.thread_time()
         draft = distil(turn)
+        cpu_ms.append((time.thread_time() - started) * 1000)
         prompts.append(turn_prompt(turn, draft))
         by_turn.separate.add(Request(system, prompts[-1]).input_tokens)
         # A reply is about as long as the draft; for a tool use, as its share of the draft.

@@ -39,6 +39,7 @@ def test_one_request_per_turn_is_counted_against_one_per_tool_use(sessions: Path
     done = count(sessions, "Buoy 17", "lost the relay")
     assert "1 sessions, 1 turns, 40 tool uses" in done.stdout, done.stderr
     assert "one request per turn: 1 requests" in done.stdout
+    assert "ms of CPU time per turn (target: median at most 5 ms)" in done.stdout
     assert "1 of 1 questions (1 in one prompt" in done.stdout
     assert done.returncode == 0
 

@@ -8,16 +8,18 @@ import re
 
 SHORTEST, LONGEST = 8, 150
 FEWEST_LETTERS = 4
+READ_END = 24  # characters: longer than any verdict
 ENGLISH_SHARE = 0.1
 NOTES_SHARE, FEWEST_NOTED_WORDS = 0.12, 8
 
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 _LETTER = re.compile(r"[^\W\d_]")
+_FOUR_LETTERS = re.compile(rf"[^\W\d_]{{{FEWEST_LETTERS}}}")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 # What the client or a tool wrote, and no sentence.
 _MARKUP = re.compile(r"[<>|{]|\[Request interrupted|\(a background task|https?://\S+$")
 _COMMAND = re.compile(r"/[\w:-]+(?:\s|$)")
-_ENDS_OPEN = re.compile(r"(?:[,:;(\[{—–+=&/-]|\.\.\.|…)$")
+_OPEN_ENDS = (*",:;([{—–+=&/-", "...", "…")
 _NAME = re.compile(
     r"`[^`\n]{2,120}`|--[a-z][\w-]{1,40}|#\d{1,7}\b|\b[A-Z]{1,10}-\d{1,7}\b"
     r"|\b\w{1,60}+[./]\w[\w./-]{0,100}+|\b\w{1,60}+\(\)"
@@ -137,6 +139,7 @@ _CUT = re.compile(r"\[(?:\.\.\.|…)\]|…")
 # Who speaks to whom is known only in the turn.
 _PERSON = re.compile(r"\b(?:I|I'\w{1,2}|(?i:you|your|you're|yours|we|we're|we've|our|my|me))\b")
 _CODE_SPAN = re.compile(r"`[^`]{0,200}`")
+_PAIRED = re.compile(r"[`\"“”()\[\]{}（）「」]")
 _BRACKETS = ("()", "[]", "{}", "（）", "「」")
 _CODE_ALONE = re.compile(r"`[^`]{0,200}`\W{0,3}$")
 _EMPTY = re.compile(
@@ -182,17 +185,17 @@ def is_complete(title: str, *, is_english: bool) -> bool:
     """Whether it is a clause of its own: not cut, no command, no reply, no count."""
     if not width(title) >= SHORTEST or len(title) > LONGEST:
         return False
-    if _MARKUP.match(title) or _COMMAND.match(title) or _ENDS_OPEN.search(title):
+    if _MARKUP.match(title) or _COMMAND.match(title) or title.endswith(_OPEN_ENDS):
         return False
-    if (
-        _CODE_ALONE.match(title)
-        or not is_balanced(title)
-        or len(_LETTER.findall(title)) < FEWEST_LETTERS
-    ):
+    if _CODE_ALONE.match(title) or not is_balanced(title) or not _has_letters(title):
         return False
     if count_words(title) < 2:
         return False
     return not is_english or _is_english_clause(title)
+
+
+def _has_letters(title: str) -> bool:
+    return bool(_FOUR_LETTERS.search(title)) or len(_LETTER.findall(title)) >= FEWEST_LETTERS
 
 
 def names_subject(title: str, *, is_english: bool) -> bool:
@@ -227,7 +230,9 @@ def is_draft_title(title: str) -> bool:
         return False
     if title[0] in "\"'“" or _DEMONSTRATIVE.search(title) or _is_bare_list(title):
         return False
-    return not (_VERDICT.search(title) and not _SAYS_VERDICT.search(title))
+    return not (
+        _VERDICT.search(title, max(0, len(title) - READ_END)) and not _SAYS_VERDICT.search(title)
+    )
 
 
 def without_label(title: str) -> str:
@@ -261,6 +266,8 @@ def width(text: str) -> int:
 
 def count_words(text: str) -> int:
     """In a script without spaces, about two characters make a word."""
+    if text.isascii():
+        return len(text.split())
     return len(text.split()) + (width(text) - len(text)) // 4
 
 
@@ -284,6 +291,8 @@ def _lower_words(text: str) -> list[str]:
 
 def is_balanced(text: str) -> bool:
     """Whether every code span, quotation and bracket is closed. Brackets in code do not count."""
+    if not _PAIRED.search(text):
+        return True
     if text.count("`") % 2 or text.count('"') % 2 or text.count("“") != text.count("”"):
         return False
     prose = _CODE_SPAN.sub("", text)

@@ -5,8 +5,44 @@ by the shapes: names, numbers, length and place.
 """
 
 import re
+from collections.abc import Set
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 
 _WORD = re.compile(r"\w{3,}")
+_LITERAL = re.compile(r"[a-z' -]+(?![?*])")
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """Words of three letters or more, and phrases: most texts are judged by their words alone."""
+
+    words: frozenset[str]
+    phrase_starts: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+    def is_in(self, lowered: str, words: Set[str]) -> bool:
+        """`words`: of the text, as the function `words` returns them."""
+        if not self.words.isdisjoint(words):
+            return True
+        for start in self.phrase_starts:
+            if start in lowered:
+                return self.pattern.search(lowered) is not None
+        return False
+
+    def count(self, text: str) -> int:
+        return len(self.pattern.findall(text.lower()))
+
+    def matches(self, text: str) -> bool:
+        return self.pattern.search(text.lower()) is not None
+
+
+def _cue(words: str, *phrases: str) -> Cue:
+    starts = (literal[0] for phrase in phrases if (literal := _LITERAL.match(phrase)))
+    alternatives = "|".join((*words.split(), *phrases))
+    return Cue(frozenset(words.split()), tuple(starts), re.compile(rf"\b(?:{alternatives})\b"))
+
 
 NAME = re.compile(
     r"`[^`\n]{1,120}`|--[a-z][\w-]{1,40}|#\d{1,7}\b"
@@ -21,33 +57,30 @@ ANNOUNCEMENT = re.compile(
     r"|first,? (?:let|i)|next,? (?:let|i)|checking|looking|running|reading|searching)\b",
     re.IGNORECASE,
 )
-CAUSE = re.compile(
-    r"\b(?:because|root cause|since|due to|caused|reason|so that|therefore|which means|turns out"
-    r"|actually|the (?:issue|problem|bug|fix) )\b",
-    re.IGNORECASE,
+CAUSE = _cue(
+    "because since caused reason therefore actually",
+    "root cause", "due to", "so that", "which means", "turns out",
+    "the (?:issue|problem|bug|fix) ",
+)  # fmt: skip
+CHANGE = _cue(
+    "added removed fixed changed replaced renamed moved updated created implemented refactored"
+    " extracted dropped use uses return returns",
+    "now ", "instead of", "no longer",
+)  # fmt: skip
+LIMIT = _cue(
+    "must never always should cannot not only unless", "can't", "won't", "doesn't", "don't"
 )
-CHANGE = re.compile(
-    r"\b(?:added|removed|fixed|changed|replaced|renamed|moved|updated|now |instead of|no longer"
-    r"|created|implemented|refactored|extracted|dropped|uses?|returns?)\b",
-    re.IGNORECASE,
-)
-LIMIT = re.compile(
-    r"\b(?:must|never|always|should|can't|cannot|won't|doesn't|not|only|unless|don't)\b",
-    re.IGNORECASE,
-)
-STATUS = re.compile(
-    r"\b(?:tests? pass|committed|pushed|done|clean|lint|build (?:succeeds|passes)"
-    r"|working tree|ready|successfully|completed?)\b",
-    re.IGNORECASE,
-)
-NEXT = re.compile(
-    r"\b(?:next|want me to|should i|would you|let me know|follow-?up|todo|remaining|left|deferred"
-    r"|later|open question|still (?:needs?|has|have|must))\b",
-    re.IGNORECASE,
-)
-OFFER = re.compile(
-    r"\b(?:want me to|should i|shall i|would you|do you want|let me know|your call)\b",
-    re.IGNORECASE,
+STATUS = _cue(
+    "committed pushed done clean lint ready successfully complete completed",
+    "tests? pass", "build (?:succeeds|passes)", "working tree",
+)  # fmt: skip
+NEXT = _cue(
+    "next followup todo remaining left deferred later",
+    "want me to", "should i", "would you", "let me know", "follow-up", "open question",
+    "still (?:needs?|has|have|must)",
+)  # fmt: skip
+OFFER = _cue(
+    "", "want me to", "should i", "shall i", "would you", "do you want", "let me know", "your call"
 )
 # What is left to do, whatever the model says.
 LEFT_TO_DO = re.compile(
@@ -58,22 +91,25 @@ LEFT_TO_DO = re.compile(
     r"|次のステップ|下一步",
     re.IGNORECASE,
 )
+# Each match contains one of these.
+_LEFT_TO_DO_PARTS = (
+    "next", "todo", "follow", "remain", "still", "left to do", "need to", "noch", "il reste",
+    "queda por", "осталось", "次の", "下一步",
+)  # fmt: skip
 NEXT_HEADING = re.compile(
     r"\b(?:next steps?|remaining(?: (?:work|steps?|tasks?))?|follow[- ]?ups?|to ?do|still open"
     r"|left to do|nächste schritte|prochaines étapes|próximos pasos|следующие шаги)\b"
     r"|下一步|次のステップ|الخطوات التالية",
     re.IGNORECASE,
 )
-CHOICE = re.compile(
-    r"\b(?:instead of|rather than|decided|chose|trade-?off|deliberately|intentionally|backwards?"
-    r"|default|fallback|prefer\w*)\b",
-    re.IGNORECASE,
-)
-FAILURE = re.compile(
-    r"\b(?:fail(?:s|ed|ing|ure)?|crash\w*|error|bug|broken|wrong|missing|regression|race|flak\w+"
-    r"|leak\w*)\b",
-    re.IGNORECASE,
-)
+CHOICE = _cue(
+    "decided chose tradeoff deliberately intentionally backward backwards default fallback",
+    "instead of", "rather than", "trade-off", r"prefer\w*",
+)  # fmt: skip
+FAILURE = _cue(
+    "fail fails failed failing failure error bug broken wrong missing regression race",
+    r"crash\w*", r"flak\w+", r"leak\w*",
+)  # fmt: skip
 FIRST_PERSON = re.compile(r"\b(?:I|I'\w+|we|we're|we've|my)\b")
 SECOND_PERSON = re.compile(r"\byou(?:r|'\w+)?\b", re.IGNORECASE)
 PRONOUN = re.compile(
@@ -100,6 +136,30 @@ NOD = re.compile(
     r"|merge|try again|again|stop|wait|rebase|retry)\b",
     re.IGNORECASE,
 )
+
+
+def count_names(text: str, most: int) -> int:
+    return sum(1 for _ in islice(NAME.finditer(text), most))
+
+
+@lru_cache(maxsize=1024)
+def is_telling_heading(heading: str) -> bool:
+    return TELLING_HEADING.search(heading) is not None
+
+
+@lru_cache(maxsize=1024)
+def is_next_heading(heading: str) -> bool:
+    return NEXT_HEADING.search(heading) is not None
+
+
+def says_what_is_left(text: str) -> bool:
+    lowered = text.lower()
+    return any(map(lowered.__contains__, _LEFT_TO_DO_PARTS)) and bool(LEFT_TO_DO.search(text))
+
+
+@lru_cache(maxsize=1024)
+def announces_next(heading: str) -> bool:
+    return NEXT.matches(heading)
 
 
 def all_words(text: str) -> list[str]:

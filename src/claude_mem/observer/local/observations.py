@@ -110,11 +110,11 @@ def _is_commit_title(title: str, subjects: list[str]) -> bool:
 
 def classify_concepts(type_: ObservationType, texts: Collection[str]) -> tuple[str, ...]:
     concepts = list(_CONCEPTS[type_])
-    has_cause = any(cues.CAUSE.search(text) for text in texts)
+    has_cause = any(cues.CAUSE.matches(text) for text in texts)
     if has_cause and type_ == "discovery":
         concepts.append("gotcha")  # a cause that the turn did not fix still holds
     elif has_cause and type_ != "bugfix":
         concepts.append("why-it-exists")
-    if "trade-off" not in concepts and any(cues.CHOICE.search(text) for text in texts):
+    if "trade-off" not in concepts and any(cues.CHOICE.matches(text) for text in texts):
         concepts.append("trade-off")
     return tuple(concepts)

@@ -20,6 +20,9 @@ ORIGINS: tuple[Origin, ...] = (
     "final", "statement", "request", "paste", "report", "commit", "question", "plan",
     "pull_request", "compaction", "notice",
 )  # fmt: skip
+_ORIGIN_FEATURES = {
+    origin: {f"is {other}": float(origin == other) for other in ORIGINS} for origin in ORIGINS
+}
 _ANSWER = "\nAnswer: "
 _TRAILER = re.compile(r"(?:Co-Authored-By|Signed-off-by|Generated with|🤖)", re.IGNORECASE)
 
@@ -37,18 +40,11 @@ class Candidate:
     length: int  # of its text
     messages_after: int
     words: frozenset[str]
+    says_what_is_left: bool  # by a heading or a phrase of the last message
 
     @property
     def text(self) -> str:
         return self.passage.text
-
-    @property
-    def says_what_is_left(self) -> bool:
-        """Whether a heading or a phrase of the last message says that it is still to be done."""
-        if self.origin != "final":
-            return False
-        above = self.passage.label or self.passage.heading
-        return bool(cues.NEXT_HEADING.search(above) or cues.LEFT_TO_DO.search(self.text[:300]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +106,15 @@ def find_candidates(evidence: TurnEvidence) -> list[Candidate]:
                 Candidate(
                     passage, source.origin, source.sources, len(candidates), number, len(passages),
                     len(text), source.messages_after, frozenset(cues.words(passage.text)),
+                    source.origin == "final" and _says_what_is_left(passage),
                 )
             )  # fmt: skip
     return candidates
+
+
+def _says_what_is_left(passage: Passage) -> bool:
+    above = passage.label or passage.heading
+    return cues.is_next_heading(above) or cues.says_what_is_left(passage.text[:300])
 
 
 def _passages(text: str, origin: Origin) -> Iterator[Passage]:
@@ -148,39 +150,39 @@ def _with_short_names(text: str, short_names: dict[str, str]) -> str:
 
 def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights) -> Features:
     passage, text, words = candidate.passage, candidate.text, candidate.words
-    names = len(cues.NAME.findall(text))
+    lowered = text.lower()
     size = max(1, len(words))
     weight = sum(of_turn.weight.get(word, 0.0) for word in words)
-    features: dict[str, float] = {f"is {o}": float(candidate.origin == o) for o in ORIGINS}
-    features |= {
+    return {
+        **_ORIGIN_FEATURES[candidate.origin],
         "messages after": log1p(candidate.messages_after),
         "place": candidate.number / max(1, candidate.count),
         "is first": float(candidate.number == 0),
         "is second": float(candidate.number == 1),
         "words": log1p(len(words)),
-        "names": float(min(MAX_NAMES, names)),
+        "names": float(cues.count_names(text, MAX_NAMES)),
         "has number": float(bool(cues.NUMBER.search(text))),
         "is item": float(passage.kind == "item"),
         "is row": float(passage.kind == "row"),
         "is code": float(passage.kind == "code"),
         "has heading": float(bool(passage.heading)),
-        "has telling heading": float(bool(cues.TELLING_HEADING.search(passage.heading))),
+        "has telling heading": float(cues.is_telling_heading(passage.heading)),
         "has next heading": float(
-            bool(cues.NEXT.search(passage.heading) or cues.NEXT.search(passage.label))
+            cues.announces_next(passage.heading) or cues.announces_next(passage.label)
         ),
         "has label": float(bool(passage.label)),
         "is question": float(text.endswith(("?", "？"))),
         "is exclamation": float(text.endswith("!")),
         "ends open": float(text.endswith((":", "："))),
         "announces": float(bool(cues.ANNOUNCEMENT.match(text))),
-        "tells cause": float(bool(cues.CAUSE.search(text))),
-        "tells change": float(bool(cues.CHANGE.search(text))),
-        "tells limit": float(bool(cues.LIMIT.search(text))),
-        "tells status": float(bool(cues.STATUS.search(text))),
-        "tells failure": float(bool(cues.FAILURE.search(text))),
-        "tells choice": float(bool(cues.CHOICE.search(text))),
-        "tells next": float(bool(cues.NEXT.search(text))),
-        "offers": float(bool(cues.OFFER.search(text))),
+        "tells cause": float(cues.CAUSE.is_in(lowered, words)),
+        "tells change": float(cues.CHANGE.is_in(lowered, words)),
+        "tells limit": float(cues.LIMIT.is_in(lowered, words)),
+        "tells status": float(cues.STATUS.is_in(lowered, words)),
+        "tells failure": float(cues.FAILURE.is_in(lowered, words)),
+        "tells choice": float(cues.CHOICE.is_in(lowered, words)),
+        "tells next": float(cues.NEXT.is_in(lowered, words)),
+        "offers": float(cues.OFFER.is_in(lowered, words)),
         "first person": float(bool(cues.FIRST_PERSON.search(text))),
         "second person": float(bool(cues.SECOND_PERSON.search(text))),
         "has dash": float("—" in text or " - " in text),
@@ -198,4 +200,3 @@ def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights)
         "tools": of_turn.tools,
         "messages": of_turn.messages,
     }
-    return features

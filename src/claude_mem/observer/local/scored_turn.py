@@ -20,7 +20,7 @@ from claude_mem.observer.local.title_candidates import (
     turn_facts,
 )
 from claude_mem.observer.local.turn_features import is_evident_work, turn_features
-from claude_mem.observer.local.weights import Weights
+from claude_mem.observer.local.weights import Features, Trees, Weights
 from claude_mem.title_gate import is_english_text
 from claude_mem.types import Turn
 
@@ -50,7 +50,7 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     steps = [
         candidate
         for candidate, each in zip(candidates, features, strict=True)
-        if _is_step(candidate, weights.step.score(each) >= weights.step.threshold)
+        if _is_step(candidate, each, weights.step)
     ]
     is_english = speaks_english(candidates)
     titles = find_titles(evidence, candidates, is_english=is_english)
@@ -78,10 +78,11 @@ def _has_answer(candidates: list[Candidate]) -> bool:
     return any(candidate.origin not in ("request", "paste") for candidate in candidates)
 
 
-def _is_step(candidate: Candidate, is_likely: bool) -> bool:
+def _is_step(candidate: Candidate, features: Features, step: Trees) -> bool:
     """By the model, or where it says so. Steps of a plan or a request are not what is left."""
-    is_told = candidate.origin in ("final", "statement")
-    is_step = candidate.says_what_is_left or (is_told and is_likely)
+    if candidate.origin not in ("final", "statement"):
+        return False
+    is_step = candidate.says_what_is_left or step.score(features) >= step.threshold
     return is_step and not is_empty_phrase(candidate.text.lower())
 
 

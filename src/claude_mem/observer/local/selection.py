@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from math import inf, sqrt
 
 from claude_mem.observer.local import cues
@@ -23,6 +24,10 @@ MIN_SESSION_NOVELTY = 0.3  # and with each memory of the session's previous turn
 _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(?:\([^)]*\)\.?)?")
 
 
+# The turns of a session are compared with the same memories.
+_words_of_memory = lru_cache(maxsize=64)(content_words)
+
+
 def budget_for(evidence: TurnEvidence, detail: Detail = NORMAL) -> int:
     """In characters."""
     normal = min(MAX_CHARS, max(MIN_CHARS, BUDGET * sqrt(evidence.said)))
@@ -42,7 +47,7 @@ def select_passages(scored: ScoredTurn, detail: Detail = NORMAL) -> list[Candida
         if score >= least and candidate.position not in told and _says_something(candidate)
     ]
     ranked.sort(key=lambda pair: (-pair[0], pair[1].position))
-    previous = [content_words(text) for text in scored.recent_memories]
+    previous = [_words_of_memory(text) for text in scored.recent_memories]
     budget = budget_for(scored.evidence, detail) - sum(len(step.text) for step in scored.steps)
     selection = _Selection(budget, previous, scored.candidates)
     sure = MIN_SCORE if scored.is_english else -inf

@@ -74,7 +74,7 @@ def _learned(passages: list[Candidate]) -> str:
     causes = (
         titles.from_sentence(candidate.text)
         for candidate in passages
-        if candidate.origin in ("final", "statement") and cues.CAUSE.search(candidate.text)
+        if candidate.origin in ("final", "statement") and cues.CAUSE.matches(candidate.text)
     )
     return next((cause for cause in causes if cause), "")
 

@@ -40,6 +40,9 @@ CUTS: tuple[Cut, ...] = (
     "all", "first clause", "later clause", "clauses", "start", "scope", "subject",
 )  # fmt: skip
 
+_SOURCE_FEATURES = {s: {f"from {other}": float(s == other) for other in SOURCES} for s in SOURCES}
+_CUT_FEATURES = {cut: {f"cut: {other}": float(cut == other) for other in CUTS} for cut in CUTS}
+
 MOST_WORDS, FEWEST_WORDS, SHORTEST = 12, 3, 8
 FEWEST_OF_START = 5
 FEWEST_SPOKEN = 4  # of a clause of the conversation; what was written as a title may be shorter
@@ -47,6 +50,7 @@ _SPOKEN: tuple[TitleSource, ...] = (
     "final", "request", "statement", "report", "final heading", "emphasis",
 )  # fmt: skip
 MAX_CANDIDATES = 400
+MAX_NAMES = 4  # that count
 LAST_STATEMENTS = 6
 READ_CLAUSES = 600
 _CONVENTIONAL = re.compile(r"(?:[a-z]{1,20})(?:\(([^)\n]{1,60})\))?!?:\s+", re.IGNORECASE)
@@ -80,7 +84,11 @@ class TitleCandidate:
     number: int  # among the texts of its source
     messages_after: int
     is_question: bool
-    names: int  # in the text that it was cut from
+    named_text: str  # where its names are counted: what it was cut from, if it is all of that
+
+    @property
+    def names(self) -> int:
+        return cues.count_names(self.named_text, MAX_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +109,13 @@ def find_titles(
     """Those that can be understood alone; each text once, from the best source that has it."""
     subject = subject_of(evidence)
     titles: dict[str, TitleCandidate] = {}
+    judged: set[tuple[str, bool, bool]] = set()
     for candidate in chain(_written(evidence), _spoken(passages)):
+        # Clauses repeat, and the gate takes longer than anything else here.
+        key = (candidate.text, candidate.is_question, candidate.source in _SPOKEN)
+        if key in judged and not candidate.is_question:
+            continue
+        judged.add(key)
         if title := _understandable(candidate, subject, is_english):
             titles.setdefault(title.text.lower(), title)
         if len(titles) >= MAX_CANDIDATES:
@@ -251,7 +265,7 @@ def _candidate(
     return TitleCandidate(
         text, source, cut, number, messages_after,
         is_question=full.rstrip().endswith(("?", "？")),
-        names=len(cues.NAME.findall(full if cut == "all" else text)),
+        named_text=full if cut == "all" else text,
     )  # fmt: skip
 
 
@@ -268,26 +282,26 @@ def turn_facts(evidence: TurnEvidence, weight: dict[str, float]) -> TurnFacts:
 
 def title_features(title: TitleCandidate, of_turn: TurnFacts, weights: Weights) -> Features:
     text = title.text
-    words = cues.words(text)
+    lowered, words = text.lower(), cues.words(text)
     size = max(1, len(words))
     rarity = sum(weights.rarity_of(words))
     weight = sum(of_turn.weight.get(word, 0.0) for word in words)
-    features: dict[str, float] = {f"from {s}": float(title.source == s) for s in SOURCES}
-    features |= {f"cut: {cut}": float(title.cut == cut) for cut in CUTS}
-    features |= {
+    return {
+        **_SOURCE_FEATURES[title.source],
+        **_CUT_FEATURES[title.cut],
         "number": log1p(title.number),
         "messages after": log1p(title.messages_after),
         "words": float(count_words(text)),
-        "names": float(min(4, title.names)),
+        "names": float(title.names),
         "has number": float(bool(cues.NUMBER.search(text))),
         "is imperative": float(bool(cues.IMPERATIVE.match(text))),
         "is generic": float(bool(cues.GENERIC_HEADING.match(text))),
         "announces": float(bool(cues.ANNOUNCEMENT.match(text))),
-        "tells status": float(bool(cues.STATUS.search(text))),
-        "tells change": float(bool(cues.CHANGE.search(text))),
-        "tells cause": float(bool(cues.CAUSE.search(text))),
-        "tells limit": float(bool(cues.LIMIT.search(text))),
-        "tells failure": float(bool(cues.FAILURE.search(text))),
+        "tells status": float(cues.STATUS.is_in(lowered, words)),
+        "tells change": float(cues.CHANGE.is_in(lowered, words)),
+        "tells cause": float(cues.CAUSE.is_in(lowered, words)),
+        "tells limit": float(cues.LIMIT.is_in(lowered, words)),
+        "tells failure": float(cues.FAILURE.is_in(lowered, words)),
         "is question": float(title.is_question),
         "first person": float(bool(cues.FIRST_PERSON.search(text))),
         "second person": float(bool(cues.SECOND_PERSON.search(text))),
@@ -303,4 +317,3 @@ def title_features(title: TitleCandidate, of_turn: TurnFacts, weights: Weights) 
         "request": of_turn.request,
         "final": of_turn.final,
     }
-    return features

@@ -8,6 +8,7 @@ from claude_mem.title_gate import is_balanced
 
 LONGEST_TITLE, LONGEST_PLAN_TITLE = 100, 150
 SHORTEST_TITLE = 8
+READ_END = 12  # characters: the longest word with which no title ends
 MIN_WORDS = 3  # of a sentence; a request may be shorter
 
 _PLAN_PREFIX = re.compile(
@@ -191,7 +192,7 @@ def as_title(text: str, longest: int = LONGEST_TITLE) -> str:
         text = text.strip('"').strip(" .:;—–-'")
     if width(text) < SHORTEST_TITLE or len(text) > longest or not is_balanced(text):
         return ""
-    if _EMPTY_TITLE.match(text) or _ENDS_OPEN.search(text):
+    if _EMPTY_TITLE.match(text) or _ENDS_OPEN.search(text, max(0, len(text) - READ_END)):
         return ""
     return text[0].upper() + text[1:] if text[0].islower() and not _is_name(text) else text
 

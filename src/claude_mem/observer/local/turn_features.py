@@ -41,7 +41,7 @@ def _is_answer_by_names(evidence: TurnEvidence, candidates: Sequence[Candidate])
         candidate.text
         for candidate in candidates
         if candidate.origin == "final"
-        and not cues.STATUS.search(candidate.text)
+        and not cues.STATUS.is_in(candidate.text.lower(), candidate.words)
         and not cues.ANNOUNCEMENT.match(candidate.text)
     ]
     return len({name for text in told for name in cues.NAME.findall(text)}) >= FEWEST_NAMES
@@ -49,7 +49,9 @@ def _is_answer_by_names(evidence: TurnEvidence, candidates: Sequence[Candidate])
 
 def _is_named_cause(candidate: Candidate) -> bool:
     text = candidate.text
-    is_told = candidate.origin in ("final", "statement") and bool(cues.CAUSE.search(text))
+    is_told = candidate.origin in ("final", "statement") and cues.CAUSE.is_in(
+        text.lower(), candidate.words
+    )
     return is_told and len(cues.NAME.findall(text)) > 1
 
 
@@ -85,10 +87,10 @@ def turn_features(
         "emphasis": log1p(final.count("**")),
         "headings": float(final.count("\n#")),
         "items": log1p(final.count("\n- ")),
-        "causes": float(len(cues.CAUSE.findall(final))),
-        "changes": log1p(len(cues.CHANGE.findall(final))),
-        "status": float(len(cues.STATUS.findall(final))),
-        "failures": log1p(len(cues.FAILURE.findall(final))),
+        "causes": float(cues.CAUSE.count(final)),
+        "changes": log1p(cues.CHANGE.count(final)),
+        "status": float(cues.STATUS.count(final)),
+        "failures": log1p(cues.FAILURE.count(final)),
         "announces": float(bool(cues.ANNOUNCEMENT.match(final))),
         "request is command": float(request.text.startswith("/")),
         "request is to commit": float(is_commit_request(request.text)),
