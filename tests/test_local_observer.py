@@ -156,7 +156,7 @@ def test_a_table_becomes_facts_and_short_code_stays() -> None:
         "```bash\nmake bench ENGINE=diesel\n```"
     )
     result = only(distil(turn(edited("bench.py"), stopped(final), prompt="Compare the engines")))
-    assert result.title == "Diesel wins because it never cools down"
+    assert result.title == "bench.py: diesel wins because it never cools down"
     assert result.facts == ("Diesel: p50 1.2 ms; p99 9 ms", "Steam: p50 2.8 ms; p99 31 ms")
     assert result.narrative == "`make bench ENGINE=diesel`"
 
@@ -203,7 +203,7 @@ def test_the_error_of_a_pasted_trace_is_remembered() -> None:
         '  File "/srv/imp.py", line 8, in load\n    x()\nharbor.oil.NoOil: tank 7 is empty'
     )
     result = distil(turn(edited("imp.py"), stopped("Empty tanks are skipped."), prompt=prompt))
-    assert only(result).title == "Empty tanks are skipped"
+    assert only(result).title == "imp.py: empty tanks are skipped"
     assert "harbor.oil.NoOil: tank 7 is empty" in only(result).text
     assert result.summary.request == "the import crashes"
 

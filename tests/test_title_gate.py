@@ -5,13 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.title_gate import (
-    addresses_someone,
     is_complete,
-    is_draft_title,
     is_english_text,
     names_subject,
     stands_alone,
-    without_label,
 )
 
 
@@ -103,47 +100,6 @@ def test_words_of_english_do_not_count_in_another_language() -> None:
     assert stands_alone(title, is_english=False)
 
 
-@pytest.mark.parametrize(
-    "title",
-    [
-        "In a dry dock, the lamp stays dark",  # a model may write it, but there are better ones
-        "Two lamps on the pier",
-        "3 confirmed faults of the lamp",
-        "Lamp check of the pier: CONFIRMED",
-        "Relay of the lamp verified",
-        "`lamp.py`, `relay.py` and `fuse.py`",
-        "Blue → green → red",
-        "Check whether those lamps burn",
-        "The lamp of the pier, which had the same fault",
-        '"light the lamp at dusk"',
-        "Lamp chart: https://example.com/chart",
-        "The lamp […] burns at night",
-        "Why did the lamp stop burning?",
-    ],
-)
-def test_a_draft_needs_more_than_a_title_that_someone_wrote(title: str) -> None:
-    assert not is_draft_title(title)
-
-
-@pytest.mark.parametrize(
-    "title",
-    [
-        "The lamp flickers because `poll()` runs twice per tick",
-        "Retry uploads until the relay is confirmed",
-        "Fix the relay, the fuse box and the lamp",
-        "Lamp: light it at dusk, not at noon",
-    ],
-)
-def test_a_clause_is_a_draft(title: str) -> None:
-    assert is_draft_title(title)
-
-
-def test_labels_before_a_statement_are_no_part_of_the_title() -> None:
-    assert without_label("Suggested fix: turn the relay around") == "turn the relay around"
-    assert without_label("1. Severe fault of the relay") == "Severe fault of the relay"
-    assert without_label("Relay: turn it around") == "Relay: turn it around"
-
-
 def test_brackets_in_code_need_not_close() -> None:
     assert stands_alone("The lamp prints `[` before each name")
     assert not stands_alone("The lamp prints ] before each name")
@@ -152,12 +108,6 @@ def test_brackets_in_code_need_not_close() -> None:
 def test_notes_without_articles_are_english() -> None:
     assert is_english_text("Task B verified, all good. Still waiting on two remaining tests.")
     assert not is_english_text("Alle Tests laufen durch, commit und push folgen noch heute.")
-
-
-def test_a_title_may_address_someone() -> None:
-    assert addresses_someone("Root cause of your dark lamp")
-    assert addresses_someone("In lamp.py we start the relay")
-    assert not addresses_someone("The youngest keeper owes the harbour oil")
 
 
 def test_the_language_is_told_by_the_commonest_words() -> None:

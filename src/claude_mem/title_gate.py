@@ -8,7 +8,6 @@ import re
 
 SHORTEST, LONGEST = 8, 150
 FEWEST_LETTERS = 4
-READ_END = 24  # characters: longer than any verdict
 ENGLISH_SHARE = 0.1
 NOTES_SHARE, FEWEST_NOTED_WORDS = 0.12, 8
 
@@ -20,7 +19,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _MARKUP = re.compile(r"[<>|{]|\[Request interrupted|\(a background task|https?://\S+$")
 _COMMAND = re.compile(r"/[\w:-]+(?:\s|$)")
 _OPEN_ENDS = (*",:;([{—–+=&/-", "...", "…")
-_NAME = re.compile(
+NAME = re.compile(
     r"`[^`\n]{2,120}`|--[a-z][\w-]{1,40}|#\d{1,7}\b|\b[A-Z]{1,10}-\d{1,7}\b"
     r"|\b\w{1,60}+[./]\w[\w./-]{0,100}+|\b\w{1,60}+\(\)"
     r"|\b[a-z]{1,40}+[A-Z]\w{1,60}+|\b[A-Z][a-z]{1,40}+[A-Z]\w{1,60}+|\b[A-Za-z]{1,40}_\w{1,60}"
@@ -28,33 +27,33 @@ _NAME = re.compile(
 )
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # The commonest words of English that few other languages have.
-_FUNCTION_WORDS = _words(
+_FUNCTION_WORDS = word_set(
     "the of and with that this is for are not it to from was be by you now when which have has"
     " should would can will but they there what your i'm it's don't doesn't"
 )
-_REFERRING = _words(
+_REFERRING = word_set(
     "this that these those it its it's that's they them he she but and so or nor otherwise"
     " previously however also both either neither there here such same another was were is are has"
     " had you your i i'm i've i'll i'd we we've we'll my our me let let's which who whose where"
     " because rather instead than to not then still yet only even though unless until whether"
 )
-_SUBORDINATE = _words("when if since while after before once although as")
-_PREPOSITIONS = _words(
+_SUBORDINATE = word_set("when if since while after before once although as")
+PREPOSITIONS = word_set(
     "from in with of by for per on at under via about through despite into onto without within"
     " across between during towards toward against like"
 )
-_LAST_WORDS = _words(
+_LAST_WORDS = word_set(
     "the a an of to in on at for with and or from by is are was were be been that which who as into"
     " than but so if when while because its their this these those includes including contains"
-    " following covers like via per not no it now both there here above below documents"
+    " following covers like via per not no only it now both there here above below documents"
 )
 # Words of any work: with these alone a title does not say what it is about.
-_GENERIC = _words(
+_GENERIC = word_set(
     "a about above across actually add added adding adds adjust after again agree ahead all allow"
     " already also am an analysis analyze and answer any apply approach approve are as ask at"
     " available back bad based be because before begin being below better big both bug bugs but by"
@@ -86,7 +85,7 @@ _GENERIC = _words(
     " didn't won't shouldn't"
 )
 # Names of the trade that every language uses, and words that other languages have as well.
-_NOTED_WORDS = _GENERIC - _words(
+_NOTED_WORDS = _GENERIC - word_set(
     "commit commits test tests testing push merge code bug bugs file files error errors status"
     " review update feature job team option options version plan draft a am an do go has i in is me"
     " no on or so two us was we will"
@@ -108,36 +107,6 @@ _ONLY_CONDITIONS = re.compile(
     r"\s+(?:if|when|while|since|because|although|unless|especially|including)\b",
     re.IGNORECASE,
 )
-_VERDICT = re.compile(
-    r"\b(?:confirmed|refuted|verified|approved|rejected|landed|done|complete|completed|unchanged"
-    r"|finished|merged|in progress|all green|looks good|as expected|as planned)\W{0,3}$",
-    re.IGNORECASE,
-)
-_SAYS_VERDICT = re.compile(r"\b(?:was|were|is|are|be|been|not|until|when|never|get|gets)\s+\S+\W*$")
-# Words before a colon that announce a statement and say nothing of it.
-_LABEL = re.compile(
-    r"(?:(?:found|got) it|[a-z]{0,12} ?(?:fix|solution|win|change|approach|state|result|case|step"
-    r"|note|finding|answer|cause|problem|issue|idea|plan|option|default|proposal|recommendation)"
-    r"(?: (?:found|confirmed|fixed|done|live|now|here|and fixed|found and fixed))?|clean|testable"
-    r"|ready|update|fixed|done|summary|context|ack)\s*(?::|\s[—–-])\s+(?=\S)",
-    re.IGNORECASE,
-)
-_DEMONSTRATIVE = re.compile(
-    r"\b(?:these|those|this)\s+(?!repo|project|package|machine|branch|session|directory|version)\w",
-    re.IGNORECASE,
-)
-_LIST_NUMBER = re.compile(r"^(?:[>*•-]|\d{1,2}[.)]|#\d{1,2}:)\s+")
-_STARTS_WITH_COUNT = re.compile(
-    r"(?:\d|(?:one|two|three|four|five|six|seven|eight|nine|ten|several|some|few|many)\s+\w)",
-    re.IGNORECASE,
-)
-_LIST_PART_WORDS = 2
-_SEPARATOR = re.compile(r", (?:and )?| (?:and|→|->|/) ")
-# A noun with more about it, and no verb of its own; and a text from which something was cut.
-_ONLY_NOUN = re.compile(r"(?:the|a|an)\b[^,]{1,80}, (?:which|who|whose)\b", re.IGNORECASE)
-_CUT = re.compile(r"\[(?:\.\.\.|…)\]|…")
-# Who speaks to whom is known only in the turn.
-_PERSON = re.compile(r"\b(?:I|I'\w{1,2}|(?i:you|your|you're|yours|we|we're|we've|our|my|me))\b")
 _CODE_SPAN = re.compile(r"`[^`]{0,200}`")
 _PAIRED = re.compile(r"[`\"“”()\[\]{}（）「」]")
 _BRACKETS = ("()", "[]", "{}", "（）", "「」")
@@ -146,7 +115,7 @@ _EMPTY = re.compile(
     "|".join((
         r"(?:let(?:'s| me| us)|here(?:'s| is| are)|now (?:i|let|we)|want me to|shall i|should i"
         r"|would you|do you want|feel free|you're welcome|looking (?:at|good))\b",
-        r"(?:yes|no|ok(?:ay)?|sure|thanks?|great|perfect|right|good|nice|lgtm|ack|true|correct"
+        r"(?:yes|no|ok(?:ay)?|hm+|ah|oh|uh|well|wait|sure|thanks?|great|perfect|right|good|nice|lgtm|ack|true|correct"
         r"|agreed|understood|confirmed)\b\s?[,.!:—–]",
         r"(?:waiting (?:on|for)|(?:double|re)[- ]?check|all set|nothing (?:left|local|to)\b)",
         r"lines? \d{1,6}\b(?! of code)",
@@ -205,52 +174,17 @@ def names_subject(title: str, *, is_english: bool) -> bool:
 
 def has_name(title: str) -> bool:
     """Whether it names a file, an identifier, an option, a ticket or the like."""
-    return _NAME.search(title) is not None
+    return NAME.search(title) is not None
 
 
 def specific_words(title: str) -> list[str]:
     """Its words that not every work has."""
-    return [word for word in _lower_words(title) if len(word) > 2 and word not in _GENERIC]
-
-
-def addresses_someone(title: str) -> bool:
-    """Whether it has "I", "we" or "you": no draft gets such a title, a model's may."""
-    return bool(_PERSON.search(title.replace("’", "'")))
-
-
-def is_draft_title(title: str) -> bool:
-    """Whether to propose an English text as a title. Stricter than for a title that a model or a
-    user wrote: of a draft there are other candidates."""
-    words = title.lower().split()
-    if not words or "?" in title or "://" in title or addresses_someone(title):
-        return False
-    if words[0].strip("`\"'") in _PREPOSITIONS or _STARTS_WITH_COUNT.match(title):
-        return False
-    if _ONLY_NOUN.match(title) or _CUT.search(title):
-        return False
-    if title[0] in "\"'“" or _DEMONSTRATIVE.search(title) or _is_bare_list(title):
-        return False
-    return not (
-        _VERDICT.search(title, max(0, len(title) - READ_END)) and not _SAYS_VERDICT.search(title)
-    )
-
-
-def without_label(title: str) -> str:
-    """Without the number of a list, and without "Suggested fix:" before the statement itself."""
-    title = _LIST_NUMBER.sub("", title, count=1)
-    label = _LABEL.match(title)
-    return title[label.end() :] if label else title
-
-
-def _is_bare_list(title: str) -> bool:
-    """Names in a row, without a word about them."""
-    parts = _SEPARATOR.split(" ".join(title.split()))
-    return len(parts) > 1 and all(len(part.split()) <= _LIST_PART_WORDS for part in parts)
+    return [word for word in lower_words(title) if len(word) > 2 and word not in _GENERIC]
 
 
 def is_english_text(text: str) -> bool:
     """Whether a text of some sentences is mostly English; a text without words is not."""
-    words = _lower_words(text[:4_000])
+    words = lower_words(text[:4_000])
     common = sum(word in _FUNCTION_WORDS for word in words)
     if len(words) > 0 and common >= ENGLISH_SHARE * len(words):
         return True
@@ -274,18 +208,18 @@ def count_words(text: str) -> int:
 def _is_english_clause(title: str) -> bool:
     words = title.lower().replace("’", "'").split()
     first, last = words[0].strip("\"'(,.:;!?"), words[-1].strip("\"').:;!?,")
-    if first in _REFERRING or last in _LAST_WORDS:
+    if first.split("'", 1)[0] in _REFERRING or first in _REFERRING or last in _LAST_WORDS:
         return False
-    if first in _SUBORDINATE | _PREPOSITIONS and "," not in title:
+    if first in _SUBORDINATE | PREPOSITIONS and "," not in title:
         return False
     if _ASKS.match(title) or _ONLY_CONDITIONS.match(title):
         return False
-    if _BARE_PRONOUN.search(title) and not _NAME.search(title):
+    if _BARE_PRONOUN.search(title) and not NAME.search(title):
         return False
     return not _EMPTY.match(title) and " I " not in f" {title} "
 
 
-def _lower_words(text: str) -> list[str]:
+def lower_words(text: str) -> list[str]:
     return _WORD.findall(text.lower().replace("’", "'"))
 
 

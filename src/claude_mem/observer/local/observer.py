@@ -19,6 +19,7 @@ from claude_mem.observer.local.rules import proposed_rules, rule_observations
 from claude_mem.observer.local.scored_turn import ScoredTurn, score_turn
 from claude_mem.observer.local.selection import select_passages
 from claude_mem.observer.local.summaries import build_summary
+from claude_mem.observer.local.title_candidates import announced_changes
 from claude_mem.observer.local.version import VERSION
 from claude_mem.title_gate import is_complete
 from claude_mem.types import Distillate, Turn, Verbosity
@@ -56,8 +57,8 @@ def turn_title(scored: ScoredTurn) -> str:
     choices = ranked if scored.is_english else _by_structure(scored)
     files = scored.evidence.files
     of_files = titles.from_files(list(files), all(f.created for f in files.values()))
-    fallback = [of_files] if files else []
-    every = chain(choices, fallback)
+    announced = announced_changes(scored.evidence) if scored.is_english and files else ()
+    every = chain(choices, announced, [of_files] if files else [])
     return next((title for title in every if title.lower() not in previous), "")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from claude_mem.observer.local.markdown import sentences
+from claude_mem.observer.local.titles import clause_of
 from claude_mem.store.supersession import is_withdrawal
 from claude_mem.text import shorten
 from claude_mem.types import FactStatus, Observation, ProposedFact
@@ -18,7 +19,7 @@ from claude_mem.types import FactStatus, Observation, ProposedFact
 LONGEST_TYPED_PROMPT = 1_500
 LONGEST_RULE, SHORTEST_RULE = 400, 12
 RULE_POINTS, CANDIDATE_POINTS, STANDING_POINTS = 4, 3, 2
-LONGEST_TITLE = 120
+LONGEST_TITLE, LONGEST_CUT_TITLE = 120, 150
 PREFERENCE = "preference"
 
 _FENCED = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
@@ -29,6 +30,7 @@ _PASTED_LINE = re.compile(
     r"\s*(?:#{1,6}\s|\||>|\*\*|[-*•]\s+\*\*|\d{1,2}\.\s+\*\*|[+-]{3}\s|@@|\$\s|\d{4}-\d\d-\d\d"
     r"|(?:ERROR|WARN|INFO|Error|Traceback|at\s+\S{1,100}\()|[/~][\w./-]{3,}\s*$|\S{1,120}:\d+:)"
 )
+_NOD = re.compile(r"(?:yes|no|ok(?:ay)?|and|also|but|so)\b[\s,.!]{1,3}(?:and\s)?", re.IGNORECASE)
 _QUOTED = re.compile(r"[\"“”«»‹›]|(?<!\w)'[^'\n]{3,}'(?!\w)")
 
 _ACTION = r"(?!be\b|been\b|mind\b|[a-z]{3,}ed\b)[a-z]{2,20}"
@@ -156,13 +158,20 @@ def _takes_back(sentence: str) -> bool:
     )
 
 
+def _rule_title(text: str) -> str:
+    """As the user typed it; of a long one its first clauses, without "yes and" before them."""
+    if len(text) <= LONGEST_TITLE:
+        return text
+    return clause_of(_NOD.sub("", text, count=1), LONGEST_CUT_TITLE) or shorten(text, LONGEST_TITLE)
+
+
 def rule_observations(prompt: str) -> tuple[Observation, ...]:
     """One for each sure rule: what the user said is a decision."""
     return tuple(
         Observation(
             "decision",
-            shorten(rule.text, LONGEST_TITLE),
-            narrative=rule.text if len(rule.text) > LONGEST_TITLE else None,
+            title := _rule_title(rule.text),
+            narrative=rule.text if rule.text != title else None,
             concepts=(PREFERENCE,),
             origin="person",
         )

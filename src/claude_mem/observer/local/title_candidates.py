@@ -12,19 +12,20 @@ from math import log1p
 from typing import Literal
 
 from claude_mem.observer.local import cues
+from claude_mem.observer.local.draft_titles import (
+    has_verb,
+    is_anchored,
+    is_draft_title,
+    lacks_subject,
+    without_label,
+)
 from claude_mem.observer.local.evidence import TurnEvidence
 from claude_mem.observer.local.markdown import heading_of, without_markup
 from claude_mem.observer.local.passage_features import Candidate
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.titles import as_title, without_lead
 from claude_mem.observer.local.weights import Features, Weights
-from claude_mem.title_gate import (
-    count_words,
-    is_complete,
-    is_draft_title,
-    names_subject,
-    without_label,
-)
+from claude_mem.title_gate import count_words, is_complete, names_subject
 
 TitleSource = Literal[
     "commit", "pull request", "request heading", "plan heading", "final heading", "emphasis",
@@ -49,6 +50,7 @@ FEWEST_SPOKEN = 4  # of a clause of the conversation; what was written as a titl
 _SPOKEN: tuple[TitleSource, ...] = (
     "final", "request", "statement", "report", "final heading", "emphasis",
 )  # fmt: skip
+_HEADINGS: tuple[TitleSource, ...] = ("final heading", "emphasis")
 MAX_CANDIDATES = 400
 MAX_NAMES = 4  # that count
 LAST_STATEMENTS = 6
@@ -71,6 +73,14 @@ _PHRASE_END = re.compile(
     r",\s+|(?<!\s)\s+(?=(?:with|under|when|where|if|while|until|via|by|after|before|unless)\b)"
 )
 _EDGES = " .:;,()—–-。，"
+_ANNOUNCED = re.compile(
+    r"(?:(?:now|next|then|also|ok(?:ay)?|good|great|perfect|first)[\s,.!]{1,3}){0,3}"
+    r"(?:let me|i'll|i will|let's|i need to|i'm going to)\s+(?:(?:now|also|first|then|just)\s+)?"
+    r"(?P<change>(?:add|fix|remove|update|implement|change|refactor|move|rename|make|replace|allow"
+    r"|create|improve|extract|handle|drop|enable|disable|prevent|convert|hide|skip|introduce)\b"
+    r"[^.:;]{10,120})[.:]?$",
+    re.IGNORECASE,
+)
 _SCOPE = re.compile(r"[a-z]{1,20}\(([\w ./-]{2,40})\)!?:", re.IGNORECASE)
 _ISSUE = re.compile(r"(?<![\w/])#\d{1,7}\b")
 _CODE = re.compile(r"`([A-Za-z_][\w./:-]{2,39})(?:\(\))?`")
@@ -133,8 +143,29 @@ def subject_of(evidence: TurnEvidence) -> str:
     if evidence.files:
         most = max(evidence.files.values(), key=lambda work: len(work.sources))
         return most.path.replace("\\", "/").rsplit("/", 1)[-1]
-    names = _CODE.findall(evidence.final)
-    return max(names, key=names.count) if names else ""
+    names = [name for name in _CODE.findall(evidence.final) if _is_subject(name)]
+    return max(names, key=names.count, default="")
+
+
+def _is_subject(name: str) -> bool:
+    """Not a word of every program, such as EOF or string."""
+    return len(name) > 3 and name != name.upper() and is_anchored(f"`{name}`")
+
+
+def announced_changes(evidence: TurnEvidence) -> Iterator[str]:
+    """What the agent announced before its edits: "Let me add a retry to the upload" is a title."""
+    subject = subject_of(evidence)
+    for event in evidence.statements:
+        for line in (event.text or "").splitlines():
+            announcement = _ANNOUNCED.match(line)
+            text = as_title(announcement["change"]) if announcement else ""
+            if not text or not FEWEST_OF_START <= count_words(text) <= MOST_WORDS:
+                continue
+            if not (is_complete(text, is_english=True) and is_draft_title(text)):
+                continue
+            has_subject = is_anchored(text) or not subject
+            if names_subject(text, is_english=True):
+                yield text if has_subject else as_title(f"{subject}: {_lower_first(text)}")
 
 
 def _understandable(
@@ -150,13 +181,39 @@ def _understandable(
         return None
     if candidate.source in _SPOKEN and count_words(text) < FEWEST_SPOKEN:
         return None
-    if names_subject(text, is_english=is_english):
-        return replace(candidate, text=text)
-    # The name of a file says little before words that say nothing: "summary of changes".
-    if not subject or count_words(text) >= MOST_WORDS or not cues.IMPERATIVE.match(text):
+    if is_english and candidate.source in _HEADINGS and not _says_something(text):
         return None
-    text = as_title(f"{subject}: {text[0].lower()}{text[1:]}")
+    has_subject = names_subject(text, is_english=is_english)
+    if not is_english or (has_subject and not _needs_subject(candidate, text)):
+        return replace(candidate, text=text) if has_subject else None
+    # The name of a file says little before words that say nothing: "summary of changes".
+    if not subject or not (cues.IMPERATIVE.match(text) or (has_subject and has_verb(text))):
+        return None
+    return _with_subject(candidate, text, subject)
+
+
+def _says_something(text: str) -> bool:
+    """Emphasis and headings of a message often only name a thing: "Warm cache"."""
+    return has_verb(text) or bool(cues.IMPERATIVE.match(text) or cues.NAME.search(text))
+
+
+def _needs_subject(candidate: TitleCandidate, text: str) -> bool:
+    """What was written as a title has its subject; a clause of the conversation may lack it."""
+    return candidate.source in _SPOKEN and (lacks_subject(text) or not is_anchored(text))
+
+
+def _with_subject(candidate: TitleCandidate, text: str, subject: str) -> TitleCandidate | None:
+    if count_words(text) >= MOST_WORDS or subject.lower() in text.lower():
+        return None
+    text = as_title(f"{subject}: {_lower_first(text)}")
     return replace(candidate, text=text, cut="subject") if text else None
+
+
+def _lower_first(text: str) -> str:
+    """Names keep their capitals: a second one tells them apart, within the word or after it."""
+    first, _, rest = text.partition(" ")
+    is_name = first[1:] != first[1:].lower() or rest[:1].isupper()
+    return text if is_name else text[0].lower() + text[1:]
 
 
 def _written(evidence: TurnEvidence) -> Iterator[TitleCandidate]:

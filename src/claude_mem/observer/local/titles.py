@@ -127,7 +127,7 @@ def from_sentence(sentence: str, min_words: int = MIN_WORDS) -> str:
         return ""
     if len(text) > LONGEST_TITLE:
         text = _ASIDE.sub("", text)
-    title = as_title(text) if len(text) <= LONGEST_TITLE else _clause_of(text)
+    title = as_title(text) if len(text) <= LONGEST_TITLE else clause_of(text)
     return title if _count_words(title) >= min_words else ""
 
 
@@ -140,12 +140,12 @@ def without_lead(text: str) -> str:
     return text
 
 
-def _clause_of(text: str) -> str:
-    """The longest start of the text that is complete and short enough."""
+def clause_of(text: str, longest: int = LONGEST_TITLE) -> str:
+    """The longest start of the text that is complete and short enough; empty if there is none."""
     pattern = _MAIN_CLAUSE_END if _first_word(text) in _SUBORDINATE else _CLAUSE_END
-    ends = [end.start() for end in pattern.finditer(text[: LONGEST_TITLE + 20])]
+    ends = [end.start() for end in pattern.finditer(text[: longest + 20])]
     for end in reversed(ends):
-        if end <= LONGEST_TITLE and (title := as_title(text[:end])):
+        if end <= longest and (title := as_title(text[:end], longest)):
             return title
     return ""
 
@@ -190,6 +190,8 @@ def as_title(text: str, longest: int = LONGEST_TITLE) -> str:
     text = without_markup(text).strip(" .:;—–-'")
     if text.count('"') % 2:
         text = text.strip('"').strip(" .:;—–-'")
+        if '"' in text:
+            return ""  # cut within a quotation
     if width(text) < SHORTEST_TITLE or len(text) > longest or not is_balanced(text):
         return ""
     if _EMPTY_TITLE.match(text) or _ENDS_OPEN.search(text, max(0, len(text) - READ_END)):

@@ -1,0 +1,191 @@
+"""Whether an English clause can be the title of a draft.
+
+Stricter than for a title that a model or a user wrote (`title_gate.py`): of a draft there are other
+candidates, and a clause of a conversation often leaves out what its readers knew.
+"""
+
+import re
+
+from claude_mem.title_gate import NAME, PREPOSITIONS, lower_words, word_set
+
+READ_END = 24  # characters: longer than any verdict
+# Code that every file may have.
+_ANY_CODE = word_set(
+    "true false null nil none default main master if else for while return err error nan ok yes no"
+    " string int bool object this self test tests go py js ts api url id json ci pr prs db ui os"
+)
+_THIRD_PERSON = word_set(
+    "adds allows applies calls catches changes checks computes contains converts covers creates"
+    " defines deletes detects drops emits ensures exports extends falls fixes generates gets gives"
+    " handles has ignores includes injects keeps lets lists loads logs makes matches merges moves"
+    " needs opens parses passes patches prevents prints produces provides reads rejects removes"
+    " renames renders replaces reports requires resolves returns runs saves sends sets shows skips"
+    " sorts stores strips supports takes tells tests throws tracks turns updates uses validates"
+    " verifies waits wraps writes"
+)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|be|been|has|have|had|does|do|did|can|cannot|will|must|should|may|might"
+    r"|not|no|never|only|now|[a-z]+n't|[a-z]{2,}(?:ed|ing|en))\b",
+    re.IGNORECASE,
+)
+_DONE_TO = re.compile(
+    r"[a-z]{2,}(?:ed|en|set|put|cut|split) (?:to|into|from|in|on|by|as|with|at|for|and|so)\b",
+    re.IGNORECASE,
+)
+_VERDICT = re.compile(
+    r"\b(?:clean|green|passing|confirmed|refuted|verified|approved|rejected|landed|done|complete|completed|unchanged"
+    r"|finished|merged|in progress|all green|looks good|as expected|as planned)\W{0,3}$",
+    re.IGNORECASE,
+)
+_SAYS_VERDICT = re.compile(r"\b(?:was|were|is|are|be|been|not|until|when|never|get|gets)\s+\S+\W*$")
+# Words before a colon that announce a statement and say nothing of it.
+_LABEL = re.compile(
+    r"(?:(?:found|got) it|[a-z]{0,12} ?(?:fix|solution|win|change|approach|state|result|case|step"
+    r"|note|finding|answer|cause|problem|issue|idea|plan|option|default|proposal|recommendation)"
+    r"(?: (?:found|confirmed|fixed|done|live|now|here|and fixed|found and fixed))?|clean|testable"
+    r"|ready|update|wip|fixed|done|summary|context|ack|(?:the )?verdict|confirmed|severe|major"
+    r"|minor|critical|blocker|nit|verified|verify|high|medium|low"
+    r"|(?:bug|issue|fix|optimi[sz]ation|change|finding|point"
+    r"|problem|gap|risk|case|test|task|step|phase|part|option|item|conflict|amendment|section|round|batch"
+    r"|agent|stage|wave|lens|angle) ?#?\d{1,2})"
+    r"\s*(?::|\s[—–-])\s+(?=\S)",
+    re.IGNORECASE,
+)
+# Says that something was found, judged or measured, and not what.
+_UNTOLD = re.compile(
+    "|".join((
+        r"(?:the )?root cause\b(?! (?:is|was|of)\b|:)", r"needs?\b", r"looks? like\b", r"seems?\b",
+        r"(?:the )?(?:fix|change|solution|answer) (?:would|could|should|might|may)\b",
+        r"(?:writing|downloading|fetching|building|compiling|installing|running|checking|reading"
+        r"|searching|looking|waiting|testing|verifying|continuing|starting)\b",
+        r"(?:breakdown|overview|recap|timeline|comparison|status|state) (?:of|from|for|by)\b",
+        r"(?:confirmed|verified|validated|checked|tested|reproduced|measured) (?:against|with|by|in"
+        r"|on|via|from|end)\b", r"false alarm\b", r"scenario\b", r"usage:", r"additional\b",
+        r"(?:using|having|being)\b", r".*: (?:when|if|while|after|before|once|since)\b[^,]*$",
+        r"(?:test |bench\w* )?results?\b", r"\w+able with\b", r"\w+ \(",
+        r"(?:\w+ly )?(?:identical|equal|equivalent|similar|same)\b", r"(?:[\w.]+: )?recommend\b",
+        r"(?:strongest|biggest|largest|best|worst|main) (?:is|are|ones?)\b",
+        r"(?:no|some|every|else)where\b", r"(?:mostly|likely|probably|maybe|perhaps|possibly)\b",
+        r"users? (?:\w+ed|made|ran|saw)\b",
+        r"the (?:two|three|four|five|six|seven|eight|other|rest|following|first|second|third)\b",
+        # of which there is more than one
+        r"the (?:\w+ )?(?:values?|pattern|logic|approach|strategy|consolidation|implementation"
+        r"|spec|docs?|document|plan|code|change|value|result|output|behaviou?r|script|section|table|list|tests?|pages?"
+        r"|function|method|class|field|option|parent) (?:is|are|was|were|now|has|have|had|will|can"
+        r"|already|only|added|\w+s)\b",
+        r".{1,60}\b(?:is|are|was|were|looks?|works?) (?:now )?(?:ok(?:ay)?|good|right|correct"
+        r"|unchanged|intact|in place|now|again|as intended)\W*$",
+        r"(?:the |an? )?[^,;:]{1,40} (?:problem|issue|question|verdict|situation|story|changes"
+        r"|results?|details|summary|overview|findings?)\W*$",
+        r".*\b(?:fix|change|patch) is (?:small|simple|minimal|safe|correct|trivial|straight|well)",
+        r".*:\s+~?\d",  # a figure after a colon: of what?
+        r".*: .*: ", r".*\blines? \d", r".*\bworks?\W*$", r".*\b(?:is|are) fine\b",
+        r".*\bnext (?:phase|step|one|task|batch)\b",
+        r".*\b(?:things?|some(?:thing|one|body)|everything|anything|anyway|this machine"
+        r"|previously staged|edge cases)\b",
+    )),
+    re.IGNORECASE,
+)  # fmt: skip
+# Printed by a program, or a cheer.
+_PRINTED = re.compile(
+    "|".join((
+        r"^`(?:var|const|let|func|def|import|if|return|export)\b",
+        r"/tmp/", r"\b[A-Z]:\\", r"\w ?> \w", r"\$ \S", r"\s/[a-z]", r"[.!?] [A-Z]", r"[!！]",
+        r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b",  # a commit: it tells a status
+        r"\b(?:CONFIRMED|REFUTED|VERIFIED|PASS(?:ED)?|DONE|OK)\b",
+        r"\b[Tt]he (?:PR|branch|commit|diff)\b",  # which one is known only in the turn
+        r"[\U0001F300-\U0001FAFF\u2600-\u27BF]",
+    ))
+)  # fmt: skip
+_DEMONSTRATIVE = re.compile(
+    r"\b(?:these|those|this)\s+(?!repo|project|package|branch|session|directory|version)\w",
+    re.IGNORECASE,
+)
+_LIST_NUMBER = re.compile(r"^(?:[>*•-]|#{1,6}|\d{1,2}[.)]|#\d{1,2}:)\s+")
+_STARTS_WITH_COUNT = re.compile(
+    r"(?:\d|(?:one|two|three|four|five|six|seven|eight|nine|ten|several|some|few|many)\s+\w)",
+    re.IGNORECASE,
+)
+_LIST_PART_WORDS = 2
+_SEPARATOR = re.compile(r", (?:and )?| (?:and|→|->|/) ")
+# A noun with more about it, and no verb of its own; and a text from which something was cut.
+_ONLY_NOUN = re.compile(r"(?:the|a|an)\b[^,]{1,80}, (?:which|who|whose)\b", re.IGNORECASE)
+_CUT = re.compile(r"\[(?:\.\.\.|…)\]|…")
+# Who speaks to whom is known only in the turn.
+_PERSON = re.compile(r"\b(?:I|I'\w{1,2}|(?i:you|your|you're|yours|we|we're|we've|our|my|me))\b")
+
+
+def is_anchored(title: str) -> bool:
+    """Whether a name in it tells where it belongs: a file, a symbol, an issue, a product.
+
+    The same statement without one may be about anything.
+    """
+    if any(_is_anchor(name) for name in NAME.findall(title)):
+        return True
+    # A capital within the text is a name, unless all words have one.
+    words = title.split()[1:]
+    capitals = sum(word.lstrip("(\"'")[:1].isupper() for word in words)
+    return 0 < capitals < max(2, len(words) / 2)
+
+
+def _is_anchor(name: str) -> bool:
+    bare = name.strip("`").lower()
+    is_choice = "/" in bare and "." not in bare and name == bare  # "on/off", but not "src/lamp.py"
+    return bare not in _ANY_CODE and not is_choice
+
+
+def lacks_subject(title: str) -> bool:
+    """Whether a verb comes first, without the noun before it: "Lists all types", "Moved to"."""
+    words = title.lower().split()
+    first = words[1] if words[0] in ("now", "also", "already", "still") and words[1:] else words[0]
+    return first in _THIRD_PERSON or bool(_DONE_TO.match(title))
+
+
+def has_verb(title: str) -> bool:
+    """Whether something is said of the noun; where in doubt, there is."""
+    words = lower_words(title)
+    return bool(_VERB.search(title)) or any(word in _THIRD_PERSON for word in words)
+
+
+def addresses_someone(title: str) -> bool:
+    """Whether it has "I", "we" or "you": no draft gets such a title, a model's may."""
+    return bool(_PERSON.search(title.replace("’", "'")))
+
+
+def is_draft_title(title: str) -> bool:
+    """Whether to propose an English text as a title. Stricter than for a title that a model or a
+    user wrote: of a draft there are other candidates."""
+    words = title.lower().split()
+    if not words or "?" in title or "://" in title or addresses_someone(title):
+        return False
+    if words[0].strip("`\"'") in PREPOSITIONS or _STARTS_WITH_COUNT.match(title):
+        return False
+    if _UNTOLD.match(title) or _PRINTED.search(title):
+        return False
+    if words[0] == "the" and _is_capitalised(title):
+        return False  # a heading that names a thing and says nothing of it
+    if _ONLY_NOUN.match(title) or _CUT.search(title):
+        return False
+    if title[0] in "\"'“" or _DEMONSTRATIVE.search(title) or _is_bare_list(title):
+        return False
+    return not (
+        _VERDICT.search(title, max(0, len(title) - READ_END)) and not _SAYS_VERDICT.search(title)
+    )
+
+
+def _is_capitalised(title: str) -> bool:
+    words = [word for word in title.split()[1:] if len(word) > 3]
+    return len(words) > 1 and all(word[0].isupper() for word in words)
+
+
+def without_label(title: str) -> str:
+    """Without the number of a list, and without "Suggested fix:" before the statement itself."""
+    title = _LIST_NUMBER.sub("", title, count=1)
+    label = _LABEL.match(title)
+    return title[label.end() :] if label else title
+
+
+def _is_bare_list(title: str) -> bool:
+    """Names in a row, without a word about them."""
+    parts = _SEPARATOR.split(" ".join(title.split()))
+    return len(parts) > 1 and all(len(part.split()) <= _LIST_PART_WORDS for part in parts)
