@@ -61,7 +61,7 @@ _UNTOLD = re.compile(
         r"(?:breakdown|overview|recap|timeline|comparison|status|state) (?:of|from|for|by)\b",
         r"(?:confirmed|verified|validated|checked|tested|reproduced|measured) (?:against|with|by|in"
         r"|on|via|from|end)\b", r"false alarm\b", r"scenario\b", r"usage:", r"additional\b",
-        r"(?:using|having|being)\b", r".*: (?:when|if|while|after|before|once|since)\b[^,]*$",
+        r"(?:using|having|being)\b", r".*: (?:when|if|while|after|before|once|since)\b[^,]{0,150}$",
         r"(?:test |bench\w* )?results?\b", r"\w+able with\b", r"\w+ \(",
         r"(?:\w+ly )?(?:identical|equal|equivalent|similar|same)\b", r"(?:[\w.]+: )?recommend\b",
         r"(?:strongest|biggest|largest|best|worst|main) (?:is|are|ones?)\b",
@@ -74,12 +74,12 @@ _UNTOLD = re.compile(
         r"|function|method|class|field|option|parent) (?:is|are|was|were|now|has|have|had|will|can"
         r"|already|only|added|\w+s)\b",
         r".{1,60}\b(?:is|are|was|were|looks?|works?) (?:now )?(?:ok(?:ay)?|good|right|correct"
-        r"|unchanged|intact|in place|now|again|as intended)\W*$",
+        r"|unchanged|intact|in place|now|again|as intended)\W{0,9}$",
         r"(?:the |an? )?[^,;:]{1,40} (?:problem|issue|question|verdict|situation|story|changes"
-        r"|results?|details|summary|overview|findings?)\W*$",
+        r"|results?|details|summary|overview|findings?)\W{0,9}$",
         r".*\b(?:fix|change|patch) is (?:small|simple|minimal|safe|correct|trivial|straight|well)",
         r".*:\s+~?\d",  # a figure after a colon: of what?
-        r".*: .*: ", r".*\blines? \d", r".*\bworks?\W*$", r".*\b(?:is|are) fine\b",
+        r"[^:]*: [^:]*: ", r".*\blines? \d", r".*\bworks?\W{0,9}$", r".*\b(?:is|are) fine\b",
         r".*\bnext (?:phase|step|one|task|batch)\b",
         r".*\b(?:things?|some(?:thing|one|body)|everything|anything|anyway|this machine"
         r"|previously staged|edge cases)\b",
@@ -91,7 +91,7 @@ _PRINTED = re.compile(
     "|".join((
         r"^`(?:var|const|let|func|def|import|if|return|export)\b",
         r"/tmp/", r"\b[A-Z]:\\", r"\w ?> \w", r"\$ \S", r"\s/[a-z]", r"[.!?] [A-Z]", r"[!！]",
-        r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b",  # a commit: it tells a status
+        r"\b(?=[0-9a-f]{0,39}\d)[0-9a-f]{7,40}\b",  # a commit: it tells a status
         r"\b(?:CONFIRMED|REFUTED|VERIFIED|PASS(?:ED)?|DONE|OK)\b",
         r"\b[Tt]he (?:PR|branch|commit|diff)\b",  # which one is known only in the turn
         r"[\U0001F300-\U0001FAFF\u2600-\u27BF]",

@@ -1,7 +1,8 @@
 """What models cost: list prices in US dollars per million tokens, for estimates.
 
-A subscription is not billed by the token; its limits count about the same. Prices change: an
-estimate says which it used.
+From the provider's documentation of November 2026, for requests without cache and below 100,000
+tokens. Prices change, and a subscription is not billed by the token. A model that is not listed
+here has no estimate in dollars.
 """
 
 from dataclasses import dataclass
@@ -20,10 +21,14 @@ class Price:
 
 # By a part of the model's name; the first that matches counts.
 _PRICES: tuple[tuple[str, Price], ...] = (
-    ("haiku-4", Price(1.0, 5.0)),
+    ("haiku-5-5", Price(0.1, 0.5)),
+    ("haiku-4-5", Price(1.0, 5.0)),
     ("3-5-haiku", Price(0.8, 4.0)),
-    ("sonnet", Price(3.0, 15.0)),
-    ("opus", Price(5.0, 25.0)),
+    ("sonnet-5-5", Price(2.0, 10.0)),
+    ("sonnet-4", Price(3.0, 15.0)),
+    ("opus-5-5", Price(4.0, 20.0)),
+    ("opus-5", Price(5.0, 25.0)),
+    ("opus-4-5", Price(5.0, 25.0)),
 )
 
 
