@@ -78,7 +78,7 @@ _UNTOLD = re.compile(
         r"(?:the |an? )?[^,;:]{1,40} (?:problem|issue|question|verdict|situation|story|changes"
         r"|results?|details|summary|overview|findings?)\W{0,9}$",
         r".*\b(?:fix|change|patch) is (?:small|simple|minimal|safe|correct|trivial|straight|well)",
-        r".*:\s+~?\d",  # a figure after a colon: of what?
+        r".*:\s{1,3}~?\d",  # a figure after a colon: of what?
         r"[^:]*: [^:]*: ", r".*\blines? \d", r".*\bworks?\W{0,9}$", r".*\b(?:is|are) fine\b",
         r".*\bnext (?:phase|step|one|task|batch)\b",
         r".*\b(?:things?|some(?:thing|one|body)|everything|anything|anyway|this machine"
