@@ -15,7 +15,7 @@ from claude_mem.observer.local.scored_turn import ScoredTurn
 from claude_mem.observer.local.summaries import short_request
 
 # Characters for the square root of the length of what was said: a long turn says much twice.
-BUDGET = 15
+BUDGET = 14.5
 MIN_CHARS, MAX_CHARS = 160, 4_000
 # A turn that says little of what readers keep does not fill its budget, but says something.
 LEAST_SCORE, MIN_SCORE = -4.5, -2.1
