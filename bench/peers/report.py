@@ -182,9 +182,9 @@ def _recall(medians: Medians, images: Path) -> str:
     return f"""## Recall
 
 Questions that a developer might ask weeks later, each answered by one session. The sessions are
-imported and distilled by ours. {same if PEER in medians.products else missing} A hit is one of the
-first ten results, if its turn (or its message) is of the right session and holds all terms of the
-answer.
+imported and distilled by ours. {same if PEER in medians.products else missing} A hit is a
+result whose turn (or message) is of the right session and holds all terms of the answer: of ours
+and of FTS5 among the first ten, of the npm package among all results, up to thirty of each search.
 
 {medians.table("", columns)}
 """
