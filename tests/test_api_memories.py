@@ -230,8 +230,7 @@ def test_the_context_of_a_project_is_text_by_name_key_or_directory(api: Api) -> 
     answers = [api.get("/api/context/inject", **param) for param in params]
     assert {answer.headers["content-type"] for answer in answers} == {"text/plain; charset=utf-8"}
     assert len({answer.content for answer in answers}) == 1
-    assert "Said 0." in answers[0].text
-    assert "Files edited: file0.py" in answers[0].text
+    assert "Said 0. file0.py: `one` became `two`." in answers[0].text
 
 
 def test_the_same_memory_gives_the_same_context_however_late(api: Api) -> None:

@@ -38,7 +38,7 @@ def test_search_gives_rows_to_choose_from(api: Api) -> None:
     (row,) = answer["results"]
     assert answer["hasMore"] is True
     assert (row["id"], row["also"]) == ("1", ["S1", "P1"])
-    assert row["title"] == "The relay clicks again"
+    assert row["title"] == "Changed relay.py"
     assert (row["kind"], row["type"], row["file"]) == ("observation", "change", "src/relay.py")
     assert "relay" in row["snippet"]
     assert row["strength"] in ("strong", "weak")
@@ -50,7 +50,7 @@ def test_search_gives_rows_to_choose_from(api: Api) -> None:
 def test_the_text_form_has_a_line_for_each_turn_with_the_passage_that_matches(api: Api) -> None:
     text = api.get("/api/search", query="relay", format="text", orderBy="date_asc").text
     heads = [line for line in text.splitlines() if line[:1] in "#SP"]
-    assert heads[0].startswith("#1 2025-11-15 change: The relay clicks again [harbor] (~")
+    assert heads[0].startswith("#1 2025-11-15 change: Changed relay.py [harbor] (~")
     assert len(heads) == len({line.split(" ")[0] for line in heads}) == 2
     assert all("t)" in line or "t, weak)" in line for line in heads)
 

@@ -88,7 +88,7 @@ def test_sessions(remembering: Home) -> None:
 def test_show(remembering: Home) -> None:
     shown = as_json(remembering, "show", "1", "S1", "P1")
     assert [record["kind"] for record in shown] == ["observations", "summaries", "prompts"]
-    assert shown[0]["title"] == "Make the harbour light blink twice"
+    assert shown[0]["title"] == "light.py: make the harbour light blink twice"
     text = remembering.command("show", "1").stdout
     assert text.startswith("#1 change  harbor")
     assert "narrative: The light blinks twice now." in text and "light.py" in text

@@ -344,7 +344,9 @@ def test_a_setting_that_does_not_exist_is_an_error_with_the_next_command(name: s
 
 # The environment
 
-ENTRY_POINTS = ("cli/", "daemon.py", "observer/models/parent_death.py")
+ENTRY_POINTS = (
+    "cli/", "daemon.py", "library.py", "observer/models/parent_death.py", "team/server/serve.py",
+)  # fmt: skip
 SETS_A_VARIABLE = "index/embedders/transformer.py"  # for a library that it loads
 
 

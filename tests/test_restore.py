@@ -268,7 +268,7 @@ def test_a_restore_beside_a_running_worker_counts_at_once(
     report = restore_file(settings_of(home.layout), file)
     assert (report.refused, report.is_complete) == (0, True)
     assert home.worker_pid() == pid
-    assert "The light blinks twice now" in home.context(session_start(session_id="new"))
+    assert "Files edited: light.py" in home.context(session_start(session_id="new"))
     home.hook(prompt("and now", session_id="new", prompt_id="n"))
     home.hook(stop(session_id="new", prompt_id="n"))
     home.wait_settled()

@@ -48,7 +48,7 @@ def spool_events(home: Home) -> None:
         hook_spool.put(bytes(home.layout.root), head, as_bytes(payload))
 
 
-@pytest.mark.parametrize("action", ["kill", "hang"])
+@pytest.mark.parametrize("action", ["", "hang"], ids=["kill", "hang"])
 def test_a_record_that_ends_its_worker_twice_is_set_aside_and_the_others_go_on(
     home: Home, tmp_path: Path, action: str
 ) -> None:

@@ -117,7 +117,11 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
         Parameter("offset", f"rows to skip, at most {MAX_OFFSET:,}", NUMBER),
     ),
     "timeline": (
-        Parameter("anchor", "an id: `12`, `S3`, `P4`", hint="an id: 12, S3 or P4"),
+        Parameter(
+            "anchor",
+            "an id: `12`, `S3`, `P4`, or `T6` of [a team](team.md)",
+            hint="an id: 12, S3 or P4",
+        ),
         Parameter(
             "query",
             "instead of an anchor: the best match for this query",
@@ -137,7 +141,7 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
     "get_observations": (
         Parameter(
             "ids",
-            f'required; at most {MAX_IDS}: `12`, `"S3"`, `"P4"`',
+            f'required; at most {MAX_IDS}: `12`, `"S3"`, `"P4"`, or `"T6"` of a team',
             IDS,
             hint='like [12, "S3", "P4"]',
             is_required=True,

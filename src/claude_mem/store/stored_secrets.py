@@ -15,13 +15,14 @@ from claude_mem.redaction import Redactor
 from claude_mem.store.transfer.export_lines import IDENTITY, JSON_COLUMNS
 from claude_mem.store.transfer.tables import CANONICAL, primary_key
 
-# Besides the tables of an export: what waits for a model, and the trash.
+# Besides the tables of an export: what waits for a model, the trash, and titles of a team.
 TABLES = (
     *(table.name for table in CANONICAL),
     "refinements",
     "observer_breakers",
     "forgotten_rows",
     "hints",
+    "team_recent",
 )
 BATCH = 200
 _MARK = re.compile(r"\[redacted:([\w-]+)\]")

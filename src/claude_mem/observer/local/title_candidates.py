@@ -70,7 +70,8 @@ _CLAUSE_END = re.compile(
     r"|(?<!\s)\s+(?=(?:because|so that|instead of|rather than)\b)"
 )
 _PHRASE_END = re.compile(
-    r",\s+|(?<!\s)\s+(?=(?:with|under|when|where|if|while|until|via|by|after|before|unless)\b)"
+    r",\s+|(?<!\s)\s+(?=(?:with|under|when|where|if|while|until|via|by|after|before|unless"
+    r"|and (?:why|how|what|which|whether|that))\b)"
 )
 _EDGES = " .:;,()—–-。，"
 _ANNOUNCED = re.compile(

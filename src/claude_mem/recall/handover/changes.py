@@ -44,6 +44,8 @@ _PASSES = re.compile(
     r"|checks? pass\w*)\b",
     re.IGNORECASE,
 )
+_IS_CAUSE = re.compile(r"\b(?:because|since|due to|caused|root cause)\b|, so \w", re.IGNORECASE)
+_IS_PAST = re.compile(r"\b(?:was|were|had|did)\b", re.IGNORECASE)
 _HASH = re.compile(r"`?[0-9a-f]{7,40}`?\b")
 _LABEL = re.compile(rf"((?:[^:;.!?]|\.(?=\S)){{1,{LONGEST_LABEL}}}?)(?::| [—–-]) (?=\S)")
 _HAS_NAME = re.compile(r"[`./_]|\(\)|[a-z][A-Z]")
@@ -86,6 +88,15 @@ def elaboration_in(text: str, limit: int, title: frozenset[str]) -> str:
         words = content_words(sentence)
         is_more = is_about(title, words) and len(words) > len(title)
         if is_more and not is_problem(sentence) and _is_whole(sentence, limit):
+            return sentence
+    return ""
+
+
+def cause_in(text: str, limit: int) -> str:
+    """The sentence at the beginning that says why something failed, in the past."""
+    sentences = list(map(unmarked, split_sentences(one_line(text))))
+    for sentence in sentences[:FIRST_SENTENCES]:
+        if _IS_CAUSE.search(sentence) and _IS_PAST.search(sentence) and _is_whole(sentence, limit):
             return sentence
     return ""
 

@@ -45,6 +45,10 @@ class Result:
         return (id_of(self.observation),) if self.observation else ()
 
     @property
+    def is_bugfix(self) -> bool:
+        return self.observation is not None and self.observation["type"] == "bugfix"
+
+    @property
     def label(self) -> str:
         """The text with what leads to more: the commit, or the id of the observation."""
         return " ".join((self.text, f"({self.commit[:8]})" if self.commit else "", *self.ids))

@@ -10,7 +10,7 @@ from claude_mem.recall.handover.achievements import (
     is_minor,
     says_what_was_done,
 )
-from claude_mem.recall.handover.changes import changes_in, elaboration_in, problem_in
+from claude_mem.recall.handover.changes import cause_in, changes_in, elaboration_in, problem_in
 from claude_mem.recall.handover.digests import Result, SessionDigest, is_repetition
 from claude_mem.recall.handover.lines import (
     LOCAL,
@@ -147,7 +147,9 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
             return body
         if problem := problem_in(result.details, limit, title):
             return f"Solved: {_CURRENTLY.sub('', problem)}"
-        return elaboration_in(result.details, limit, title)
+        if elaboration := elaboration_in(result.details, limit, title):
+            return elaboration
+        return cause_in(result.details, limit) if result.is_bugfix else ""
     if title and not title & content_words(result.details):
         return ""
     return first_sentences(result.details, limit, title)
