@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 _NEVER = re.compile(r"\b(?:never|don't|do not|must not)\s+(?:ever\s+)?(.{3,120})", re.IGNORECASE)
-_FIRST = re.compile(r"\balways\s+(?:run\s+)?`?(.{2,60}?)`?\s+(?:first|before\s+(.{3,80}))",
-                    re.IGNORECASE)  # fmt: skip
+_FIRST = re.compile(
+    r"\balways\s{1,4}(?:run\s{1,4})?`?(\S.{1,59}?)`?\s{1,4}(?:first|before\s{1,4}(.{3,80}))",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r"`([^`]{2,80})`")
 _FILLER = frozenset((
     "the", "a", "an", "to", "on", "into", "onto", "in", "of", "with", "please", "any", "it",

@@ -44,7 +44,7 @@ class TomlTable:
         header = re.escape(f"[{self.parent}.{self.name}")
         # With its values, and the empty line that was added before it.
         block = re.compile(
-            rf"(?:(?<=\n)\n)?^{header}(?:\.[^\]\n]*)?\]\s*\n(?:[^\n\[#][^\n]*\n?)*", re.M
+            rf"(?:(?<=\n)\n)?^{header}(?:\.[^\]\n]*)?\]\s*\n(?:[^\n\[#][^\n]*(?:\n|\Z))*", re.M
         )
         return block.sub("", text)
 

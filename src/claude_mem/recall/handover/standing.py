@@ -55,7 +55,7 @@ _USUAL_BUILD = re.compile(r"(?:go|cargo|dotnet|swift|zig) build\b")
 _PARTIAL = re.compile(
     r"(?:^|\s)(?:-run|-k|-t|-g|--grep|--filter|--testNamePattern|--count|-count|-v|-x|--bail)\b"
     r"|\.(?:py|ts|tsx|js|jsx|go|rs|java|rb|php|cs|kt|swift|c|cc|cpp|h|sh|ps1)\b"
-    r"|\b(?:go (?:test|vet|build)|golangci-lint run) (?!\./\.\.\.(?: |$))(?:\S+ )*\.{1,2}/"
+    r"|\b(?:go (?:test|vet|build)|golangci-lint run) (?!\./\.\.\.(?: |$))(?:\S{1,80} ){0,6}\.{1,2}/"
     r"|[:-]fix\b|--write\b|\bformat\b|\w:(?:build|compile)\b"
     r"|\b(?:go|cargo|dotnet) run\b(?: \S+){2}|\brun -- "
     r"|/tmp\b|\bgit\b|\brm\b|[<>|;&$'`\x22\\]|\bsleep\b|\bcurl\b"
