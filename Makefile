@@ -14,7 +14,7 @@ test: $(VENV)/.dev
 # The tests that `make test` leaves out: they take long, or need node, tsc or a browser and fail if it
 # is missing, or PostgreSQL, which comes from a wheel.
 test-all: $(VENV)/.browser $(VENV)/.agents
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m extra
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m extra
 
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 3 --cov --cov-report=term:skip-covered

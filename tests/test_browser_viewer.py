@@ -177,7 +177,7 @@ def test_the_preview_of_the_context_follows_the_budget(browsing: Browsing) -> No
     page = browsing.go("/project/1")
     context = page.locator("#context")
     before = context.inner_text()
-    assert "claude-mem-context" in before and "door" in before
+    assert "claude-mem-context" in before and "Last session" in before
     page.locator("#budget").fill("100")
     page.wait_for_function("() => document.getElementById('limit').textContent === '100'")
     assert 0 < len(context.inner_text()) < len(before)

@@ -16,12 +16,16 @@ from claude_mem.intake.dialects import EventHeader, EventReader
 from claude_mem.intake.transcripts.agent_transcript import open_transcript
 from claude_mem.intake.transcripts.transcript import TranscriptEvent, open_regular_file
 from claude_mem.store import Store
+from claude_mem.store.clock import now_ms
 from claude_mem.store.turn_lookup import PROMPT
 from claude_mem.store.turns import FROM_TRANSCRIPT
 from claude_mem.types import Event, Turn
 
 log = logging.getLogger("claude_mem.statements")
 CLAUDE = "claude"
+STOP = "Stop"
+_JUST_ENDED_MS = 60_000
+_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.5)
 
 
 class Statements:
@@ -35,6 +39,11 @@ class Statements:
             return turn
         await self._titles.update(turn.session_db_id, turn.content_session_id, turn.transcript_path)
         events = await asyncio.to_thread(self._read, turn)
+        for pause in _PAUSES:
+            if not _awaits_answer(turn, events, now_ms()):
+                break
+            await asyncio.sleep(pause)
+            events = await asyncio.to_thread(self._read, turn)
         if not events:
             return turn
         return await asyncio.wrap_future(self._store.add_statements(turn, events)) or turn
@@ -59,6 +68,16 @@ class Statements:
         """A prompt as the store has it: redacted and truncated."""
         payload = {"session_id": "-", "prompt": prompt}
         return self._reader.read(EventHeader(PROMPT, 0), payload).prompt
+
+
+def _awaits_answer(turn: Turn, statements: list[Event], now: int) -> bool:
+    """A client that does not send the last message may write it to its transcript only after the
+    hook of the turn's end has run."""
+    stops = [event for event in turn.events if event.kind == STOP]
+    if not stops or stops[-1].text or now - stops[-1].at_ms > _JUST_ENDED_MS:
+        return False
+    last_work = max((event.at_ms for event in turn.events if event.tool_name), default=0)
+    return not any(statement.arrived_ms >= last_work for statement in statements)
 
 
 def statements_of(
