@@ -24,7 +24,9 @@ def actual_tree(root: type[Exception], parent: str = "") -> dict[str, str]:
     tree = {root.__name__: parent}
     if root is not ObserverError:  # its kinds are drawn in their own module
         for child in root.__subclasses__():
-            tree |= actual_tree(child, root.__name__)
+            # Those of the team are loaded only with its modules, and are described there.
+            if not child.__module__.startswith("claude_mem.team"):
+                tree |= actual_tree(child, root.__name__)
     return tree
 
 
