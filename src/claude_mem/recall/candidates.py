@@ -101,13 +101,19 @@ def collect(
     return Candidates(tuple(found), turns, frozenset(excluded), near)
 
 
-def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
+def texts_by_stem(parsed: ParsedQuery) -> dict[str, str]:
+    """The words of a query that are weighted one by one, as they are written."""
     texts: dict[str, str] = {}
     for word in parsed.words:
         if len(word.pieces) == 1 and not word.is_time:
             (piece,) = word.pieces
             parts = grams(piece)[:-1] or [piece] if is_unspaced(piece) else [piece]
             texts |= {stem(part): part for part in parts}
+    return texts
+
+
+def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
+    texts = texts_by_stem(parsed)
     counts = turn_text.term_counts(connection, texts)
     total = turn_text.passage_count(connection)
     terms = [

@@ -11,8 +11,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow, inverse_frequency
-from claude_mem.index.text.words import grams, is_unspaced, stem
-from claude_mem.recall.candidates import NO_COSINE, Candidates, Term, embedded_text, find_evidence
+from claude_mem.index.text.words import is_unspaced, stem
+from claude_mem.recall.candidates import (
+    NO_COSINE,
+    Candidates,
+    Term,
+    embedded_text,
+    find_evidence,
+    texts_by_stem,
+)
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.ranking import Neighbourhood, RankedTurn, Step, order
 from claude_mem.recall.snippets import snippet
@@ -128,12 +135,7 @@ def _terms(
     connection: "Connection", projects: list[int], parsed: ParsedQuery
 ) -> tuple[list[Term], int]:
     """The words of the query with their weights, and how many passages there are."""
-    texts: dict[str, str] = {}
-    for word in parsed.words:
-        if len(word.pieces) == 1 and not word.is_time:
-            (piece,) = word.pieces
-            parts = grams(piece)[:-1] or [piece] if is_unspaced(piece) else [piece]
-            texts |= {stem(part): part for part in parts}
+    texts = texts_by_stem(parsed)
     row = connection.execute(
         "SELECT coalesce(sum(passages), 0)::bigint FROM projects WHERE id = ANY (%s)", (projects,)
     ).fetchone()
