@@ -80,19 +80,25 @@ class FakeApi:
 
 
 @contextmanager
-def running_api() -> Iterator[FakeApi]:
-    api = FakeApi()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(api))
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The URL of a server with this handler, on a free port."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
-    api.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
-        yield api
+        yield f"http://127.0.0.1:{server.server_address[1]}"
     finally:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def running_api() -> Iterator[FakeApi]:
+    api = FakeApi()
+    with serving(_handler(api)) as api.url:
+        yield api
 
 
 @dataclass(slots=True)

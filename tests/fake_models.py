@@ -11,8 +11,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from tests.fake_api import serving
 
 Body = dict[str, Any]
 _numbers = itertools.count(1)
@@ -53,17 +55,8 @@ class FakeModels:
 @contextmanager
 def running_models() -> Iterator[FakeModels]:
     models = FakeModels()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(models))
-    server.daemon_threads = True
-    models.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with serving(_handler(models)) as models.url:
         yield models
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _tool_names(body: Body) -> list[str]:
