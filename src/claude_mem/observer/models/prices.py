@@ -1,8 +1,8 @@
 """What models cost: list prices in US dollars per million tokens, for estimates.
 
-From the provider's documentation of November 2026, for requests without cache and below 100,000
-tokens. Prices change, and a subscription is not billed by the token. A model that is not listed
-here has no estimate in dollars.
+From public documentation of November 2026 (of older models not the provider's own), for requests
+without cache and below 100,000 tokens. Prices change, and a subscription is not billed by the
+token. A model that is not listed here has no estimate in dollars.
 """
 
 from dataclasses import dataclass
