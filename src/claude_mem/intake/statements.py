@@ -40,7 +40,7 @@ class Statements:
         await self._titles.update(turn.session_db_id, turn.content_session_id, turn.transcript_path)
         events = await asyncio.to_thread(self._read, turn)
         for pause in _PAUSES:
-            if not _awaits_answer(turn, events, now_ms()):
+            if not awaits_answer(turn, events, now_ms()):
                 break
             await asyncio.sleep(pause)
             events = await asyncio.to_thread(self._read, turn)
@@ -70,7 +70,7 @@ class Statements:
         return self._reader.read(EventHeader(PROMPT, 0), payload).prompt
 
 
-def _awaits_answer(turn: Turn, statements: list[Event], now: int) -> bool:
+def awaits_answer(turn: Turn, statements: list[Event], now: int) -> bool:
     """A client that does not send the last message may write it to its transcript only after the
     hook of the turn's end has run."""
     stops = [event for event in turn.events if event.kind == STOP]
