@@ -102,12 +102,12 @@ def test_private_text_and_damaged_lines_are_left_out(
     name: str, story: Story, tmp_path: Path
 ) -> None:
     path = TRANSCRIPTS[name](tmp_path / "home")
-    text = path.read_text().replace(ANSWER, "Done. <private>the code is 4711</private>")
+    text = path.read_text().replace(ANSWER, "Done. <private>the code is marmalade</private>")
     path.write_text(text + '{"type": "user", "half a li\n')
     report = import_transcripts(story.store, [path], OPTIONS)
     assert (report.all.turns, report.unreadable) == (1, 1)
     files = Layout(story.layout.root).root.rglob("*")
-    assert not any(b"4711" in file.read_bytes() for file in files if file.is_file())
+    assert not any(b"marmalade" in file.read_bytes() for file in files if file.is_file())
 
 
 def test_the_command_finds_the_sessions_of_all_agents(home: Home) -> None:

@@ -79,8 +79,8 @@ def test_projects_do_not_see_each_other(memory: Memory, user: Home) -> None:
 
 
 def test_private_text_is_not_stored(memory: Memory, user: Home) -> None:
-    memory.record("Open <private>the safe is 4711</private> the gate", "It is open.")
-    assert not any(b"4711" in data for data in user.files().values())
+    memory.record("Open <private>the code is marmalade</private> the gate", "It is open.")
+    assert not any(b"marmalade" in data for data in user.files().values())
 
 
 def test_the_same_for_asyncio(user: Home, project: Path) -> None:
