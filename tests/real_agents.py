@@ -36,7 +36,6 @@ def project(home: Home) -> Path:
 class RealAgentTests:
     name: ClassVar[str]
     other: ClassVar[str]  # an agent that gets the memory of this one
-    reports_failures: ClassVar[bool] = True
     reports_end: ClassVar[bool] = True
 
     def attached(self, name: str, home: Home, models: FakeModels, project: Path) -> AgentClient:
@@ -72,11 +71,11 @@ class RealAgentTests:
             "SELECT event, tool_name FROM tool_events WHERE event <> 'Statement'"
             " ORDER BY created_at_epoch, id"
         )
-        failing = "PostToolUseFailure" if self.reports_failures else "PostToolUse"
         end = ["SessionEnd"] if self.reports_end else []
         events = [row["event"] for row in rows if row["tool_name"] != "Read"]
         assert events == [
-            "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUse", failing, "Stop", *end,
+            "SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUse", "PostToolUseFailure",
+            "Stop", *end,
         ]  # fmt: skip
         tools = [row["tool_name"] for row in rows if row["tool_name"]]
         assert [tool for tool in tools if tool != "Read"] == ["Bash", "Edit", "Bash"]

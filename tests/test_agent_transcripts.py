@@ -1,5 +1,6 @@
 """Past sessions of other agents: their transcripts give the memory that their hooks give."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,10 @@ import pytest
 
 from claude_mem.agents import BY_NAME
 from claude_mem.config import Layout
+from claude_mem.intake.statements import Statements
 from claude_mem.intake.transcripts.agent_transcript import open_transcript
 from claude_mem.intake.transcripts.importer import ImportOptions, import_transcripts
+from claude_mem.worker.distil_jobs import JobRunner
 from tests import agent_payloads, agent_transcripts
 from tests.agent_payloads import ANSWER, FAILURE, REQUEST
 from tests.agent_transcripts import TRANSCRIPTS
@@ -64,18 +67,48 @@ def test_a_transcript_gives_the_events_of_the_session(name: str, tmp_path: Path)
     assert all(event.at_ms for event in events)
 
 
-@pytest.mark.parametrize("name", [n for n in TRANSCRIPTS if n not in ("codex", "copilot")])
+def distil_as_the_worker_does(story: Story) -> None:
+    statements = Statements(story.store, story.reader)
+    jobs = JobRunner(
+        story.layout, story.store, story.announcer, story.stale_contexts, statements=statements
+    )
+    asyncio.run(jobs.run_due())
+
+
+def with_transcript(payloads: agent_payloads.Story, path: Path) -> agent_payloads.Story:
+    """The payloads of a client that writes its transcript to this file."""
+    paths = {"transcript_path": str(path), "transcriptPath": str(path)}
+    return [(kind, {k: paths.get(k, v) for k, v in payload.items()}) for kind, payload in payloads]
+
+
+@pytest.mark.parametrize("name", TRANSCRIPTS)
 def test_imported_and_recorded_sessions_have_the_same_memory(
     name: str, story: Story, other: Story, tmp_path: Path
 ) -> None:
-    """Codex's hooks do not report failures, and Copilot's not the last message."""
-    record(story, name, agent_payloads.STORIES[name]())
-    story.distil()
-    import_transcripts(other.store, [TRANSCRIPTS[name](tmp_path / "home")], OPTIONS)
+    """Codex's hooks do not report failures, and Copilot's not the last message: the worker reads
+    them from the transcript."""
+    path = TRANSCRIPTS[name](tmp_path / "home")
+    record(story, name, with_transcript(agent_payloads.STORIES[name](), path))
+    distil_as_the_worker_does(story)
+    import_transcripts(other.store, [path], OPTIONS)
     assert summary(other) == summary(story)
     assert observations(other) == observations(story)
     (session,) = other.rows("SELECT dialect FROM sdk_sessions")
     assert session["dialect"] == name
+
+
+def test_a_failure_that_only_the_transcript_knows_is_stored_once(
+    story: Story, tmp_path: Path
+) -> None:
+    payloads = with_transcript(agent_payloads.codex(), TRANSCRIPTS["codex"](tmp_path / "home"))
+    for _ in range(2):  # the second time as after a crash of the worker
+        record(story, "codex", payloads)
+        distil_as_the_worker_does(story)
+    rows = story.rows("SELECT event, text FROM tool_events WHERE tool_name = 'Bash' ORDER BY id")
+    assert [tuple(row.values()) for row in rows] == [
+        ("PostToolUse", None),
+        ("PostToolUseFailure", f"Exit code 2\n{FAILURE}"),
+    ]
 
 
 @pytest.mark.parametrize("name", TRANSCRIPTS)

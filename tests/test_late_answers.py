@@ -39,6 +39,12 @@ def test_what_was_said_before_the_last_tool_is_no_answer(story: Story, turn: Tur
     assert not awaits_answer(turn, [said], end_of(turn))
 
 
+def test_a_failed_command_is_no_answer(story: Story, turn: Turn) -> None:
+    event = story.event(bash("make", "ok"))
+    failure = replace(event, kind="PostToolUseFailure", arrived_ms=end_of(turn))
+    assert awaits_answer(turn, [failure], end_of(turn))
+
+
 def test_a_message_that_the_hook_sent_is_the_answer(story: Story) -> None:
     story.tell(prompt("Blink twice"), bash("make", "ok"), stop("It blinks twice."))
     _, turn = story.claim()

@@ -11,4 +11,3 @@ pytestmark = [pytest.mark.extra, needs("codex", "gemini")]
 
 class TestCodex(RealAgentTests):
     name, other = "codex", "gemini"
-    reports_failures = False

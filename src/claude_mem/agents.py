@@ -96,8 +96,8 @@ CODEX = Agent(
     notes=(
         "Codex runs new or changed hooks only after you have reviewed them: start codex and"
         " accept them there. Until then it skips them without a message.",
-        "Its hooks do not report whether a command failed; the transcript does, so an import can"
-        " know more than the hooks.",
+        "Its hooks do not report whether a command failed: the worker reads that from the"
+        " transcript at the end of the turn.",
     ),
 )
 GEMINI = Agent(

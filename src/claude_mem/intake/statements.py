@@ -1,5 +1,5 @@
 """What hooks do not report and the transcript has: what the agent wrote between its tool calls,
-and links to pull requests."""
+links to pull requests, and which commands failed."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from claude_mem.intake.transcripts.transcript import TranscriptEvent, open_regul
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from claude_mem.store.turn_lookup import PROMPT
-from claude_mem.store.turns import FROM_TRANSCRIPT
+from claude_mem.store.turns import FROM_TRANSCRIPT, TOOL_FAILURE
 from claude_mem.types import Event, Turn
 
 log = logging.getLogger("claude_mem.statements")
@@ -77,19 +77,23 @@ def awaits_answer(turn: Turn, statements: list[Event], now: int) -> bool:
     if not stops or stops[-1].text or now - stops[-1].at_ms > _JUST_ENDED_MS:
         return False
     last_work = max((event.at_ms for event in turn.events if event.tool_name), default=0)
-    return not any(statement.arrived_ms >= last_work for statement in statements)
+    texts = (event for event in statements if event.kind != TOOL_FAILURE)
+    return not any(text.arrived_ms >= last_work for text in texts)
 
 
 def statements_of(
     path: Path, turn: Turn, stored_prompt: Callable[[str], str | None] = str
 ) -> list[TranscriptEvent]:
-    """The statements of one turn, as far as the client has written them."""
+    """The statements of one turn, as far as the client has written them; with the failures of
+    other agents, since the hooks of Codex report none."""
     transcript = open_transcript(path)
+    is_claude = transcript.dialect == CLAUDE
     # Those of other agents are read from their first line, which names the session.
-    start = _offset_of_prompt(path, turn.prompt_id) if transcript.dialect == CLAUDE else 0
+    start = _offset_of_prompt(path, turn.prompt_id) if is_claude else 0
     if start is None:
         return []
-    turns = _turns(transcript.events(start), turn.content_session_id)
+    kinds = FROM_TRANSCRIPT if is_claude else (*FROM_TRANSCRIPT, TOOL_FAILURE)
+    turns = _turns(transcript.events(start), turn.content_session_id, kinds)
     if not _has_no_id(turn.prompt_id):
         return next((t.statements for t in turns if t.prompt_id == turn.prompt_id), [])
     prompt = (turn.prompt or "").strip()
@@ -110,7 +114,9 @@ class _TranscriptTurn:
         return self.number != turn.prompt_number, abs((self.at_ms or 0) - turn.started_ms)
 
 
-def _turns(events: Iterator[TranscriptEvent], session_id: str) -> Iterator[_TranscriptTurn]:
+def _turns(
+    events: Iterator[TranscriptEvent], session_id: str, kinds: tuple[str, ...]
+) -> Iterator[_TranscriptTurn]:
     """The turns of a session, each as soon as it is complete."""
     number = 0
     turn: _TranscriptTurn | None = None
@@ -124,7 +130,7 @@ def _turns(events: Iterator[TranscriptEvent], session_id: str) -> Iterator[_Tran
             number += 1
             prompt_id, prompt = str(payload["prompt_id"]), str(payload["prompt"])
             turn = _TranscriptTurn(number, prompt_id, prompt, event.at_ms)
-        elif turn is not None and event.kind in FROM_TRANSCRIPT:
+        elif turn is not None and event.kind in kinds:
             turn.statements.append(event)
     if turn is not None:
         yield turn

@@ -31,6 +31,7 @@ from claude_mem.types import Event, Project, ToolUse, Turn
 STATEMENT, PULL_REQUEST, BRANCH = "Statement", "PullRequest", "Branch"
 MAIN_BRANCHES = ("main", "master", "trunk", "develop", "HEAD")
 FROM_TRANSCRIPT = (STATEMENT, PULL_REQUEST, BRANCH)  # no hook reports them
+TOOL, TOOL_FAILURE = "PostToolUse", "PostToolUseFailure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,14 +243,28 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
 def add_statements(
     connection: sqlite3.Connection, turn: Turn, statements: list[Event]
 ) -> Turn | None:
-    """Adds statements of the transcript; returns the turn with them."""
+    """Adds statements of the transcript, and corrects tool calls that failed without the hook's
+    knowledge; returns the turn with them."""
     row = get_turn(connection, turn.id)
     if row is None or is_blocked(row):
         return None
     for statement in statements:
+        if statement.kind == TOOL_FAILURE:
+            _mark_failed(connection, turn.id, statement)
+            continue
         key = _key_within(connection, row, statement)
         insert_event(connection, turn.session_db_id, turn.id, statement, key)
     return load_turn(connection, turn.id)
+
+
+def _mark_failed(connection: sqlite3.Connection, turn_id: int, failure: Event) -> None:
+    """Keeps the key of the stored event, so that the hook's report is stored once."""
+    connection.execute(
+        "UPDATE tool_events SET event = ?1, text = ?2, bytes = bytes + coalesce(length(?2), 0)"
+        " - coalesce(length(tool_response), 0), tool_response = NULL"
+        " WHERE turn_id = ?3 AND event = ?4 AND tool_use_id = ?5 AND bytes > 0",
+        (TOOL_FAILURE, failure.text, turn_id, TOOL, failure.tool_use_id),
+    )
 
 
 def _tool_use(row: sqlite3.Row) -> ToolUse:
