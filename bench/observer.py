@@ -28,16 +28,15 @@ from claude_mem.intake.transcripts.importer import find_transcripts
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader, tool_use
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.claude import MAX_CONVERSATION_TOKENS
-from claude_mem.observer.models.draft_outline import format_revision
 from claude_mem.observer.models.prompts import (
     Request,
+    build_request,
     continuation,
     estimate_tokens,
     first_request,
     system_prompt,
-    turn_prompt,
 )
-from claude_mem.observer.models.turn_prompt import format_tool_use
+from claude_mem.observer.models.request_parts import format_revision, format_tool_use
 from claude_mem.redaction import Redactor
 from claude_mem.types import PastTurn, Project, Turn, Verbosity
 
@@ -120,11 +119,12 @@ def _count(
         started = time.thread_time()
         draft = distil(turn)
         cpu_ms.append((time.thread_time() - started) * 1000)
-        prompts.append(turn_prompt(turn, draft))
+        prompts.append(build_request(turn, draft).text)
         by_turn.separate.add(Request(system, prompts[-1]).input_tokens)
         # A reply is about as long as the draft; for a tool use, as its share of the draft.
         reply_tokens = estimate_tokens(format_revision(draft))
-        turn_conversation.add(turn_prompt(turn, draft, continues=number > 0), reply_tokens)
+        prompt = build_request(turn, draft, continues=number > 0).text
+        turn_conversation.add(prompt, reply_tokens)
         for index, event in enumerate(tools):
             text = format_tool_use(event)
             by_tool.separate.add(Request(system, f"{first_request(turn)}\n{text}").input_tokens)

@@ -15,8 +15,7 @@ from typing import Any, TypeVar
 from claude_mem.config import Layout, load_settings, record_consent
 from claude_mem.observer.models.active_observer import address_of
 from claude_mem.observer.models.apis import AnthropicModel, OpenAIModel
-from claude_mem.observer.models.claude import ClaudeModel
-from claude_mem.observer.models.claude_client import ClaudeOptions
+from claude_mem.observer.models.claude import ClaudeModel, ClaudeOptions
 from claude_mem.observer.models.claude_files import ClaudeFiles
 from claude_mem.observer.models.model import Model
 from claude_mem.store import memories, turns
@@ -24,8 +23,7 @@ from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Json, Turn
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.distil_jobs import JobRunner
-from claude_mem.worker.refinement_runner import Policy, RefinementRunner
-from claude_mem.worker.refiner import Refiner
+from claude_mem.worker.refiner import Policy, Refiner
 from tests.conftest import Home
 from tests.fake_api import Body, FakeApi, Reply, mentions
 from tests.payloads import Payload, edit, prompt, stop, tool
@@ -162,11 +160,10 @@ class Observed(CommittedRows):
     def with_refiner(self, work: Callable[[Refiner], Awaitable[T]]) -> T:
         async def run() -> T:
             story = self.story
-            runner = RefinementRunner(story.layout, story.store, lambda: story.now,
-                                      story.announcer, story.stale_contexts,
-                                      story.reader)  # fmt: skip
             cleanup = ConversationCleanup(story.store, claude_files(self.directory))
-            refiner = Refiner(story.store, lambda: story.now, runner, cleanup, lambda: None)
+            refiner = Refiner(story.layout, story.store, lambda: story.now, story.announcer,
+                              story.stale_contexts, story.reader, cleanup,
+                              lambda: None)  # fmt: skip
             with story.announcer.feed.subscribe() as subscription:
                 try:
                     await refiner.use(self.model(), self.policy)

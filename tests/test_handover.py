@@ -9,6 +9,7 @@ from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.revision import revise_draft
 from claude_mem.recall.context import build_context
 from claude_mem.recall.handover.achievements import says_what_was_done
+from claude_mem.redaction import Redactor
 from claude_mem.types import (
     CommandRun,
     Distillate,
@@ -279,7 +280,7 @@ def test_commands_stay_when_a_model_rewrites_the_notes(story: Story) -> None:
         assert job is not None and turn is not None
         answer = "<summary><request>Light it</request><notes>All is well.</notes></summary>"
         draft = turn.draft or Distillate(Summary())
-        revision = revise_draft(turn, draft, Reply(answer, "some-model"), "claude")
+        revision = revise_draft(turn, draft, Reply(answer, "some-model"), "claude", Redactor())
         assert story.store.finish_refinement(job, turn, revision.distillate, "").result()
     assert section(story, "Commands") == ["- Tests: `make test`"]
 

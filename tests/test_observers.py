@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from claude_mem.observer.local.observer import NAME as LOCAL
 from claude_mem.observer.local.observer import distil as local_distil
-from claude_mem.observer.models.prompts import turn_prompt
+from claude_mem.observer.models.prompts import build_request
 from claude_mem.types import Distillate, Json, Observation, Turn
 from tests.fake_api import Body, FakeApi, Reply
 from tests.malformed import MALFORMED
@@ -181,7 +181,7 @@ def test_whatever_happened_in_a_turn_it_is_distilled_the_same_each_time(of: Turn
 @given(of=turns)
 def test_whatever_happened_in_a_turn_a_model_can_be_told_of_it(of: Turn) -> None:
     distillate = local_distil(of)
-    text = turn_prompt(of, distillate, continues=False)
+    text = build_request(of, distillate, continues=False).text
     text.encode("utf-8", "surrogatepass")
     assert text.count("</record>") == 2
 

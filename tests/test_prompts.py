@@ -12,17 +12,16 @@ from claude_mem.observer.models.prompts import (
     Request,
     build_request,
     system_prompt,
-    turn_prompt,
 )
 from claude_mem.observer.models.replies import TAG_NAMES, parse_reply
-from claude_mem.observer.models.turn_prompt import COMMAND, MAX_RECORD_CHARS, READ, format_record
+from claude_mem.observer.models.request_parts import COMMAND, MAX_RECORD_CHARS, READ, format_record
 from claude_mem.types import Observation, Turn, Verbosity
 from tests.payloads import SESSION, edit, tool
 from tests.turns import FULL_TURN, TURN, edited, ran, stopped, turn, turn_from, use
 
 
 def prompt_of(of: Turn, *, continues: bool = False) -> str:
-    return turn_prompt(of, distil(of), continues=continues)
+    return build_request(of, distil(of), continues=continues).text
 
 
 def test_one_request_asks_for_the_observations_and_the_summary_of_a_turn() -> None:

@@ -9,7 +9,7 @@ from claude_mem.config import CaptureSettings
 from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.store.queue import LEASE_MS
 from claude_mem.types import Distillate, Observation, Summary, Turn
-from claude_mem.worker import refinement_runner as refinement_module
+from claude_mem.worker import refiner as refiner_module
 from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.refiner import Refiner
 from tests.fake_api import Reply
@@ -196,7 +196,7 @@ def test_what_was_said_of_an_older_draft_does_not_replace_a_newer_one(simple: Ob
 def test_a_lease_is_renewed_while_the_model_thinks(
     simple: Observed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refinement_module, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(refiner_module, "RENEW_SECONDS", 0.01)
     hold = threading.Event()
     simple.api.say(says(answer("At last"), hold=hold))
     simple.tell(*TURN)
@@ -222,7 +222,7 @@ def test_a_lease_is_renewed_while_the_model_thinks(
 def test_a_lost_lease_changes_nothing_and_ends_the_call(
     simple: Observed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refinement_module, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(refiner_module, "RENEW_SECONDS", 0.01)
     hold = threading.Event()
     simple.api.say(says(answer("Too late"), hold=hold))
     simple.tell(*TURN)

@@ -5,8 +5,7 @@ import threading
 
 from claude_mem.observer.models.prompts import MAX_REPLY_TOKENS
 from claude_mem.store.spending import Caps
-from claude_mem.worker.refinement_runner import TRIES, exponential_with_jitter
-from claude_mem.worker.refiner import Refiner
+from claude_mem.worker.refiner import TRIES, Refiner, exponential_with_jitter
 from tests.fake_api import FakeApi, Reply
 from tests.observed import (
     TURN,

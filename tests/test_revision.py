@@ -9,6 +9,7 @@ from claude_mem.observer.models.failures import UnusableReply
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.observer.models.revision import Revision, revise_draft
+from claude_mem.redaction import Redactor
 from claude_mem.types import Distillate, Observation, Summary
 from tests.turns import FULL_TURN, check, ran, stopped, turn, use
 
@@ -16,7 +17,7 @@ DRAFT = distil(FULL_TURN)
 
 
 def revise(text: str, draft: Distillate = DRAFT) -> Revision:
-    return revise_draft(FULL_TURN, draft, Reply(text, "some-model"), "claude")
+    return revise_draft(FULL_TURN, draft, Reply(text, "some-model"), "claude", Redactor())
 
 
 def revised(text: str, draft: Distillate = DRAFT) -> Distillate:
@@ -57,9 +58,9 @@ def test_a_turn_that_went_on_has_its_later_events_as_sources_too() -> None:
     of = turn(stopped("Done.", 1), use(2, tool_name="Bash"), use(3, "Notification"))
     earlier = Distillate(Summary(completed="Done", sources=(1,)), model="some-model")
     reply = Reply("<observation><title>More</title></observation>", "some-model")
-    made = revise_draft(of, earlier, reply, "claude").distillate
+    made = revise_draft(of, earlier, reply, "claude", Redactor()).distillate
     assert made.summary.sources == made.observations[0].sources == (1, 2, 3)
-    fresh = revise_draft(of, replace(earlier, model=None), reply, "claude").distillate
+    fresh = revise_draft(of, replace(earlier, model=None), reply, "claude", Redactor()).distillate
     assert fresh.summary.sources == fresh.observations[0].sources == (1,)
 
 
@@ -148,7 +149,7 @@ def stated(prompt: str, elements: str) -> Revision:
     of = turn(ran("git log", f"{COMMIT} Blink\nsee {PULL_REQUEST}"), stopped("Done."),
               prompt=prompt)  # fmt: skip
     reply = Reply(f"<summary><completed>Done</completed>{elements}</summary>", "some-model")
-    return revise_draft(of, distil(of), reply, "claude")
+    return revise_draft(of, distil(of), reply, "claude", Redactor())
 
 
 @pytest.mark.parametrize(

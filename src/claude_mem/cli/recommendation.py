@@ -9,7 +9,7 @@ from claude_mem.observer.models.active_observer import missing_requirement, mode
 from claude_mem.observer.models.estimates import estimate
 from claude_mem.store.refine_requests import RefineSelection
 from claude_mem.text import pluralize
-from claude_mem.worker.refinement_runner import caps_of
+from claude_mem.worker.refiner import caps_of
 
 SAMPLED_TURNS = 400
 LARGEST_STATE = 20_000_000  # bytes of the client's state file

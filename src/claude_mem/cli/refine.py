@@ -18,7 +18,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.refine_requests import RefineSelection
 from claude_mem.text import pluralize
 from claude_mem.types import Json
-from claude_mem.worker.refinement_runner import OLDER_TURNS, caps_of
+from claude_mem.worker.refiner import OLDER_TURNS, caps_of
 
 ROUTE = "/api/observer/refine"
 POLL_SECONDS = 1.0

@@ -6,7 +6,7 @@ Runs in the transaction that forgets. The files are scrubbed afterwards (`scrubb
 import json
 import sqlite3
 
-from claude_mem.store import conversations, scrubbing, tombstones
+from claude_mem.store import refinements, scrubbing, tombstones
 
 
 def erase(connection: sqlite3.Connection, forgotten_id: int, ms: int) -> None:
@@ -14,7 +14,7 @@ def erase(connection: sqlite3.Connection, forgotten_id: int, ms: int) -> None:
     _delete_overlapping(connection, forgotten_id, turns, sessions)
     _clear_contexts_in_trash(connection)
     for session in _remaining_sessions(connection, turns):
-        conversations.drop(connection, session)  # the conversation contains the text
+        refinements.drop_conversation(connection, session)  # the conversation contains the text
     tombstones.hash_keys(connection, forgotten_id)
     connection.execute("DELETE FROM forgotten_rows WHERE forgotten_id = ?", (forgotten_id,))
     connection.execute("UPDATE forgotten SET erased = 1 WHERE id = ?", (forgotten_id,))

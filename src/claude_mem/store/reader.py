@@ -12,7 +12,6 @@ from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
     announcements,
     client_memory,
-    conversations,
     fact_listing,
     facts,
     file_gotchas,
@@ -115,7 +114,7 @@ class StoreReader(TurnReader):
         return self.read(listing.dead_letters)
 
     def conversation_to_resume(self, session_db_id: int, provider: str) -> str | None:
-        return self.read(lambda c: conversations.to_resume(c, session_db_id, provider))
+        return self.read(lambda c: refinements.conversation_to_resume(c, session_db_id, provider))
 
     def next_refinement(self) -> int | None:
         return self.read(lambda c: queue.REFINEMENTS.next_due_ms(c, self._asleep_ms()))
@@ -147,10 +146,10 @@ class StoreReader(TurnReader):
         return self.read(refinements.kept_replies)
 
     def has_finished_conversation(self) -> bool:
-        return self.read(conversations.has_finished)
+        return self.read(refinements.has_finished_conversation)
 
     def resumable_conversations(self, provider: str) -> set[str]:
-        return self.read(lambda c: conversations.all_resumable(c, provider))
+        return self.read(lambda c: refinements.resumable_conversations(c, provider))
 
     def spent_today(self, now: int) -> dict[str, int]:
         return self.read(lambda c: spending.spent_today(c, now))

@@ -17,7 +17,6 @@ from claude_mem.store import (
     announcements,
     backups,
     client_memory,
-    conversations,
     editing,
     forgetting,
     hints,
@@ -338,17 +337,19 @@ class Store(StoreReader):
         self, session_db_id: int, provider: str, provider_session_id: str
     ) -> "Future[None]":
         return self.write(
-            lambda c: conversations.remember(c, session_db_id, provider, provider_session_id)
+            lambda c: refinements.remember_conversation(
+                c, session_db_id, provider, provider_session_id
+            )
         )
 
     def drop_conversation(self, session_db_id: int) -> "Future[None]":
-        return self.write(lambda c: conversations.drop(c, session_db_id))
+        return self.write(lambda c: refinements.drop_conversation(c, session_db_id))
 
     def drop_other_conversations(self, provider: str) -> "Future[None]":
-        return self.write(lambda c: conversations.drop_others(c, provider))
+        return self.write(lambda c: refinements.drop_other_conversations(c, provider))
 
     def drop_finished_conversations(self) -> "Future[list[int]]":
-        return self.write(conversations.drop_finished)
+        return self.write(refinements.drop_finished_conversations)
 
     def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
         return self.write(lambda c: sessions.set_start_context(c, content_session_id, text))

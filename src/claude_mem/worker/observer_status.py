@@ -7,7 +7,7 @@ from claude_mem.observer.models.active_observer import ActiveObserver, select_ob
 from claude_mem.observer.models.keys import read_key
 from claude_mem.store import StoreReader
 from claude_mem.types import Json
-from claude_mem.worker.refinement_runner import caps_of
+from claude_mem.worker.refiner import caps_of
 
 
 def describe(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from claude_mem.config import Layout
 from claude_mem.redaction import Redactor
-from claude_mem.store import Store, StoreReader, backups, conversations, scrubbing
+from claude_mem.store import Store, StoreReader, backups, refinements, scrubbing
 from claude_mem.store.database import connect
 from claude_mem.store.stored_secrets import (
     TABLES,
@@ -60,7 +60,7 @@ def _batch_work(redactor: Redactor, table: str, after: Key) -> "partial[Batch]":
 def _drop_copies(connection: sqlite3.Connection, ms: int) -> None:
     """Conversations with a model repeat what it was sent; the files are scrubbed afterwards."""
     for (session,) in connection.execute("SELECT id FROM sdk_sessions").fetchall():
-        conversations.drop(connection, session)
+        refinements.drop_conversation(connection, session)
     scrubbing.request(connection, ms)
 
 

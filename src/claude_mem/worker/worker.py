@@ -46,8 +46,7 @@ from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.last_error import LastError
 from claude_mem.worker.observer_status import describe
 from claude_mem.worker.redistilling import Redistilling
-from claude_mem.worker.refinement_runner import RefinementRunner, policy_of
-from claude_mem.worker.refiner import Refiner
+from claude_mem.worker.refiner import Refiner, policy_of
 from claude_mem.worker.rendered_contexts import (
     StaleContexts,
     clear_contexts_of_other_budget,
@@ -103,11 +102,9 @@ class Worker:
         self.jobs = JobRunner(layout, store, self.announcer, self.stale_contexts,
                               statements=statements, watchdog=self.watchdog)  # fmt: skip
         self.jobs.keeps_records = settings.record.is_on
-        runner = RefinementRunner(
-            layout, store, clock, self.announcer, self.stale_contexts, self.reader
-        )
         cleanup = ConversationCleanup(store, claude_files(layout, environ))
-        self.refiner = Refiner(store, clock, runner, cleanup, self.wake)
+        self.refiner = Refiner(layout, store, clock, self.announcer, self.stale_contexts,
+                               self.reader, cleanup, self.wake)  # fmt: skip
         self.observer = ActiveObserver("local", "the worker is starting")
         index = open_semantic_index(settings, clock)
         self.embedding = Embedding(layout, store, index, clock)

@@ -8,8 +8,12 @@ from claude_mem.config import OBSERVER, Layout, Settings, has_consent
 from claude_mem.http_client import url_problem
 from claude_mem.observer.local.observer import NAME as LOCAL
 from claude_mem.observer.models.apis import ANTHROPIC_URL, OPENAI_URL, AnthropicModel, OpenAIModel
-from claude_mem.observer.models.claude import ClaudeModel, find_command, is_sdk_installed
-from claude_mem.observer.models.claude_client import ClaudeOptions
+from claude_mem.observer.models.claude import (
+    ClaudeModel,
+    ClaudeOptions,
+    find_command,
+    is_sdk_installed,
+)
 from claude_mem.observer.models.claude_files import ClaudeFiles
 from claude_mem.observer.models.keys import read_key
 from claude_mem.observer.models.model import Model

@@ -9,10 +9,10 @@ A change of these texts raises PROMPT_VERSION, which is stored with every memory
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from claude_mem.observer.models.draft_outline import format_draft
-from claude_mem.observer.models.turn_prompt import (
+from claude_mem.observer.models.request_parts import (
     MAX_RECORD_CHARS,
     escape_fence,
+    format_draft,
     format_record,
     shorten_text,
 )
@@ -169,34 +169,21 @@ def build_request(
     max_record_chars: int = MAX_RECORD_CHARS,
 ) -> Request:
     """`continues`: the model's conversation contains the earlier turns of the session."""
-    text = turn_prompt(
-        turn, draft, verbosity, continues=continues, max_record_chars=max_record_chars
-    )
-    return Request(system_prompt(verbosity), text)
-
-
-def system_prompt(verbosity: Verbosity) -> str:
-    return _SYSTEM.format(routine=_ROUTINE[verbosity], amount=_AMOUNTS[verbosity])
-
-
-def turn_prompt(
-    turn: Turn,
-    draft: Distillate,
-    verbosity: Verbosity = "normal",
-    *,
-    continues: bool = False,
-    max_record_chars: int = MAX_RECORD_CHARS,
-) -> str:
     opening = continuation(turn) if continues else first_request(turn)
     is_revised_again = draft.model is not None
     max_draft_chars = min(MAX_DRAFT_CHARS, max_record_chars)
-    return _TURN.format(
+    text = _TURN.format(
         opening=opening + (_GROWN if is_revised_again else ""),
         record=format_record(turn, max_record_chars, has_lookups=verbosity != "minimal"),
         label=_WRITTEN if is_revised_again else _COLLECTED,
         draft=escape_fence(shorten_text(format_draft(turn, draft), max_draft_chars)),
         closing=_CLOSING,
     )
+    return Request(system_prompt(verbosity), text)
+
+
+def system_prompt(verbosity: Verbosity) -> str:
+    return _SYSTEM.format(routine=_ROUTINE[verbosity], amount=_AMOUNTS[verbosity])
 
 
 def first_request(turn: Turn) -> str:

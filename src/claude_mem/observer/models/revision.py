@@ -1,8 +1,10 @@
 """Merges a model's reply into the draft, field by field: a field that the reply leaves empty keeps
-the draft's value. The result replaces the draft in the store."""
+the draft's value. The result, without secrets, replaces the draft in the store."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
+from html import unescape
+from typing import Any, TypeVar
 
 from claude_mem.observer.local.provenance import outside_hashes
 from claude_mem.observer.models.failures import UnusableReply
@@ -10,6 +12,7 @@ from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import PROMPT_VERSION
 from claude_mem.observer.models.replies import Parsed, PartialObservation, parse_reply
 from claude_mem.observer.models.reply_facts import check_claims
+from claude_mem.redaction import Redactor
 from claude_mem.text import shorten
 from claude_mem.types import Distillate, Observation, Summary, Turn
 
@@ -18,6 +21,8 @@ MIN_SHARED_WORDS = 0.25  # of the shorter text: below, two observations are abou
 STATUS, REJECTED = "Status: ", "Rejected: "
 DONE = "done"  # what an observation is without a status
 _WORD = re.compile(r"\w{3,}")
+_QUOTE = re.compile(r"&(?:quot|apos|#0?3[49]|#x2[27]);")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +31,14 @@ class Revision:
     full_reply: str | None  # if the memories do not hold all of it
 
 
-def revise_draft(turn: Turn, draft: Distillate, reply: Reply, observer: str) -> Revision:
-    """Raises UnusableReply if the reply contains no memory."""
+def revise_draft(
+    turn: Turn, draft: Distillate, reply: Reply, observer: str, redactor: Redactor
+) -> Revision:
+    """Raises UnusableReply if the reply contains no memory.
+
+    Secrets are removed before and after parsing, which unescapes characters.
+    """
+    reply = replace(reply, text=_redact_markup(redactor, reply.text))
     parsed = parse_reply(reply.text)
     if not parsed.is_usable:
         is_empty = not reply.text.strip()
@@ -45,7 +56,10 @@ def revise_draft(turn: Turn, draft: Distillate, reply: Reply, observer: str) -> 
     )
     distillate = replace(distillate, outside=outside_hashes(turn, distillate))
     is_complete = not parsed.unplaced and not claims.unproven
-    return Revision(distillate, None if is_complete else reply.text)
+    return Revision(
+        _redact(redactor, distillate),
+        None if is_complete else redact_reply(redactor, reply.text),
+    )
 
 
 def merge(draft: Distillate, parsed: Parsed) -> Distillate:
@@ -181,3 +195,29 @@ def _with_later_events(draft: Distillate, turn: Turn) -> Distillate:
 def _sources(draft: Distillate) -> tuple[int, ...]:
     ids = (*draft.summary.sources, *(id_ for o in draft.observations for id_ in o.sources))
     return tuple(dict.fromkeys(ids))
+
+
+def _redact_markup(redactor: Redactor, text: str) -> str:
+    """Tags stay tags; quotes, which show where a value ends, are unescaped."""
+    return redactor.redact(_QUOTE.sub(lambda quote: unescape(quote[0]), text))
+
+
+def redact_reply(redactor: Redactor, text: str) -> str:
+    """Unescaped, if only that shows a secret."""
+    redacted = _redact_markup(redactor, text)
+    unescaped = unescape(redacted)
+    without = redactor.redact(unescaped)
+    return redacted if without == unescaped else without
+
+
+def _redact(redactor: Redactor, value: T) -> T:
+    """The same, with every text in it redacted."""
+    changed: Any = value
+    if isinstance(value, str):
+        changed = redactor.redact(value)
+    elif isinstance(value, tuple):
+        changed = tuple(_redact(redactor, item) for item in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        items = {field.name: getattr(value, field.name) for field in fields(value)}
+        changed = replace(value, **{name: _redact(redactor, item) for name, item in items.items()})
+    return changed  # type: ignore[no-any-return]
