@@ -1,7 +1,8 @@
 """Forgetting: rows move out of their tables, so that no query has to filter them.
 
-They are kept in the trash until undo restores them or they expire (`trash.py`), or are removed for
-good (`erasing.py`). Tombstones and sealed turns keep them from being recorded again; both remain.
+They are kept in the trash until undo restores them or they expire (`undoing.py`), or are removed
+for good (`erasing.py`). Tombstones and sealed turns keep them from being recorded again; both
+remain.
 """
 
 import hashlib
@@ -10,13 +11,14 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from claude_mem.errors import BadInput
 from claude_mem.store import forgotten_facts, hints
 from claude_mem.store.erasing import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
-from claude_mem.store.trash import Forgotten, Trash, find
+from claude_mem.store.undoing import Forgotten, find
 from claude_mem.text import one_line, shorten
 
 EXAMPLES = 20
@@ -147,6 +149,50 @@ def _examples(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> Iter
 # Forgetting
 
 
+@dataclass(frozen=True, slots=True)
+class Trash:
+    """The rows of one forgetting, in the order in which they can be restored."""
+
+    connection: sqlite3.Connection
+    id: int
+    ms: int
+    is_hard: bool
+
+    def keep(self, table: str, column: str, ids: Sequence[int]) -> list[sqlite3.Row]:
+        """Saves rows, which the caller then deletes."""
+        rows = self.connection.execute(
+            f"SELECT * FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(ids)),),
+        ).fetchall()
+        self.put(table, "gone", [dict(row) for row in rows])
+        return rows
+
+    def change(self, table: str, rows: Sequence[sqlite3.Row], **new: object) -> None:
+        """Changes columns of rows that stay, and saves the old values."""
+        self.put(table, "changed", [
+            {"id": row["id"], **{name: row[name] for name in new}} for row in rows
+        ])  # fmt: skip
+        changes = ", ".join(f"{name} = :{name}" for name in new)
+        self.connection.executemany(
+            f"UPDATE {table} SET {changes} WHERE id = :id",
+            [{"id": row["id"], **new} for row in rows],
+        )
+
+    def put(self, table: str, kind: str, rows: list[dict[str, Any]]) -> None:
+        self.connection.executemany(
+            "INSERT INTO forgotten_rows (forgotten_id, of_table, kind, content)"
+            " VALUES (?, ?, ?, ?)",
+            [(self.id, table, kind, json.dumps(row)) for row in rows],
+        )
+
+    def add_tombstones(self, kind: str, keys: Iterable[str]) -> None:
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO tombstones (kind, key, forgotten_id, at_epoch)"
+            " VALUES (?, ?, ?, ?)",
+            [(kind, key, self.id, self.ms) for key in keys],
+        )
+
+
 def forget(
     connection: sqlite3.Connection, selection: Selection, token: str, ms: int, *, hard: bool = False
 ) -> Forgotten:
@@ -182,7 +228,7 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
     if project is not None:
         for table in ("project_dirs", "project_overrides", "project_aliases"):
             trash.keep(table, "project_id", projects)
-        trash.bury("project", [row["key"] for row in project_rows])
+        trash.add_tombstones("project", [row["key"] for row in project_rows])
     sessions = trash.keep("sdk_sessions", "id", ids)
     turns = trash.keep("user_prompts", "session_id", ids)
     turn_ids = [row["id"] for row in turns]
@@ -199,8 +245,9 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
     for queue in QUEUES:
         trash.keep(queue.table, "session_id", ids)
     # Not for saved memories: the next one would belong to the same session.
-    trash.bury("session", [s["content_session_id"] for s in sessions if s["dialect"] != MANUAL])
-    trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_unique(turn["prompt_id"])])
+    hooked = [row["content_session_id"] for row in sessions if row["dialect"] != MANUAL]
+    trash.add_tombstones("session", hooked)
+    trash.add_tombstones("turn", _unique_prompt_ids(turns))
     if project is None:
         _clear_titles(trash, turns, [*turns, *summaries, *observations])
         first = min((row["started_at_epoch"] for row in sessions), default=trash.ms)
@@ -228,7 +275,7 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]]) -> None:
     hints.forget_hints(connection, turn_ids)
     for queue in QUEUES:
         trash.keep(queue.table, "turn_id", turn_ids)
-    trash.bury("turn", [turn["prompt_id"] for turn in turns if _is_unique(turn["prompt_id"])])
+    trash.add_tombstones("turn", _unique_prompt_ids(turns))
     prompts = [turn for turn in turns if turn["id"] in set(ids["prompts"])]
     _clear_titles(trash, turns, [*summaries, *observations, *prompts])
     trash.change("user_prompts", prompts, prompt_text=None)
@@ -328,6 +375,6 @@ def _delete(connection: sqlite3.Connection, table: str, ids: Sequence[int]) -> N
     )
 
 
-def _is_unique(prompt_id: str) -> bool:
-    """Whether a prompt id identifies one turn everywhere, unlike a mere number."""
-    return len(prompt_id) >= 32
+def _unique_prompt_ids(turns: Sequence[sqlite3.Row]) -> list[str]:
+    """Those that identify one turn everywhere, unlike a mere number."""
+    return [turn["prompt_id"] for turn in turns if len(turn["prompt_id"]) >= 32]

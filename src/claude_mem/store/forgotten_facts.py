@@ -1,25 +1,14 @@
 """What forgetting does to facts: turns leave their sources, and those without a source go too."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
-from claude_mem.store.insert_row import insert_row
-
-
-class Trash(Protocol):
-    """Where rows go that undo can restore."""
-
-    @property
-    def connection(self) -> sqlite3.Connection: ...
-
-    def keep(self, table: str, column: str, ids: Sequence[int]) -> list[sqlite3.Row]: ...
-
-    def put(self, table: str, kind: str, rows: list[dict[str, Any]]) -> None: ...
+if TYPE_CHECKING:
+    from claude_mem.store.forgetting import Trash
 
 
-def forget_facts(trash: Trash, turn_ids: Sequence[int]) -> None:
+def forget_facts(trash: "Trash", turn_ids: Sequence[int]) -> None:
     connection, turns = trash.connection, json.dumps(list(turn_ids))
     ids = [row[0] for row in connection.execute(_ONLY_FROM, (turns,))]
     # Undo restores the links between facts after the facts: they may point at each other.
@@ -49,27 +38,3 @@ _ONLY_FROM = (
     " AND NOT EXISTS (SELECT 1 FROM fact_sources o WHERE o.fact_id = s.fact_id"
     " AND o.turn_id NOT IN (SELECT value FROM json_each(?1))) ORDER BY 1"
 )
-
-
-def restore_fact(connection: sqlite3.Connection, values: dict[str, Any]) -> int:
-    """Its id now: a later turn may have revealed it again. Its sources restore the count."""
-    row = connection.execute(
-        "SELECT id FROM facts WHERE project_id = :project_id AND kind = :kind AND scope = :scope"
-        " AND subject = :subject AND value = :value",
-        values,
-    ).fetchone()
-    if row is not None:
-        return int(row[0])
-    return int(insert_row(connection, "facts", {**values, "count": 0}).lastrowid or 0)
-
-
-def restore_link(
-    connection: sqlite3.Connection, values: dict[str, Any], ids: dict[int, int]
-) -> None:
-    """`ids`: of restored facts, by their ids before."""
-    fact, successor = (ids.get(values[name], values[name]) for name in ("id", "superseded_by"))
-    connection.execute(
-        "UPDATE facts SET superseded_by = ?, status = 'past' WHERE id = ?"
-        " AND superseded_by IS NULL AND status IN ('holds', 'past')",
-        (successor, fact),
-    )

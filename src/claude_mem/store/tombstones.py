@@ -7,18 +7,9 @@ that the database does not even name the project or session.
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 _LIST = "SELECT value FROM json_each(?)"
-
-
-def put(
-    connection: sqlite3.Connection, kind: str, keys: Iterable[str], forgotten_id: int, ms: int
-) -> None:
-    connection.executemany(
-        "INSERT OR IGNORE INTO tombstones (kind, key, forgotten_id, at_epoch) VALUES (?, ?, ?, ?)",
-        [(kind, key, forgotten_id, ms) for key in keys],
-    )
 
 
 def remove(connection: sqlite3.Connection, forgotten_id: int) -> None:

@@ -9,9 +9,9 @@ import threading
 from claude_mem.config import Layout
 from claude_mem.errors import NotFound
 from claude_mem.store import Store
-from claude_mem.store.trash import Forgotten
 from claude_mem.store.turn_lookup import PROMPT, SESSION_END
 from claude_mem.store.turns import Recorded
+from claude_mem.store.undoing import Forgotten
 from claude_mem.text import shorten
 from claude_mem.types import Distillate, Event, Json, Project, Turn
 from claude_mem.worker import event_log

@@ -12,7 +12,7 @@ from claude_mem.recall.search import Query, search
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
 from claude_mem.store.forgetting import Preview, Selection
-from claude_mem.store.trash import Forgotten
+from claude_mem.store.undoing import Forgotten
 from claude_mem.worker.rendered_contexts import remove_rendered
 from claude_mem.worker.worker import Worker
 

@@ -1,13 +1,12 @@
-"""The trash: forgotten rows, unchanged, until undo restores them or they expire."""
+"""What was forgotten and can be undone: its rows are in the trash until they expire."""
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.store import forgotten_facts, tombstones
+from claude_mem.store import tombstones
 from claude_mem.store.insert_row import insert_row
 from claude_mem.types import Project
 
@@ -21,46 +20,6 @@ class Forgotten:
     at_epoch: int
     projects: tuple[Project, ...] = field(default=())
     is_erased: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Trash:
-    """The rows of one forgetting, in the order in which they can be restored."""
-
-    connection: sqlite3.Connection
-    id: int
-    ms: int
-    is_hard: bool
-
-    def keep(self, table: str, column: str, ids: Sequence[int]) -> list[sqlite3.Row]:
-        """Saves rows, which the caller then deletes."""
-        rows = self.connection.execute(
-            f"SELECT * FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(ids)),),
-        ).fetchall()
-        self.put(table, "gone", [dict(row) for row in rows])
-        return rows
-
-    def change(self, table: str, rows: Sequence[sqlite3.Row], **new: object) -> None:
-        """Changes columns of rows that stay, and saves the old values."""
-        self.put(table, "changed", [
-            {"id": row["id"], **{name: row[name] for name in new}} for row in rows
-        ])  # fmt: skip
-        changes = ", ".join(f"{name} = :{name}" for name in new)
-        self.connection.executemany(
-            f"UPDATE {table} SET {changes} WHERE id = :id",
-            [{"id": row["id"], **new} for row in rows],
-        )
-
-    def put(self, table: str, kind: str, rows: list[dict[str, Any]]) -> None:
-        self.connection.executemany(
-            "INSERT INTO forgotten_rows (forgotten_id, of_table, kind, content)"
-            " VALUES (?, ?, ?, ?)",
-            [(self.id, table, kind, json.dumps(row)) for row in rows],
-        )
-
-    def bury(self, kind: str, keys: Iterable[str]) -> None:
-        tombstones.put(self.connection, kind, keys, self.id, self.ms)
 
 
 def find(connection: sqlite3.Connection, token: str) -> Forgotten | None:
@@ -124,7 +83,7 @@ def _restore(connection: sqlite3.Connection, identity: int) -> None:
         if kind == "sealed":
             connection.execute("UPDATE user_prompts SET sealed = sealed - 1 WHERE id = :id", values)
         elif table == "facts" and kind == "changed":
-            forgotten_facts.restore_link(connection, values, facts)
+            _restore_link(connection, values, facts)
         elif kind == "changed":
             _restore_columns(connection, table, values)
         elif table == "projects":
@@ -133,7 +92,7 @@ def _restore(connection: sqlite3.Connection, identity: int) -> None:
             if "project_id" in values:
                 values["project_id"] = projects.get(values["project_id"], values["project_id"])
             if table == "facts":
-                facts[values["id"]] = forgotten_facts.restore_fact(connection, values)
+                facts[values["id"]] = _restore_fact(connection, values)
                 continue
             if table == "fact_sources":
                 values["fact_id"] = facts.get(values["fact_id"], values["fact_id"])
@@ -149,6 +108,30 @@ def _restore_project(connection: sqlite3.Connection, values: dict[str, Any]) -> 
     if is_id_used:
         del values["id"]
     return _insert(connection, "projects", values)
+
+
+def _restore_fact(connection: sqlite3.Connection, values: dict[str, Any]) -> int:
+    """Its id now: a later turn may have revealed it again. Its sources restore the count."""
+    row = connection.execute(
+        "SELECT id FROM facts WHERE project_id = :project_id AND kind = :kind AND scope = :scope"
+        " AND subject = :subject AND value = :value",
+        values,
+    ).fetchone()
+    if row is not None:
+        return int(row[0])
+    return int(insert_row(connection, "facts", {**values, "count": 0}).lastrowid or 0)
+
+
+def _restore_link(
+    connection: sqlite3.Connection, values: dict[str, Any], ids: dict[int, int]
+) -> None:
+    """`ids`: of restored facts, by their ids before."""
+    fact, successor = (ids.get(values[name], values[name]) for name in ("id", "superseded_by"))
+    connection.execute(
+        "UPDATE facts SET superseded_by = ?, status = 'past' WHERE id = ?"
+        " AND superseded_by IS NULL AND status IN ('holds', 'past')",
+        (successor, fact),
+    )
 
 
 def _restore_columns(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
