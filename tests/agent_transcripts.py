@@ -159,6 +159,35 @@ def qwen(home: Path) -> Path:
     ])  # fmt: skip
 
 
+def cursor(home: Path) -> Path:
+    """Without ids, times and results of tools."""
+    session = session_id("cursor")
+
+    def message(role: str, *parts: Row) -> Row:
+        return {"role": role, "message": {"content": list(parts)}}
+
+    def text(words: str) -> Row:
+        return {"type": "text", "text": words}
+
+    def call(name: str, **arguments: str) -> Row:
+        return {"type": "tool_use", "name": name, "input": arguments}
+
+    asked = f"<timestamp>Sunday</timestamp>\n<user_query>\n{REQUEST}\n</user_query>"
+    return write_lines(
+        home / f"projects/{cursor_folder()}/agent-transcripts/{session}/{session}.jsonl", [
+            message("user", text(asked)),
+            message("assistant", call("Shell", command="make light"),
+                    call("StrReplace", path=LIGHT, old_string="blink(1)", new_string="blink(2)")),
+            message("assistant", call("Shell", command="make test")),
+            message("assistant", text(ANSWER)),
+            {"type": "turn_ended", "status": "success"},
+        ])  # fmt: skip
+
+
+def cursor_folder() -> str:
+    return PROJECT_DIR.strip("/").replace("/", "-")
+
+
 def opencode_session() -> Row:
     def tool(number: int, name: str, arguments: Row, output: str, exit_code: int | None) -> Row:
         state = {
@@ -219,4 +248,5 @@ TRANSCRIPTS: dict[str, Callable[[Path], Path]] = {
     "gemini": gemini,
     "qwen": qwen,
     "opencode": opencode,
+    "cursor": cursor,
 }

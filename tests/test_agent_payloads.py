@@ -81,6 +81,16 @@ def test_a_session_is_remembered(name: str, story: Story) -> None:
         assert "the lamp needed a new fuse" in json.dumps([dict(row) for row in memories])
 
 
+@pytest.mark.parametrize("name", ["vscode", "windsurf"])
+def test_a_command_whose_exit_code_is_not_reported_is_not_said_to_have_passed(
+    name: str, story: Story
+) -> None:
+    record(story, name, STORIES[name]())
+    story.distil()
+    (summary,) = story.rows("SELECT commands FROM session_summaries")
+    assert "make test" not in (summary["commands"] or "")
+
+
 def test_an_event_that_two_hooks_of_an_agent_report_is_stored_once(story: Story) -> None:
     story.now = 1_794_800_000_000  # after the times in the payloads
     both = zip(agent_payloads.copilot("camel"), agent_payloads.copilot("snake"), strict=True)

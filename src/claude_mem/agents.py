@@ -191,9 +191,14 @@ CURSOR = Agent(
     context=("SessionStart",),
     mcp=ConfigFile("mcp.json", ".cursor/mcp.json"),
     mcp_shape="mcpServers",
-    transcripts="",
+    transcripts="projects/*/agent-transcripts/*/*.jsonl",
     tested="payload shapes",
-    notes=("Hints are not possible: a prompt takes no context.",),
+    notes=(
+        "Hints are not possible: a prompt takes no context.",
+        "Its transcripts have no ids, no times and no results of tools: a session that hooks"
+        " recorded is not imported, turns get the time of the file, and failed commands are not"
+        " known as such. Chats that only its database has are not imported.",
+    ),
 )
 VSCODE = Agent(
     name="vscode",

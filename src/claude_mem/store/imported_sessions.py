@@ -12,7 +12,13 @@ from pathlib import PurePath
 from claude_mem.store import editing, memories, outdated, records, sessions, tombstones
 from claude_mem.store.clock import iso
 from claude_mem.store.summary_json import with_sources
-from claude_mem.store.turn_lookup import SESSION_END, SESSION_START, NewTurn, insert_turn
+from claude_mem.store.turn_lookup import (
+    SESSION_END,
+    SESSION_START,
+    NewTurn,
+    insert_turn,
+    is_counted,
+)
 from claude_mem.store.turns import insert_events
 from claude_mem.types import Distillate, Event, PastSession, PastTurn
 
@@ -82,6 +88,7 @@ def preview_import(connection: sqlite3.Connection, past: PastSession) -> ImportC
             not _has_more(connection, existing, turn)
             if existing is not None
             else _find_copy(connection, past.session_id, turn.prompt_id) is not None
+            or (session is not None and _may_be_of_hooks(connection, session["id"], turn))
         ):
             counts.existing += 1
             counts.records += existing is not None and _lacks_record(connection, existing, turn)
@@ -175,7 +182,10 @@ def _import_turn(
     if _is_forgotten_turn(connection, existing, turn):
         counts.forgotten += 1
         return
-    if existing is None and not _take_from_fork(connection, past.session_id, turn.prompt_id):
+    if existing is None and (
+        _may_be_of_hooks(connection, session["id"], turn)
+        or not _take_from_fork(connection, past.session_id, turn.prompt_id)
+    ):
         counts.existing += 1
         return
     if turn.is_private:
@@ -241,6 +251,16 @@ def _find_turn(
         (session_id, turn.prompt_id, turn.prompt, _BLANK, turn.started_ms, _SAME_TIME_MS),
     ).fetchone()
     return row
+
+
+def _may_be_of_hooks(connection: sqlite3.Connection, session_id: int, turn: PastTurn) -> bool:
+    """Whether hooks may have recorded a turn of a transcript without ids, or it was forgotten."""
+    if not is_counted(turn.prompt_id):
+        return False
+    row = connection.execute(
+        "SELECT 1 FROM user_prompts WHERE session_id = ? AND imported = 0", (session_id,)
+    ).fetchone()
+    return row is not None
 
 
 def _take_from_fork(connection: sqlite3.Connection, session_id: str, prompt_id: str) -> bool:

@@ -18,6 +18,18 @@ WITHIN_TURN = ("PostToolUse", "PostToolUseFailure", "SubagentStop", "PreCompact"
 SAME_MOMENT_MS = 2000  # within which two hooks report the same event without an id
 
 
+_COUNTED = "counted-"
+
+
+def counted_prompt_id(session_id: str, number: int) -> str:
+    """For transcripts that have no prompt ids, though the hooks of their client have them."""
+    return f"{_COUNTED}{number}-{session_id}"
+
+
+def is_counted(prompt_id: str) -> bool:
+    return prompt_id.startswith(_COUNTED)
+
+
 @dataclass(frozen=True, slots=True)
 class NewTurn:
     session_id: int

@@ -62,8 +62,10 @@ def tool_events(
     error: str = "",
     code: int | None = None,
     call_id: str = "",
+    reports_outcome: bool = True,
 ) -> list[Normalised]:
-    """The events of one call; of a patch, one for each file."""
+    """The events of one call; of a patch, one for each file. Of agents that report no exit codes,
+    nothing is concluded from a command without an error."""
     if name.lower() in _PATCH_TOOLS and not error:
         patch = arguments if isinstance(arguments, str) else _patch_text(mapping(arguments))
         files = parse_patch(patch, text(common, "cwd"))
@@ -86,7 +88,10 @@ def tool_events(
         error = f"Exit code {code}\n{_EXIT.sub('', output)}".rstrip()
     if error:
         return [Normalised(TOOL_FAILURE, {**tool, "error": error})]
-    return [Normalised(TOOL, {**tool, "tool_response": _response(canonical, tool, output)})]
+    response = _response(canonical, tool, output)
+    if canonical == "Bash" and not reports_outcome:
+        response = {**mapping(response), "outcome": "unknown"}
+    return [Normalised(TOOL, {**tool, "tool_response": response})]
 
 
 def tool_input(name: str, arguments: Json) -> Json:

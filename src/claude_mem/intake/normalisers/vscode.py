@@ -35,4 +35,5 @@ def normalise(kind: str, payload: Payload) -> list[Normalised]:
         payload.get("tool_input"),
         plain_text(payload.get("tool_response")),
         call_id=text(payload, "tool_use_id"),
+        reports_outcome=False,
     )

@@ -40,6 +40,7 @@ def normalise(kind: str, payload: Payload) -> list[Normalised]:
         arguments,
         plain_text(first(info, "mcp_result", "output")),
         call_id=made_up_id(session_id, name, arguments, time_of(payload)),
+        reports_outcome=False,
     )
 
 

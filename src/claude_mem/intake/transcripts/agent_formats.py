@@ -12,6 +12,7 @@ from claude_mem.intake.normalisers.gemini import output_of, without_context
 from claude_mem.intake.normalisers.payloads import first, mapping, plain_text, text
 from claude_mem.intake.timestamps import milliseconds
 from claude_mem.intake.transcripts.conversation import Conversation
+from claude_mem.intake.transcripts.cursor_sessions import is_message, read_cursor
 from claude_mem.intake.transcripts.transcript import Payload, TranscriptEvent
 from claude_mem.types import Json
 
@@ -31,6 +32,8 @@ def format_of(line: Payload) -> Format | None:
         return "gemini", read_gemini
     if isinstance(mapping(line.get("message")).get("parts"), list) or "systemPayload" in line:
         return "qwen", read_qwen
+    if is_message(line):
+        return "cursor", read_cursor
     return None
 
 

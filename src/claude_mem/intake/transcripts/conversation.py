@@ -49,14 +49,16 @@ class Conversation:
         call_id: str,
         error: str = "",
         code: int | None = None,
+        reports_outcome: bool = True,
     ) -> Iterator[TranscriptEvent]:
         self.at_ms = at_ms or self.at_ms
         if self.prompt_id is None:
             return
         common = self._common("PostToolUse")
         for event in tool_events(
-            common, name, arguments, output, error=error, code=code, call_id=call_id
-        ):
+            common, name, arguments, output, error=error, code=code, call_id=call_id,
+            reports_outcome=reports_outcome,
+        ):  # fmt: skip
             payload = {**event.payload, "hook_event_name": event.kind}
             yield TranscriptEvent(event.kind, payload, self.at_ms)
 

@@ -16,7 +16,7 @@ from claude_mem.intake.transcripts.agent_transcript import open_transcript
 from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.intake.transcripts.started_tasks import StartedTasks
 from claude_mem.intake.transcripts.transcript import Payload, Transcript, TranscriptEvent
-from claude_mem.observer.local.commands import reads_output_of
+from claude_mem.observer.local.commands import is_outcome_unknown, reads_output_of
 from claude_mem.observer.local.files import EDITING
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.research import RESEARCH_TOOLS
@@ -226,7 +226,8 @@ def _observed_fields(payload: Payload) -> Payload:
     name, tool_input = payload.get("tool_name"), payload.get("tool_input")
     if name == "Bash":
         command = tool_input.get("command") if isinstance(tool_input, dict) else None
-        if isinstance(command, str) and not reads_output_of(command):
+        is_unread = isinstance(command, str) and not reads_output_of(command)
+        if is_unread and not is_outcome_unknown(payload.get("tool_response")):
             return {**payload, "tool_response": None}
     if name is None or name == "Bash" or name in TOOLS_WITH_PARTS:
         return payload

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from claude_mem.observer.local.files import EDITING, path_of, relative
 from claude_mem.text import one_line, shorten
-from claude_mem.types import CommandOutcome, CommandPurpose, CommandRun, ToolUse, Turn
+from claude_mem.types import CommandOutcome, CommandPurpose, CommandRun, Json, ToolUse, Turn
 
 LONGEST_COMMAND, LONGEST_ERROR = 120, 200
 # Limits on what is read, for commands and outputs of any size.
@@ -215,6 +215,8 @@ def _read_command(
     counts = _counts(output) if purpose == "test" else ""
     # A pipe hides the exit code; the counts of a test run do not.
     failed = event.kind == "PostToolUseFailure" or "failed" in counts
+    if not failed and not counts and is_outcome_unknown(event.tool_response):
+        return
     if _COMMIT.search(full):
         if not failed:
             _add_commit(full, output, log)
@@ -358,6 +360,11 @@ def error_line(output: str) -> str:
 
 def _flat(line: str) -> str:
     return shorten(one_line(line), LONGEST_ERROR)
+
+
+def is_outcome_unknown(response: Json) -> bool:
+    """Of a command whose agent does not report exit codes."""
+    return isinstance(response, dict) and response.get("outcome") == "unknown"
 
 
 def output_of(event: ToolUse) -> str:
