@@ -71,9 +71,7 @@ def test_observers_can_be_switched_in_the_middle_of_a_session(story: Story, api:
         "local", "claude", "openai", "claude", "local", "claude"
     ]  # fmt: skip
     bodies = [body for body in api.requests if for_observer(body)]
-    # After another provider had its turn, the conversation begins anew; not after the local one.
-    assert "topic-n2" not in str(bodies[2]["messages"][:-1])
-    assert "topic-n4" in str(bodies[3]["messages"][:-1])
+    assert [len(body["messages"]) for body in bodies if "system" in body] == [1, 1, 1]
     row = observed.rows("SELECT provider_session_id, content_session_id FROM sdk_sessions")[0]
     assert row["provider_session_id"] != row["content_session_id"] == SESSION
 
@@ -81,31 +79,61 @@ def test_observers_can_be_switched_in_the_middle_of_a_session(story: Story, api:
 @needs_client
 def test_a_conversation_whose_transcript_is_gone_begins_anew(story: Story, api: FakeApi) -> None:
     observed = Observed(story, api, "claude")
+    observed.options["idle_seconds"] = 0.0
     api.otherwise = by_topic
-    observed.tell(prompt("topic-x1", prompt_id="p1"), stop("Done.", prompt_id="p1"))
-    observed.refine()
-    (first,) = [row["provider_session_id"] for row in observed.rows("SELECT * FROM sdk_sessions")]
-    (transcript,) = observed.directory.rglob(f"{first}.jsonl")
-    transcript.unlink()
-    observed.tell(prompt("topic-x2", prompt_id="p2"), stop("Done.", prompt_id="p2"))
-    observed.refine()
-    (second,) = [row["provider_session_id"] for row in observed.rows("SELECT * FROM sdk_sessions")]
-    assert second not in (None, first)
+
+    async def lose_the_transcript(refiner: Refiner) -> None:
+        first = await refined_turn(observed, refiner, "topic-x1")
+        (transcript,) = observed.directory.rglob(f"{first}.jsonl")
+        transcript.unlink()
+        assert await refined_turn(observed, refiner, "topic-x2") not in (None, first)
+
+    observed.with_refiner(lose_the_transcript)
     assert observed.titles() == ["About topic-x1", "About topic-x2"]
     assert observed.observers() == ["claude", "claude"]
+
+
+async def refined_turn(observed: Observed, refiner: Refiner, topic: str) -> str | None:
+    """Refine one turn and wait until its client was closed; returns the conversation's id."""
+    turn = [prompt(topic, prompt_id=topic), stop("Done.", prompt_id=topic)]
+    await asyncio.to_thread(observed.tell, *turn)
+    await refiner.run_due()
+    await until(lambda: client_pids(observed.directory) == [])
+    rows = await asyncio.to_thread(observed.rows, "SELECT provider_session_id FROM sdk_sessions")
+    (row,) = rows
+    identity: str | None = row["provider_session_id"]
+    return identity
 
 
 @needs_client
 def test_a_session_goes_on_in_the_conversation_that_it_had(story: Story, api: FakeApi) -> None:
     observed = Observed(story, api, "claude")
+    observed.options["idle_seconds"] = 0.0  # its client is closed, and resumed
     api.otherwise = by_topic
-    for number in (1, 2):  # each with a refiner of its own: closed and resumed
-        observed.tell(prompt(f"topic-y{number}", prompt_id=f"p{number}"),
-                      stop("Done.", prompt_id=f"p{number}"))  # fmt: skip
-        observed.refine()
+
+    async def two_turns(refiner: Refiner) -> None:
+        for topic in ("topic-y1", "topic-y2"):
+            await refined_turn(observed, refiner, topic)
+
+    observed.with_refiner(two_turns)
     last = [body for body in api.requests if for_observer(body)][-1]
     assert "topic-y1" in str(last["messages"][:-1])
     assert "The same session goes on" in str(last["messages"][-1])
+
+
+@needs_client
+def test_a_conversation_is_never_resumed_by_another_worker(story: Story, api: FakeApi) -> None:
+    observed = Observed(story, api, "claude")
+    api.otherwise = by_topic
+    for number in (1, 2):  # each with a refiner of its own, as after a restart
+        observed.tell(prompt(f"topic-v{number}", prompt_id=f"p{number}"),
+                      stop("Done.", prompt_id=f"p{number}"))  # fmt: skip
+        observed.refine()
+        assert len(transcripts_of(observed)) == 1  # that of the conversation before is deleted
+    last = [body for body in api.requests if for_observer(body)][-1]
+    assert len(last["messages"]) == 1
+    assert "The same session goes on" not in last_message(last)
+    assert "About topic-v1" in last_message(last).partition("The turn:")[0]
 
 
 @needs_client
@@ -204,20 +232,11 @@ def test_transcripts_are_deleted_also_where_another_observer_is_used_by_then(
     observed.tell(*TURN)
     observed.refine()
     assert len(transcripts_of(observed)) == 1
-    if after == "openai":  # a conversation is dropped with its provider
+    if after == "openai":
         observed.kind = after
         observed.refine()
-        assert transcripts_of(observed) == []
-        return
-
-    async def local(refiner: Refiner) -> None:
-        await refiner.use(None, observed.policy)
-        assert len(transcripts_of(observed)) == 1  # it may be gone on with
-        story.tell(session_end())
-        await asyncio.to_thread(observed.draft)
-        await refiner.clean_up()
-
-    observed.with_refiner(local)
+    else:
+        observed.with_refiner(lambda refiner: refiner.use(None, observed.policy))
     assert transcripts_of(observed) == []
 
 

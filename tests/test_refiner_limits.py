@@ -1,5 +1,6 @@
 """When a model is asked again, and what it may cost."""
 
+import asyncio
 import itertools
 import threading
 
@@ -12,6 +13,7 @@ from tests.observed import (
     Observed,
     answer,
     by_topic,
+    client_pids,
     draft_sessions,
     last_message,
     policy,
@@ -160,9 +162,10 @@ def test_a_request_is_charged_before_it_is_made_and_corrected_after_it(simple: O
 @needs_client
 def test_a_conversation_is_charged_with_what_it_sends_again(story: Story, api: FakeApi) -> None:
     observed = Observed(story, api, "claude")
+    observed.options["idle_seconds"] = 0.0
     api.otherwise = by_topic
 
-    async def look(refiner: Refiner) -> int:
+    async def extra_charge(refiner: Refiner) -> int:
         """How much the call that runs is charged with, beyond what it says itself."""
         before = story.store.spent_today(story.now)["tokens"]
         previous, hold = observed.asked(), threading.Event()
@@ -172,14 +175,22 @@ def test_a_conversation_is_charged_with_what_it_sends_again(story: Story, api: F
         charged = story.store.spent_today(story.now)["tokens"] - before
         hold.set()
         await refiner.run_due()
+        await until(lambda: client_pids(observed.directory) == [])
         body = api.requests[-1]
         text = str(body["system"][-1]["text"]) + last_message(body)
         return charged - len(text) // 4 - MAX_REPLY_TOKENS
 
-    observed.tell(prompt("topic-x1", prompt_id="p1"), stop("Done.", prompt_id="p1"))
-    assert abs(observed.with_refiner(look)) < 500
-    observed.tell(prompt("topic-x2", prompt_id="p2"), stop("Done.", prompt_id="p2"))
-    assert observed.with_refiner(look) > 500  # resumed: its transcript
+    async def two_turns(refiner: Refiner) -> list[int]:
+        charges = []
+        for number in (1, 2):
+            turn = [prompt(f"topic-x{number}", prompt_id=f"p{number}"),
+                    stop("Done.", prompt_id=f"p{number}")]  # fmt: skip
+            await asyncio.to_thread(observed.tell, *turn)
+            charges.append(await extra_charge(refiner))
+        return charges
+
+    first, resumed = observed.with_refiner(two_turns)
+    assert abs(first) < 500 < resumed  # its transcript
     assert story.store.spent_today(story.now) == {"requests": 2, "tokens": 120}
 
 

@@ -1,5 +1,6 @@
 """Session ids: the agent's and that of the memories. Each test names the section it is about."""
 
+import sqlite3
 from collections.abc import Iterator
 
 import pytest
@@ -47,6 +48,12 @@ def work(worker: SeedWorker, session: str, text: str) -> None:
     wait_until(lambda: worker.rows(LINKAGE, session), "an observation")
 
 
+def restart(worker: SeedWorker) -> None:
+    assert worker.command("worker", "restart").returncode == 0
+    worker.http.close()
+    worker.start()
+
+
 def test_initialization_flow_the_memory_id_is_null_until_it_is_captured(
     worker: SeedWorker,
 ) -> None:
@@ -64,11 +71,31 @@ def test_initialization_flow_the_memory_id_is_stable_over_prompts_and_worker_res
 ) -> None:
     work(worker, "stable", "lamp")
     (before,) = worker.rows(SESSION_STATE, "stable")
-    assert worker.command("worker", "restart").returncode == 0
-    worker.http.close()
-    worker.start()
+    restart(worker)
     work(worker, "stable", "bell")
     assert worker.rows(SESSION_STATE, "stable") == [before]
+
+
+def test_resume_safety_no_conversation_of_a_provider_survives_a_worker_restart(
+    worker: SeedWorker,
+) -> None:
+    work(worker, "resumed", "chain")
+    prompt(worker, "resumed", "Now oil the chain")  # a continuation prompt
+    with sqlite3.connect(
+        worker.layout.database
+    ) as connection:  # as a worker with a model leaves it
+        connection.execute(
+            "UPDATE sdk_sessions SET provider = 'claude', provider_session_id = ?"
+            " WHERE content_session_id = 'resumed'",
+            ("0f9a2b6c-1d3e-4f50-8a71-92b3c4d5e6f7",),
+        )
+    connection.close()
+    before = worker.session("resumed")
+    assert before["provider_session_id"] and before["prompt_counter"] == 2
+    restart(worker)
+    after = worker.session("resumed")
+    assert (after["provider"], after["provider_session_id"]) == (None, None)
+    assert after["memory_session_id"] == before["memory_session_id"]
 
 
 def test_observation_storage_uses_the_memory_id_and_never_the_content_id(

@@ -5,7 +5,8 @@ refinement that fails for good is kept with the reason and the reply that could 
 the draft remains. One that succeeds is kept only where the reply says more than the memories hold.
 
 Also the conversations with a model's provider that can be resumed, one per session. They are kept
-apart from the session ids: only the provider that opened a conversation may continue it.
+apart from the session ids: only the provider that opened a conversation may continue it, and only
+while its clients run (`worker/conversation_cleanup.py` drops all before new ones start).
 """
 
 import sqlite3
@@ -194,12 +195,10 @@ def drop_conversation(connection: sqlite3.Connection, session_db_id: int) -> Non
     )
 
 
-def drop_other_conversations(connection: sqlite3.Connection, provider: str) -> None:
-    """Those of every other provider."""
+def drop_all_conversations(connection: sqlite3.Connection) -> None:
     connection.execute(
         "UPDATE sdk_sessions SET provider = NULL, provider_session_id = NULL"
-        " WHERE provider IS NOT NULL AND provider <> ?",
-        (provider,),
+        " WHERE provider IS NOT NULL"
     )
 
 

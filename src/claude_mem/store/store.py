@@ -345,8 +345,8 @@ class Store(StoreReader):
     def drop_conversation(self, session_db_id: int) -> "Future[None]":
         return self.write(lambda c: refinements.drop_conversation(c, session_db_id))
 
-    def drop_other_conversations(self, provider: str) -> "Future[None]":
-        return self.write(lambda c: refinements.drop_other_conversations(c, provider))
+    def drop_all_conversations(self) -> "Future[None]":
+        return self.write(refinements.drop_all_conversations)
 
     def drop_finished_conversations(self) -> "Future[list[int]]":
         return self.write(refinements.drop_finished_conversations)

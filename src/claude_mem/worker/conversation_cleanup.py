@@ -12,12 +12,11 @@ class ConversationCleanup:
     def __init__(self, store: Store, claude: ClaudeFiles) -> None:
         self._store, self._claude = store, claude
 
-    async def begin(self, provider: str | None) -> None:
-        """Before any client of this provider runs. A conversation with another provider is not
-        continued; without a provider all stay, for a user who switches back."""
+    async def begin(self) -> None:
+        """Before any client runs. A conversation of an earlier worker or observer is not resumed:
+        a new one gets the session's memories instead."""
         self._claude.delete_pid_files()
-        if provider is not None:
-            await asyncio.wrap_future(self._store.drop_other_conversations(provider))
+        await asyncio.wrap_future(self._store.drop_all_conversations())
 
     async def end_finished(self, model: Model | None) -> None:
         """Of sessions that are over and have no work left."""

@@ -110,7 +110,7 @@ class Refiner:
         """Switch to this model, or to none; running refinements are put back for it."""
         await self.close()
         self._policy = policy
-        await self._cleanup.begin(model.name if model is not None else None)
+        await self._cleanup.begin()
         if model is None and not policy.upgrade_drafts:
             await asyncio.wrap_future(self._store.keep_all_drafts("no model is in use"))
         self._model = model
