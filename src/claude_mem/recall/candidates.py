@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from claude_mem.index.text import queries, turn_text
 from claude_mem.index.text.queries import Filters
 from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
-from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem
+from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.parsed_query import ParsedQuery
 from claude_mem.recall.weights import Weights
@@ -89,11 +89,13 @@ def collect(
     )
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, max(READ, 2 * count))
-    rows = [
-        row for row in turn_text.passage_rows(connection, ids).values() if row.turn not in excluded
-    ]
+    rows = turn_text.passage_rows(connection, ids)
+    if excluded:
+        rows = [row for row in rows if row.turn not in excluded]
     shown = queries.result_condition(filters)
-    turns = turn_text.turn_rows(connection, {row.turn for row in rows}, shown.sql, shown.values)
+    turns = turn_text.turn_rows(
+        connection, {row.id >> PASSAGE_BITS for row in rows}, shown.sql, shown.values
+    )
     near = NO_COSINE
     if semantic_index is not None and cosines:
         near = semantic_index.cosine(weights.min_deviations_in_sentence)
@@ -103,13 +105,14 @@ def collect(
 
 def texts_by_stem(parsed: ParsedQuery) -> dict[str, str]:
     """The words of a query that are weighted one by one, as they are written."""
-    texts: dict[str, str] = {}
+    parts: list[str] = []
     for word in parsed.words:
         if len(word.pieces) == 1 and not word.is_time:
             (piece,) = word.pieces
-            parts = grams(piece)[:-1] or [piece] if is_unspaced(piece) else [piece]
-            texts |= {stem(part): part for part in parts}
-    return texts
+            parts += grams(piece)[:-1] or [piece] if is_unspaced(piece) else [piece]
+    # All words at once: of new ones each call costs a statement.
+    by_part = stems([*parts, *(piece for word in parsed.words for piece in word.pieces)])
+    return {by_part[part]: part for part in parts}
 
 
 def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
@@ -249,16 +252,17 @@ def find_evidence(
     semantic_index: WordSimilarities | None,
 ) -> list[Candidate]:
     total = _total_weight(terms)
-    weighted = [(turn_text.hashed(term.stem), term.weight) for term in terms]
+    hashes = [turn_text.hashed(term.stem) for term in terms]
+    term_weights = [term.weight for term in terms]
     soft = _soft_words(rows, terms, semantic_index)
     candidates: list[Candidate] = []
     for row, similarities in zip(rows, soft, strict=True):
         covered = similar_weight = 0.0
         is_complete = bool(terms)
         blob = row.terms
-        for (term_hash, weight), similar in zip(weighted, similarities, strict=True):
-            # Most passages hold few of the words: the first search decides without a call.
-            if blob.find(term_hash) >= 0 and turn_text.holds(row, term_hash):
+        for term_hash, weight, similar in zip(hashes, term_weights, similarities, strict=True):
+            # Most passages hold few of the words: the first look decides without a call.
+            if term_hash in blob and turn_text.holds(row, term_hash):
                 covered += weight
             else:
                 is_complete = False

@@ -214,7 +214,8 @@ def _candidates(
     own = _files_of_client(connection, [result.turn.id for result in ranked])
     ranked = [result for result in ranked if result.turn.id not in own]
     ids = [result.passage for result in ranked if result.passage is not None]
-    rows, texts = turn_text.passage_rows(connection, ids), turn_text.texts(connection, ids)
+    rows = {row.id: row for row in turn_text.passage_rows(connection, ids)}
+    texts = turn_text.texts(connection, ids)
     known, context = _words(prompt.text), _context_lines(prompt.context)
     candidates: list[_Candidate] = []
     for result in ranked:

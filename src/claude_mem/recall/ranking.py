@@ -217,10 +217,9 @@ class Booster:
     def factor(self, turn: TurnRow, passage: PassageRow | None) -> float:
         words = passage.words if passage is not None else turn.words
         factor = self.lengths[min(words, MAX_LENGTH)]
-        title = turn.title_stems
-        if any(form in title for form in self.stems):  # few are: most titles are not split
-            stems = title.split()
-            share = len(self.stems.intersection(stems)) / len(stems)
+        title = turn.title_stems.split()
+        if not self.stems.isdisjoint(title):
+            share = len(self.stems.intersection(title)) / len(title)
             factor *= 1 + self.weights.title_boost * share
         if self.asks_when and passage is not None and passage.names_time:
             factor *= 1 + self.weights.dated_boost

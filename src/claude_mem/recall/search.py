@@ -114,12 +114,12 @@ def search(
             return SearchResult((), False, 0)
         error = None
         try:
-            rows = _find(connection, query, parsed, weights, semantic_index)
+            rows, has_more = _find(connection, query, parsed, weights, semantic_index)
         except EmbedderError as embedder_error:
             error = str(embedder_error)
             log.warning("searching by words only: %s", error)
-            rows = _find(connection, query, parsed, weights, None)
-        return SearchResult(tuple(rows[: query.limit]), len(rows) > query.limit, waiting, error)
+            rows, has_more = _find(connection, query, parsed, weights, None)
+        return SearchResult(tuple(rows), has_more, waiting, error)
 
     return store.read(work)
 
@@ -139,13 +139,14 @@ def _find(
     parsed: ParsedQuery,
     weights: Weights,
     semantic_index: SemanticIndex | None,
-) -> list[Row]:
-    """One row more than the limit, where there are more."""
+) -> tuple[list[Row], bool]:
+    """The rows of the page, and whether there are more."""
     if parsed.is_empty:
-        return as_rows(connection, queries.newest(
+        matches = queries.newest(
             connection, query.filters, query.limit + 1, query.offset,
             oldest=query.order == "date_asc", without=parsed.excluded,
-        ))  # fmt: skip
+        )  # fmt: skip
+        return as_rows(connection, matches[: query.limit]), len(matches) > query.limit
     parsed = with_occasions(connection, parsed, query.filters.project_id)
     end = query.offset + query.limit + 1
     ranked = rank(connection, parsed, query.filters, end, weights, semantic_index)
@@ -164,6 +165,8 @@ def _merge_duplicates(
     the others."""
     by_document = {result.turn.shown: result for result in ranked}
     linked = duplicates.of(connection, by_document)
+    if not linked:
+        return ranked, {}
     merged: dict[int, list[int]] = {}
     dropped: set[int] = set()
     remaining: list[RankedTurn] = []
@@ -183,20 +186,19 @@ def _turn_rows(
     parsed: ParsedQuery,
     query: Query,
     duplicates_of: dict[int, list[int]],
-) -> list[Row]:
-    """A row for each turn, named after the first of its memories that passes the filters."""
+) -> tuple[list[Row], bool]:
+    """A row for each turn up to the limit, named after the first of its memories that passes the
+    filters; and whether there are more."""
     judge = Judge.of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
     memories = queries.memories_of_turns(connection, places, query.filters)
     names = project_names(connection)
-    texts = turn_text.texts(connection, [r.passage for r in ranked if r.passage is not None])
+    passing = [(r, memories[at]) for r, at in zip(ranked, places, strict=True) if at in memories]
+    page = passing[: query.limit]
+    texts = turn_text.texts(connection, [r.passage for r, _ in page if r.passage is not None])
     rows: list[Row] = []
-    for result, place in zip(ranked, places, strict=True):
-        of_turn = memories.get(place, [])
-        if not of_turn:
-            continue
-        match, *others = of_turn
-        also = [*(other.document for other in others), *duplicates_of[result.turn.id]]
+    for result, (match, *others) in page:
+        also = [*(other.document for other in others), *duplicates_of.get(result.turn.id, ())]
         text = texts.get(result.passage, "") if result.passage is not None else ""
         rows.append(
             Row(
@@ -214,21 +216,22 @@ def _turn_rows(
                 is_strong=judge.is_strong(result),
             )
         )
-    return _complete(connection, rows)
+    return _complete(connection, rows), len(passing) > query.limit
 
 
 def _complete(connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
     ids = [row.id for row in rows]
     continued, marks = continued_by(connection, ids), marks_of(connection, ids)
     outside = outside_words_of(connection, ids)
-    return [
-        replace(
-            row,
-            continues=continued.get(row.id),
-            marks=(*marks.get(row.id, ()), *_outside_mark(row, outside.get(row.id, frozenset()))),
-        )
-        for row in rows
-    ]
+    for at, row in enumerate(rows):
+        if row.id in continued or row.id in marks or row.id in outside:
+            outside_mark = _outside_mark(row, outside.get(row.id, frozenset()))
+            rows[at] = replace(
+                row,
+                continues=continued.get(row.id),
+                marks=(*marks.get(row.id, ()), *outside_mark),
+            )
+    return rows
 
 
 def _outside_mark(row: Row, outside: frozenset[str]) -> tuple[str, ...]:

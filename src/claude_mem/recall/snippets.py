@@ -15,10 +15,11 @@ LENGTH = 160
 def snippet(text: str, parsed: ParsedQuery, length: int = LENGTH) -> str:
     """About `length` characters around the place where most words of the query are."""
     words = text.split()
-    ends = list(accumulate(len(word) + 1 for word in words))  # in the text on one line
-    if not words or ends[-1] - 1 <= length:
-        return " ".join(words)
-    start, end = _best_window(ends, _hits(" ".join(words), ends, _stems_of(parsed)), length)
+    line = " ".join(words)
+    if len(line) <= length:
+        return line
+    ends = _ends(words)
+    start, end = _best_window(ends, _hits(line, ends, _stems_of(parsed)), length)
     before, after = "…" if start else "", "…" if end < len(words) else ""
     return f"{before}{' '.join(words[start:end])}{after}"
 
@@ -26,7 +27,7 @@ def snippet(text: str, parsed: ParsedQuery, length: int = LENGTH) -> str:
 def mark_words(text: str, parsed: ParsedQuery) -> list[tuple[str, bool]]:
     """The text in pieces, and whether each is a word of the query."""
     words = text.split()
-    ends = list(accumulate(len(word) + 1 for word in words))
+    ends = _ends(words)
     hits = set(_hits(" ".join(words), ends, _stems_of(parsed))) if words else set()
     parts: list[tuple[str, bool]] = []
     for number, word in enumerate(words):
@@ -36,6 +37,11 @@ def mark_words(text: str, parsed: ParsedQuery) -> list[tuple[str, bool]]:
         else:
             parts.append((f"{separator}{word}", False))
     return parts
+
+
+def _ends(words: Sequence[str]) -> list[int]:
+    """Where the next word begins, in the text on one line."""
+    return list(accumulate(map((1).__add__, map(len, words))))
 
 
 def _stems_of(parsed: ParsedQuery) -> frozenset[str]:

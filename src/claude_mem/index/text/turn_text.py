@@ -10,7 +10,8 @@ import sqlite3
 import sys
 from array import array
 from collections.abc import Iterable
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from claude_mem.index.passages import MOST, Passage
@@ -94,6 +95,11 @@ class PassageRow(NamedTuple):
     @property
     def turn(self) -> int:
         return self.id >> PASSAGE_BITS
+
+
+# As `_make`, without a call of Python for each row.
+_turn_row = partial(tuple.__new__, TurnRow)
+_passage_row = partial(tuple.__new__, PassageRow)
 
 
 def insert(connection: sqlite3.Connection, turn: Document) -> None:
@@ -280,21 +286,33 @@ def turn_rows(
     condition: str = "TRUE",
     values: Iterable[object] = (),
 ) -> dict[int, TurnRow]:
-    rows = connection.execute(
+    rows = _tuples(
+        connection,
         f"SELECT {_TURN_COLUMNS} FROM json_each(?) i CROSS JOIN indexed_turns t ON t.id = i.value"
         f" WHERE {_INDEXED} AND {condition}",
         (json.dumps(sorted(turn_ids)), *values),
     )
-    return {row.id: row for row in map(TurnRow._make, rows)}
+    return {row[0]: row for row in map(_turn_row, rows)}
 
 
-def passage_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, PassageRow]:
-    rows = connection.execute(
+def passage_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[PassageRow]:
+    """In the order of their ids."""
+    rows = _tuples(
+        connection,
         "SELECT p.id, kind, words, names_time, terms, pieces FROM json_each(?) i"
         " CROSS JOIN passages p ON p.id = i.value",
         (json.dumps(sorted(ids)),),
     )
-    return {row.id: row for row in map(PassageRow._make, rows)}
+    return list(map(_passage_row, rows))
+
+
+def _tuples(
+    connection: sqlite3.Connection, sql: str, values: Iterable[object]
+) -> Iterable[tuple[Any, ...]]:
+    """Rows that are not accessed by name: `sqlite3.Row` would be made for each, for nothing."""
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    return cursor.execute(sql, tuple(values))
 
 
 def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRow]:
@@ -334,14 +352,29 @@ def neighbours(
     connection: sqlite3.Connection, turns: Iterable[TurnRow], reach: int
 ) -> list[tuple[int, int, int]]:
     """The turns within reach in the same session: (of which turn, how far, which turn)."""
-    steps = [
-        f"SELECT t.id, {sign}{distance}, (SELECT n.id FROM indexed_turns n"
-        f" WHERE n.session_id = t.session_id AND n.number {compare} t.number"
-        f" ORDER BY n.number {order} LIMIT 1 OFFSET {distance - 1})"
-        " FROM indexed_turns t WHERE t.id IN (SELECT value FROM json_each(:turns))"
-        for distance in range(1, reach + 1)
-        for sign, compare, order in (("", ">", "ASC"), ("-", "<", "DESC"))
+    ids = json.dumps(sorted(turn.id for turn in turns))
+    rows = list(_tuples(connection, _neighbours_sql(reach), (ids,)))
+    return [
+        (row[0], distance, other)
+        for column, distance in enumerate(_distances(reach), start=1)
+        for row in rows
+        if (other := row[column]) is not None
     ]
-    ids = json.dumps([turn.id for turn in turns])
-    rows = connection.execute(" UNION ALL ".join(steps), {"turns": ids})
-    return [(of, distance, other) for of, distance, other in rows if other is not None]
+
+
+def _distances(reach: int) -> list[int]:
+    return [sign * distance for distance in range(1, reach + 1) for sign in (1, -1)]
+
+
+@lru_cache(maxsize=8)
+def _neighbours_sql(reach: int) -> str:
+    columns = [
+        f"(SELECT n.id FROM indexed_turns n WHERE n.session_id = t.session_id"
+        f" AND n.number {'>' if distance > 0 else '<'} t.number ORDER BY n.number"
+        f" {'ASC' if distance > 0 else 'DESC'} LIMIT 1 OFFSET {abs(distance) - 1})"
+        for distance in _distances(reach)
+    ]
+    return (
+        f"SELECT t.id, {', '.join(columns)} FROM json_each(?) i"
+        " CROSS JOIN indexed_turns t ON t.id = i.value"
+    )

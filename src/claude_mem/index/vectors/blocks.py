@@ -326,13 +326,27 @@ def _smallest(values: NDArray[np.uint16] | Floats, count: int) -> NDArray[np.int
 
 def _signed_sums(planes: list[Bits], places: NDArray[np.intp], row: Rows) -> Floats:
     """For each place of the blocks the numbers of the row, added up with the signs of its code."""
-    sums = np.zeros(len(places), np.float32)
-    numbers = row.astype(np.float32)
+    codes = np.empty((-(-len(row) // 64), len(places)), np.uint64)
     block_of = places // BLOCK
     for number, block in enumerate(planes):
         of_block = np.flatnonzero(block_of == number)
-        if len(of_block):
-            codes = np.ascontiguousarray(block[:, places[of_block] - number * BLOCK].T)
-            bits = np.unpackbits(codes.view(np.uint8), axis=1, count=len(row))
-            sums[of_block] = bits @ numbers
+        codes[:, of_block] = block.take(places[of_block] - number * BLOCK, axis=1)
+    return _sum_signed(codes, _bit_planes(row)).astype(np.float32)
+
+
+def _bit_planes(row: Rows) -> list[Bits]:
+    """Of each number of a row its lowest bit, its second, and so on, in planes of 64 as a code."""
+    return [codes_of(((row[None].view(np.uint8) >> bit) & 1).astype(np.int8))[:, 0]
+            for bit in range(8)]  # fmt: skip
+
+
+def _sum_signed(codes: Bits, bit_planes: list[Bits]) -> NDArray[np.int32]:
+    """Of the numbers whose bit is set in a code. In two's complement the highest bit counts
+    negative."""
+    sums = np.zeros(codes.shape[1], np.int32)
+    for bit, planes in enumerate(bit_planes):
+        counts = np.zeros(codes.shape[1], np.uint16)
+        for plane, of_row in zip(codes, planes, strict=True):
+            counts += np.bitwise_count(plane & of_row)
+        sums += counts * np.int32(-128 if bit == 7 else 1 << bit)
     return sums

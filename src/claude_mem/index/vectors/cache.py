@@ -74,7 +74,7 @@ class VectorCache:
         except RowsDropped:
             parts = [self._compare_by_codes(connection, query, loaded, kind, state.model)]
         compared = parts[0] if len(parts) == 1 else merge(parts)
-        missing = set(include).difference(compared.ids.tolist()) if kind == TURN else set()
+        missing = set(include).difference(compared.of(include)) if kind == TURN else set()
         if not missing:
             return compared
         return merge([compared, self._compare_passages(connection, query, missing, state.model)])

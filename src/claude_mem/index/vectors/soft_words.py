@@ -44,7 +44,8 @@ class SoftWords:
         flat = np.frombuffer(b"".join(blobs), np.uint16)
         used, places = self._distinct(flat)
         codes = self._codes.take(used, axis=1)
-        starts = np.cumsum([0, *(len(blob) // 2 for blob in blobs[:-1])])
+        lengths = np.fromiter(map(len, blobs), np.intp, len(blobs)) // 2
+        starts = np.cumsum(lengths) - lengths
         similar = np.zeros(len(used), np.float32)
         vectors = self._model.encode(words)
         for number, (word, code) in enumerate(zip(vectors, codes_of(vectors).T, strict=True)):
@@ -65,7 +66,7 @@ class SoftWords:
         present = np.zeros(len(self._inverse_lengths), np.bool_)
         present[pieces] = True
         used = np.flatnonzero(present)
-        place_of = np.zeros(len(present), np.int32)
+        place_of = np.empty(len(present), np.int32)
         place_of[used] = np.arange(len(used), dtype=np.int32)
         return used, place_of[pieces]
 
