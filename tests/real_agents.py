@@ -8,14 +8,28 @@ from typing import ClassVar
 
 import pytest
 
+from tests import payloads
 from tests.agent_clients import AgentClient, client
 from tests.conftest import Home
 from tests.fake_models import FakeModels, running_models
+from tests.test_prompt_hook import ASKED, QUESTION, REPLY
 
 REQUEST = "Make the light blink twice"
 ANSWER = "The light blinks twice now; the lamp needed a new fuse."
 MEMORY = "`blink(1)` became `blink(2)`"
 RUNS = 10
+INTRODUCTION = "Perhaps related, from earlier sessions here"
+
+
+def past_session(home: Home, project: Path, name: str, request: str, answer: str) -> None:
+    """Of Claude Code."""
+    about = {"session_id": name, "prompt_id": f"{name}-1", "cwd": str(project)}
+    for payload in (
+        payloads.prompt(request, **about),
+        payloads.stop(answer, **about),
+        payloads.session_end(**about),
+    ):
+        home.hook(payload, CLAUDE_PROJECT_DIR=str(project))
 
 
 @pytest.fixture
@@ -85,6 +99,27 @@ class RealAgentTests:
         (row,) = home.rows("SELECT parts FROM turn_records")
         texts = [part[-1] for part in json.loads(row["parts"])]
         assert texts[0] == REQUEST and ANSWER in texts
+
+    def test_a_prompt_gets_a_hint_of_a_session_that_is_too_old_for_the_context(
+        self, home: Home, models: FakeModels, project: Path
+    ) -> None:
+        agent = self.attached(self.name, home, models, project)
+        home.start_worker()
+        past_session(home, project, "foghorn", ASKED, REPLY)
+        for thing in ("crane", "ferry", "slipway", "dredger", "buoy", "winch", "quay", "mast"):
+            past_session(home, project, thing, f"Paint the {thing}", f"The {thing} is painted.")
+        home.wait_settled()
+        home.command("search", "foghorn")  # loads the model: a hook does not wait for it
+
+        def is_hinted() -> bool:
+            """A hook waits 150 ms for a hint, which may be too little on a loaded machine."""
+            models.script(text="It was the valve.")
+            agent.ask(QUESTION)
+            return INTRODUCTION in models.sent()
+
+        assert any(is_hinted() for _ in range(RUNS))
+        hint = models.sent().partition(INTRODUCTION)[2]
+        assert "replaced valve-7" in hint
 
     def test_runs_in_a_row_are_all_stored(
         self, home: Home, models: FakeModels, project: Path

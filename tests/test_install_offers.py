@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from claude_mem.agents import BY_NAME
 from claude_mem.cli.recommendation import recommendation
 from claude_mem.config import Settings, load_settings
 from tests.conftest import Home, wait_until
@@ -44,8 +45,15 @@ def remembered(home: Home) -> int:
     return len(home.rows("SELECT * FROM session_summaries"))
 
 
+HOOK_FILES = {"codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
+LAUNCHER = ".claude-mem/hook"
+
+
 @pytest.fixture
-def terminal(used: Home) -> Iterator[Terminal]:
+def terminal(used: Home, request: pytest.FixtureRequest) -> Iterator[Terminal]:
+    if "agents" in request.fixturenames:
+        for name in HOOK_FILES:
+            (used.path / BY_NAME[name].home).mkdir()
     command = [sys.executable, "-m", "claude_mem", "install", "--scope", "user"]
     opened = Terminal(command, used.path, used.env())
     yield opened
@@ -84,6 +92,29 @@ def test_the_user_is_asked_whether_to_store_the_record(
     assert len(used.rows("SELECT * FROM turn_records")) == records
     value = "0" if records == 0 else "forever"
     assert f"RECORD_DAYS={value}" in used.command("settings", "RECORD_DAYS").stdout
+
+
+@pytest.mark.parametrize(
+    ("keys", "agents"), [(("\n", "\n"), "codex gemini"), (("n\n", "y\n"), "gemini")]
+)
+def test_the_user_is_offered_the_agents_that_are_there(
+    used: Home, terminal: Terminal, keys: tuple[str, str], agents: str
+) -> None:
+    answer(terminal, "settings.json?", "\n")
+    for title, key in zip(("Codex", "Gemini CLI"), keys, strict=True):
+        answer(terminal, f"Add it to {title} as well?", key)
+    answer(terminal, "Store it?", "\n")
+    answer(terminal, "Import 1 past session of Claude Code", "n\n")
+    answer(terminal, "Which observer should summarise sessions?", "\n")
+    wait_until(lambda: terminal.process.poll() is not None)
+    assert terminal.process.returncode == 0
+    attached = [name for name, file in HOOK_FILES.items() if LAUNCHER in text_of(used, file)]
+    assert attached == agents.split()
+
+
+def text_of(home: Home, name: str) -> str:
+    path = home.path / name
+    return path.read_text() if path.exists() else ""
 
 
 def test_claude_is_recommended_with_its_cost_where_the_user_is_logged_in(used: Home) -> None:
