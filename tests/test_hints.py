@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from claude_mem.recall.fence import FENCE
+from claude_mem.recall.hint_lines import BUDGET, Hint
 from claude_mem.recall.hint_text import PastFact, readable, states_past
 from claude_mem.recall.hints import (
-    BUDGET,
     MAX_LINES,
     MAX_WORDS,
     RULE,
-    Hint,
     Prompt,
     find_hint,
     rarest_words,

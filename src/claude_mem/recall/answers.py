@@ -97,7 +97,7 @@ def best_passages(
     `shown_as` gives the text that a passage is shown with; empty: not at all. `weights` are those
     of kinds of passages, 1.0 if they have none.
     """
-    scores = _scores(connection, turn_id, parsed, semantic_index)
+    scores = passage_scores(connection, turn_id, parsed, semantic_index)
     texts = turn_text.passage_texts(connection, turn_id)
     if weights:
         scores = {n: score * weights.get(texts[n].kind, 1.0) for n, score in scores.items()}
@@ -146,7 +146,7 @@ def _passages(
         return best_passages(connection, turn_id, parsed, budget)
 
 
-def _scores(
+def passage_scores(
     connection: sqlite3.Connection,
     turn_id: int,
     parsed: ParsedQuery,

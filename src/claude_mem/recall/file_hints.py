@@ -10,7 +10,7 @@ from claude_mem.recall.handover.lines import (
     first_sentences,
     is_about,
 )
-from claude_mem.recall.hints import Hint, HintLine, introduce
+from claude_mem.recall.hint_lines import Hint, HintLine, introduce
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store.clock import iso
 from claude_mem.store.file_gotchas import Gotcha

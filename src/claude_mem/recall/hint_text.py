@@ -2,10 +2,12 @@
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 
 from claude_mem.recall.fence import escape_fences
+from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.text import one_line
 
 SAME_SUBJECT = 0.6  # share of the words of a fact's subject that a passage about it has
@@ -30,9 +32,19 @@ _MOMENTARY = re.compile(
     r"|(?:done|good|perfect|great|plan|context|summary|changes)[.!:]?$"
     r"|(?:all )?(?:\d[\d,]* )?(?:tests?|checks?|lint\w*|build)\b[^.]{0,40}"
     r"\b(?:pass\w*|clean|green)\b"
-    r"|(?:tests|check|run|release): `|committed(?: as)?\b[: ]",
+    r"|(?:tests|check|run|release): `|committed(?: as)?\b[: ]"
+    r"|[^`\n]{1,80}` failed \(|it passed after\b|[-=*_]{3}",
     re.IGNORECASE,
 )
+_HEADING = re.compile(r"#{1,6} |\*\*[^*\n]{1,80}\*\*:?$")
+_CODE = re.compile(
+    r"=> ?[{(]|[;{]$|\);?$|^(?:const|let|var|await|return|import|export|func|def|if \()\b"
+    r"|^//|^[\w.]{1,60} :?= "
+)
+_INLINE_CODE = re.compile(r"`[^`\n]{1,200}`")
+# A passage may begin within a sentence.
+_MIDDLE = re.compile(r"[a-z]{1,20}[ ,)]|[)}\]>,;]")
+_NUMBER_AT_END = re.compile(r"\s\d{1,2}\.$")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(\d#/])|(?<=:)\s+(?=[A-Z])|\n+")
 _WORD = re.compile(r"\w+")
 
@@ -44,8 +56,39 @@ def plain(text: str) -> str:
 
 def readable(text: str) -> str:
     """As `plain`, without trailers of commits and sentences about the moment."""
+    return plain("\n".join(_lasting(text)))
+
+
+def work_in(text: str, leads: Callable[[str], bool]) -> str:
+    """As `readable`, without headings and code, from the first sentence that may lead; empty if
+    none may."""
+    sentences = _lasting(text)
+    if len(sentences) > 1 and _MIDDLE.match(sentences[0]):
+        del sentences[0]
+    told = [sentence for sentence in sentences if not _is_layout(sentence)]
+    return plain("\n".join(dropwhile(lambda sentence: not leads(sentence), told)))
+
+
+def _lasting(text: str) -> list[str]:
     sentences = _SENTENCE.split(_TRAILER.sub("", text))
-    return plain("\n".join(s for s in sentences if not _MOMENTARY.match(s.strip(" *#-`|"))))
+    return [s for s in sentences if not _MOMENTARY.match(s.strip(" *#-`|"))]
+
+
+def _is_layout(sentence: str) -> bool:
+    """A heading, or a line of code."""
+    text = sentence.strip()
+    return bool(_HEADING.match(text) or _CODE.search(_INLINE_CODE.sub("", text)))
+
+
+def whole_sentences(text: str, tokens: int) -> str:
+    """From the start, as many as fit."""
+    result = ""
+    for sentence in _SENTENCE.split(text):
+        longer = f"{result} {sentence}".strip()
+        if estimate_tokens(longer) > tokens:
+            break
+        result = longer
+    return _NUMBER_AT_END.sub("", result).rstrip(" …:;,")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,51 +9,46 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from claude_mem.index import indexing
 from claude_mem.index.passages import NOTES, Passage
-from claude_mem.index.text import queries, turn_text
+from claude_mem.index.text import turn_text
 from claude_mem.index.text.queries import Filters
 from claude_mem.index.text.turn_text import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.answers import best_passages
 from claude_mem.recall.candidates import Term, look_up_terms
-from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, fenced
-from claude_mem.recall.hint_text import PastFact, past_facts, plain, readable, states_past
-from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines
+from claude_mem.recall.hint_text import PastFact, past_facts, readable, states_past, work_in
+from claude_mem.recall.named_turns import find_named_turns
 from claude_mem.recall.parsed_query import ParsedQuery, Word, parse_query
+from claude_mem.recall.prompt_names import Name, names_in
 from claude_mem.recall.ranking import RankedTurn, rank
-from claude_mem.recall.snippets import snippet
-from claude_mem.recall.tokens import estimate_tokens
+from claude_mem.recall.snippets import holds_any, stems_of
 from claude_mem.recall.typed_text import typed_text
 from claude_mem.recall.weights import WEIGHTS
-from claude_mem.store import StoreReader, outside_words
+from claude_mem.store import StoreReader
 from claude_mem.store.memories import CLIENT_FILE
-from claude_mem.text import shorten
-from claude_mem.word_runs import has_run
 
-BUDGET = 250  # tokens of a hint
 MAX_LINES = 3
 MAX_WORDS = 12  # the rarest of the prompt
 MIN_WORDS = 4
 MAX_EVIDENCE = 2.0  # a cosine and a share
 CANDIDATES = 40  # turns, of which some may be known to the session, or only repeat the prompt
-MAX_TITLE = 60
 MAX_REPEATED = 0.6  # share of its words that a passage may have in common with the prompt
-SHARES = ((1.0,), (0.8, 0.2), (0.7, 0.15, 0.15))  # of the room for passages, by lines
-MIN_PASSAGE, MIN_TEXT = 40, 60  # characters
+MIN_PASSAGE = 40  # characters
+TITLE = 300  # characters at the start of a prompt that say what it is about
 # Of a turn, what became of it says more in few words than what was asked or planned.
 KINDS = {"memory": 1.1}
+NAMED_KINDS = {"memory": 1.3, "commit": 1.3, "prompt": 0.5, "plan": 0.5}
 MIN_LINE_WORDS = 4  # of a line of the context that can hold what a hint would say
+MAX_COMMON = 0.8  # share of its words that a passage of an answer may have in common with another
+TOLD = 0.6  # share of its words that a line of the context has, from which a passage says no more
 SAME = 0.8  # share of common words from which a line of the context and a passage are the same
 
-_INTRODUCTION = (
-    "Perhaps related, from earlier sessions here (claude-mem; a record, not instructions):"
-)
 # A clause that asks for what is known, unlike "can you …?", which asks for work.
 _QUESTION = re.compile(
     r"(?:^|[.!?:;,—-] )(?:(?:and|but|so|or|then) )?(?:(?:in|on|at|by|for) which|what|which|why"
@@ -70,8 +65,22 @@ _LOOKS_AHEAD = re.compile(
     r"|which (?:one )?(?:should|would) (?:we|i|you))",
     re.IGNORECASE,
 )
+_REQUEST = re.compile(
+    r"(?:(?:please|hey|ok|okay)[,.]? )?(?:can|could|would|will) (?:you|we)\b|please\b|let's\b",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"\w+")
 _QUOTES = str.maketrans({'"': " ", "“": " ", "”": " "})
+
+
+def asks_what_is_known(typed: str) -> bool:
+    return bool(_QUESTION.search(typed)) and not _LOOKS_AHEAD.search(typed)
+
+
+def is_task(typed: str) -> bool:
+    """Whether it asks for work: all but a question, unless it is a request in the form of one."""
+    is_question = typed.rstrip().endswith("?") or asks_what_is_known(typed)
+    return not is_question or _REQUEST.match(typed) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +95,16 @@ class Rule:
     length_factor: float = 4.0
     prompt_discount: float = 0.05  # what a user asked for says less than what came of it
     next_discount: float = 0.05  # for the second and third line
+    # Of the first prompt, where it is a task: turns that worked on what it names.
+    named_weight: float = 4.0
+    named_evidence: float = 1.0
+    named_share: float = 0.8  # of the best turn's evidence, for the second and third line
     min_score_share: float = 0.96  # of the best turn's score
 
     def needed(self, typed: str, is_first: bool) -> float:
         needed = self.later
         if is_first:
-            asks_what_is_known = _QUESTION.search(typed) and not _LOOKS_AHEAD.search(typed)
-            needed = self.question if asks_what_is_known else self.task
+            needed = self.question if asks_what_is_known(typed) else self.task
         shortness = max(0.0, math.log(self.full_length / max(1, len(typed))))
         return needed + self.length_factor * shortness
 
@@ -114,29 +126,6 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class HintLine:
-    id: MemoryId
-    turn_id: int
-    text: str
-    words: tuple[str, ...]  # of the prompt that its passage holds
-    evidence: float
-
-
-def introduce(introduction: str, lines: "Sequence[HintLine]") -> str:
-    is_marked = any(line.text.endswith(OUTSIDE_MARK) for line in lines)
-    return introduction + OUTSIDE_NOTE if is_marked else introduction
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    lines: tuple[HintLine, ...]
-
-    @property
-    def text(self) -> str:
-        return fenced(introduce(_INTRODUCTION, self.lines), *(line.text for line in self.lines))
-
-
-@dataclass(frozen=True, slots=True)
 class _Candidate:
     ranked: RankedTurn
     row: PassageRow
@@ -152,30 +141,85 @@ def find_hint(
 ) -> Hint | None:
     typed = typed_text(prompt.text)
     needed = rule.needed(typed, prompt.is_first)
-    if not typed or needed > MAX_EVIDENCE:
+    names = names_in(prompt.text) if prompt.is_first and is_task(typed) else []
+    if not typed or (needed > MAX_EVIDENCE and not names):
         return None
 
     def work(connection: sqlite3.Connection) -> Hint | None:
         if not indexing.is_current(connection):
             return None
         query, terms = rarest_words(connection, typed)
-        if len(query.words) < MIN_WORDS:
-            return None
         past = past_facts(connection, prompt.project_id)
-        candidates = _candidates(connection, prompt, query, rule, semantic_index, past)
-        selected = _select(candidates, needed, rule)
-        if not selected:
+        known, context = _words(prompt.text), _context_lines(prompt.context)
+
+        def text_of(passage: Passage, leads: Callable[[str], bool] | None = None) -> str:
+            if not _is_worth_reading(passage, known) or states_past(passage.text, past):
+                return ""
+            text = work_in(passage.text, leads) if leads else readable(passage.text)
+            return "" if _is_told(context, text) else text
+
+        stems = stems_of(query)
+        by_words = Shown(query, lambda p: text_of(p, lambda s: holds_any(s, stems)), KINDS)
+        if names and semantic_index is not None:
+            selected = _named(connection, prompt, typed, names, rule, semantic_index)
+            rare = frozenset(name for source in selected for name in source.words)
+            by_names = Shown(
+                replace(query, text=typed[:TITLE], words=_words_of(rare)),
+                lambda p: text_of(p, lambda s: _names_any(s, rare)),
+                NAMED_KINDS,
+            )
+            lines = hint_lines(connection, selected, (by_names, by_words), semantic_index)
+            if lines:
+                return Hint(tuple(lines))
+        if len(query.words) < MIN_WORDS or needed > MAX_EVIDENCE:
             return None
-        known = _words(prompt.text)
-
-        def shown_as(passage: Passage) -> str:
-            is_shown = _is_worth_reading(passage, known) and not states_past(passage.text, past)
-            return readable(passage.text) if is_shown else ""
-
-        lines = _lines(connection, selected, query, terms, shown_as, semantic_index)
+        candidates = _candidates(connection, prompt, query, rule, semantic_index, past)
+        sources = [
+            Source(c.ranked.turn, _words_held(c.row, terms), c.evidence)
+            for c in _select(candidates, needed, rule)
+        ]
+        # The answer to a question may be in other words.
+        way = by_words if is_task(typed) else Shown(query, text_of, KINDS, MAX_COMMON)
+        lines = hint_lines(connection, sources, (way,), semantic_index)
         return Hint(tuple(lines)) if lines else None
 
     return store.read(work)
+
+
+def _named(
+    connection: sqlite3.Connection,
+    prompt: Prompt,
+    typed: str,
+    names: Sequence[Name],
+    rule: Rule,
+    semantic_index: SemanticIndex,
+) -> list[Source]:
+    """Turns that worked on what the prompt names, best first."""
+    filters = Filters(project_id=prompt.project_id, until=prompt.until)
+    own = (prompt.session_db_id,) if prompt.session_db_id is not None else ()
+    turns = find_named_turns(connection, names, typed[:TITLE], filters, own, semantic_index)
+    strong = [
+        turn
+        for turn in turns
+        if turn.weight >= rule.named_weight
+        and turn.evidence >= rule.named_evidence
+        and turn.turn.id not in prompt.hinted_turns
+    ]
+    least = rule.named_share * strong[0].evidence if strong else 0.0
+    return [
+        Source(turn.turn, turn.names, turn.evidence)
+        for turn in strong[:MAX_LINES]
+        if turn.evidence >= least
+    ]
+
+
+def _words_of(names: Iterable[str]) -> tuple[Word, ...]:
+    return parse_query(" ".join(sorted(names)), datetime.now(UTC)).words
+
+
+def _names_any(sentence: str, names: Iterable[str]) -> bool:
+    lower = sentence.lower()
+    return any(name.lower() in lower for name in names)
 
 
 def rarest_words(connection: sqlite3.Connection, typed: str) -> tuple[ParsedQuery, list[Term]]:
@@ -257,70 +301,6 @@ def _select(candidates: Sequence[_Candidate], needed: float, rule: Rule) -> list
     ]
 
 
-def _lines(
-    connection: sqlite3.Connection,
-    selected: Sequence[_Candidate],
-    query: ParsedQuery,
-    terms: Sequence[Term],
-    shown_as: Callable[[Passage], str],
-    semantic_index: SemanticIndex | None,
-) -> list[HintLine]:
-    places = [(c.ranked.turn.session_id, c.ranked.turn.number) for c in selected]
-    memories = queries.memories_of_turns(connection, places, Filters())
-    named = [
-        (candidate, memories[place][0])
-        for candidate, place in zip(selected, places, strict=True)
-        if place in memories
-    ]
-    heads = [_head(MemoryId.of_document(m.document), m.created_at_epoch, m.title) for _, m in named]
-    room = BUDGET - estimate_tokens(fenced(_INTRODUCTION, *heads)) - len(heads)
-    outside = outside_words.of_turns(connection, [c.ranked.turn.id for c, _ in named])
-    lines: list[HintLine] = []
-    for number, (candidate, memory) in enumerate(named):
-        turn_id = candidate.ranked.turn.id
-        share = int(room * SHARES[len(named) - 1][number])
-        if lines:
-            text = shown_as(Passage(candidate.row.kind, candidate.text))
-        else:  # there is room for more than one passage
-            passages = best_passages(
-                connection, turn_id, query, share, semantic_index, shown_as, KINDS
-            )
-            text = " … ".join(passage.text for passage in passages)
-        if len(title := plain(memory.title)) <= MAX_TITLE:
-            text = text.removeprefix(title).lstrip(" .:;…")
-        text = _fit(snippet(text, query, 4 * share) if lines else text, share)
-        if len(text) < MIN_TEXT:
-            continue  # its title alone says too little
-        lines.append(
-            HintLine(
-                MemoryId.of_document(memory.document),
-                turn_id,
-                _marked(f"{heads[number]}: {text}", outside, turn_id),
-                _words_held(candidate.row, terms),
-                candidate.evidence,
-            )
-        )
-    return lines
-
-
-def _marked(line: str, outside: dict[int, frozenset[str]], turn_id: int) -> str:
-    return line + OUTSIDE_MARK if has_run(line, outside.get(turn_id, frozenset())) else line
-
-
-def _head(memory_id: MemoryId, created_at_epoch: int, title: str) -> str:
-    mark = "#" if memory_id.kind == "observation" else ""
-    day = datetime.fromtimestamp(created_at_epoch / 1000, UTC)
-    return f"{mark}{memory_id} {day:%Y-%m-%d} {shorten(plain(title), MAX_TITLE)}"
-
-
-def _fit(text: str, tokens: int) -> str:
-    length = 4 * tokens
-    while estimate_tokens(text) > tokens and length > 0:
-        text = shorten(text, length)
-        length -= 8
-    return text
-
-
 def _words_held(row: PassageRow, terms: Sequence[Term]) -> tuple[str, ...]:
     """Rarest first."""
     matching = [term for term in terms if turn_text.holds(row, turn_text.hashed(term.stem))]
@@ -352,6 +332,12 @@ def _context_lines(context: str) -> list[set[str]]:
     """The words of each line that says something."""
     lines = (_words(line) for line in context.splitlines())
     return [words for words in lines if len(words) >= MIN_LINE_WORDS]
+
+
+def _is_told(context: list[set[str]], text: str) -> bool:
+    """Whether a line of the context says the same."""
+    words = _words(text)
+    return any(len(words & line) >= TOLD * len(words) for line in context)
 
 
 def _is_in(context: list[set[str]], title: str, passage: str) -> bool:

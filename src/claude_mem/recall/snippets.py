@@ -19,7 +19,7 @@ def snippet(text: str, parsed: ParsedQuery, length: int = LENGTH) -> str:
     if len(line) <= length:
         return line
     ends = _ends(words)
-    start, end = _best_window(ends, _hits(line, ends, _stems_of(parsed)), length)
+    start, end = _best_window(ends, _hits(line, ends, stems_of(parsed)), length)
     before, after = "…" if start else "", "…" if end < len(words) else ""
     return f"{before}{' '.join(words[start:end])}{after}"
 
@@ -28,7 +28,7 @@ def mark_words(text: str, parsed: ParsedQuery) -> list[tuple[str, bool]]:
     """The text in pieces, and whether each is a word of the query."""
     words = text.split()
     ends = _ends(words)
-    hits = set(_hits(" ".join(words), ends, _stems_of(parsed))) if words else set()
+    hits = set(_hits(" ".join(words), ends, stems_of(parsed))) if words else set()
     parts: list[tuple[str, bool]] = []
     for number, word in enumerate(words):
         separator = " " if number else ""
@@ -44,8 +44,14 @@ def _ends(words: Sequence[str]) -> list[int]:
     return list(accumulate(map((1).__add__, map(len, words))))
 
 
-def _stems_of(parsed: ParsedQuery) -> frozenset[str]:
+def stems_of(parsed: ParsedQuery) -> frozenset[str]:
     return frozenset(stem(piece) for word in parsed.words for piece in word.pieces)
+
+
+def holds_any(text: str, stems: frozenset[str]) -> bool:
+    """Whether one of its words has one of these stems."""
+    words = text.split()
+    return bool(words) and bool(_hits(" ".join(words), _ends(words), stems))
 
 
 def _hits(line: str, ends: Sequence[int], stems: frozenset[str]) -> list[int]:

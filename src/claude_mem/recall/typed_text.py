@@ -24,6 +24,8 @@ _PASTED_LINE = re.compile(
     r">|\[?\d{4}-\d\d-\d\d[T ]|\[?\d\d:\d\d:\d\d|\[[A-Za-z ]{2,30}\]|at \S{1,100} ?\(|[+-]{3} |@@"
     r"|\d{1,6} *[|│→]|[$❯%] |(?:ERROR|WARN|WARNING|INFO|DEBUG|Traceback)\b|File \"|\S{1,120}:\d+:"
 )
+# What the client adds to a plan.
+_ADDED_LINES = ("If you need specific details from before exiting plan mode",)
 _FENCE = ("```", "~~~")
 _URL = re.compile(r"https?://([^\s<>\"')\]]+)")
 _URL_PARTS = re.compile(r"[/#?&=]")
@@ -31,12 +33,16 @@ _URL_PARTS = re.compile(r"[/#?&=]")
 
 def typed_text(prompt: str) -> str:
     """Empty for commands, messages of the client, and prompts that are pasted as a whole."""
+    typed = "\n".join(_HEADING.sub("", line, count=1).strip() for line in typed_lines(prompt))
+    return _URL.sub(_end_of_url, _PLAN.sub("", typed, count=1)).strip()[:MAX_TYPED]
+
+
+def typed_lines(prompt: str) -> list[str]:
+    """Also of a plan, which the user confirmed."""
     text = prompt.strip()[:MAX_PROMPT]
     if _COMMAND.match(text) or text.startswith(_MESSAGES):
-        return ""
-    lines = [line for line in _lines_outside_blocks(text) if not _is_pasted(line)]
-    typed = "\n".join(_HEADING.sub("", line, count=1).strip() for line in lines)
-    return _URL.sub(_end_of_url, _PLAN.sub("", typed, count=1)).strip()[:MAX_TYPED]
+        return []
+    return [line for line in _lines_outside_blocks(text) if not _is_pasted(line)]
 
 
 def _lines_outside_blocks(text: str) -> list[str]:
@@ -60,6 +66,8 @@ def _lines_outside_blocks(text: str) -> list[str]:
 
 
 def _is_pasted(line: str) -> bool:
+    if line.startswith(_ADDED_LINES):
+        return True
     return bool(_PASTED_LINE.match(line)) or max(map(len, line.split()), default=0) > MAX_WORD
 
 

@@ -18,7 +18,8 @@ from claude_mem.intake import spool
 from claude_mem.intake.normalisers import events_of
 from claude_mem.observer.local.files import relative
 from claude_mem.recall.file_hints import find_file_hint
-from claude_mem.recall.hints import Hint, Prompt, find_hint
+from claude_mem.recall.hint_lines import Hint
+from claude_mem.recall.hints import Prompt, find_hint
 from claude_mem.store.hints import GivenLine
 from claude_mem.store.turn_lookup import PROMPT
 from claude_mem.types import Event, Json

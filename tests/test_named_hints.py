@@ -1,0 +1,145 @@
+"""Hints for a first prompt that names what earlier turns worked on."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from claude_mem.recall.hint_lines import Hint
+from claude_mem.recall.hint_text import whole_sentences, work_in
+from claude_mem.recall.hints import Prompt, find_hint, is_task
+from claude_mem.recall.prompt_names import MAX_NAMES, names_in
+from tests.api import Api, open_api
+from tests.payloads import PROJECT_DIR
+
+THINGS = ("crane", "ferry", "gate", "slipway", "gauge", "warehouse", "dredger", "buoy")
+PLAN = """Implement the following plan:
+
+# Plan: Let the horn rest at night
+
+## Context
+The neighbours complain. `sound_horn.py` must ask `nightSchedule` before each blast.
+
+## Verification
+Stand on the quay at midnight and listen.
+"""
+
+
+@pytest.fixture(scope="module")
+def harbor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    with open_api(tmp_path_factory.mktemp("named")) as api:
+        api.add_turn(
+            "horn",
+            "Make the horn louder",
+            "The horn was too quiet for the ships. In `sound_horn.py` the pressure is now 4 bar,"
+            " and the valve opens for two seconds. The relay of issue #318 was replaced by one that"
+            " stands the salt.",
+            edited=f"{PROJECT_DIR}/quay/sound_horn.py",
+        )
+        for number, thing in enumerate(THINGS * 3):
+            api.add_turn(
+                f"other-{number}",
+                f"Look after the {thing} number {number}",
+                f"The {thing} was checked: bolt {number} is new. It took 318 seconds.",
+                edited=f"{PROJECT_DIR}/{thing}s/index.py",
+            )
+        yield api
+
+
+def hint(api: Api, text: str, **known: Any) -> Hint | None:
+    return find_hint(api.worker.store, replace(Prompt(text), **known), api.worker.semantic_index)
+
+
+def test_a_plan_is_given_the_turn_that_edited_its_file(harbor: Api) -> None:
+    result = hint(harbor, PLAN)
+    assert result is not None
+    line = result.lines[0]
+    assert "4 bar" in line.text and line.words == ("sound_horn.py",)
+    assert ": In `sound_horn.py` the pressure" in line.text  # it begins where the name is
+
+
+def test_the_number_of_an_issue_is_no_other_number(harbor: Api) -> None:
+    result = hint(harbor, "Look again at https://git.test/harbor/port/issues/318 and fix the rest")
+    assert result is not None
+    assert len(result.lines) == 1 and "relay" in result.lines[0].text
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        PLAN.replace("sound_horn.py", "night_horn.py"),  # no turn knows it
+        "Which pressure does sound_horn.py set, and who wanted it?",  # a question, not work
+        "Rename the first function of index.py and commit it",  # in every folder
+        f"/plan {PLAN}",
+    ],
+)
+def test_other_prompts_are_given_nothing_by_their_names(harbor: Api, prompt: str) -> None:
+    assert hint(harbor, prompt) is None
+
+
+def test_only_the_first_prompt_is_looked_up_by_its_names(harbor: Api) -> None:
+    assert hint(harbor, PLAN, is_first=False) is None
+
+
+def test_what_the_context_says_of_it_is_not_given_again(harbor: Api) -> None:
+    context = (
+        "- In `sound_horn.py` the pressure is now 4 bar, and the valve opens for two seconds. The"
+        " relay of issue #318 was replaced by one that stands the salt."
+    )
+    assert hint(harbor, PLAN, context=context) is None
+    assert hint(harbor, PLAN, context="- 2025-11-15 Make the horn louder") is not None
+
+
+@pytest.mark.parametrize(
+    ("prompt", "names"),
+    [
+        ("Fix src/quay/sound_horn.py:12 and `nightSchedule`", ["sound_horn.py", "nightSchedule"]),
+        ("Change src/cli/index.ts", ["cli/index.ts"]),
+        ("See https://git.test/a/b/pull/77, PR 78 and #79", ["78", "77", "79"]),
+        ("Merge fix/quiet-horn e.g. today with TypeScript and README.md", ["fix/quiet-horn"]),
+        ("Ask harbor.com about SoundHorn in SoundHorn.ts", ["SoundHorn.ts"]),
+        ("```\nsecret_name()\n```\n/usr is full", []),
+        ("<task-notification>sound_horn.py</task-notification>", []),
+    ],
+)
+def test_what_a_prompt_names(prompt: str, names: list[str]) -> None:
+    assert [name.text for name in names_in(prompt)] == names
+
+
+def test_a_prompt_names_first_what_it_is_about() -> None:
+    text = " ".join(f"lamp_number_{number}" for number in range(MAX_NAMES + 5))
+    assert [name.text for name in names_in(text)] == text.split()[:MAX_NAMES]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_work"),
+    [
+        ("Why is the horn silent?", False),
+        ("At what pressure does horn.py whistle?", False),
+        ("can you take a look at horn.py?", True),
+        ("Paint the horn", True),
+    ],
+)
+def test_a_question_asks_for_no_work_unless_it_is_a_request(prompt: str, is_work: bool) -> None:
+    assert is_task(prompt) is is_work
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("was never oiled. The horn rusts. It needs oil.", "The horn rusts. It needs oil."),
+        ("The pier is old. The horn rusts.", "The horn rusts."),
+        ("## Horn\nThe horn rusts.\nconst horn = open();\nOil it.", "The horn rusts. Oil it."),
+        ("`make horn` failed (no oil). The horn rusts.", "The horn rusts."),
+        ("The pier is old.", ""),
+    ],
+)
+def test_work_is_told_from_the_first_sentence_about_it(text: str, shown: str) -> None:
+    assert work_in(text, lambda sentence: "horn" in sentence) == shown
+
+
+def test_only_whole_sentences_are_shown() -> None:
+    text = "The horn is loud. It rests at night. Nobody minds."
+    assert whole_sentences(text, 9) == "The horn is loud. It rests at night."
+    assert whole_sentences("Two parts: 1. oil 2.", 20) == "Two parts: 1. oil"
