@@ -31,9 +31,9 @@ from claude_mem.errors import BadInput
 from claude_mem.index import indexing
 from claude_mem.install.launcher import write_launcher
 from claude_mem.intake import spool
+from claude_mem.intake.transcripts.finding import find_transcripts
 from claude_mem.intake.transcripts.importer import (
     ImportOptions,
-    find_transcripts,
     import_transcripts,
 )
 from claude_mem.intake.transcripts.transcript import Payload

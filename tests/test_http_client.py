@@ -15,7 +15,8 @@ import pytest
 
 from claude_mem import http_client
 from claude_mem.errors import InvalidCertificate, RequestFailed
-from claude_mem.http_client import Response, post_json, post_json_blocking, url_problem
+from claude_mem.http_client import Response, post_json, post_json_blocking
+from claude_mem.urls import url_problem
 from tests.fake_api import FakeApi, json_response, raw_server
 
 

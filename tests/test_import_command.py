@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.intake.transcripts.importer import (
-    find_transcripts,
-)
+from claude_mem.intake.transcripts.finding import find_transcripts
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.store import Store
 from tests.conftest import Home, wait_until

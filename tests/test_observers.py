@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer.local.observer import NAME as LOCAL
+from claude_mem.observer import LOCAL
 from claude_mem.observer.local.observer import distil as local_distil
 from claude_mem.observer.models.prompts import build_request
 from claude_mem.types import Distillate, Json, Observation, Turn

@@ -9,7 +9,6 @@ httpx is imported with the first request: an idle worker does not load it.
 """
 
 import asyncio
-import ipaddress
 import json
 import ssl
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from urllib.request import getproxies, proxy_bypass
 from claude_mem import __version__
 from claude_mem.errors import InvalidCertificate, RequestFailed
 from claude_mem.types import Json
+from claude_mem.urls import is_this_machine, url_problem
 
 if TYPE_CHECKING:
     import httpx
@@ -45,29 +45,6 @@ class Response:
         if not isinstance(value, dict):
             raise RequestFailed("the response is not a JSON object")
         return value
-
-
-def url_problem(url: str) -> str:
-    """Why requests to this URL are refused; empty if they are allowed."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return "is not a valid URL"
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        return "is not an http or https URL"
-    if parts.username or parts.password:
-        return "must not contain a user name or password"
-    if parts.scheme == "http" and not is_this_machine(parts.hostname):
-        return "would send your key and your sessions unencrypted: use https"
-    return ""
-
-
-def is_this_machine(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 async def post_json(

@@ -13,6 +13,7 @@ _INVISIBLE = re.compile(
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff]|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
 )
+NO_MEMORIES = "No memories yet. Recording starts with the first session after claude-mem install."
 
 
 def shorten(text: str, limit: int) -> str:

@@ -10,10 +10,10 @@ from typing import BinaryIO
 
 import click
 
-from claude_mem.cli.open_store import NO_MEMORIES, open_reader
+from claude_mem.cli.open_store import open_reader
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.text import pluralize
+from claude_mem.text import NO_MEMORIES, pluralize
 
 
 @click.command()

@@ -14,7 +14,7 @@ from claude_mem.cli.edit import (
     print_changed,
     undo_option,
 )
-from claude_mem.cli.open_store import NO_MEMORIES, open_reader
+from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.intake.projects import open_projects
@@ -22,7 +22,7 @@ from claude_mem.recall.fact_list import facts_text, list_facts
 from claude_mem.server.client import request
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import JsonRow
-from claude_mem.text import without_controls
+from claude_mem.text import NO_MEMORIES, without_controls
 from claude_mem.types import FACT_KINDS, FACT_STATUSES, Json
 
 ALL_PROJECTS = "*"

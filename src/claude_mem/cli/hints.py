@@ -5,10 +5,10 @@ from datetime import datetime
 import click
 
 from claude_mem import params
-from claude_mem.cli.open_store import NO_MEMORIES, open_reader
+from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
-from claude_mem.text import without_controls
+from claude_mem.text import NO_MEMORIES, without_controls
 from claude_mem.types import Json
 
 OFF = "Hints are off. To turn them on: claude-mem settings CLAUDE_MEM_HINTS yes"

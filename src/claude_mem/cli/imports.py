@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from claude_mem.agents import AGENTS, CLAUDE, Agent
+from claude_mem.agents import AGENTS
 from claude_mem.cli.import_file import (
     import_database,
     report_of_database,
@@ -18,19 +18,17 @@ from claude_mem.cli.import_file import (
 )
 from claude_mem.cli.open_store import index_imported, open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, print_heading, print_json, print_table
+from claude_mem.cli.transcripts import all_transcripts, chosen, transcripts_place
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
-from claude_mem.install import agent_files
-from claude_mem.install.claude import transcripts_dir
 from claude_mem.intake.project_access import TrustDialog
 from claude_mem.intake.projects import Projects
+from claude_mem.intake.transcripts.finding import find_transcripts
 from claude_mem.intake.transcripts.importer import (
     ImportOptions,
     Progress,
     Report,
     Tally,
-    find_agent_transcripts,
-    find_transcripts,
     import_transcripts,
 )
 from claude_mem.recall.context import build_context
@@ -165,31 +163,6 @@ def _print_unindexed(count: int) -> None:
 def _print_lines(lines: list[str]) -> None:
     for line in lines:
         click.echo(line)
-
-
-def transcripts_home() -> Path:
-    return transcripts_dir(os.environ)
-
-
-def chosen(names: tuple[str, ...] = ()) -> list[Agent]:
-    return [a for a in AGENTS if a.transcripts and (not names or a.name in names)]
-
-
-def transcripts_place(agent: Agent) -> Path:
-    return (
-        transcripts_home() if agent is CLAUDE else agent_files.transcripts_home(agent, os.environ)
-    )
-
-
-def all_transcripts(names: tuple[str, ...] = ()) -> list[Path]:
-    """Of these agents, or of all."""
-    files: list[Path] = []
-    for agent in chosen(names):
-        if agent is CLAUDE:
-            files += find_transcripts([transcripts_home()])
-        else:
-            files += find_agent_transcripts(transcripts_place(agent), agent.transcripts)
-    return files
 
 
 def processes() -> int:

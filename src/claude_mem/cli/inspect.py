@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from claude_mem.cli.open_store import NO_MEMORIES, open_reader
+from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json, print_pairs, print_table
 from claude_mem.config import Settings
 from claude_mem.intake.projects import open_projects
@@ -15,7 +15,7 @@ from claude_mem.server.command_replies import context_reply
 from claude_mem.store import StoreReader
 from claude_mem.store.disk_usage import database_usage, size_of, turn_count, usage_json
 from claude_mem.store.listing import JsonRow, Page
-from claude_mem.text import local_time
+from claude_mem.text import NO_MEMORIES, local_time
 from claude_mem.types import Json
 
 

@@ -21,9 +21,7 @@ from claude_mem.cli.agent_install import (
     print_diff,
     uninstall_agents,
 )
-from claude_mem.cli.imports import all_transcripts, import_and_report, transcripts_home
-from claude_mem.cli.observer import switch
-from claude_mem.cli.recommendation import recommendation
+from claude_mem.cli.transcripts import all_transcripts, transcripts_home
 from claude_mem.config import Layout, Settings, change_setting, find_setting
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import (
@@ -37,7 +35,7 @@ from claude_mem.install import (
 from claude_mem.install.claude import Claude, config_dir, find_claude
 from claude_mem.install.hooks import HookEvent, events_for
 from claude_mem.install.launcher import disarm_launcher, write_launcher
-from claude_mem.intake.transcripts.importer import find_transcripts
+from claude_mem.intake.transcripts.finding import find_transcripts
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import Page
@@ -160,6 +158,8 @@ def choose_observer(
     setting = find_setting("CLAUDE_MEM_OBSERVER")
     current = settings.observer.kind
     if name is None and interactive and len(setting.choices) > 1:
+        from claude_mem.cli.recommendation import recommendation
+
         if advice := recommendation(settings, os.environ):
             click.echo(advice)
         name = click.prompt(
@@ -168,6 +168,8 @@ def choose_observer(
             default=current,
         )
     if name is not None and name != current:
+        from claude_mem.cli.observer import switch
+
         try:
             switch(settings, name, yes)
         except ClaudeMemError as error:  # the rest of the installation does not depend on it
@@ -205,6 +207,8 @@ def offer_import(settings: Settings, import_past: bool | None, interactive: bool
             default=True,
         )
     if import_past:
+        from claude_mem.cli.imports import import_and_report
+
         import_and_report(settings, files)
     elif files:
         click.echo(f"To import {pluralize(len(files), 'past session')}: claude-mem import")

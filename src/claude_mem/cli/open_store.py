@@ -14,7 +14,6 @@ from claude_mem.errors import StoreError
 from claude_mem.hook.wake import wake
 from claude_mem.index import indexing
 from claude_mem.server import client
-from claude_mem.server.command_replies import NO_MEMORIES as NO_MEMORIES
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.database import is_current
 from claude_mem.worker.lock import WorkerLock

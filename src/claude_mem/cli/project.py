@@ -6,12 +6,11 @@ from typing import Any
 
 import click
 
-from claude_mem.cli.open_store import NO_MEMORIES
 from claude_mem.cli.output import json_option, print_json, print_table
 from claude_mem.config import Settings
 from claude_mem.errors import ClaudeMemError
 from claude_mem.server.client import request
-from claude_mem.text import one_line, pluralize, without_controls
+from claude_mem.text import NO_MEMORIES, one_line, pluralize, without_controls
 from claude_mem.types import Json
 
 _DIRECTORY = click.argument("directory", default=".", type=click.Path(file_okay=False))

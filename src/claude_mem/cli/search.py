@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from claude_mem import params
-from claude_mem.cli.open_store import NO_MEMORIES, open_reader, open_store_for_import
+from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
@@ -28,7 +28,7 @@ from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import ORDERS
 from claude_mem.recall.timeline import timeline as find_timeline
 from claude_mem.server.command_replies import search_reply
-from claude_mem.text import pluralize, without_controls
+from claude_mem.text import NO_MEMORIES, pluralize, without_controls
 from claude_mem.types import OBSERVATION_TYPES, SESSION_STATUSES
 
 # `-word` is part of the query, so no option here has a short name.

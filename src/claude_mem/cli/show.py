@@ -6,7 +6,7 @@ from datetime import datetime
 import click
 
 from claude_mem import params
-from claude_mem.cli.open_store import NO_MEMORIES, open_reader
+from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_heading, print_json
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
@@ -20,7 +20,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.records import record_data
 from claude_mem.store.summary_json import fact_texts
-from claude_mem.text import local_time, without_controls
+from claude_mem.text import NO_MEMORIES, local_time, without_controls
 
 
 @click.command()

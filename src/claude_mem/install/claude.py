@@ -8,7 +8,7 @@ from pathlib import Path
 from claude_mem.config import Settings
 from claude_mem.errors import ClaudeMemError
 from claude_mem.intake.project_access import client_state_file
-from claude_mem.observer.models.claude import find_command
+from claude_mem.observer.models.claude_command import find_command
 
 TIMEOUT = 120
 

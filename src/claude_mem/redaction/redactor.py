@@ -1,36 +1,48 @@
-"""Finds secrets in texts and in JSON values, and replaces them."""
+"""Finds secrets in texts and in JSON values, and replaces them.
 
-from collections.abc import Iterator
+The finders are imported with the first text: compiling their patterns takes longer than most
+commands, and most commands redact nothing.
+"""
 
-from claude_mem.redaction.assignments import find_assigned_secrets
-from claude_mem.redaction.commands import find_command_secrets
-from claude_mem.redaction.cookies import find_cookies
-from claude_mem.redaction.formats import find_formats
-from claude_mem.redaction.judging import judge
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
 from claude_mem.redaction.names import LONGEST_NAME
-from claude_mem.redaction.private_keys import find_private_keys
-from claude_mem.redaction.rules import Subject
 from claude_mem.redaction.spans import MARK, Span, cut_out
-from claude_mem.redaction.urls import find_url_secrets
-from claude_mem.redaction.vendors import find_vendor_tokens
 from claude_mem.types import Json
 
+if TYPE_CHECKING:
+    from claude_mem.redaction.rules import Subject
+
 PASSES = 4
-_FINDERS = (
-    find_private_keys,
-    find_formats,
-    find_cookies,
-    find_command_secrets,
-    find_vendor_tokens,
-    find_url_secrets,
-    find_assigned_secrets,
-)
 SHORTEST = 6  # characters of a text that can hold a secret
 _LONGEST_COMMAND = 100  # items of a list that may be a command
 _NAME_KEYS = ("name", "key", "Name", "Key", "ParameterKey")
 _VALUE_KEYS = frozenset((
     "value", "Value", "ParameterValue", "default", "Default", "defaultValue", "DefaultValue",
 ))  # fmt: skip
+
+
+@cache
+def _finders() -> "tuple[Callable[[Subject], Iterable[Span]], ...]":
+    from claude_mem.redaction.assignments import find_assigned_secrets
+    from claude_mem.redaction.commands import find_command_secrets
+    from claude_mem.redaction.cookies import find_cookies
+    from claude_mem.redaction.formats import find_formats
+    from claude_mem.redaction.private_keys import find_private_keys
+    from claude_mem.redaction.urls import find_url_secrets
+    from claude_mem.redaction.vendors import find_vendor_tokens
+
+    return (
+        find_private_keys,
+        find_formats,
+        find_cookies,
+        find_command_secrets,
+        find_vendor_tokens,
+        find_url_secrets,
+        find_assigned_secrets,
+    )
 
 
 class Redactor:
@@ -56,10 +68,12 @@ class Redactor:
     def _spans(self, text: str) -> list[Span]:
         if len(text) < SHORTEST:
             return []
+        from claude_mem.redaction.rules import Subject
+
         subject = Subject(text)
         return [
             span
-            for find in _FINDERS
+            for find in _finders()
             for span in find(subject)
             if not self._is_allowed(text[span.start : span.end])
         ]
@@ -126,7 +140,11 @@ class Redactor:
 
 def _judge_pair(name: str, value: str) -> str | None:
     """The kind of secret that a value is by its name, or by the flag before it in a list."""
-    return judge(name, value) if name and len(name) <= LONGEST_NAME else None
+    if not name or len(name) > LONGEST_NAME:
+        return None
+    from claude_mem.redaction.judging import judge
+
+    return judge(name, value)
 
 
 def _items(items: list[Json], outer: str) -> Iterator[tuple[str, Json]]:

@@ -17,11 +17,16 @@ from claude_mem.recall.search import SearchResult, search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import JsonRow
-from claude_mem.text import format_counts, format_pairs, local_time, pluralize, without_controls
+from claude_mem.text import (
+    NO_MEMORIES,
+    format_counts,
+    format_pairs,
+    local_time,
+    pluralize,
+    without_controls,
+)
 from claude_mem.types import Json
 from claude_mem.worker.observer_status import format_spending, has_spent
-
-NO_MEMORIES = "No memories yet. Recording starts with the first session after claude-mem install."
 
 
 def json_text(value: Json) -> str:

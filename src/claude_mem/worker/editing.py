@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from claude_mem.errors import NotFound
 from claude_mem.recall.memories import get_memory
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store.editing import Editor, Value
 from claude_mem.store.listing import JsonRow
-from claude_mem.worker.worker import Worker
+
+if TYPE_CHECKING:  # the commands and the MCP server read requests without a worker
+    from claude_mem.worker.worker import Worker
 
 Action = Literal["edited", "pinned", "unpinned", "wrong", "not wrong", "confirmed"]
 
@@ -24,34 +26,34 @@ class EditRequest:
     values: Mapping[str, Value] = field(default_factory=dict)
 
 
-async def edit_memory(worker: Worker, request: EditRequest, editor: Editor) -> JsonRow:
+async def edit_memory(worker: "Worker", request: EditRequest, editor: Editor) -> JsonRow:
     """The memory as it is now."""
     change = worker.store.edit_memory(request.id.kind, request.id.number, request.values, editor)
     return await _finish(worker, request.id, change, "edited")
 
 
 async def pin_memory(
-    worker: Worker, memory_id: MemoryId, editor: Editor, *, undo: bool = False
+    worker: "Worker", memory_id: MemoryId, editor: Editor, *, undo: bool = False
 ) -> JsonRow:
     change = worker.store.pin_memory(memory_id.kind, memory_id.number, not undo, editor)
     return await _finish(worker, memory_id, change, "unpinned" if undo else "pinned")
 
 
 async def mark_wrong(
-    worker: Worker, memory_id: MemoryId, editor: Editor, *, undo: bool = False
+    worker: "Worker", memory_id: MemoryId, editor: Editor, *, undo: bool = False
 ) -> JsonRow:
     change = worker.store.mark_wrong(memory_id.kind, memory_id.number, not undo, editor)
     return await _finish(worker, memory_id, change, "not wrong" if undo else "wrong")
 
 
-async def confirm_fact(worker: Worker, fact_id: int, editor: Editor) -> JsonRow:
+async def confirm_fact(worker: "Worker", fact_id: int, editor: Editor) -> JsonRow:
     """A candidate holds from now on."""
     change = worker.store.confirm_fact(fact_id, editor)
     return await _finish(worker, MemoryId("fact", fact_id), change, "confirmed")
 
 
 async def _finish(
-    worker: Worker, memory_id: MemoryId, change: "Future[int]", action: Action
+    worker: "Worker", memory_id: MemoryId, change: "Future[int]", action: Action
 ) -> JsonRow:
     project = worker.store.project(await asyncio.wrap_future(change))
     memory = await asyncio.to_thread(get_memory, worker.store, memory_id)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.text.queries import Filters
@@ -14,7 +15,9 @@ from claude_mem.store import StoreReader
 from claude_mem.store.forgetting import Preview, Selection
 from claude_mem.store.undoing import Forgotten
 from claude_mem.worker.rendered_contexts import remove_rendered
-from claude_mem.worker.worker import Worker
+
+if TYPE_CHECKING:  # the commands and the MCP server read requests without a worker
+    from claude_mem.worker.worker import Worker
 
 MAX_QUERY_MATCHES = 200
 _PAGE = 200
@@ -57,7 +60,7 @@ class Erased:
 
 
 async def forget(
-    worker: Worker, request: ForgetRequest, now: datetime
+    worker: "Worker", request: ForgetRequest, now: datetime
 ) -> Preview | Undoable | Erased:
     """A preview of what would go; with its token in `confirm`, it goes."""
     store = worker.store
@@ -90,20 +93,20 @@ async def forget(
     return _done(worker, forgotten)
 
 
-async def _end_requests(worker: Worker, selection: Selection) -> None:
+async def _end_requests(worker: "Worker", selection: Selection) -> None:
     """A request to a model that is running would be kept as a conversation to resume."""
     seconds = worker.settings.sessions.delete_timeout / 1000
     for session in await asyncio.to_thread(worker.store.sessions_of, selection):
         await worker.refiner.cancel_session(session, seconds)
 
 
-def _done(worker: Worker, forgotten: Forgotten) -> Undoable | Erased:
+def _done(worker: "Worker", forgotten: Forgotten) -> Undoable | Erased:
     if forgotten.is_erased:
         return Erased(forgotten, is_scrubbed=not worker.store.needs_scrub())
     return _undoable(worker, forgotten)
 
 
-async def undo(worker: Worker, token: str | None) -> Forgotten:
+async def undo(worker: "Worker", token: str | None) -> Forgotten:
     forgotten = await asyncio.wrap_future(worker.store.undo_forgetting(token))
     worker.stale_contexts.add(*forgotten.projects)
     worker.announcer.forgetting_undone(forgotten)
@@ -111,11 +114,11 @@ async def undo(worker: Worker, token: str | None) -> Forgotten:
     return forgotten
 
 
-def undoable(worker: Worker) -> list[Undoable]:
+def undoable(worker: "Worker") -> list[Undoable]:
     return [_undoable(worker, forgotten) for forgotten in worker.store.forgotten()]
 
 
-def _undoable(worker: Worker, forgotten: Forgotten) -> Undoable:
+def _undoable(worker: "Worker", forgotten: Forgotten) -> Undoable:
     hours = worker.settings.retention.undo_hours
     return Undoable(forgotten, forgotten.at_epoch + hours * HOUR)
 

@@ -7,7 +7,6 @@ from claude_mem.observer.models.active_observer import ActiveObserver, select_ob
 from claude_mem.observer.models.keys import read_key
 from claude_mem.store import StoreReader
 from claude_mem.types import Json
-from claude_mem.worker.refiner import caps_of
 
 
 def describe(
@@ -19,7 +18,6 @@ def describe(
 ) -> dict[str, Json]:
     """For status, doctor, /api/stats and `claude-mem observer`; never the key."""
     observer = observer or select_observer(settings, environ)
-    caps = caps_of(settings)
     spent = store.spent_today(now) if store else {"requests": 0, "tokens": 0}
     drafts = store.refinement_state() if store else {}
     status: dict[str, Json] = {
@@ -28,9 +26,9 @@ def describe(
         "why": observer.reason,
         "today": {
             "requests": spent["requests"],
-            "requests_cap": caps.requests,
+            "requests_cap": settings.observer.daily_requests,
             "tokens": spent["tokens"],
-            "tokens_cap": caps.tokens,
+            "tokens_cap": settings.observer.daily_tokens,
         },
         "drafts": {name: count for name, count in drafts.items() if name != "held"},
     }

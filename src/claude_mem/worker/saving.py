@@ -2,12 +2,15 @@
 
 import asyncio
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from claude_mem.errors import BadInput
 from claude_mem.store.saved_memories import SavedMemory
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Observation, ObservationType, Project
-from claude_mem.worker.worker import Worker
+
+if TYPE_CHECKING:  # the commands and the MCP server read requests without a worker
+    from claude_mem.worker.worker import Worker
 
 MAX_TEXT, MAX_TITLE, MAX_NAME = 10_000, 200, 500
 _MAX_FIRST_WORDS = 100
@@ -26,7 +29,7 @@ class NewMemory:
 
 
 async def save_memory(
-    worker: Worker, memory: NewMemory, directory: str, observer: str
+    worker: "Worker", memory: NewMemory, directory: str, observer: str
 ) -> SavedMemory:
     observation = _observation(memory)
     project = await asyncio.to_thread(_project, worker, memory.project, directory)
@@ -79,7 +82,7 @@ def _first_words(text: str) -> str:
     return shorten(line, _MAX_FIRST_WORDS)
 
 
-def _project(worker: Worker, name: str, directory: str) -> Project:
+def _project(worker: "Worker", name: str, directory: str) -> Project:
     if name:
         return worker.store.project(worker.store.find_project(name))
     if not directory:

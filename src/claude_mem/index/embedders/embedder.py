@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from claude_mem.config import EmbedderSettings, Layout, has_consent
 from claude_mem.errors import EmbedderError
-from claude_mem.http_client import url_problem
+from claude_mem.urls import url_problem
 
 if TYPE_CHECKING:
     import numpy as np

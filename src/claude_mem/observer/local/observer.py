@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
+from claude_mem.observer import LOCAL
 from claude_mem.observer.local import titles
 from claude_mem.observer.local.content_words import content_words
 from claude_mem.observer.local.detail import DETAILS
@@ -23,8 +24,6 @@ from claude_mem.observer.local.title_candidates import announced_changes
 from claude_mem.observer.local.version import VERSION
 from claude_mem.title_gate import is_complete
 from claude_mem.types import Distillate, Turn, Verbosity
-
-NAME = "local"
 
 
 def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
@@ -43,7 +42,7 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
         observations=(*observations, *rule_observations(turn.prompt or "")),
         title=session_title or None,
         subtitle=summary.completed if has_subtitle else None,
-        observer=NAME,
+        observer=LOCAL,
         version=VERSION,
         facts=(*proposed_rules(turn.prompt or ""), *propose_facts(turn)),
     )

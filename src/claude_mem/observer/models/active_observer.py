@@ -1,24 +1,26 @@
-"""Which observer is active, and why: the settings, what it requires, and the user's consent."""
+"""Which observer is active, and why: the settings, what it requires, and the user's consent.
+
+The models are imported when one is created: most commands only ask which observer is active.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from claude_mem.config import OBSERVER, Layout, Settings, has_consent
-from claude_mem.http_client import url_problem
-from claude_mem.observer.local.observer import NAME as LOCAL
-from claude_mem.observer.models.apis import ANTHROPIC_URL, OPENAI_URL, AnthropicModel, OpenAIModel
-from claude_mem.observer.models.claude import (
-    ClaudeModel,
-    ClaudeOptions,
-    find_command,
-    is_sdk_installed,
-)
+from claude_mem.observer import LOCAL
+from claude_mem.observer.models.claude_command import find_command, is_sdk_installed
 from claude_mem.observer.models.claude_files import ClaudeFiles
 from claude_mem.observer.models.keys import read_key
-from claude_mem.observer.models.model import Model
+from claude_mem.urls import url_problem
+
+if TYPE_CHECKING:
+    from claude_mem.observer.models.model import Model
 
 DEFAULT_MODEL = "claude-haiku-4-5"
+ANTHROPIC_URL = "https://api.anthropic.com"
+OPENAI_URL = "https://api.openai.com/v1"
 _URLS = {"anthropic": ANTHROPIC_URL, "openai": OPENAI_URL}
 
 
@@ -91,10 +93,13 @@ def missing_requirement(settings: Settings, environ: Mapping[str, str]) -> str:
 
 def create_model(
     observer: ActiveObserver, settings: Settings, environ: Mapping[str, str]
-) -> Model | None:
+) -> "Model | None":
     """None if the local observer works alone."""
     if not observer.has_model:
         return None
+    from claude_mem.observer.models.apis import AnthropicModel, OpenAIModel
+    from claude_mem.observer.models.claude import ClaudeModel, ClaudeOptions
+
     seconds = float(settings.observer.request_seconds)
     if observer.active == ClaudeModel.name:
         return ClaudeModel(

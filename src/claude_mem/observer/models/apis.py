@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from claude_mem.errors import InvalidCertificate, RequestFailed
 from claude_mem.http_client import post_json
+from claude_mem.observer.models.active_observer import ANTHROPIC_URL, OPENAI_URL
 from claude_mem.observer.models.failures import (
     Refused,
     TooLong,
@@ -16,8 +17,6 @@ from claude_mem.observer.models.model import Reply, StatelessModel
 from claude_mem.observer.models.prompts import MAX_REPLY_TOKENS, Request
 from claude_mem.types import Json
 
-ANTHROPIC_URL = "https://api.anthropic.com"
-OPENAI_URL = "https://api.openai.com/v1"
 ANTHROPIC_VERSION = "2023-06-01"
 MAX_MODEL_NAME_CHARS = 100
 

@@ -9,10 +9,8 @@ knows the files that clients leave.
 
 import asyncio
 import importlib
-import importlib.util
 import os
 import shlex
-import shutil
 import signal
 import sys
 import uuid
@@ -23,7 +21,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from claude_mem.config import Settings
 from claude_mem.observer.models import parent_death
 from claude_mem.observer.models.claude_files import ClaudeFiles
 from claude_mem.observer.models.failures import (
@@ -46,7 +43,6 @@ MAX_ERROR_CHARS = 200
 # conversation gets the session's memories. At four times this, a long session would cost eight
 # times the tokens of its turns.
 MAX_CONVERSATION_TOKENS = 16_000
-_USUAL_PATHS = (".local/bin/claude", ".claude/local/claude", ".npm-global/bin/claude")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,21 +54,6 @@ class ClaudeOptions:
     idle_seconds: float = 60.0
     seconds: float = 120.0  # time limit of a request
     environment: Mapping[str, str] = field(default_factory=dict)
-
-
-def find_command(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    configured = settings.observer.claude_code_path
-    if configured:
-        return Path(configured) if os.access(configured, os.X_OK) else None
-    on_path = shutil.which("claude", path=environ.get("PATH"))
-    if on_path:
-        return Path(on_path)
-    home = Path(environ.get("HOME", "/"))
-    return next((home / path for path in _USUAL_PATHS if os.access(home / path, os.X_OK)), None)
-
-
-def is_sdk_installed() -> bool:
-    return importlib.util.find_spec("claude_agent_sdk") is not None
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 
 from claude_mem.config import Layout, write_private
 from claude_mem.errors import SettingsError
-from claude_mem.http_client import url_problem
+from claude_mem.urls import url_problem
 
 
 @dataclass(frozen=True, slots=True)
