@@ -14,6 +14,13 @@ from tests.conftest import wait_until
 from tests.seed_worker import CONTINUE, SeedWorker, running_worker
 
 SECRET = "under the third plank"
+PATCH = """\
+*** Begin Patch
+*** Update File: /home/dev/a.ts
+@@
+-1
++2
+*** End Patch"""
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +69,31 @@ def test_implementation_examples_a_whole_session_of_an_extension(worker: SeedWor
                                         "last_assistant_message": "The bell rings."})  # fmt: skip
     worker.post("/sessions/complete", {"claudeSessionId": "vs-1", "reason": "exit"})
     assert "Ring the bell" in worker.get("/api/context/inject", project="buoy").text
+    assert json.loads(summary_of(worker, "vs-1")["files_edited"]) == ["/home/dev/buoy/bell.ts"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "field"),
+    [
+        ("write_file", {"path": "/home/dev/a.ts", "content": "1"}, "files_edited"),
+        ("edit", {"filePath": "/home/dev/a.ts", "oldString": "1"}, "files_edited"),
+        ("read_file", {"path": "/home/dev/a.ts"}, "files_read"),
+        (
+            "apply_patch",
+            {"input": PATCH},
+            "files_edited",
+        ),
+    ],
+)
+def test_implementation_examples_tools_under_the_names_of_an_editor(
+    worker: SeedWorker, tool: str, arguments: dict[str, Any], field: str
+) -> None:
+    about = {"claudeSessionId": f"tool-{tool}", "project": "tools"}
+    worker.post("/api/sessions/init", {**about, "userPrompt": f"Try {tool}"})
+    use = {"tool_name": tool, "tool_input": arguments, "tool_response": "ok"}
+    worker.post("/api/sessions/observations", {**about, **use})
+    worker.post("/api/sessions/summarize", {**about, "last_assistant_message": "It works."})
+    assert json.loads(summary_of(worker, f"tool-{tool}")[field]) == ["/home/dev/a.ts"]
 
 
 def test_worker_http_endpoints_each_of_the_diagram_is_served(worker: SeedWorker) -> None:
@@ -134,6 +166,23 @@ def test_stage_2_the_same_session_id_is_the_same_row_and_prompts_are_counted(
         assert again["duplicate"] is duplicate
     assert worker.session("counted")["prompt_counter"] == 2
     assert worker.session("counted")["user_prompt"] == "one"
+
+
+@pytest.mark.parametrize("fields", [{}, {"userPrompt": None}, {"promptNumber": 1}])
+def test_stage_2_an_init_without_a_prompt_begins_the_session_and_loses_nothing(
+    worker: SeedWorker, fields: dict[str, Any]
+) -> None:
+    session = f"no-prompt-{len(fields)}-{'userPrompt' in fields}"
+    about = {"claudeSessionId": session, "project": "silent"}
+    init = worker.post("/api/sessions/init", {**about, **fields})
+    assert (init["status"], init["promptNumber"]) == ("initialized", None)
+    tool = {"tool_name": "FileSave", "tool_input": {"path": "/home/dev/mast.ts"}}
+    assert worker.post("/api/sessions/observations", {**about, **tool})["status"] == "queued"
+    last = {"last_user_message": "Raise the mast", "last_assistant_message": "It is up."}
+    assert worker.post("/api/sessions/summarize", {**about, **last})["status"] == "queued"
+    summary = summary_of(worker, session)
+    assert summary["request"] == "Raise the mast"
+    assert json.loads(summary["files_edited"]) == ["/home/dev/mast.ts"]
 
 
 def test_stage_2_a_prompt_that_is_private_as_a_whole_is_not_saved(worker: SeedWorker) -> None:

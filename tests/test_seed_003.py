@@ -98,6 +98,23 @@ def test_delete_marks_the_session_failed_and_keeps_what_is_stored(worker: SeedWo
     assert worker.http.delete("/sessions/999999").status_code == 404
 
 
+@pytest.mark.parametrize("end", ["DELETE", "forget"])
+def test_delete_a_session_that_is_stopped_or_forgotten_no_longer_counts_as_working(
+    worker: SeedWorker, end: str
+) -> None:
+    worker.post("/api/processing", {"isProcessing": False})  # whatever other sessions do
+    row = begin(worker, f"working-{end}")
+    assert worker.get("/api/processing").json()["isProcessing"] is True
+    if end == "DELETE":
+        worker.http.delete(f"/sessions/{row}")
+    else:
+        preview = worker.post("/api/forget", {"session": f"working-{end}"})
+        body = {"session": f"working-{end}", "confirm": preview["confirm"]}
+        worker.post("/api/forget", body)
+    assert worker.get("/api/processing").json()["isProcessing"] is False
+    assert '"active": false' in worker.layout.activity_flag.read_text()
+
+
 # Critical Findings
 
 

@@ -10,9 +10,11 @@ from starlette.routing import Route
 from claude_mem import params
 from claude_mem.config.pausing import current_pause
 from claude_mem.intake.dialects import EventHeader, with_prompt_number
+from claude_mem.intake.normalisers.http import tool_payloads
 from claude_mem.intake.transcripts.transcript import is_within
 from claude_mem.server.requests import MAX_ID, read_object, required_text, text_of
 from claude_mem.store.listing import JsonRow
+from claude_mem.store.turn_lookup import SESSION_START
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json, Project
 from claude_mem.worker.worker import Worker
@@ -62,21 +64,22 @@ async def _accept(
     payload = _payload(action, body)
     if not is_within(payload.get("transcript_path"), worker.transcripts_dir):
         payload.pop("transcript_path", None)  # the worker would read any file that it names
-    if worker.reader.skips(_ACTIONS[action][0], payload):
+    payloads = tool_payloads(payload) if action == "observations" else [payload]
+    if worker.reader.skips(_ACTIONS[action][0], payloads[0]):
         return JSONResponse({"status": "skipped", "reason": "this tool is on the skip list"})
-    event = await _read_event(worker, action, body, payload)
+    events = [await _read_event(worker, action, body, payload) for payload in payloads]
     name = text_of(body, "project")
     choices: list[str] = []
-    if project is None and name and not event.project_dir:
+    if project is None and name and not events[0].project_dir:
         project, choices = worker.store.project_named(name)
     if project is not None:
-        event = replace(event, project=project)
+        events = [replace(event, project=project) for event in events]
     if current_pause(worker.settings.layout) is not None:
         return JSONResponse({"status": "skipped", "reason": "recording is paused"})
-    if worker.reader.exclusions.cover(event.project, event.project_dir):
+    if worker.reader.exclusions.cover(events[0].project, events[0].project_dir):
         return JSONResponse({"status": "skipped", "reason": "this project is excluded"})
-    (recorded,) = await worker.intake.accept([event])
-    reply = _reply(worker, action, event, recorded)
+    recorded = (await worker.intake.accept(events))[-1]
+    reply = _reply(worker, action, events[-1], recorded)
     # A tool use of an open turn gives the worker nothing to do yet.
     if action != "observations" or reply["queueLength"]:
         worker.wake()
@@ -91,7 +94,8 @@ async def _read_event(
     worker: Worker, action: str, body: dict[str, Json], payload: dict[str, Json]
 ) -> Event:
     directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
-    header = EventHeader(_ACTIONS[action][0], worker.clock(), directory, dialect="http")
+    kind = _ACTIONS[action][0] if "prompt" in payload or action != "init" else SESSION_START
+    header = EventHeader(kind, worker.clock(), directory, dialect="http")
     event = await asyncio.to_thread(worker.reader.read, header, payload)
     number = _prompt_number(body)
     return event if number is None else with_prompt_number(event, number)
@@ -105,7 +109,9 @@ def _payload(action: str, body: dict[str, Json]) -> dict[str, Json]:
     payload = {name: body[name] for name in names if name in body}
     payload["prompt_id"] = text_of(body, "prompt_id", "promptId")
     if action == "init":
-        payload["prompt"] = text_of(body, "prompt", "userPrompt", "user_prompt") or ""
+        prompt = text_of(body, "prompt", "userPrompt", "user_prompt")
+        # Without one, only the session begins. An empty one was private as a whole.
+        payload |= {"source": "startup"} if prompt is None else {"prompt": prompt}
     elif action == "observations":
         payload["tool_name"] = required_text(body, "tool_name", "toolName")
         payload["tool_input"] = _first(body, "tool_input", "toolInput")

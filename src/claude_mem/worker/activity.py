@@ -1,12 +1,14 @@
 """activity.flag: whether an agent is working, for status bars and other indicators."""
 
 import json
+from collections.abc import Iterable
 
 from claude_mem.config import Layout, write_private
 from claude_mem.store.turn_lookup import PROMPT, SESSION_END
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event
 
+OTHER_EDITOR = ""  # it has no session here
 _TURN_ENDS = ("Stop", "StopFailure", SESSION_END)
 
 
@@ -21,6 +23,16 @@ class Activity:
     @property
     def is_processing(self) -> bool:
         return bool(self._working)
+
+    @property
+    def sessions(self) -> frozenset[str]:
+        """The ids of those that are working, by the agent's name for them."""
+        return frozenset(self._working - {OTHER_EDITOR})
+
+    def end(self, sessions: Iterable[str], ms: int) -> None:
+        """Of sessions that were stopped or forgotten: no event says that they ended."""
+        self._working -= set(sessions)
+        self._write(ms)
 
     def update(self, recorded: list[tuple[Event, Recorded]]) -> bool:
         """Whether these events changed the state; the flag is written once for all of them."""
@@ -38,9 +50,9 @@ class Activity:
         return self.is_processing != previous
 
     def set(self, active: bool, ms: int) -> None:
-        """Set by another editor, which has no session here."""
+        """Set by another editor."""
         if active:
-            self._working.add("")
+            self._working.add(OTHER_EDITOR)
         else:
             self._working.clear()
         self._write(ms)

@@ -9,6 +9,7 @@ import threading
 from claude_mem.config import Layout
 from claude_mem.errors import NotFound
 from claude_mem.store import Store
+from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.turn_lookup import PROMPT, SESSION_END
 from claude_mem.store.turns import Recorded
 from claude_mem.store.undoing import Forgotten
@@ -24,8 +25,8 @@ News = dict[str, Json]
 
 
 class Announcer:
-    def __init__(self, layout: Layout, store: Store) -> None:
-        self._store = store
+    def __init__(self, layout: Layout, store: Store, clock: Clock = now_ms) -> None:
+        self._store, self._clock = store, clock
         self.activity = Activity(layout)
         self.feed = Feed()
         self._processing: News = {"type": "processing", "isProcessing": False, "queueDepth": 0}
@@ -89,6 +90,7 @@ class Announcer:
 
     def session_changed(self, session_db_id: int) -> None:
         """It was completed, interrupted or stopped, or it no longer exists."""
+        self._end_activity()
         news: News = {"type": "session", "session_db_id": session_db_id}
         try:
             session = self._store.session(session_db_id)
@@ -116,10 +118,19 @@ class Announcer:
     def forgetting_undone(self, forgotten: Forgotten) -> None:
         self._memories_changed("remembered again", forgotten)
 
+    def _end_activity(self) -> None:
+        """Of sessions that are over or gone."""
+        working = self.activity.sessions
+        rows = {name: self._store.session_by_content_id(name) for name in working}
+        over = [name for name, row in rows.items() if row is None or row["status"] != "active"]
+        if over:
+            self.activity.end(over, self._clock())
+
     def _memories_changed(self, event_type: str, forgotten: Forgotten) -> None:
         projects: list[Json] = [project.name for project in forgotten.projects]
         counts: News = dict(forgotten.counts)
         self.feed.publish({"type": event_type, "counts": counts, "projects": projects})
+        self._end_activity()
         self.processing()
 
     def set_processing(self, active: bool, ms: int) -> None:

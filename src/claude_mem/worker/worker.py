@@ -80,7 +80,7 @@ class Worker:
         store.run_before_commit(indexing.refresh)
         self.watchdog = Watchdog()
         self.last_error = LastError()  # the process attaches it to its log
-        self.announcer = Announcer(layout, store)
+        self.announcer = Announcer(layout, store, clock)
         self.viewer_links = OneTimeLinks(clock)
         self.stale_contexts = StaleContexts()
         self._wake = asyncio.Event()  # the main loop waits for it

@@ -47,6 +47,10 @@ def tool_name(name: str) -> str:
     return _CANONICAL.get(name.lower(), name)
 
 
+def is_patch_tool(name: str) -> bool:
+    return name.lower() in _PATCH_TOOLS
+
+
 def exit_code(output: str) -> int:
     """As the client wrote it into the output of a command; 0 where it did not."""
     codes = [int(a or b) for a, b in _EXIT.findall(output[-4000:])]
@@ -66,7 +70,7 @@ def tool_events(
 ) -> list[Normalised]:
     """The events of one call; of a patch, one for each file. Of agents that report no exit codes,
     nothing is concluded from a command without an error."""
-    if name.lower() in _PATCH_TOOLS and not error:
+    if is_patch_tool(name) and not error:
         patch = arguments if isinstance(arguments, str) else _patch_text(mapping(arguments))
         files = parse_patch(patch, text(common, "cwd"))
         if files:

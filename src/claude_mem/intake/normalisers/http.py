@@ -1,0 +1,24 @@
+"""Editors over HTTP: their tools have names and arguments of their own.
+
+The response of a tool stays as it is: an editor may send what Claude Code's tools return.
+"""
+
+from claude_mem.intake.normalisers.payloads import Payload, text
+from claude_mem.intake.normalisers.tools import is_patch_tool, tool_events, tool_input, tool_name
+
+_SAVES = ("filesave", "file_save", "savefile", "save_file")  # a file that the user saved
+
+
+def tool_payloads(payload: Payload) -> list[Payload]:
+    """A tool use as Claude Code reports it; of a patch, one for each file."""
+    name, arguments = text(payload, "tool_name"), payload.get("tool_input")
+    if is_patch_tool(name):
+        events = tool_events(payload, name, arguments, "", call_id=text(payload, "tool_use_id"))
+        is_parsed = events[0].payload["tool_name"] != name
+        return [event.payload for event in events] if is_parsed else [payload]
+    canonical = "Edit" if name.lower() in _SAVES else tool_name(name)
+    if isinstance(arguments, dict):
+        renamed = tool_input(canonical, arguments)
+        assert isinstance(renamed, dict)
+        arguments = {key: value for key, value in renamed.items() if value is not None}
+    return [{**payload, "tool_name": canonical, "tool_input": arguments}]
