@@ -5,7 +5,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from claude_mem.config import Layout
 from claude_mem.install.launcher import write_launcher
 from claude_mem.server import client
 from claude_mem.worker.lock import is_held
+from tests.command_server import run_command
 from tests.fake_api import FakeApi, running_api
 from tests.legacy_database import LegacyDatabase
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
@@ -87,14 +87,7 @@ class Home(CommittedRows):
         )
 
     def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "claude_mem", *arguments],
-            capture_output=True,
-            text=True,
-            env=self.env(**environment),
-            stdin=subprocess.DEVNULL,
-            timeout=60,
-        )
+        return run_command(arguments, self.env(**environment), seconds=60)
 
     def start_worker(self) -> None:
         """As a hook does: the command takes many times as long."""
