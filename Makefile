@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests often wait for other processes, so one more runs than there are cores.
+JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: demo test test-all coverage check format bench bench-peers screenshots clean
 
@@ -9,15 +11,15 @@ demo: $(VENV)/.runtime
 	$(BIN)/claude-mem demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # The tests that `make test` leaves out: they take long, or need node, tsc or a browser and fail if it
 # is missing, or PostgreSQL, which comes from a wheel.
 test-all: $(VENV)/.browser $(VENV)/.agents
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m extra
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m extra
 
 coverage: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 3 --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term:skip-covered
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check src tests bench training examples
