@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.demo_sessions import MODEL, SESSIONS, DemoSession, DemoTurn
 from claude_mem.config import Layout
 from claude_mem.index import indexing
-from claude_mem.intake.dialects import EventHeader, EventReader
+from claude_mem.intake.event_reader import EventHeader, EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.observer.local.version import VERSION
 from claude_mem.redaction import Redactor

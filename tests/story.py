@@ -11,7 +11,7 @@ from typing import Self
 from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
-from claude_mem.intake.dialects import EventHeader, EventReader
+from claude_mem.intake.event_reader import EventHeader, EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, sessions

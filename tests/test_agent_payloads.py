@@ -12,7 +12,7 @@ import pytest
 
 from claude_mem.agents import AGENTS, CLAUDE, table
 from claude_mem.hook import other_agents
-from claude_mem.intake.dialects import EventHeader
+from claude_mem.intake.event_reader import EventHeader
 from claude_mem.intake.normalisers import NORMALISERS, normalise
 from claude_mem.intake.normalisers.patches import parse_patch
 from claude_mem.types import Event

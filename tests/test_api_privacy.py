@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.intake.dialects import OWN_TOOLS
+from claude_mem.intake.event_reader import OWN_TOOLS
 from tests.api import Api, open_api
 from tests.payloads import SESSION
 from tests.session_requests import (

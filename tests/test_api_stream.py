@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.intake.dialects import EventHeader
+from claude_mem.intake.event_reader import EventHeader
 from claude_mem.worker.feed import MAX_BYTES, MAX_EVENTS
 from tests.api import Api, open_api
 from tests.payloads import PROJECT_DIR, SESSION, tool

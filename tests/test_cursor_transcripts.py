@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.transcripts.agent_transcript import open_transcript
+from claude_mem.intake.transcripts.transcript import open_transcript
 from claude_mem.intake.transcripts.cursor_sessions import directories_called, folder_name
 from claude_mem.intake.transcripts.importer import import_transcripts
 from tests import agent_payloads, agent_transcripts

@@ -14,15 +14,16 @@ from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput
 from claude_mem.hook import spool
-from claude_mem.intake.dialects import (
+from claude_mem.intake.event_reader import (
     LONGEST_ID,
     OWN_TOOLS,
     EventHeader,
     EventReader,
     content_key,
+    limit_work,
+    shorten_json,
 )
 from claude_mem.intake.intake import DrainCounts, Intake
-from claude_mem.intake.long_values import limit_work, shorten_json
 from claude_mem.intake.projects import Projects
 from claude_mem.redaction import Redactor
 from claude_mem.types import Event, Json

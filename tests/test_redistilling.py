@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.intake.statements import Statements
+from claude_mem.intake.transcript_events import TranscriptEvents
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import facts
 from claude_mem.types import Distillate, Observation, ProposedFact, Summary
@@ -49,8 +49,8 @@ def age(story: Story, condition: str = "1") -> None:
 
 
 def redistilling(story: Story, **changes: Any) -> Redistilling:
-    statements = Statements(story.store, story.reader)
-    return Redistilling(story.store, story.reader, statements, StaleContexts(),
+    transcript_events = TranscriptEvents(story.store, story.reader)
+    return Redistilling(story.store, story.reader, transcript_events, StaleContexts(),
                         lambda: story.now, **changes)  # fmt: skip
 
 

@@ -14,8 +14,8 @@ import pytest
 from claude_mem.config import Layout
 from claude_mem.hook import spool as hook_spool
 from claude_mem.intake import rejected_events
+from claude_mem.intake.crash_mark import CrashMark
 from claude_mem.intake.intake import Intake
-from claude_mem.intake.suspects import Progress
 from claude_mem.redaction import Redactor
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until
@@ -201,5 +201,5 @@ def test_a_mark_that_is_damaged_accuses_nobody(tmp_path: Path) -> None:
     layout.create()
     layout.intake_mark.write_bytes(b"x.event")
     layout.intake_suspects.write_bytes(b"[")
-    assert Progress(layout).accuse() == (True, None)
-    assert Progress(layout).accuse() == (False, None), "each death counts once"
+    assert CrashMark(layout).after_crash() == (True, None)
+    assert CrashMark(layout).after_crash() == (False, None), "each death counts once"

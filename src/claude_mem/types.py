@@ -331,3 +331,13 @@ class Job:
     revision: int
     attempts: int
     lease: str
+
+
+@dataclass(frozen=True, slots=True)
+class HookAnswer:
+    """What a hook prints for the agent that runs it."""
+
+    dialect: str  # of the agent
+    event: str
+    context: str  # for the agent
+    message: str = ""  # for the user

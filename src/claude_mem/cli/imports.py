@@ -26,7 +26,7 @@ from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.finding import find_transcripts
 from claude_mem.intake.transcripts.importer import (
     ImportOptions,
-    Progress,
+    OnFile,
     Report,
     Tally,
     import_transcripts,
@@ -204,7 +204,7 @@ def day_ms(day: str) -> int:
 
 
 @contextmanager
-def _progress(files: list[Path], as_json: bool) -> Iterator[Progress]:
+def _progress(files: list[Path], as_json: bool) -> Iterator[OnFile]:
     """A progress bar if stderr is a terminal."""
     if as_json or not os.isatty(2):
         with nullcontext():

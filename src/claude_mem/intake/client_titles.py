@@ -8,7 +8,7 @@ import logging
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.dialects import EventReader
+from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.store import Store
 from claude_mem.store.turn_lookup import SESSION_END

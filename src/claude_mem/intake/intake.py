@@ -19,9 +19,8 @@ from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
 from claude_mem.intake import rejected_events, spool
-from claude_mem.intake.dialects import EventReader
-from claude_mem.intake.normalisers import events_of
-from claude_mem.intake.suspects import Progress
+from claude_mem.intake.crash_mark import CrashMark
+from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.store import Store
 from claude_mem.store.turns import Recorded
@@ -67,7 +66,7 @@ class Intake:
         self._stopping = False
         self._watchdog = watchdog or Watchdog()
         self.event_seconds = CaptureSettings().event_seconds
-        self._progress = Progress(layout)
+        self._crash_mark = CrashMark(layout)
         self._has_recovered = False
         self._suspects: set[str] = set()  # processed one by one
         self.newest_hook = ""  # the highest version among the hooks that wrote records
@@ -92,12 +91,12 @@ class Intake:
                     try:
                         self._drain_batch(batch, counts)
                     finally:
-                        self._progress.finish()
+                        self._crash_mark.finish()
         return counts
 
     def _recover(self) -> None:
         """After a worker that died while it processed records."""
-        has_died, name = self._progress.accuse()
+        has_died, name = self._crash_mark.after_crash()
         if name is not None and (path := self._layout.spool / name).exists():
             reason = (
                 f"the event {name} made the worker hang or die twice: it was moved to"
@@ -137,7 +136,7 @@ class Intake:
         with self._watchdog.limit(self.event_seconds) as step:
             for path in paths:
                 step.advance()
-                self._progress.note([path])
+                self._crash_mark.note([path])
                 reach(b"intake.before_read")
                 try:
                     events = self._read(path, counts)
@@ -148,7 +147,7 @@ class Intake:
                 else:
                     processed.append(path)
                     batch += ((path, event) for event in events)
-        self._progress.note(paths)
+        self._crash_mark.note(paths)
         reach(b"intake.before_commit")
         recorded = self._record(batch, counts)
         reach(b"intake.after_commit")
@@ -164,7 +163,7 @@ class Intake:
         if parse_version(record.version) > parse_version(self.newest_hook):
             self.newest_hook = record.version
         events: list[Event] = []
-        for header, payload in events_of(record):
+        for header, payload in spool.events_of(record):
             kind = header.kind or str(payload.get("hook_event_name") or "")
             if self._reader.skips(kind, payload):
                 continue

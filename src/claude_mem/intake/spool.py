@@ -8,7 +8,9 @@ from pathlib import Path
 from claude_mem.config import Layout
 from claude_mem.hook.private_text import strip_private
 from claude_mem.hook.spool import FORMAT, MAGIC, MAX_PAYLOAD, SUFFIX
-from claude_mem.intake.dialects import EventHeader
+from claude_mem.intake.event_reader import EventHeader, parse_payload
+from claude_mem.intake.normalisers import NORMALISERS, normalise
+from claude_mem.types import Json
 
 # A backlog of this size or age is reported.
 WARN_FILES, WARN_HOURS = 5000, 24
@@ -93,3 +95,9 @@ def _unescape(text: str) -> str:
             character = {"n": "\n", "t": "\t"}.get(character, character)
         result.append(character)
     return "".join(result)
+
+
+def events_of(record: SpoolRecord) -> list[tuple[EventHeader, dict[str, Json]]]:
+    """One of Claude Code; of another agent none or several, rewritten as Claude Code's."""
+    header, payload = record.header, parse_payload(record.payload)
+    return normalise(header, payload) if header.dialect in NORMALISERS else [(header, payload)]

@@ -4,14 +4,12 @@ import logging
 from collections.abc import Callable
 
 from starlette.applications import Starlette
-from starlette.background import BackgroundTask, BackgroundTasks
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFound
-from claude_mem.intake.spool import BadRecordError
 from claude_mem.mcp import endpoint as mcp
 from claude_mem.server import (
     changing_settings,
@@ -20,6 +18,7 @@ from claude_mem.server import (
     editing,
     facts,
     forgetting,
+    hooks,
     memories,
     pausing,
     projects,
@@ -32,7 +31,7 @@ from claude_mem.server import (
     team,
 )
 from claude_mem.server.openapi import describe_api
-from claude_mem.server.requests import read_body, reject_parameters
+from claude_mem.server.requests import reject_parameters
 from claude_mem.server.viewer import (
     assets,
     entrance,
@@ -43,49 +42,11 @@ from claude_mem.server.viewer import (
     story_pages,
 )
 from claude_mem.types import Json
-from claude_mem.worker.client_memory import refresh_client_memory
-from claude_mem.worker.hints import answer_prompt, answer_tool, warm_up
-from claude_mem.worker.session_start import answer_session_start
 from claude_mem.worker.worker import Worker
 
 log = logging.getLogger("claude_mem.server")
 
 Describe = Callable[[], dict[str, Json]]
-
-
-async def session_start(request: Request) -> Response:
-    """POST /hook/session-start: the SessionStart hook; the body is a spool record"""
-    worker: Worker = request.app.state.worker
-    record = await read_body(request)
-    try:
-        line = await answer_session_start(worker, record)
-    except BadRecordError as error:
-        raise BadInput(str(error)) from None
-    after = BackgroundTasks([
-        BackgroundTask(warm_up, worker, record),
-        BackgroundTask(refresh_client_memory, worker, record),
-    ])  # fmt: skip
-    return Response(stream.json_line(line), media_type="application/json", background=after)
-
-
-async def prompt(request: Request) -> Response:
-    """POST /hook/prompt: the UserPromptSubmit hook; the body is a spool record"""
-    worker: Worker = request.app.state.worker
-    try:
-        line = await answer_prompt(worker, await read_body(request))
-    except BadRecordError as error:
-        raise BadInput(str(error)) from None
-    return Response(stream.json_line(line), media_type="application/json")
-
-
-async def tool(request: Request) -> Response:
-    """POST /hook/tool: the PreToolUse hook; the body is a spool record"""
-    worker: Worker = request.app.state.worker
-    try:
-        line = await answer_tool(worker, await read_body(request))
-    except BadRecordError as error:
-        raise BadInput(str(error)) from None
-    return Response(stream.json_line(line), media_type="application/json")
 
 
 async def openapi(request: Request) -> Response:
@@ -113,9 +74,7 @@ public_routes = [
     *mcp.routes,
 ]
 socket_routes = [
-    Route("/hook/session-start", session_start, methods=["POST"]),
-    Route("/hook/prompt", prompt, methods=["POST"]),
-    Route("/hook/tool", tool, methods=["POST"]),
+    *hooks.socket_routes,
     *commands.routes,
     *team.routes,
     *entrance.socket_routes,

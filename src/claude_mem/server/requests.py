@@ -8,7 +8,7 @@ from starlette.requests import Request
 from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_private
-from claude_mem.intake.dialects import parse_payload
+from claude_mem.intake.event_reader import parse_payload
 from claude_mem.store.listing import Page
 from claude_mem.types import Json
 

@@ -14,7 +14,6 @@ from claude_mem.intake.client_memory import (
     codex_directory,
     read_memory_files,
 )
-from claude_mem.intake.normalisers import events_of
 from claude_mem.store.client_memory import FileMemory
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Observation, Project
@@ -40,7 +39,7 @@ async def refresh_client_memory(worker: Worker, record_bytes: bytes) -> None:
 
 async def _refresh(worker: Worker, record_bytes: bytes) -> None:
     record = spool.parse(record_bytes)
-    event = await asyncio.to_thread(worker.reader.read, *events_of(record)[0])
+    event = await asyncio.to_thread(worker.reader.read, *spool.events_of(record)[0])
     if not worker.environ.get("HOME") or current_pause(worker.settings.layout) is not None:
         return
     if worker.reader.exclusions.cover(event.project, event.project_dir):

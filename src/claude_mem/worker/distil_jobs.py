@@ -13,7 +13,7 @@ from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
 from claude_mem.intake.record_parts import record_of
-from claude_mem.intake.statements import Statements
+from claude_mem.intake.transcript_events import TranscriptEvents
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.local.observer import distil
 from claude_mem.store import Store
@@ -48,14 +48,18 @@ class JobRunner:
         stale_contexts: StaleContexts,
         *,
         draft: Drafter | None = None,
-        statements: Statements | None = None,
+        transcript_events: TranscriptEvents | None = None,
         backoff: Backoff = exponential_backoff,
         watchdog: Watchdog | None = None,
     ) -> None:
         self._layout, self._store = layout, store
         self._draft = draft or self._draft_locally
         self._stale_contexts = stale_contexts
-        self._announcer, self._statements, self._backoff = announcer, statements, backoff
+        self._announcer, self._transcript_events, self._backoff = (
+            announcer,
+            transcript_events,
+            backoff,
+        )
         self._watchdog = watchdog or Watchdog()
         self.queues_refinements = False  # whether a model will revise the drafts
         self.keeps_records = True
@@ -111,8 +115,8 @@ class JobRunner:
             return
         turn_step(turn, f"distilling, try {job.attempts}")
         try:
-            if self._statements is not None:
-                turn = await self._statements.complete(turn)
+            if self._transcript_events is not None:
+                turn = await self._transcript_events.add_to(turn)
             with self._watchdog.limit(TURN_SECONDS):
                 draft = await self._draft(turn)
             await self._store_result(job, turn, draft)

@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from claude_mem.errors import EmbedderError
 from claude_mem.hook.hint import RESPONSE_SECONDS
 from claude_mem.intake import spool
-from claude_mem.intake.normalisers import events_of
 from claude_mem.observer.local.files import relative
 from claude_mem.recall.file_hints import find_file_hint
 from claude_mem.recall.hint_lines import Hint
 from claude_mem.recall.hints import Prompt, find_hint
 from claude_mem.store.hints import GivenLine
 from claude_mem.store.turn_lookup import PROMPT
-from claude_mem.types import Event, Json
-from claude_mem.worker.replies import reply
+from claude_mem.types import Event, HookAnswer
 from claude_mem.worker.worker import Worker
 
 log = logging.getLogger("claude_mem.hints")
@@ -33,11 +31,11 @@ PATHS = ("file_path", "notebook_path", "path")  # of Read, Edit and Write; of a 
 _WARM_UP = "What did earlier sessions decide about the first steps of this project?"
 
 
-async def answer_prompt(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
+async def answer_prompt(worker: Worker, record_bytes: bytes) -> HookAnswer:
     return await _reply(worker, record_bytes, PROMPT, _answer)
 
 
-async def answer_tool(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
+async def answer_tool(worker: Worker, record_bytes: bytes) -> HookAnswer:
     """What is known of the file that a tool is about to read or edit."""
     return await _reply(worker, record_bytes, PRE_TOOL, _answer_tool)
 
@@ -47,11 +45,11 @@ async def _reply(
     record_bytes: bytes,
     kind: str,
     find: Callable[[Worker, bytes], "_Answer | None"],
-) -> dict[str, Json]:
+) -> HookAnswer:
     begun = time.monotonic()
     answer = await asyncio.to_thread(find, worker, record_bytes)
     if answer is None or answer.hint is None or time.monotonic() - begun > RESPONSE_SECONDS:
-        return reply(spool.parse(record_bytes).header.dialect, kind, "")
+        return HookAnswer(spool.parse(record_bytes).header.dialect, kind, "")
     lines = [
         GivenLine(line.turn_id, str(line.id), line.text, line.words, line.evidence)
         for line in answer.hint.lines
@@ -59,7 +57,7 @@ async def _reply(
     # Not awaited: the hook waits for milliseconds, and a hint that is not stored does no harm.
     saved = worker.store.save_hint(answer.session_id, answer.project_id, lines)
     saved.add_done_callback(_log_failure)
-    return reply(answer.dialect, kind, answer.hint.text)
+    return HookAnswer(answer.dialect, kind, answer.hint.text)
 
 
 async def warm_up(worker: Worker, record_bytes: bytes) -> None:
@@ -111,7 +109,7 @@ def _path_of(event: Event) -> str:
 
 def _event(worker: Worker, record_bytes: bytes) -> tuple[Event | None, int | None]:
     """The event of the record and its project; none of a project that is excluded or unknown."""
-    events = events_of(spool.parse(record_bytes))
+    events = spool.events_of(spool.parse(record_bytes))
     if not events:
         return None, None
     event = worker.reader.read(*events[0])

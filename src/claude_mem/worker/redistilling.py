@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.dialects import EventReader
-from claude_mem.intake.statements import Statements
+from claude_mem.intake.event_reader import EventReader
+from claude_mem.intake.transcript_events import TranscriptEvents
 from claude_mem.intake.transcripts.importer import join_projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.observer.local.observer import distil
@@ -34,13 +34,13 @@ class Redistilling:
         self,
         store: Store,
         reader: EventReader,
-        statements: Statements,
+        transcript_events: TranscriptEvents,
         stale_contexts: StaleContexts,
         clock: Clock,
         *,
         version: int = VERSION,
     ) -> None:
-        self._store, self._reader, self._statements = store, reader, statements
+        self._store, self._reader, self._transcript_events = store, reader, transcript_events
         self._stale_contexts, self._clock, self._version = stale_contexts, clock, version
         self.verbosity: Verbosity = "normal"
         self._task: asyncio.Task[int] | None = None
@@ -76,7 +76,7 @@ class Redistilling:
 
     async def _distil(self, turn: Turn) -> None:
         try:
-            turn = await self._statements.complete(turn)
+            turn = await self._transcript_events.add_to(turn)
             distillate = await asyncio.to_thread(distil, turn, self.verbosity)
             if await asyncio.wrap_future(self._store.save_again(turn, distillate)):
                 self._stale_contexts.add(turn.project)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from claude_mem.config import Layout, Settings
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
-from claude_mem.intake.dialects import EventReader
+from claude_mem.intake.event_reader import EventReader
 from claude_mem.observer.models.failures import (
     LostSession,
     NotAllowed,

@@ -6,26 +6,24 @@ import os
 from claude_mem.config.pausing import Pause, current_pause
 from claude_mem.hook import trouble
 from claude_mem.intake import spool
-from claude_mem.intake.normalisers import events_of
 from claude_mem.store.announcements import RECORD_BEGINS
 from claude_mem.store.clock import iso
 from claude_mem.store.turn_lookup import SESSION_START
-from claude_mem.types import Event, Json, Project
+from claude_mem.types import Event, HookAnswer, Project
 from claude_mem.worker.greeting import greeting
 from claude_mem.worker.project_changes import join_own_project, project_question
-from claude_mem.worker.replies import reply
 from claude_mem.worker.worker import Worker
 
 GREETED_SOURCES = ("startup", "clear")
 CATCH_UP_SECONDS = 2.0  # the hook waits longer than this
 
 
-async def answer_session_start(worker: Worker, record_bytes: bytes) -> dict[str, Json]:
+async def answer_session_start(worker: Worker, record_bytes: bytes) -> HookAnswer:
     record = spool.parse(record_bytes)
-    header, payload = events_of(record)[0]  # a session start is one event in every dialect
+    header, payload = spool.events_of(record)[0]  # a session start is one event in every dialect
     event = await asyncio.to_thread(worker.reader.read, header, payload)
     context, message = await _context_and_message(worker, event, str(payload.get("source")))
-    return reply(header.dialect, SESSION_START, context, message)
+    return HookAnswer(header.dialect, SESSION_START, context, message)
 
 
 async def _context_and_message(worker: Worker, event: Event, source: str) -> tuple[str, str]:

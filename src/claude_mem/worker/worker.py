@@ -16,11 +16,11 @@ from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.intake.client_titles import ClientTitles
-from claude_mem.intake.dialects import EventReader
+from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import open_projects
 from claude_mem.intake.rule_files import read_rule_files
-from claude_mem.intake.statements import Statements
+from claude_mem.intake.transcript_events import TranscriptEvents
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.models.active_observer import (
     ActiveObserver,
@@ -98,9 +98,15 @@ class Worker:
             self.watchdog,
         )
         self.intake.event_seconds = settings.capture.event_seconds
-        statements = Statements(store, self.reader)
-        self.jobs = JobRunner(layout, store, self.announcer, self.stale_contexts,
-                              statements=statements, watchdog=self.watchdog)  # fmt: skip
+        transcript_events = TranscriptEvents(store, self.reader)
+        self.jobs = JobRunner(
+            layout,
+            store,
+            self.announcer,
+            self.stale_contexts,
+            transcript_events=transcript_events,
+            watchdog=self.watchdog,
+        )
         self.jobs.keeps_records = settings.record.is_on
         cleanup = ConversationCleanup(store, claude_files(layout, environ))
         self.refiner = Refiner(layout, store, clock, self.announcer, self.stale_contexts,
@@ -108,7 +114,9 @@ class Worker:
         self.observer = ActiveObserver("local", "the worker is starting")
         index = open_semantic_index(settings, clock)
         self.embedding = Embedding(layout, store, index, clock)
-        self.redistilling = Redistilling(store, self.reader, statements, self.stale_contexts, clock)
+        self.redistilling = Redistilling(
+            store, self.reader, transcript_events, self.stale_contexts, clock
+        )
         self.housekeeping = Housekeeping(
             layout, store, settings.sessions, settings.retention, settings.record
         )

@@ -7,7 +7,7 @@ as Qwen's empty prompts, or several, such as a patch of several files.
 from collections.abc import Callable
 from dataclasses import replace
 
-from claude_mem.intake.dialects import EventHeader, parse_payload
+from claude_mem.intake.event_reader import EventHeader
 from claude_mem.intake.normalisers import (
     codex,
     copilot,
@@ -19,7 +19,6 @@ from claude_mem.intake.normalisers import (
     windsurf,
 )
 from claude_mem.intake.normalisers.payloads import Normalised, Payload
-from claude_mem.intake.spool import SpoolRecord
 
 Normaliser = Callable[[str, Payload], list[Normalised]]
 
@@ -33,10 +32,6 @@ NORMALISERS: dict[str, Normaliser] = {
     "vscode": vscode.normalise,
     "windsurf": windsurf.normalise,
 }
-
-
-def events_of(record: SpoolRecord) -> list[tuple[EventHeader, Payload]]:
-    return normalise(record.header, parse_payload(record.payload))
 
 
 def normalise(header: EventHeader, payload: Payload) -> list[tuple[EventHeader, Payload]]:

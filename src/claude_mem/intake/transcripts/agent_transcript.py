@@ -1,4 +1,4 @@
-"""Opens a transcript of any agent: its format is recognised by its first line."""
+"""Transcripts of agents other than Claude Code; the first line tells which agent's it is."""
 
 import json
 import sqlite3
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_private
-from claude_mem.intake.dialects import parse_payload
+from claude_mem.intake.event_reader import parse_payload
 from claude_mem.intake.transcripts.agent_formats import Reader, format_of
 from claude_mem.intake.transcripts.opencode_sessions import read_sessions
 from claude_mem.intake.transcripts.transcript import (
@@ -21,7 +21,6 @@ from claude_mem.store.transfer.typescript.snapshot import open_copy
 
 OPENCODE = "opencode"
 _SQLITE = b"SQLite format 3\0"
-_LONGEST_HEAD = 4 * 1024 * 1024  # the first line of Codex holds its instructions
 _LARGEST_EXPORT = 256 * 1024 * 1024
 
 
@@ -58,18 +57,17 @@ class OpenCodeTranscript(Transcript):
             raise BadInput(f"not a database of OpenCode that can be read: {error}") from None
 
 
-def open_transcript(path: Path) -> Transcript:
-    with open_regular_file(path) as file:
-        head = file.readline(_LONGEST_HEAD)
+def open_agent_transcript(path: Path, head: bytes) -> Transcript | None:
+    """`head` is its first line; None if no agent writes such a file."""
     if head.startswith(_SQLITE[:15]) or (path.suffix == ".json" and head.lstrip()[:1] == b"{"):
         return OpenCodeTranscript(path, dialect=OPENCODE)
     try:
         first = json.loads(head)
     except (ValueError, RecursionError):
-        return Transcript(path)
+        return None
     known = format_of(first) if isinstance(first, dict) else None
     if known is None:
-        return Transcript(path)
+        return None
     dialect, reader = known
     return AgentTranscript(path, dialect=dialect, reader=reader)
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.dialects import EventReader, skipped_and_unobserved
+from claude_mem.intake.event_reader import EventReader, skipped_and_unobserved
 from claude_mem.intake.exclusions import Exclusions
 from claude_mem.intake.project_access import Access, TrustDialog
 from claude_mem.intake.projects import Projects, access_of, is_missing
@@ -33,7 +33,7 @@ from claude_mem.types import PastSession, PastTurn, Project, Verbosity
 LARGE_FILE_BYTES = 24 * 1024 * 1024
 MOST_WITHOUT_POOL = 4  # so few files are read without starting processes
 MAX_PENDING_SESSIONS = 32  # sessions that were given to the writer and are not on disk yet
-Progress = Callable[[Path, int], None]
+OnFile = Callable[[Path, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def import_transcripts(
     *,
     again: bool = False,
     processes: int = 1,
-    progress: Progress = lambda path, size: None,
+    progress: OnFile = lambda path, size: None,
 ) -> Report:
     """With a read-only store, or with None, nothing is stored: the report is a preview."""
     report = Report()
@@ -267,7 +267,7 @@ def _outcome_of(session: PastSession) -> ImportCounts:
 
 
 def _changed(
-    store: StoreReader | None, files: list[Path], again: bool, report: Report, progress: Progress
+    store: StoreReader | None, files: list[Path], again: bool, report: Report, progress: OnFile
 ) -> Iterator[tuple[Path, int]]:
     """Files that changed since the last import, with their sizes."""
     for path in files:

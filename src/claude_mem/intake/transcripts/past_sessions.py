@@ -10,12 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.dialects import EventHeader, EventReader
+from claude_mem.intake.event_reader import EventHeader, EventReader
 from claude_mem.intake.record_parts import TOOLS_WITH_PARTS, record_of
-from claude_mem.intake.transcripts.agent_transcript import open_transcript
 from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.intake.transcripts.started_tasks import StartedTasks
-from claude_mem.intake.transcripts.transcript import Payload, Transcript, TranscriptEvent
+from claude_mem.intake.transcripts.transcript import (
+    Payload,
+    Transcript,
+    TranscriptEvent,
+    open_transcript,
+)
 from claude_mem.observer.local.commands import is_outcome_unknown, reads_output_of
 from claude_mem.observer.local.files import EDITING
 from claude_mem.observer.local.observer import distil

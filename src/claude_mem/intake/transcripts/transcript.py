@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import NAMES, strip_private
-from claude_mem.intake.dialects import replace_surrogates
+from claude_mem.intake.event_reader import replace_surrogates
 from claude_mem.intake.notices import command_as_typed, is_command
 from claude_mem.intake.timestamps import milliseconds
 from claude_mem.store.turns import (
@@ -33,6 +33,7 @@ from claude_mem.types import Json
 Payload = dict[str, Json]
 
 LONGEST_LINE = 64 * 1024 * 1024
+LONGEST_HEAD = 4 * 1024 * 1024  # the first line of Codex holds its instructions
 BUFFER = 1024 * 1024
 # User messages that the client writes itself.
 _NOT_A_PROMPT = re.compile(
@@ -125,6 +126,16 @@ class Transcript:
             else:
                 self.unreadable += 1
             position = _skip_separators(text, end)
+
+
+def open_transcript(path: Path) -> Transcript:
+    """Of Claude Code, unless the first line is of another agent's format."""
+    # Not at the top: that module imports this one.
+    from claude_mem.intake.transcripts.agent_transcript import open_agent_transcript
+
+    with open_regular_file(path) as file:
+        head = file.readline(LONGEST_HEAD)
+    return open_agent_transcript(path, head) or Transcript(path)
 
 
 @dataclass(slots=True)

@@ -12,29 +12,32 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.client_titles import ClientTitles
-from claude_mem.intake.dialects import EventHeader, EventReader
-from claude_mem.intake.transcripts.agent_transcript import open_transcript
-from claude_mem.intake.transcripts.transcript import TranscriptEvent, open_regular_file
+from claude_mem.intake.event_reader import EventHeader, EventReader
+from claude_mem.intake.transcripts.transcript import (
+    TranscriptEvent,
+    open_regular_file,
+    open_transcript,
+)
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from claude_mem.store.turn_lookup import PROMPT
 from claude_mem.store.turns import FROM_TRANSCRIPT, TOOL_FAILURE
 from claude_mem.types import Event, Turn
 
-log = logging.getLogger("claude_mem.statements")
+log = logging.getLogger("claude_mem.transcript_events")
 CLAUDE = "claude"
 STOP = "Stop"
 _JUST_ENDED_MS = 60_000
 _PAUSES = (0.1, 0.2, 0.4, 0.8, 1.5)
 
 
-class Statements:
+class TranscriptEvents:
     def __init__(self, store: Store, reader: EventReader) -> None:
         self._store, self._reader = store, reader
         self._titles = ClientTitles(store, reader)
 
-    async def complete(self, turn: Turn) -> Turn:
-        """The turn with its statements, which are added to the store, as the session's title is."""
+    async def add_to(self, turn: Turn) -> Turn:
+        """The turn with its statements, which are also stored. Updates the session's title."""
         if not turn.transcript_path:
             return turn
         await self._titles.update(turn.session_db_id, turn.content_session_id, turn.transcript_path)

@@ -1,4 +1,4 @@
-"""Which record is being processed, in a file that outlives the process.
+"""The crash mark: the name of the record in work, in a file that outlives the process.
 
 A record that kills its worker, or hangs until the worker ends, would do so again after every start.
 Its name is written before it is read: to the page cache, which survives the process, so that no
@@ -18,7 +18,7 @@ _WIDTH = 256  # a file name has at most 255 bytes
 _BATCH = "*"  # several records were being stored at once
 
 
-class Progress:
+class CrashMark:
     def __init__(self, layout: Layout) -> None:
         self._mark, self._suspects = layout.intake_mark, layout.intake_suspects
         self._file: int | None = None
@@ -37,7 +37,7 @@ class Progress:
             self._file = os.open(self._mark, flags, 0o600)
         os.pwrite(self._file, os.fsencode(name)[:_WIDTH].ljust(_WIDTH), 0)
 
-    def accuse(self) -> tuple[bool, str | None]:
+    def after_crash(self) -> tuple[bool, str | None]:
         """Whether a worker died while it processed records, and the one that is to be set aside."""
         name = self._last()
         if not name:
@@ -46,9 +46,9 @@ class Progress:
         if name == _BATCH:
             return True, None
         deaths = self._deaths().get(name, 0) + 1
-        convicted = deaths >= DEATHS
-        write_private(self._suspects, json.dumps({} if convicted else {name: deaths}).encode())
-        return True, name if convicted else None
+        is_too_often = deaths >= DEATHS
+        write_private(self._suspects, json.dumps({} if is_too_often else {name: deaths}).encode())
+        return True, name if is_too_often else None
 
     def _last(self) -> str:
         try:
