@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from claude_mem.mcp import handshake, protocol
+from claude_mem.mcp import endpoint, protocol
 from claude_mem.types import Json
 from tests.conftest import Home
 
@@ -38,7 +38,7 @@ def ask_sdk(body: bytes, headers: dict[str, str]) -> httpx.Response:
 
 
 ANSWERED = [
-    *(initialize(protocolVersion=version) for version in handshake.VERSIONS),
+    *(initialize(protocolVersion=version) for version in endpoint.VERSIONS),
     initialize(capabilities={}),
     message("tools/list"),
     message("tools/list", id_="a string", cursor="x"),
@@ -67,7 +67,7 @@ LEFT = [
 def test_it_answers_as_the_sdk_does(sent: dict[str, Json], version: str | None) -> None:
     headers = {**JSON, **({"mcp-protocol-version": version} if version else {})}
     body = json.dumps(sent).encode()
-    reply = handshake.answer(headers, body)
+    reply = endpoint.answer_first_message(headers, body)
     expected = ask_sdk(body, headers)
     assert reply is not None and reply.status == expected.status_code
     assert bool(reply.body) == bool(expected.content)
@@ -77,7 +77,7 @@ def test_it_answers_as_the_sdk_does(sent: dict[str, Json], version: str | None) 
 
 @pytest.mark.parametrize("sent", LEFT, ids=str)
 def test_everything_else_is_left_to_the_sdk(sent: Any) -> None:
-    assert handshake.answer(JSON, json.dumps(sent).encode()) is None
+    assert endpoint.answer_first_message(JSON, json.dumps(sent).encode()) is None
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_everything_else_is_left_to_the_sdk(sent: Any) -> None:
     ids=str,
 )
 def test_so_are_requests_with_other_headers(headers: dict[str, str]) -> None:
-    assert handshake.answer(headers, json.dumps(message("ping")).encode()) is None
-    assert handshake.answer(JSON, b"{") is None
+    assert endpoint.answer_first_message(headers, json.dumps(message("ping")).encode()) is None
+    assert endpoint.answer_first_message(JSON, b"{") is None
 
 
 def test_the_sdk_is_loaded_with_the_first_call_of_a_tool(home: Home) -> None:

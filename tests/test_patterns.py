@@ -31,8 +31,8 @@ def test_a_pattern_takes_time_in_proportion_to_the_text(use: Use) -> None:
 def test_the_sweep_looks_at_the_patterns_of_every_room() -> None:
     names = {use.name for use in USES}
     for expected in (
-        "claude_mem.recall.times._OCCASION",
-        "claude_mem.recall.times._PATTERNS",
+        "claude_mem.recall.parsed_query._OCCASION",
+        "claude_mem.recall.parsed_query._PATTERNS",
         "claude_mem.observer.models.replies",
         "claude_mem.observer.local.commands",
         "claude_mem.intake.projects",

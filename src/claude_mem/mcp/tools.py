@@ -38,7 +38,6 @@ from claude_mem.worker.saving import save_memory
 from claude_mem.worker.team_recall import (
     answers_both,
     memories_both,
-    search_both,
     timeline_both,
 )
 from claude_mem.worker.worker import Worker
@@ -135,7 +134,7 @@ async def _search(call: Call) -> str:
     def work(store: StoreReader) -> Query:
         return params.search_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await search_both(call.worker, await call.read(work), call.now)
+    result = await call.worker.search(await call.read(work), call.now)
     hint = [] if result.rows or "project" not in arguments else [_ONLY_THIS_PROJECT]
     return fenced(search_text(result, call.now.tzinfo), *hint)
 

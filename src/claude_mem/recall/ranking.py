@@ -21,8 +21,7 @@ from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import NO_EVIDENCE, Candidate, Candidates, Evidence, collect
-from claude_mem.recall.parsed_query import ParsedQuery
-from claude_mem.recall.times import Span
+from claude_mem.recall.parsed_query import ParsedQuery, Span
 from claude_mem.recall.weights import WEIGHTS, Weights
 
 SHARING = 30  # turns that share their scores with neighbours

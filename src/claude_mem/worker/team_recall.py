@@ -4,32 +4,33 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from claude_mem.errors import NotFound
 from claude_mem.recall.answers import Answer, find_answers
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchResult, search
-from claude_mem.recall.team import TEAM, TeamRows, merge_search, merge_timeline
+from claude_mem.recall.team import TEAM, JoinedTeam, TeamRows, merge_search, merge_timeline
 from claude_mem.recall.timeline import Timeline, TimelineQuery, timeline
 from claude_mem.store.listing import JsonRow
-from claude_mem.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from claude_mem.worker.worker import Worker
 
 
-async def search_both(worker: Worker, query: Query, now: datetime) -> SearchResult:
-    index = worker.semantic_index
-    team = worker.team
-    if team is None:
-        return await asyncio.to_thread(search, worker.store, query, now, index)
+async def search_with_team(
+    worker: "Worker", team: JoinedTeam, query: Query, now: datetime
+) -> SearchResult:
     from_first = replace(query, limit=query.offset + query.limit, offset=0)
     local, others = await asyncio.gather(
-        asyncio.to_thread(search, worker.store, from_first, now, index),
+        asyncio.to_thread(search, worker.store, from_first, now, worker.semantic_index),
         team.asking.search(query),
     )
     return merge_search(local, others, query)
 
 
-async def timeline_both(worker: Worker, query: TimelineQuery, now: datetime) -> Timeline | None:
+async def timeline_both(worker: "Worker", query: TimelineQuery, now: datetime) -> Timeline | None:
     index = worker.semantic_index
     team = worker.team
     if query.anchor is not None and query.anchor.kind == TEAM:
@@ -44,7 +45,7 @@ async def timeline_both(worker: Worker, query: TimelineQuery, now: datetime) -> 
 
 
 async def _timeline_of_team(
-    worker: Worker, query: TimelineQuery, anchor: MemoryId
+    worker: "Worker", query: TimelineQuery, anchor: MemoryId
 ) -> Timeline | None:
     others = TeamRows(())
     if worker.team is not None:
@@ -56,7 +57,7 @@ async def _timeline_of_team(
 
 
 async def memories_both(
-    worker: Worker, ids: Sequence[MemoryId], *, with_record: bool
+    worker: "Worker", ids: Sequence[MemoryId], *, with_record: bool
 ) -> list[tuple[MemoryId, JsonRow]]:
     """In the order of the ids."""
     local = await asyncio.to_thread(get_memories, worker.store, ids, with_record=with_record)
@@ -65,7 +66,7 @@ async def memories_both(
 
 
 async def answers_both(
-    worker: Worker, ids: Sequence[MemoryId], words: str, now: datetime
+    worker: "Worker", ids: Sequence[MemoryId], words: str, now: datetime
 ) -> list[Answer]:
     """Memories of a team in full: their passages are on the server."""
     local = await asyncio.to_thread(
@@ -78,7 +79,7 @@ async def answers_both(
 
 
 async def _of_team(
-    worker: Worker, ids: Sequence[MemoryId], with_record: bool
+    worker: "Worker", ids: Sequence[MemoryId], with_record: bool
 ) -> dict[MemoryId, JsonRow]:
     of_team = [memory_id for memory_id in ids if memory_id.kind == TEAM]
     if worker.team is None or not of_team:

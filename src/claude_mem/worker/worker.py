@@ -6,6 +6,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from claude_mem.observer.models.active_observer import (
     select_observer,
 )
 from claude_mem.recall.context import build_context
+from claude_mem.recall.search import Query, SearchResult, search
 from claude_mem.recall.team import JoinedTeam
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store
@@ -53,6 +55,7 @@ from claude_mem.worker.rendered_contexts import (
     printed_context,
     render_contexts,
 )
+from claude_mem.worker.team_recall import search_with_team
 from claude_mem.worker.viewer_links import OneTimeLinks
 
 log = logging.getLogger("claude_mem.worker")
@@ -136,6 +139,12 @@ class Worker:
 
     def wake(self) -> None:
         self._wake.set()
+
+    async def search(self, query: Query, now: datetime) -> SearchResult:
+        """Here, and in the team that this machine joined."""
+        if self.team is None:
+            return await asyncio.to_thread(search, self.store, query, now, self.semantic_index)
+        return await search_with_team(self, self.team, query, now)
 
     async def reload_settings(self, *, restart_observer: bool = False) -> list[str]:
         """Read the settings again and apply them; returns the problems with them."""

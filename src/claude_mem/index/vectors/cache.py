@@ -5,14 +5,16 @@ own; until it is done, searches compare only what they have found by words. Noth
 happens under a lock that another search needs.
 
 Documents that still wait for their vector are embedded at once, so that the newest are never
-missing, unless there are too many of them.
+missing, unless there are too many of them. What has changed is read in chunks, each in a
+transaction of its own, so that a long load holds up neither the writer nor the journal.
 """
 
 import sqlite3
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from claude_mem.index.text.turn_text import PASSAGE_BITS
 from claude_mem.index.vectors import storage
 from claude_mem.index.vectors.blocks import (
     NO_SIMILARITIES,
+    Ids,
     QueryVector,
     Rows,
     RowsDropped,
@@ -32,7 +35,6 @@ from claude_mem.index.vectors.blocks import (
     quantise,
 )
 from claude_mem.index.vectors.embedding_texts import passages
-from claude_mem.index.vectors.project_vectors import ProjectVectors, TableState
 from claude_mem.store.database import Open, open_readonly
 
 MAX_ROWS = 32_768  # vectors that are held in full; beyond, the largest projects keep codes alone
@@ -42,6 +44,80 @@ NEAREST = 1_024  # of the vectors that are held in full, those that are compared
 RESCORED = 1_000  # candidates by their codes, whose vectors are read from the disk
 # Signs in which two vectors of a cosine of 0.85 differ: 18%, and some deviations more.
 MAX_DIFFERENT_SIGNS, MAX_SIMILAR = 0.28, 64
+CHUNK = 2_048  # rows that are read in a transaction
+
+Embed = Callable[[Sequence[Document]], list[Rows]]
+
+
+class TableState(NamedTuple):
+    """Of the table, when it was last read."""
+
+    generation: int
+    model: int
+    revision: int
+    loss: int
+
+
+class ProjectVectors:
+    """Of documents of one kind: the passages of turns, or observations."""
+
+    def __init__(self, project_id: int, kind: str, dimension: int, state: TableState) -> None:
+        self.blocks = VectorBlocks(dimension, PASSAGE_BITS if kind == TURN else 0)
+        self.lock = threading.Lock()  # of whoever adds vectors; scans need none
+        self.revision = 0
+        self.read_state: TableState | None = None  # when a search last caught up
+        self.embedded: dict[int, Rows] = {}  # by document, ahead of the table
+        self._project_id, self._kind, self._dimension = project_id, kind, dimension
+        self._model, self._first_revision, self._loss = state.model, state.revision, state.loss
+        self._waiting: dict[int, None] = {}  # documents without a vector
+
+    def catch_up(self, connection: sqlite3.Connection, state: TableState) -> None:
+        lost = storage.losses(connection, self._project_id, self._loss)
+        self._remove(lost)
+        self._loss = max(self._loss, state.loss)
+        while rows := storage.changes(
+            connection, self._project_id, self._kind, self.revision, CHUNK
+        ):
+            self._apply(rows)
+            self.revision = rows[-1].revision
+        self.revision = max(self.revision, state.revision)
+
+    def embed_waiting(self, connection: sqlite3.Connection, embed: Embed, limit: int) -> None:
+        """The newest first, up to the limit."""
+        ids = list(self._waiting)[-limit:] if limit else []
+        documents = load(connection, ids) if ids else []
+        for document, rows in zip(documents, embed(documents), strict=True):
+            self.embedded[document.id] = rows
+            self.blocks.add(self.ids(document.id, len(rows)), rows)
+        for waiting in ids:
+            del self._waiting[waiting]
+
+    def ids(self, document: int, count: int) -> Ids:
+        """Of the vectors of a document."""
+        if self._kind != TURN:
+            return np.full(count, document, np.int64)
+        return np.arange(count, dtype=np.int64) + (memory_id_of(document) << PASSAGE_BITS)
+
+    def _apply(self, rows: list[storage.Row]) -> None:
+        self._remove([row.document for row in rows if row.revision > self._first_revision])
+        ids: list[Ids] = []
+        vectors: list[bytes] = []
+        for row in rows:
+            if row.vector and row.model == self._model:
+                ids.append(self.ids(row.document, len(row.vector) // self._dimension))
+                vectors.append(row.vector)
+            else:
+                self._waiting[row.document] = None
+        if ids:
+            flat = np.frombuffer(b"".join(vectors), np.int8)
+            self.blocks.add(np.concatenate(ids), flat.reshape(-1, self._dimension))
+
+    def _remove(self, documents: list[int]) -> None:
+        for document in documents:
+            self._waiting.pop(document, None)
+            self.embedded.pop(document, None)
+        owners = map(memory_id_of, documents) if self._kind == TURN else documents
+        self.blocks.remove(owners)
 
 
 class VectorCache:
