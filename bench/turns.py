@@ -20,7 +20,7 @@ from claude_mem.index.text import turn_text
 from claude_mem.index.text.documents import TURN, document_id
 from claude_mem.index.text.turn_text import PASSAGE_BITS, PROJECT_BITS
 from claude_mem.index.text.words import searchable
-from claude_mem.index.vectors import storage
+from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.blocks import quantise
 from claude_mem.index.vectors.soft_words import SoftWords
 from claude_mem.store import Store
@@ -91,7 +91,7 @@ def _add_project(connection: sqlite3.Connection, key: str) -> int:
 
 
 def _add_turns(connection: sqlite3.Connection, pool: Pool, project: int, count: int) -> None:
-    model = storage.register(connection, pool.model.id, pool.model.dimension)
+    model = vector_table.register(connection, pool.model.id, pool.model.dimension)
     before = connection.execute("SELECT coalesce(max(id), 0) FROM user_prompts").fetchone()[0]
     rng = random.Random(before)
     numbers = np.random.default_rng(before)

@@ -234,15 +234,15 @@ def test_finishing_on_a_lost_lease_changes_nothing(waiting: Story, lost: tuple[J
     assert waiting.session()["memory_session_id"] is None
 
 
-@pytest.mark.parametrize("late", ["retry", "bury", "drop"])
+@pytest.mark.parametrize("late", ["retry", "set aside", "drop"])
 def test_no_late_word_on_a_lost_lease_changes_anything(
     waiting: Story, lost: tuple[Job, Turn], late: str
 ) -> None:
     before = message(waiting)
     if late == "retry":
         waiting.store.retry_job(lost[0], "late", 0).result()
-    elif late == "bury":
-        waiting.store.bury_job(lost[0], "late").result()
+    elif late == "set aside":
+        waiting.store.set_job_aside(lost[0], "late").result()
     else:
         waiting.store.drop_job(lost[0]).result()
     assert message(waiting) == before

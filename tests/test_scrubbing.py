@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from claude_mem.errors import DatabaseInUse
-from claude_mem.store import scrubbing
+from claude_mem.store import file_scrubbing
 from claude_mem.store.database import connect
 from tests.payloads import edit, prompt, session_end, stop
 from tests.story import Story
@@ -29,7 +29,7 @@ def files_with(story: Story, text: str) -> list[str]:
 def delete_session(story: Story, session: str) -> None:
     def work(connection: sqlite3.Connection) -> None:
         connection.execute("DELETE FROM sdk_sessions WHERE content_session_id = ?", (session,))
-        scrubbing.request(connection, story.now)
+        file_scrubbing.request(connection, story.now)
 
     story.store.write(work).result()
 
@@ -85,10 +85,10 @@ def test_without_backups_none_is_made(story: Story) -> None:
 
 def test_a_request_during_a_scrub_is_not_lost(story: Story) -> None:
     def work(connection: sqlite3.Connection) -> None:
-        scrubbing.request(connection, 1)
-        last = scrubbing.last_request(connection)
-        scrubbing.request(connection, 2)
-        scrubbing.finish(connection, last)
+        file_scrubbing.request(connection, 1)
+        last = file_scrubbing.last_request(connection)
+        file_scrubbing.request(connection, 2)
+        file_scrubbing.finish(connection, last)
 
     story.store.write(work).result()
     assert story.store.needs_scrub()

@@ -491,7 +491,7 @@ def test_a_turn_that_waits_for_its_observer_keeps_its_raw_events(
     if state == "held":
         worked.store.stop_session(worked.session_db_id()).result()
     if state == "dead":
-        worked.store.bury_job(job, "broken").result()
+        worked.store.set_job_aside(job, "broken").result()
     assert worked.queue() == {state: 1}
     before_ms, keep_bytes = (worked.now + 1, 10**9) if how == "by age" else (0, 0)
     worked.store.retire_raw_events(before_ms, keep_bytes).result()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.index.text.queries import Filters
-from claude_mem.index.vectors import blocks, cache, storage
+from claude_mem.index.vectors import blocks, vector_cache, vector_table
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.related import RelatedQuery, related
@@ -58,7 +58,7 @@ def test_codes_select_candidates_and_the_disk_decides(
     exact = look(library, "a slow login loop", semantic_index=index)
     nearest = related(library.store, RelatedQuery(MemoryId("observation", 1)), index)
     assert held(index)[1].has_rows
-    monkeypatch.setattr(cache, "MAX_ROWS", 0)
+    monkeypatch.setattr(vector_cache, "MAX_ROWS", 0)
     codes = new_index()
     assert look(library, "a slow login loop", semantic_index=codes) == exact
     assert related(library.store, RelatedQuery(MemoryId("observation", 1)), codes) == nearest
@@ -68,7 +68,7 @@ def test_codes_select_candidates_and_the_disk_decides(
 def test_duplicates_are_linked_where_only_codes_are_held(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "MAX_ROWS", 0)
+    monkeypatch.setattr(vector_cache, "MAX_ROWS", 0)
     index = new_index()
     remember(story, "The login redirects in a loop", session="a")
     fill(story, index)
@@ -87,7 +87,7 @@ def test_projects_that_were_not_searched_lately_make_room(
     fill(story, new_index())
     index = new_index()
     titles(story, "signin circle", Filters(project_id=projects[0]), index)
-    monkeypatch.setattr(cache, "MAX_CODES", 2 * len(held(index)[projects[0]]))
+    monkeypatch.setattr(vector_cache, "MAX_CODES", 2 * len(held(index)[projects[0]]))
     for project in (*projects, projects[1]):
         assert titles(story, "signin circle", Filters(project_id=project), index) == [REDIRECT]
     assert list(held(index)) == [projects[2], projects[1]]
@@ -102,7 +102,7 @@ def test_searches_in_a_project_and_in_all_in_turn_read_nothing_again(
     project = story.store.find_project("dock")
     index = new_index()
     fill(story, index)
-    monkeypatch.setattr(cache, "MAX_ROWS", 1)
+    monkeypatch.setattr(vector_cache, "MAX_ROWS", 1)
     titles(story, "signin circle", semantic_index=index)
     before = held(index)
     for filters in (Filters(project_id=project), None, Filters(project_id=project)):
@@ -148,7 +148,7 @@ class Gate:
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     gate = Gate()
-    monkeypatch.setattr(cache, "MAX_READ_AT_ONCE", 1)
+    monkeypatch.setattr(vector_cache, "MAX_READ_AT_ONCE", 1)
     yield gate
     gate.opened.set()
 
@@ -198,7 +198,7 @@ def test_reading_the_vectors_of_one_project_does_not_hold_up_another(
     harbor, dock = (library.store.find_project(name) for name in ("harbor", "dock"))
     assert titles(library, "signin circle", Filters(project_id=harbor), index) == []
     assert gate.reached.wait(TIMEOUT)
-    cache.MAX_READ_AT_ONCE = 100  # the fixture restores it
+    vector_cache.MAX_READ_AT_ONCE = 100  # the fixture restores it
     assert titles(library, "signin circle", Filters(project_id=dock), index) == ["password again"]
 
 
@@ -309,7 +309,7 @@ def test_vectors_of_documents_are_read_by_document_and_not_by_model(library: Sto
     def plan(connection: sqlite3.Connection) -> str:
         statements: list[str] = []
         connection.set_trace_callback(statements.append)
-        storage.stored(connection, 1, [4])
+        vector_table.stored(connection, 1, [4])
         connection.set_trace_callback(None)
         rows = connection.execute(f"EXPLAIN QUERY PLAN {statements[0]}")
         return " ".join(row["detail"] for row in rows)

@@ -23,7 +23,7 @@ from claude_mem.index.text.documents import (
     text_id,
 )
 from claude_mem.index.text.words import TOKENIZER
-from claude_mem.index.vectors import duplicates, storage
+from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
@@ -57,10 +57,10 @@ CREATE VIRTUAL TABLE memory_text USING fts5({", ".join(COLUMNS)}, tokenize="{TOK
 CREATE TABLE index_version (version INTEGER NOT NULL, generation INTEGER NOT NULL);
 INSERT INTO index_version VALUES ({VERSION}, random());
 {turn_text.TABLES.strip()};
-{storage.TABLES.strip()};
+{vector_table.TABLES.strip()};
 {duplicates.TABLES.strip()}
 """
-_NAMES = ("memory_text", "documents", "index_version", *turn_text.NAMES, *storage.NAMES,
+_NAMES = ("memory_text", "documents", "index_version", *turn_text.NAMES, *vector_table.NAMES,
           *duplicates.NAMES)  # fmt: skip
 # Names all tables, so that it fails where any of them is missing.
 _SELECT_VERSION = "SELECT version FROM index_version" + "".join(
@@ -114,7 +114,7 @@ def refresh(connection: sqlite3.Connection) -> int:
             turn_text.insert(connection, document)
         else:
             _insert(connection, document)
-    storage.mark(connection, documents, [d for d in present if kind_of(d.id) in EMBEDDED])
+    vector_table.mark(connection, documents, [d for d in present if kind_of(d.id) in EMBEDDED])
     duplicates.unlink(connection, documents)
     return waiting(connection) if len(marked) == CHUNK else 0
 

@@ -1,8 +1,8 @@
 """Forgetting: rows move out of their tables, so that no query has to filter them.
 
 They are kept in the trash until undo restores them or they expire (`undoing.py`), or are removed
-for good (`erasing.py`). Tombstones and sealed turns keep them from being recorded again; both
-remain.
+for good (`hard_forgetting.py`). Tombstones and sealed turns keep them from being recorded again;
+both remain.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from typing import Any
 
 from claude_mem.errors import BadInput
 from claude_mem.store import forgotten_facts, hints
-from claude_mem.store.erasing import erase
+from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
 from claude_mem.store.undoing import Forgotten, find

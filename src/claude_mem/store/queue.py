@@ -26,7 +26,7 @@ _LEASED = "id = :id AND lease = :lease AND status = 'processing'"
 @dataclass(frozen=True, slots=True)
 class LeasedQueue:
     table: str
-    buried: str  # the status of rows that are kept for the user and not tried again
+    end_status: str  # the status of rows that are kept for the user and not tried again
     due_condition: str = ""  # about the row `q`, beyond its time
     first: str = ""  # by what rows that are due are ordered, before their time
 
@@ -38,9 +38,9 @@ class LeasedQueue:
             " (session_id, turn_id, status, available_at_epoch, created_at_epoch)"
             " VALUES (:session, :turn, 'pending', :ms, :ms)"
             " ON CONFLICT (turn_id) DO UPDATE SET revision = revision + 1,"
-            " attempts = CASE status WHEN :buried THEN 0 ELSE attempts END,"
-            " status = CASE status WHEN :buried THEN 'pending' ELSE status END",
-            {"session": session_id, "turn": turn_id, "ms": ms, "buried": self.buried},
+            " attempts = CASE status WHEN :end_status THEN 0 ELSE attempts END,"
+            " status = CASE status WHEN :end_status THEN 'pending' ELSE status END",
+            {"session": session_id, "turn": turn_id, "ms": ms, "end_status": self.end_status},
         )
 
     def _next_due(self, project_id: int | None) -> str:
@@ -129,24 +129,26 @@ class LeasedQueue:
             {**_key(job), "error": _short(error), "ms": available_ms, "uncounted": not counted},
         )
 
-    def bury(self, connection: sqlite3.Connection, job: Job, error: str | None, ms: int) -> bool:
+    def set_aside(
+        self, connection: sqlite3.Connection, job: Job, error: str | None, ms: int
+    ) -> bool:
         """Keeps the row without trying it again; if its turn has changed since the claim, starts
         over instead and returns False."""
         row = connection.execute(
             f"UPDATE {self.table} SET {_NO_LEASE}, last_error = :error, available_at_epoch = :ms,"
             " attempts = CASE revision WHEN :revision THEN attempts ELSE 0 END,"
-            " status = CASE revision WHEN :revision THEN :buried ELSE 'pending' END"
+            " status = CASE revision WHEN :revision THEN :end_status ELSE 'pending' END"
             f" WHERE {_LEASED} RETURNING status",
             {**_key(job), "revision": job.revision, "error": _short(error), "ms": ms,
-             "buried": self.buried},
+             "end_status": self.end_status},
         ).fetchone()  # fmt: skip
-        return row is None or row[0] == self.buried
+        return row is None or row[0] == self.end_status
 
-    def bury_all(self, connection: sqlite3.Connection, error: str) -> int:
+    def set_all_aside(self, connection: sqlite3.Connection, error: str) -> int:
         cursor = connection.execute(
             f"UPDATE {self.table} SET status = ?, last_error = ?, {_NO_LEASE}"
             " WHERE status IN ('pending', 'processing')",
-            (self.buried, error),
+            (self.end_status, error),
         )
         return cursor.rowcount
 
@@ -155,7 +157,7 @@ class LeasedQueue:
         cursor = connection.execute(
             f"UPDATE {self.table} SET status = 'pending', attempts = 0, last_error = NULL,"
             " available_at_epoch = ? WHERE status = ?",
-            (ms, self.buried),
+            (ms, self.end_status),
         )
         return cursor.rowcount
 
@@ -196,7 +198,7 @@ class LeasedQueue:
             f"SELECT status, count(*) FROM {self.table}{where} GROUP BY status",
             () if session_id is None else (session_id,),
         )
-        counts = dict.fromkeys(("pending", "processing", "held", self.buried), 0)
+        counts = dict.fromkeys(("pending", "processing", "held", self.end_status), 0)
         return counts | {row[0]: row[1] for row in rows}
 
     def next_due_ms(self, connection: sqlite3.Connection, asleep_ms: int) -> int | None:
@@ -226,10 +228,10 @@ def _short(error: str | None) -> str | None:
     return error[:LARGEST_ERROR] if error else None
 
 
-JOBS = LeasedQueue("pending_messages", buried="dead")
+JOBS = LeasedQueue("pending_messages", end_status="dead")
 REFINEMENTS = LeasedQueue(
     "refinements",
-    buried="kept",
+    end_status="kept",
     # One of a session at a time, and not while its draft is about to be replaced.
     due_condition=(
         " AND NOT EXISTS (SELECT 1 FROM refinements o WHERE o.session_id = q.session_id"

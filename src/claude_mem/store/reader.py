@@ -15,6 +15,7 @@ from claude_mem.store import (
     fact_listing,
     facts,
     file_gotchas,
+    file_scrubbing,
     forgetting,
     hints,
     imported_sessions,
@@ -27,7 +28,6 @@ from claude_mem.store import (
     records,
     refine_requests,
     refinements,
-    scrubbing,
     sessions,
     spending,
     team_tables,
@@ -298,7 +298,7 @@ class StoreReader(TurnReader):
         return self.read(lambda c: hints.count_hints(c, content_session_id))
 
     def needs_scrub(self) -> bool:
-        return self.read(scrubbing.is_requested)
+        return self.read(file_scrubbing.is_requested)
 
     def recent_directories(self, project_id: int, limit: int = 20) -> list[str]:
         return self.read(lambda c: projects.recent_directories(c, project_id, limit))

@@ -83,7 +83,7 @@ def save(
         REFINEMENTS.acknowledge(connection, job, now)
     else:
         _keep_reply(connection, job, reply)
-        REFINEMENTS.bury(connection, job, None, now)
+        REFINEMENTS.set_aside(connection, job, None, now)
     reach(b"refine.after_acknowledge")
     return True
 
@@ -98,7 +98,7 @@ def keep_draft(
     if REFINEMENTS.is_leased(connection, job):
         if reply:
             _keep_reply(connection, job, reply)
-        REFINEMENTS.bury(connection, job, reason, ms)
+        REFINEMENTS.set_aside(connection, job, reason, ms)
 
 
 def _keep_reply(connection: sqlite3.Connection, job: Job, reply: str) -> None:

@@ -18,6 +18,7 @@ from claude_mem.store import (
     backups,
     client_memory,
     editing,
+    file_scrubbing,
     forgetting,
     hints,
     imported_sessions,
@@ -30,7 +31,6 @@ from claude_mem.store import (
     refine_requests,
     refinements,
     saved_memories,
-    scrubbing,
     sessions,
     spending,
     turns,
@@ -265,7 +265,7 @@ class Store(StoreReader):
         return self.write(lambda c: refinements.keep_draft(c, job, reason, reply, self._clock()))
 
     def keep_all_drafts(self, reason: str) -> "Future[int]":
-        return self.write(lambda c: queue.REFINEMENTS.bury_all(c, reason))
+        return self.write(lambda c: queue.REFINEMENTS.set_all_aside(c, reason))
 
     def drop_refinement(self, job: Job) -> "Future[None]":
         return self.write(lambda c: queue.REFINEMENTS.remove(c, job))
@@ -307,8 +307,8 @@ class Store(StoreReader):
     def retry_job(self, job: Job, error: str, delay_ms: int) -> "Future[None]":
         return self.write(lambda c: queue.JOBS.put_back(c, job, error, self._clock() + delay_ms))
 
-    def bury_job(self, job: Job, error: str) -> "Future[bool]":
-        return self.write(lambda c: queue.JOBS.bury(c, job, error, self._clock()))
+    def set_job_aside(self, job: Job, error: str) -> "Future[bool]":
+        return self.write(lambda c: queue.JOBS.set_aside(c, job, error, self._clock()))
 
     def revive_dead_jobs(self) -> "Future[int]":
         return self.write(lambda c: queue.JOBS.revive_buried(c, self._clock()))
@@ -426,12 +426,12 @@ class Store(StoreReader):
         Raises DatabaseInUse if a reader still uses the journal; then the request remains.
         """
         with self._backing_up:  # a copy that began before would keep the text
-            last = self.read(scrubbing.last_request)
-            self._writer.submit_alone(scrubbing.compact).result()
+            last = self.read(file_scrubbing.last_request)
+            self._writer.submit_alone(file_scrubbing.compact).result()
             with closing(connect(self._path, readonly=True)) as connection:
-                scrubbing.replace_backups(connection, backup_dir)
-            scrubbing.delete_damaged_copies(self._path)
-            self.write(lambda c: scrubbing.finish(c, last)).result()
+                file_scrubbing.replace_backups(connection, backup_dir)
+            file_scrubbing.delete_damaged_copies(self._path)
+            self.write(lambda c: file_scrubbing.finish(c, last)).result()
 
 
 def open_or_restore(

@@ -1,7 +1,7 @@
 """Secrets in what is already stored, found with the patterns of this version.
 
 Rows are read and redacted in batches, so that hooks can write in between. Code that redacts rows
-requests a scrub (`scrubbing.py`), which removes the old text from the files.
+requests a scrub (`file_scrubbing.py`), which removes the old text from the files.
 """
 
 import json

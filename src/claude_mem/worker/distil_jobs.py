@@ -111,7 +111,7 @@ class JobRunner:
 
     async def _distil(self, job: Job, turn: Turn) -> None:
         if job.attempts > CLAIMS:
-            await self._bury(job, turn, "claimed too often without a result")
+            await self._set_aside(job, turn, "claimed too often without a result")
             return
         turn_step(turn, f"distilling, try {job.attempts}")
         try:
@@ -147,10 +147,10 @@ class JobRunner:
             delay = self._backoff(job.attempts)
             await asyncio.wrap_future(self._store.retry_job(job, reason, delay))
         else:
-            await self._bury(job, turn, reason)
+            await self._set_aside(job, turn, reason)
 
-    async def _bury(self, job: Job, turn: Turn, reason: str) -> None:
-        if not await asyncio.wrap_future(self._store.bury_job(job, reason)):
+    async def _set_aside(self, job: Job, turn: Turn, reason: str) -> None:
+        if not await asyncio.wrap_future(self._store.set_job_aside(job, reason)):
             return
         mark = session_mark(turn.content_session_id)
         log.error("%sturn %d cannot be distilled: %s", mark, turn.id, reason)

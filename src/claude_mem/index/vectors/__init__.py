@@ -1,1 +1,1 @@
-"""Vector search: storage, the cache in memory, calibration and duplicates."""
+"""Vector search: the table, the cache in memory, calibration and duplicates."""

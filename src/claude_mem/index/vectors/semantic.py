@@ -1,8 +1,8 @@
 """The semantic index: an embedder, the cache of its vectors and its calibration, loaded on use.
 
 Loading brings numpy and the model, some tens of megabytes. Before that, and after
-`release_if_idle`, it costs nothing; so writing a memory only marks it in `storage`, and its vector
-is made here, later.
+`release_if_idle`, it costs nothing; so writing a memory only marks it in `vector_table`, and its
+vector is made here, later.
 """
 
 import sqlite3
@@ -16,16 +16,16 @@ from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text import turn_text
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
-from claude_mem.index.vectors import duplicates, storage
+from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Open, open_readonly
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.blocks import Similarities
-    from claude_mem.index.vectors.cache import VectorCache
     from claude_mem.index.vectors.calibration import Calibration
     from claude_mem.index.vectors.soft_words import SoftWords
+    from claude_mem.index.vectors.vector_cache import VectorCache
 
 CHUNK = 256
 READ_AHEAD = 500  # waiting documents that a search may embed by itself
@@ -78,15 +78,17 @@ class SemanticIndex:
         def work(connection: sqlite3.Connection) -> int:
             if not indexing.is_current(connection):
                 return 0
-            return len(storage.waiting(connection, storage.number_of(connection, self.id), limit))
+            return len(
+                vector_table.waiting(connection, vector_table.number_of(connection, self.id), limit)
+            )
 
         return store.read(work)
 
-    def progress(self, store: StoreReader) -> storage.Progress:
-        def work(connection: sqlite3.Connection) -> storage.Progress:
+    def progress(self, store: StoreReader) -> vector_table.VectorCounts:
+        def work(connection: sqlite3.Connection) -> vector_table.VectorCounts:
             if not indexing.is_current(connection):
-                return storage.Progress(0, indexing.waiting(connection))
-            return storage.progress(connection, storage.number_of(connection, self.id))
+                return vector_table.VectorCounts(0, indexing.waiting(connection))
+            return vector_table.progress(connection, vector_table.number_of(connection, self.id))
 
         return store.read(work)
 
@@ -141,8 +143,8 @@ class SemanticIndex:
     def _embed(self, connection: sqlite3.Connection, chunk: int) -> "_Batch":
         model, cache, _, soft_words = self._load()
         generation = indexing.generation(connection)
-        number = storage.number_of(connection, model.id, model.dimension)
-        waiting = storage.waiting(connection, number, chunk)
+        number = vector_table.number_of(connection, model.id, model.dimension)
+        waiting = vector_table.waiting(connection, number, chunk)
         documents = load(connection, [row.document for row in waiting])
         rows = cache.embed(documents)
         vectors = {d.id: passages.tobytes() for d, passages in zip(documents, rows, strict=True)}
@@ -167,14 +169,14 @@ class SemanticIndex:
         if indexing.generation(connection) != batch.generation:
             return
         model = self._load().embedder
-        number = storage.register(connection, model.id, model.dimension)
+        number = vector_table.register(connection, model.id, model.dimension)
         filled = [(row, batch.vectors.get(row.document)) for row in batch.waiting]
-        unchanged = storage.fill(connection, number, filled)
+        unchanged = vector_table.fill(connection, number, filled)
         for turn, pieces in batch.pieces.items():
             if document_id(TURN, turn) in unchanged:
                 turn_text.set_pieces(connection, turn, pieces)
         compared = {document for pair in batch.duplicates for document in pair}
-        unchanged |= storage.unchanged(connection, compared, batch.compared_revision)
+        unchanged |= vector_table.unchanged(connection, compared, batch.compared_revision)
         duplicates.link(connection, [p for p in batch.duplicates if unchanged.issuperset(p)])
 
     def _load(self) -> "_Loaded":
@@ -182,9 +184,9 @@ class SemanticIndex:
             self._used_at = self._clock()
             if self._loaded is None:
                 from claude_mem.index.embedders.static_model import StaticModel
-                from claude_mem.index.vectors.cache import VectorCache
                 from claude_mem.index.vectors.calibration import Calibration
                 from claude_mem.index.vectors.soft_words import SoftWords
+                from claude_mem.index.vectors.vector_cache import VectorCache
 
                 model = self._load_embedder()
                 cache = VectorCache(model, self._read_ahead, self._open)
@@ -202,7 +204,7 @@ class _Loaded(NamedTuple):
 
 class _Batch(NamedTuple):
     generation: int
-    waiting: list[storage.Waiting]
+    waiting: list[vector_table.Waiting]
     vectors: dict[int, bytes]  # by document
     duplicates: list[tuple[int, int]]
     compared_revision: int  # of the vectors that they were compared with

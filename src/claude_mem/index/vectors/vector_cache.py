@@ -22,7 +22,7 @@ from claude_mem.index import indexing
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text.documents import TURN, Document, document_id, load, memory_id_of
 from claude_mem.index.text.turn_text import PASSAGE_BITS
-from claude_mem.index.vectors import storage
+from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.blocks import (
     NO_SIMILARITIES,
     Ids,
@@ -72,10 +72,10 @@ class ProjectVectors:
         self._waiting: dict[int, None] = {}  # documents without a vector
 
     def catch_up(self, connection: sqlite3.Connection, state: TableState) -> None:
-        lost = storage.losses(connection, self._project_id, self._loss)
+        lost = vector_table.losses(connection, self._project_id, self._loss)
         self._remove(lost)
         self._loss = max(self._loss, state.loss)
-        while rows := storage.changes(
+        while rows := vector_table.changes(
             connection, self._project_id, self._kind, self.revision, CHUNK
         ):
             self._apply(rows)
@@ -98,7 +98,7 @@ class ProjectVectors:
             return np.full(count, document, np.int64)
         return np.arange(count, dtype=np.int64) + (memory_id_of(document) << PASSAGE_BITS)
 
-    def _apply(self, rows: list[storage.Row]) -> None:
+    def _apply(self, rows: list[vector_table.Row]) -> None:
         self._remove([row.document for row in rows if row.revision > self._first_revision])
         ids: list[Ids] = []
         vectors: list[bytes] = []
@@ -214,9 +214,9 @@ class VectorCache:
     def _read_state(self, connection: sqlite3.Connection) -> TableState:
         return TableState(
             indexing.generation(connection),
-            storage.number_of(connection, self._embedder.id, self._embedder.dimension),
-            storage.revision(connection),
-            storage.last_loss(connection),
+            vector_table.number_of(connection, self._embedder.id, self._embedder.dimension),
+            vector_table.revision(connection),
+            vector_table.last_loss(connection),
         )
 
     def _vectors(self, project_id: int, kind: str, state: TableState) -> ProjectVectors:
@@ -235,14 +235,14 @@ class VectorCache:
         self, connection: sqlite3.Connection, project_id: int | None, kind: str, state: TableState
     ) -> list[ProjectVectors]:
         """Of a project or of all, those that are in memory now."""
-        projects = storage.projects(connection) if project_id is None else [project_id]
+        projects = vector_table.projects(connection) if project_id is None else [project_id]
         loaded: list[ProjectVectors] = []
         for project in projects:
             vectors = self._vectors(project, kind, state)
             if vectors.read_state == state:
                 loaded.append(vectors)
                 continue
-            changed = storage.change_count(
+            changed = vector_table.change_count(
                 connection, project, vectors.revision, MAX_READ_AT_ONCE + 1
             )
             if changed > MAX_READ_AT_ONCE:
@@ -316,7 +316,7 @@ class VectorCache:
     ) -> Similarities:
         """Of passages of turns; those that have no vector yet are embedded if they may be."""
         dimension = self._embedder.dimension
-        stored = storage.passage_vectors(connection, model, dimension, passage_ids)
+        stored = vector_table.passage_vectors(connection, model, dimension, passage_ids)
         ids = [passage for passage, _ in stored]
         vectors = [vector for _, vector in stored]
         missing = passage_ids.difference(ids)
@@ -351,7 +351,7 @@ class VectorCache:
     def _compare_documents(
         self, connection: sqlite3.Connection, query: QueryVector, documents: set[int], model: int
     ) -> list[Similarities]:
-        rows = storage.stored(connection, model, documents)
+        rows = vector_table.stored(connection, model, documents)
         return [
             query.compare(np.full(len(vectors), row.document, np.int64), vectors)
             for row in rows
@@ -372,7 +372,7 @@ class VectorCache:
             query = QueryVector(row)
             documents.update(vectors.blocks.with_similar_codes(query, distance, MAX_SIMILAR))
         similar = VectorBlocks(self._embedder.dimension)
-        for stored in storage.stored(connection, model, documents):
+        for stored in vector_table.stored(connection, model, documents):
             stored_rows = self._rows(stored.vector or b"")
             similar.add(np.full(len(stored_rows), stored.document, np.int64), stored_rows)
         return similar

@@ -53,7 +53,7 @@ class Waiting(NamedTuple):
     project_id: int
 
 
-class Progress(NamedTuple):
+class VectorCounts(NamedTuple):
     """How many documents have a vector of a model, and how many there are."""
 
     done: int
@@ -231,7 +231,7 @@ def projects(connection: sqlite3.Connection) -> list[int]:
     return [row[0] for row in connection.execute("SELECT id FROM projects ORDER BY id")]
 
 
-def progress(connection: sqlite3.Connection, model: int | None = None) -> Progress:
+def progress(connection: sqlite3.Connection, model: int | None = None) -> VectorCounts:
     """Of this model; without one, of the model with the most vectors."""
     counts = dict(
         connection.execute("SELECT model, count(*) FROM vectors GROUP BY model").fetchall()
@@ -239,4 +239,4 @@ def progress(connection: sqlite3.Connection, model: int | None = None) -> Progre
     total = sum(counts.values())
     counts.pop(NO_VECTOR, None)
     done = max(counts.values(), default=0) if model is None else counts.get(model, 0)
-    return Progress(done, total)
+    return VectorCounts(done, total)

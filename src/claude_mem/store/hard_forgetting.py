@@ -1,12 +1,12 @@
 """Forgetting for good: nothing of it stays in the trash, and no mark of it names anything.
 
-Runs in the transaction that forgets. The files are scrubbed afterwards (`scrubbing.py`).
+Runs in the transaction that forgets. The files are scrubbed afterwards (`file_scrubbing.py`).
 """
 
 import json
 import sqlite3
 
-from claude_mem.store import refinements, scrubbing, tombstones
+from claude_mem.store import file_scrubbing, refinements, tombstones
 
 
 def erase(connection: sqlite3.Connection, forgotten_id: int, ms: int) -> None:
@@ -18,7 +18,7 @@ def erase(connection: sqlite3.Connection, forgotten_id: int, ms: int) -> None:
     tombstones.hash_keys(connection, forgotten_id)
     connection.execute("DELETE FROM forgotten_rows WHERE forgotten_id = ?", (forgotten_id,))
     connection.execute("UPDATE forgotten SET erased = 1 WHERE id = ?", (forgotten_id,))
-    scrubbing.request(connection, ms)
+    file_scrubbing.request(connection, ms)
 
 
 def _turns(connection: sqlite3.Connection, forgotten_id: int) -> list[int]:
