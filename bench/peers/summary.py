@@ -64,7 +64,7 @@ def _text(results: Results) -> str:
     return f"""
 {table}
 
-Medians of runs in turns on one busy machine with {cores} cores, {hooks.get("date", "")}:
+Medians of alternating runs on one busy machine with {cores} cores, {hooks.get("date", "")}:
 {named}.
 `make bench-peers` measures it again. [All figures](docs/benchmarks.md).
 
