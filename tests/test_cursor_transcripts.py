@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.transcripts.transcript import open_transcript
 from claude_mem.intake.transcripts.cursor_sessions import directories_called, folder_name
 from claude_mem.intake.transcripts.importer import import_transcripts
+from claude_mem.intake.transcripts.transcript import open_transcript
 from tests import agent_payloads, agent_transcripts
 from tests.agent_payloads import ANSWER, LIGHT, REQUEST
 from tests.payloads import PROJECT_DIR
