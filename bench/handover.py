@@ -31,9 +31,8 @@ from claude_mem.recall.context import build_context
 from claude_mem.recall.hints import Prompt, find_hint
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
-from claude_mem.store.turns import STATEMENT
 from claude_mem.text import one_line, shorten
-from claude_mem.types import Project
+from claude_mem.types import STATEMENT, Project
 
 POINTS, MOMENTS, LONGEST_MOMENT = 3, 14, 400
 SHORTEST_SESSION = 12  # events; shorter ones give nothing to judge a context by

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from claude_mem.intake.transcripts.transcript import Transcript
-from claude_mem.store.turns import PULL_REQUEST, STATEMENT
+from claude_mem.types import PULL_REQUEST, STATEMENT
 from tests.payloads import PROJECT_DIR
 from tests.transcripts import (
     OLD,

@@ -15,7 +15,7 @@ from claude_mem.intake.transcripts import transcript
 from claude_mem.intake.transcripts.importer import ImportOptions
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.intake.transcripts.transcript import Transcript, is_within
-from claude_mem.store.turns import STATEMENT
+from claude_mem.types import STATEMENT
 from tests.transcripts import (
     OLD,
     SESSION,

@@ -17,6 +17,14 @@ SESSION_STATUSES: tuple[SessionStatus, ...] = ("active", "completed", "failed", 
 
 Verbosity = Literal["minimal", "normal", "verbose"]
 
+# Kinds of events, by the names of Claude Code's hooks.
+PROMPT, SESSION_START, SESSION_END = "UserPromptSubmit", "SessionStart", "SessionEnd"
+TOOL, TOOL_FAILURE = "PostToolUse", "PostToolUseFailure"
+CLOSING = ("Stop", "StopFailure")
+WITHIN_TURN = (TOOL, TOOL_FAILURE, "SubagentStop", "PreCompact", "PostCompact")
+STATEMENT, PULL_REQUEST, BRANCH = "Statement", "PullRequest", "Branch"
+FROM_TRANSCRIPT = (STATEMENT, PULL_REQUEST, BRANCH)  # no hook reports them
+
 
 @dataclass(frozen=True, slots=True)
 class Project:

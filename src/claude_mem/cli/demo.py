@@ -16,9 +16,8 @@ from claude_mem.errors import BadInput, ClaudeMemError
 from claude_mem.install.launcher import write_launcher
 from claude_mem.intake.transcripts.transcript import Payload, Transcript
 from claude_mem.server import client
-from claude_mem.store.turns import FROM_TRANSCRIPT
 from claude_mem.text import one_line, shorten
-from claude_mem.types import Json
+from claude_mem.types import FROM_TRANSCRIPT, Json
 
 SAMPLE_SESSION = Path(__file__).with_name("demo_session.jsonl")
 

@@ -11,9 +11,8 @@ from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.store import Store
-from claude_mem.store.turn_lookup import SESSION_END
 from claude_mem.store.turns import Recorded
-from claude_mem.types import Event, Project, SessionTitle
+from claude_mem.types import SESSION_END, Event, Project, SessionTitle
 
 log = logging.getLogger("claude_mem.client_titles")
 

@@ -20,9 +20,7 @@ from claude_mem.intake.transcripts.transcript import (
 )
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
-from claude_mem.store.turn_lookup import PROMPT
-from claude_mem.store.turns import FROM_TRANSCRIPT, TOOL_FAILURE
-from claude_mem.types import Event, Turn
+from claude_mem.types import FROM_TRANSCRIPT, PROMPT, TOOL_FAILURE, Event, Turn
 
 log = logging.getLogger("claude_mem.transcript_events")
 CLAUDE = "claude"

@@ -12,15 +12,8 @@ from pathlib import PurePath
 from claude_mem.store import editing, memories, outdated, records, sessions, tombstones
 from claude_mem.store.clock import iso
 from claude_mem.store.summary_json import with_sources
-from claude_mem.store.turn_lookup import (
-    SESSION_END,
-    SESSION_START,
-    NewTurn,
-    insert_turn,
-    is_counted,
-)
-from claude_mem.store.turns import insert_events
-from claude_mem.types import Distillate, Event, PastSession, PastTurn
+from claude_mem.store.turn_rows import NewTurn, insert_events, insert_turn, is_counted
+from claude_mem.types import SESSION_END, SESSION_START, Distillate, Event, PastSession, PastTurn
 
 _TITLES = ("title", "subtitle", "user_prompt")
 _SAME_TIME_MS = 60_000  # between a hook's and a transcript's time of the same prompt

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from claude_mem.errors import NotFound
-from claude_mem.store import turn_pages, turns
+from claude_mem.store import turn_pages, turn_rows
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.turn_pages import TurnCursor, TurnPage, TurnQuery, TurnStory
 from claude_mem.types import Turn
@@ -50,4 +50,4 @@ class TurnReader:
 
     def turn_with_events(self, turn_id: int) -> Turn | None:
         """As an observer gets it."""
-        return self.read(lambda c: turns.load_turn(c, turn_id))
+        return self.read(lambda c: turn_rows.load_turn(c, turn_id))

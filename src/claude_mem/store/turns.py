@@ -1,37 +1,41 @@
 """Turns and their events, each recorded once.
 
-Of a turn whose whole prompt was private, only the number is kept.
+A turn is (session, prompt_id). An event without a prompt_id belongs to the turn that its client
+names by number, else to the latest at its arrival. Of a turn whose whole prompt was private, only
+the number is kept.
 """
 
-import json
 import sqlite3
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from claude_mem.store.memories import recent_memories
-from claude_mem.store.queue import JOBS
-from claude_mem.store.records import dump_parts, parse_parts
+from claude_mem.store.notice_parents import find_parent
+from claude_mem.store.queue import JOBS, QUEUES
 from claude_mem.store.sessions import end_session, ensure_session, revive
 from claude_mem.store.tombstones import is_forgotten_session
-from claude_mem.store.turn_lookup import (
+from claude_mem.store.turn_rows import (
+    NewTurn,
+    get_turn,
+    insert_event,
+    insert_turn,
+    is_blocked,
+    load_turn,
+)
+from claude_mem.types import (
     CLOSING,
     PROMPT,
-    SAME_MOMENT_MS,
     SESSION_END,
     SESSION_START,
+    TOOL,
+    TOOL_FAILURE,
     WITHIN_TURN,
-    fill_in_prompt,
-    get_turn,
-    is_blocked,
-    turn_of,
+    Event,
+    Notice,
+    Turn,
 )
-from claude_mem.types import Event, Project, ToolUse, Turn
 
-STATEMENT, PULL_REQUEST, BRANCH = "Statement", "PullRequest", "Branch"
 MAIN_BRANCHES = ("main", "master", "trunk", "develop", "HEAD")
-FROM_TRANSCRIPT = (STATEMENT, PULL_REQUEST, BRANCH)  # no hook reports them
-TOOL, TOOL_FAILURE = "PostToolUse", "PostToolUseFailure"
+SAME_MOMENT_MS = 2000  # within which two hooks report the same event without an id
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,43 +82,6 @@ def _is_repeated_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, event
         "SELECT 1 FROM tool_events WHERE turn_id = ? AND event = ?", (turn["id"], PROMPT)
     ).fetchone()
     return row is not None
-
-
-def insert_event(
-    connection: sqlite3.Connection, session_id: int, turn_id: int | None, event: Event, key: str
-) -> bool:
-    """False: an event with this key is stored already."""
-    cursor = connection.execute(_INSERT_EVENT, _event_values(session_id, turn_id, event, key))
-    return cursor.rowcount == 1
-
-
-def insert_events(
-    connection: sqlite3.Connection,
-    session_id: int,
-    turn_id: int,
-    events: Iterable[tuple[Event, str]],
-) -> None:
-    """With their keys; those that are stored already stay as they are."""
-    rows = [_event_values(session_id, turn_id, event, key) for event, key in events]
-    connection.executemany(_INSERT_EVENT, rows)
-
-
-_INSERT_EVENT = (
-    "INSERT INTO tool_events (event_key, session_id, turn_id, event, tool_name, tool_use_id,"
-    " agent_id, cwd, tool_input, tool_response, text, detail, words, bytes, created_at_epoch)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_key) DO NOTHING"
-)
-
-
-def _event_values(
-    session_id: int, turn_id: int | None, event: Event, key: str
-) -> tuple[object, ...]:
-    detail = json.dumps(event.detail, ensure_ascii=False) if event.detail else None
-    parts = dump_parts(event.parts) if event.parts else None
-    raw = (event.tool_input, event.tool_response, event.text, detail, parts)
-    return (key, session_id, turn_id, event.kind, event.tool_name, event.tool_use_id,
-            event.agent_id, event.cwd, *raw, sum(len(text) for text in raw if text),
-            event.arrived_ms)  # fmt: skip
 
 
 def _hand_to_hooks(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> None:
@@ -206,40 +173,6 @@ def close_open_turns(
     return len(rows)
 
 
-def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
-    """With its events, for an observer; None if it is private or sealed."""
-    row = connection.execute(
-        "SELECT t.*, s.content_session_id, s.memory_session_id, s.project_dir, s.transcript_path,"
-        " p.key, p.name FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
-        " JOIN projects p ON p.id = t.project_id WHERE t.id = ? AND t.private = 0"
-        " AND t.sealed = 0",
-        (turn_id,),
-    ).fetchone()
-    if row is None:
-        return None
-    events = connection.execute(
-        "SELECT id, event_key, event, tool_name, tool_input, tool_response, text, agent_id, words,"
-        " cwd, created_at_epoch FROM tool_events WHERE turn_id = ? ORDER BY created_at_epoch, id",
-        (turn_id,),
-    )
-    return Turn(
-        id=row["id"],
-        session_db_id=row["session_id"],
-        content_session_id=row["content_session_id"],
-        memory_session_id=row["memory_session_id"] or "",
-        project=Project(row["key"], row["name"]),
-        project_dir=row["project_dir"],
-        transcript_path=row["transcript_path"],
-        prompt_id=row["prompt_id"],
-        prompt_number=row["prompt_number"],
-        prompt=row["prompt_text"],
-        started_ms=row["created_at_epoch"],
-        events=tuple(_tool_use(event) for event in events),
-        is_notice=bool(row["notice"]),
-        recent_memories=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
-    )
-
-
 def add_statements(
     connection: sqlite3.Connection, turn: Turn, statements: list[Event]
 ) -> Turn | None:
@@ -267,53 +200,185 @@ def _mark_failed(connection: sqlite3.Connection, turn_id: int, failure: Event) -
     )
 
 
-def _tool_use(row: sqlite3.Row) -> ToolUse:
-    return ToolUse(
-        id=row["id"],
-        kind=row["event"],
-        tool_name=row["tool_name"],
-        tool_input=json.loads(row["tool_input"] or "null"),
-        tool_response=json.loads(row["tool_response"] or "null"),
-        text=row["text"],
-        agent_id=row["agent_id"],
-        parts=parse_parts(row["words"] or "[]"),
-        cwd=row["cwd"] or "",
-        key=row["event_key"],
-        at_ms=row["created_at_epoch"],
+# The turn of an event: an existing one, or one that is created for it
+
+
+def turn_of(
+    connection: sqlite3.Connection, session: sqlite3.Row, event: Event
+) -> sqlite3.Row | None:
+    if event.kind == PROMPT:
+        return _prompt_turn(connection, session, event)
+    is_of_turn = event.kind in (*CLOSING, *WITHIN_TURN)
+    if event.prompt_id is None and not is_of_turn:
+        return None
+    turn = _existing_turn(connection, session["id"], event)
+    if turn is None and is_of_turn:
+        # The prompt is missing: hooks were installed during the turn, or it arrives later.
+        return _create_turn(connection, session, event, event.prompt_id)
+    return turn
+
+
+def _existing_turn(
+    connection: sqlite3.Connection, session_id: int, event: Event
+) -> sqlite3.Row | None:
+    row: sqlite3.Row | None
+    if event.prompt_id is not None:
+        row = connection.execute(
+            "SELECT * FROM user_prompts WHERE session_id = ? AND prompt_id = ?",
+            (session_id, event.prompt_id),
+        ).fetchone()
+        return row
+    if event.prompt_number is not None:
+        row = _numbered_turn(connection, session_id, event.prompt_number)
+        if row is not None:
+            return row
+    row = connection.execute(
+        "SELECT * FROM user_prompts WHERE session_id = ? AND created_at_epoch <= ?"
+        " ORDER BY prompt_number DESC LIMIT 1",
+        (session_id, event.arrived_ms),
+    ).fetchone()
+    if row is None and event.is_dated:  # its prompt came without a time, or by another clock
+        row = connection.execute(
+            "SELECT * FROM user_prompts WHERE session_id = ? ORDER BY prompt_number LIMIT 1",
+            (session_id,),
+        ).fetchone()
+    return row
+
+
+def _numbered_turn(
+    connection: sqlite3.Connection, session_id: int, number: int
+) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = connection.execute(
+        "SELECT * FROM user_prompts WHERE session_id = ? AND prompt_number = ?",
+        (session_id, number),
+    ).fetchone()
+    return row
+
+
+def _prompt_turn(connection: sqlite3.Connection, session: sqlite3.Row, event: Event) -> sqlite3.Row:
+    prompt = event.prompt or ""
+    if event.prompt_id is not None:
+        turn = _existing_turn(connection, session["id"], event)
+    elif event.prompt_number is not None:
+        turn = _turn_of_numbered_prompt(connection, session["id"], event)
+    else:
+        turn = connection.execute(
+            "SELECT * FROM user_prompts WHERE session_id = ? AND coalesce(prompt_text, '') = ?"
+            " AND abs(created_at_epoch - ?) < ? AND notice = ?",
+            (
+                session["id"],
+                prompt.strip() and prompt,
+                event.arrived_ms,
+                SAME_MOMENT_MS,
+                event.notice is not None,
+            ),
+        ).fetchone()
+    if turn is None:
+        return _create_turn(connection, session, event, event.prompt_id)
+    if turn["prompt_text"] is None and not is_blocked(turn) and not turn["notice"]:
+        if event.notice is None:
+            fill_in_prompt(connection, turn, prompt)
+        else:
+            _fill_in_notice(connection, turn, event.notice)
+        return get_turn(connection, turn["id"])
+    return turn
+
+
+def _turn_of_numbered_prompt(
+    connection: sqlite3.Connection, session_id: int, event: Event
+) -> sqlite3.Row | None:
+    """None: the number is new, or it belongs to a prompt with another text."""
+    sent_before: sqlite3.Row | None = connection.execute(
+        "SELECT t.* FROM tool_events e JOIN user_prompts t ON t.id = e.turn_id"
+        " WHERE e.event_key = ?",
+        (event.key,),
+    ).fetchone()
+    if sent_before is not None:
+        return sent_before
+    turn = _numbered_turn(connection, session_id, event.prompt_number or 0)
+    if turn is None or turn["notice"]:
+        return None
+    is_private = not (event.prompt or "").strip()
+    is_same = is_private if turn["private"] else turn["prompt_text"] in (None, event.prompt)
+    return turn if is_same else None
+
+
+def _create_turn(
+    connection: sqlite3.Connection, session: sqlite3.Row, event: Event, prompt_id: str | None
+) -> sqlite3.Row:
+    number = _next_number(connection, session, event.prompt_number)
+    is_prompt = event.kind == PROMPT
+    is_private = is_prompt and event.notice is None and not (event.prompt or "").strip()
+    text = event.prompt if is_prompt and not is_private else None
+    parent = None
+    if event.notice is not None:
+        parent = find_parent(connection, int(session["id"]), number, event.notice)
+    turn = NewTurn(
+        session_id=session["id"],
+        project_id=session["project_id"],
+        prompt_id=prompt_id or f"number-{number}",
+        number=number,
+        created_ms=event.arrived_ms,
+        prompt=text,
+        is_private=is_private,
+        is_notice=event.notice is not None,
+        parent_turn=parent,
+    )
+    if text:
+        _set_first_prompt(connection, int(session["id"]), text)
+    return insert_turn(connection, turn)
+
+
+def _next_number(
+    connection: sqlite3.Connection, session: sqlite3.Row, requested: int | None
+) -> int:
+    """The number that the client asks for, if it is free."""
+    session_id = int(session["id"])
+    if requested is not None and _numbered_turn(connection, session_id, requested) is None:
+        connection.execute(
+            "UPDATE sdk_sessions SET prompt_counter = max(prompt_counter, ?) WHERE id = ?",
+            (requested, session_id),
+        )
+        return requested
+    row: tuple[int] = connection.execute(
+        "UPDATE sdk_sessions SET prompt_counter = prompt_counter + 1 WHERE id = ?"
+        " RETURNING prompt_counter",
+        (session_id,),
+    ).fetchone()
+    return row[0]
+
+
+def _set_first_prompt(connection: sqlite3.Connection, session_id: int, text: str) -> None:
+    connection.execute(
+        "UPDATE sdk_sessions SET user_prompt = coalesce(user_prompt, ?) WHERE id = ?",
+        (text, session_id),
     )
 
 
-def retire_raw_events(connection: sqlite3.Connection, before_ms: int, keep_bytes: int) -> int:
-    """Deletes the raw text of events that are too old, or the oldest beyond a size.
+def fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: str) -> None:
+    """Adds the prompt to a turn whose events came first; deletes them if it is private."""
+    if prompt.strip():
+        connection.execute(
+            "UPDATE user_prompts SET prompt_text = ? WHERE id = ?", (prompt, turn["id"])
+        )
+        _set_first_prompt(connection, turn["session_id"], prompt)
+        return
+    connection.execute("UPDATE user_prompts SET private = 1 WHERE id = ?", (turn["id"],))
+    for table in (
+        "tool_events",
+        "observations",
+        "session_summaries",
+        "turn_records",
+        "outside_words",
+        "fact_sources",
+    ):
+        connection.execute(f"DELETE FROM {table} WHERE turn_id = ?", (turn["id"],))
+    for queue in QUEUES:
+        queue.delete_turns(connection, [turn["id"]])
 
-    The rows stay as provenance. Returns how many.
-    """
-    total = connection.execute(
-        "SELECT coalesce(sum(bytes), 0) FROM tool_events WHERE bytes > 0 AND created_at_epoch >= ?",
-        (before_ms,),
-    ).fetchone()[0]
-    cut = before_ms
-    if total > keep_bytes:
-        excess = total - keep_bytes
-        for row in connection.execute(
-            "SELECT created_at_epoch, bytes FROM tool_events"
-            " WHERE bytes > 0 AND created_at_epoch >= ? ORDER BY created_at_epoch",
-            (before_ms,),
-        ):
-            if excess <= 0:
-                break
-            excess -= row["bytes"]
-            cut = row["created_at_epoch"] + 1
-    # A turn that is open or queued keeps its text. One without text is not distilled again, or a
-    # late event would replace its memories with less.
-    rows = connection.execute(
-        "UPDATE tool_events SET tool_input = NULL, tool_response = NULL, text = NULL,"
-        " detail = NULL, words = NULL, bytes = 0 WHERE bytes > 0 AND created_at_epoch < ?"
-        " AND coalesce(turn_id, 0) NOT IN (SELECT turn_id FROM pending_messages)"
-        " AND coalesce(turn_id, 0) NOT IN (SELECT id FROM user_prompts WHERE closed = 0)"
-        " RETURNING turn_id",
-        (cut,),
-    ).fetchall()
-    turn_ids = {(row["turn_id"],) for row in rows if row["turn_id"] is not None}
-    connection.executemany("UPDATE user_prompts SET retired = 1 WHERE id = ?", turn_ids)
-    return len(rows)
+
+def _fill_in_notice(connection: sqlite3.Connection, turn: sqlite3.Row, notice: Notice) -> None:
+    parent = find_parent(connection, turn["session_id"], turn["prompt_number"], notice)
+    connection.execute(
+        "UPDATE user_prompts SET notice = 1, parent_turn = ? WHERE id = ?", (parent, turn["id"])
+    )

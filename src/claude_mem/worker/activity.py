@@ -4,9 +4,8 @@ import json
 from collections.abc import Iterable
 
 from claude_mem.config import Layout, write_private
-from claude_mem.store.turn_lookup import PROMPT, SESSION_END
 from claude_mem.store.turns import Recorded
-from claude_mem.types import Event
+from claude_mem.types import PROMPT, SESSION_END, Event
 
 OTHER_EDITOR = ""  # it has no session here
 _TURN_ENDS = ("Stop", "StopFailure", SESSION_END)

@@ -11,8 +11,7 @@ from claude_mem.hook.wake import wake
 from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
-from claude_mem.store.turn_lookup import SESSION_START
-from claude_mem.types import Event, Project
+from claude_mem.types import SESSION_START, Event, Project
 
 MAX_FILES = 500
 _BUDGET = ".budget"

@@ -8,8 +8,7 @@ from claude_mem.hook import trouble
 from claude_mem.intake import spool
 from claude_mem.store.announcements import RECORD_BEGINS
 from claude_mem.store.clock import iso
-from claude_mem.store.turn_lookup import SESSION_START
-from claude_mem.types import Event, HookAnswer, Project
+from claude_mem.types import SESSION_START, Event, HookAnswer, Project
 from claude_mem.worker.greeting import greeting
 from claude_mem.worker.project_changes import join_own_project, project_question
 from claude_mem.worker.worker import Worker

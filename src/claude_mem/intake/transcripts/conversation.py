@@ -9,8 +9,7 @@ from pathlib import Path
 
 from claude_mem.intake.normalisers.tools import tool_events
 from claude_mem.intake.transcripts.transcript import Payload, TranscriptEvent
-from claude_mem.store.turns import STATEMENT
-from claude_mem.types import Json
+from claude_mem.types import STATEMENT, Json
 
 
 @dataclass(slots=True)

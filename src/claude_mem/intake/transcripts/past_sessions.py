@@ -25,8 +25,10 @@ from claude_mem.observer.local.files import EDITING
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.research import RESEARCH_TOOLS
 from claude_mem.store.memories import RECENT_MEMORIES
-from claude_mem.store.turn_lookup import PROMPT, SESSION_END, SESSION_START
 from claude_mem.types import (
+    PROMPT,
+    SESSION_END,
+    SESSION_START,
     Event,
     Json,
     PastSession,

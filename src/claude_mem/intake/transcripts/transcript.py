@@ -21,14 +21,8 @@ from claude_mem.hook.private_text import NAMES, strip_private
 from claude_mem.intake.event_reader import replace_surrogates
 from claude_mem.intake.notices import command_as_typed, is_command
 from claude_mem.intake.timestamps import milliseconds
-from claude_mem.store.turns import (
-    BRANCH,
-    FROM_TRANSCRIPT,
-    MAIN_BRANCHES,
-    PULL_REQUEST,
-    STATEMENT,
-)
-from claude_mem.types import Json
+from claude_mem.store.turns import MAIN_BRANCHES
+from claude_mem.types import BRANCH, FROM_TRANSCRIPT, PULL_REQUEST, STATEMENT, Json
 
 Payload = dict[str, Json]
 
