@@ -186,7 +186,7 @@ def _turn(
         started_ms=past.events[0].arrived_ms,
         events=events,
         recent_memories=previous,
-        is_notice=past.is_notice,
+        is_client_message=past.is_client_message,
     )
 
 

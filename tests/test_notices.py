@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claude_mem.cli.show import _print_record, _session_records
-from claude_mem.intake.notices import split_notice
+from claude_mem.intake.client_messages import split_client_message
 from claude_mem.recall.formatting import search_text, timeline_text
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, search
@@ -75,7 +75,7 @@ def parents(story: Story) -> dict[str, int | None]:
      f"{notification()}\n{notification()}"],
 )  # fmt: skip
 def test_a_message_of_the_client_is_not_typed(text: str) -> None:
-    notice, typed = split_notice(text)
+    notice, typed = split_client_message(text)
     assert notice is not None and notice.text == text and typed == ""
 
 
@@ -83,11 +83,11 @@ def test_a_message_of_the_client_is_not_typed(text: str) -> None:
     "text", ["Fix it", "<div>is broken</div>", "What is a <task-notification>?", "/review it", ""]
 )
 def test_other_text_is_a_prompt(text: str) -> None:
-    assert split_notice(text) == (None, text)
+    assert split_client_message(text) == (None, text)
 
 
 def test_what_the_user_typed_after_a_notice_is_the_prompt() -> None:
-    notice, typed = split_notice(f"{notification()}\nNow seal it")
+    notice, typed = split_client_message(f"{notification()}\nNow seal it")
     assert notice is not None and (notice.task_id, notice.tool_use_id) == ("t9", CALL)
     assert typed == "Now seal it"
 

@@ -51,7 +51,7 @@ class RecordPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class ClientMessage:
     """A message that the client sent in place of a prompt: a background task reported."""
 
     text: str
@@ -77,7 +77,7 @@ class Event:
     prompt_number: int | None = None  # as the client counts, where it has no prompt_id
     agent_id: str | None = None
     prompt: str | None = None  # of the end of a turn: the prompt as the client repeats it
-    notice: Notice | None = None  # instead of a prompt
+    client_message: ClientMessage | None = None  # instead of a prompt
     tool_name: str | None = None
     tool_use_id: str | None = None
     tool_input: str | None = None
@@ -121,7 +121,7 @@ class Turn:
     started_ms: int
     events: tuple[ToolUse, ...]
     recent_memories: tuple[str, ...] = ()  # texts of the memories of the session's previous turns
-    is_notice: bool = False  # a message of the client began it, so it has no prompt
+    is_client_message: bool = False  # a message of the client began it, so it has no prompt
     draft: "Distillate | None" = None  # its stored memories, for a model to revise
 
 
@@ -297,19 +297,20 @@ class PastTurn:
     `events`, starting at 1."""
 
     prompt_id: str
-    prompt: str | None  # None: it is a notice, or it was private and the turn has no events
+    # None: a message of the client began it, or it was private and the turn has no events.
+    prompt: str | None
     number: int
     started_ms: int
     events: tuple[Event, ...] = ()
     distillate: Distillate | None = None
     record: tuple[RecordPart, ...] = ()
     keeps_raw: bool = True  # whether its events are recent enough to store their raw texts
-    is_notice: bool = False
-    parent_prompt_id: str | None = None  # of the turn that started the task of the notice
+    is_client_message: bool = False
+    parent_prompt_id: str | None = None  # of the turn whose task the message reports on
 
     @property
     def is_private(self) -> bool:
-        return self.prompt is None and not self.is_notice
+        return self.prompt is None and not self.is_client_message
 
 
 @dataclass(frozen=True, slots=True)

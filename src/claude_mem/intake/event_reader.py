@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 
 from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
+from claude_mem.intake.client_messages import command_as_typed, split_client_message
 from claude_mem.intake.exclusions import Exclusions
-from claude_mem.intake.notices import command_as_typed, split_notice
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.record_parts import event_parts
 from claude_mem.intake.timestamps import payload_time
 from claude_mem.redaction import Redactor
 from claude_mem.text import shorten_middle
-from claude_mem.types import Event, Json, Notice
+from claude_mem.types import ClientMessage, Event, Json
 
 OWN_TOOLS = (  # as the agents name the tools of our server
     "mcp__plugin_claudemem_", "mcp__claude-mem__", "mcp__claude_mem__", "mcp_claude-mem_",
@@ -102,7 +102,7 @@ class EventReader:
         redacted = self._redact(payload)
         parts = event_parts(kind, redacted) if self.keeps_parts else ()
         tool_name = _identifier(payload, "tool_name")
-        notice, prompt = self._prompt(redacted, kind)
+        message, prompt = self._prompt(redacted, kind)
         at_ms = payload_time(payload.get("timestamp"), header.arrived_ms)
         if tool_name in self.unobserved_tools:
             redacted = _questions(redacted) if tool_name == QUESTION_TOOL else {}
@@ -120,12 +120,12 @@ class EventReader:
             prompt_id=_identifier(payload, "prompt_id"),
             agent_id=_identifier(payload, "agent_id"),
             prompt=prompt,
-            notice=notice,
+            client_message=message,
             tool_name=tool_name,
             tool_use_id=_identifier(payload, "tool_use_id"),
             tool_input=self._json_field(redacted.get("tool_input")),
             tool_response=self._json_field(redacted.get("tool_response")),
-            text=notice.text if notice else self._event_text(redacted),
+            text=message.text if message else self._event_text(redacted),
             detail=self._detail(redacted),
             parts=parts,
         )
@@ -138,19 +138,21 @@ class EventReader:
         assert isinstance(redacted, dict)
         return redacted
 
-    def _prompt(self, payload: Mapping[str, Json], kind: str) -> tuple[Notice | None, str | None]:
+    def _prompt(
+        self, payload: Mapping[str, Json], kind: str
+    ) -> tuple[ClientMessage | None, str | None]:
         """What the user typed, or the message that the client sent in its place."""
         field = {"UserPromptSubmit": "prompt", "Stop": "last_user_message"}.get(kind)
         if field is None:
             return None, None
-        notice, typed = split_notice(_text(payload, field) or "")
+        message, typed = split_client_message(_text(payload, field) or "")
         limit = self.field_bytes * PROMPT_LIMIT_FACTOR
         prompt = shorten_middle(command_as_typed(typed), limit)
         if kind == "Stop":
             return None, prompt if prompt.strip() else None
-        if notice is not None and not typed:
-            text = shorten_middle(notice.text, self.field_bytes)
-            return replace(notice, text=text), None
+        if message is not None and not typed:
+            text = shorten_middle(message.text, self.field_bytes)
+            return replace(message, text=text), None
         return None, prompt
 
     def _event_text(self, payload: Mapping[str, Json]) -> str | None:

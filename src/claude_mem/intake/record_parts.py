@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
-from claude_mem.intake.notices import split_notice, tag_content
+from claude_mem.intake.client_messages import split_client_message, tag_content
 from claude_mem.observer.local.commands import heredoc
 from claude_mem.types import Json, RecordKind, RecordPart, Speaker
 
@@ -61,9 +61,9 @@ def record_of(
 
 def _prompt(prompt: str) -> Iterator[RecordPart]:
     """The user's words, and the report of a background task that the client put before them."""
-    notice, typed = split_notice(prompt)
-    for tag in _NOTIFICATION_TAGS if notice is not None else ():
-        yield from _part("report", "subagent", tag_content(notice.text, tag) if notice else "")
+    message, typed = split_client_message(prompt)
+    for tag in _NOTIFICATION_TAGS if message is not None else ():
+        yield from _part("report", "subagent", tag_content(message.text, tag) if message else "")
     yield from _part("prompt", "user", typed)
 
 
@@ -87,7 +87,7 @@ def _cut_in_middle(text: str) -> str:
 # Messages
 
 
-def _notice(payload: Payload) -> Iterator[RecordPart]:
+def _client_message(payload: Payload) -> Iterator[RecordPart]:
     """The report of a background task; what the user typed is kept as the turn's prompt."""
     prompt = payload.get("prompt")
     if isinstance(prompt, str):
@@ -121,7 +121,7 @@ def _bare_summary(text: str) -> str:
 
 
 _MESSAGE_KINDS: dict[str, Callable[[Payload], Iterator[RecordPart]]] = {
-    "UserPromptSubmit": _notice,
+    "UserPromptSubmit": _client_message,
     "Statement": _statement,
     "Stop": _last_message,
     "StopFailure": _last_message,

@@ -325,7 +325,7 @@ def _create_turn(
             created_ms=turn.started_ms,
             prompt=turn.prompt,
             is_private=turn.is_private,
-            is_notice=turn.is_notice,
+            is_client_message=turn.is_client_message,
             parent_turn=_parent(connection, session["id"], turn.parent_prompt_id),
             is_closed=True,
             is_retired=not turn.keeps_raw,

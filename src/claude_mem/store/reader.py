@@ -406,7 +406,7 @@ class StoreReader(TurnReader):
         """What was said in the turns of these memories, by the ids of the memories."""
         return self.read(lambda c: records.records_of(c, noun, ids))
 
-    def has_notice(self, name: str) -> bool:
+    def has_announcement(self, name: str) -> bool:
         """Whether the user is still to be told."""
         return self.read(lambda c: announcements.is_pending(c, name))
 

@@ -134,11 +134,11 @@ class Store(StoreReader):
     def trim_hints(self, before_ms: int) -> "Future[int]":
         return self.write(lambda c: hints.trim_hints(c, before_ms))
 
-    def is_new_notice(self, name: str) -> "Future[bool]":
+    def is_first_announcement(self, name: str) -> "Future[bool]":
         """Whether the user was not told before; counts as told from now on."""
-        return self.write(lambda c: announcements.is_new_notice(c, name, self._clock()))
+        return self.write(lambda c: announcements.is_first_announcement(c, name, self._clock()))
 
-    def withdraw_notice(self, name: str) -> "Future[None]":
+    def withdraw_announcement(self, name: str) -> "Future[None]":
         return self.write(lambda c: announcements.withdraw(c, name))
 
     def claim_job(self, project_id: int | None = None) -> "Future[tuple[Job, Turn | None] | None]":

@@ -34,7 +34,7 @@ class NewTurn:
     is_closed: bool = False
     is_retired: bool = False
     is_imported: bool = False
-    is_notice: bool = False
+    is_client_message: bool = False
     parent_turn: int | None = None
 
 
@@ -44,7 +44,7 @@ def insert_turn(connection: sqlite3.Connection, turn: NewTurn) -> sqlite3.Row:
         " private, closed, retired, imported, notice, parent_turn, updated_at_epoch, created_at,"
         " created_at_epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *",
         (turn.session_id, turn.project_id, turn.prompt_id, turn.number, turn.prompt,
-         turn.is_private, turn.is_closed, turn.is_retired, turn.is_imported, turn.is_notice,
+         turn.is_private, turn.is_closed, turn.is_retired, turn.is_imported, turn.is_client_message,
          turn.parent_turn, turn.created_ms, iso(turn.created_ms), turn.created_ms),
     ).fetchone()  # fmt: skip
     return row
@@ -128,7 +128,7 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         prompt=row["prompt_text"],
         started_ms=row["created_at_epoch"],
         events=tuple(_tool_use(event) for event in events),
-        is_notice=bool(row["notice"]),
+        is_client_message=bool(row["notice"]),
         recent_memories=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
     )
 

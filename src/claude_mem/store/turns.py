@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Literal
 
-from claude_mem.store.notice_parents import find_parent
+from claude_mem.store.message_parents import find_parent
 from claude_mem.store.queue import JOBS, QUEUES
 from claude_mem.store.sessions import end_session, ensure_session, revive
 from claude_mem.store.tombstones import is_forgotten_session
@@ -29,8 +29,8 @@ from claude_mem.types import (
     TOOL,
     TOOL_FAILURE,
     WITHIN_TURN,
+    ClientMessage,
     Event,
-    Notice,
     Turn,
 )
 
@@ -270,16 +270,16 @@ def _prompt_turn(connection: sqlite3.Connection, session: sqlite3.Row, event: Ev
                 prompt.strip() and prompt,
                 event.arrived_ms,
                 SAME_MOMENT_MS,
-                event.notice is not None,
+                event.client_message is not None,
             ),
         ).fetchone()
     if turn is None:
         return _create_turn(connection, session, event, event.prompt_id)
     if turn["prompt_text"] is None and not is_blocked(turn) and not turn["notice"]:
-        if event.notice is None:
+        if event.client_message is None:
             fill_in_prompt(connection, turn, prompt)
         else:
-            _fill_in_notice(connection, turn, event.notice)
+            _fill_in_message(connection, turn, event.client_message)
         return get_turn(connection, turn["id"])
     return turn
 
@@ -308,11 +308,11 @@ def _create_turn(
 ) -> sqlite3.Row:
     number = _next_number(connection, session, event.prompt_number)
     is_prompt = event.kind == PROMPT
-    is_private = is_prompt and event.notice is None and not (event.prompt or "").strip()
+    is_private = is_prompt and event.client_message is None and not (event.prompt or "").strip()
     text = event.prompt if is_prompt and not is_private else None
     parent = None
-    if event.notice is not None:
-        parent = find_parent(connection, int(session["id"]), number, event.notice)
+    if event.client_message is not None:
+        parent = find_parent(connection, int(session["id"]), number, event.client_message)
     turn = NewTurn(
         session_id=session["id"],
         project_id=session["project_id"],
@@ -321,7 +321,7 @@ def _create_turn(
         created_ms=event.arrived_ms,
         prompt=text,
         is_private=is_private,
-        is_notice=event.notice is not None,
+        is_client_message=event.client_message is not None,
         parent_turn=parent,
     )
     if text:
@@ -377,8 +377,10 @@ def fill_in_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, prompt: st
         queue.delete_turns(connection, [turn["id"]])
 
 
-def _fill_in_notice(connection: sqlite3.Connection, turn: sqlite3.Row, notice: Notice) -> None:
-    parent = find_parent(connection, turn["session_id"], turn["prompt_number"], notice)
+def _fill_in_message(
+    connection: sqlite3.Connection, turn: sqlite3.Row, message: ClientMessage
+) -> None:
+    parent = find_parent(connection, turn["session_id"], turn["prompt_number"], message)
     connection.execute(
         "UPDATE user_prompts SET notice = 1, parent_turn = ? WHERE id = ?", (parent, turn["id"])
     )

@@ -75,8 +75,8 @@ class Housekeeping:
         if count := self._store.trim_records(self._record.since_ms(now), limit).result():
             log.info("deleted the record of %d turns: too old, or over the size limit", count)
         if self._store.record_bytes() < NEARLY_FULL * limit:
-            self._store.withdraw_notice(RECORD_NEARLY_FULL).result()
-        elif self._store.is_new_notice(RECORD_NEARLY_FULL).result():
+            self._store.withdraw_announcement(RECORD_NEARLY_FULL).result()
+        elif self._store.is_first_announcement(RECORD_NEARLY_FULL).result():
             self._warn(
                 f"the record has reached {NEARLY_FULL:.0%} of its limit of"
                 f" {self._record.megabytes} MB, beyond which the record of the oldest turns is"

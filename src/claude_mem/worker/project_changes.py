@@ -76,7 +76,9 @@ async def _changed_origin(
         return ""
     previous = await asyncio.to_thread(worker.store.previous_project, directory, project_id)
     if previous is None or not await asyncio.wrap_future(
-        worker.store.is_new_notice(f"changed_origin {directory} {previous.key} {project.key}")
+        worker.store.is_first_announcement(
+            f"changed_origin {directory} {previous.key} {project.key}"
+        )
     ):
         return ""
     return (

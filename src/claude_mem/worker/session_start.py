@@ -117,9 +117,9 @@ def _trouble(worker: Worker) -> str:
 
 async def _announcement(worker: Worker) -> str:
     """Once after an upgrade from a version that kept no record."""
-    if not (worker.settings.record.is_on and worker.store.has_notice(RECORD_BEGINS)):
+    if not (worker.settings.record.is_on and worker.store.has_announcement(RECORD_BEGINS)):
         return ""
-    if not await asyncio.wrap_future(worker.store.is_new_notice(RECORD_BEGINS)):
+    if not await asyncio.wrap_future(worker.store.is_first_announcement(RECORD_BEGINS)):
         return ""
     return (
         "claude-mem: from now on the text of every turn is stored on this machine, redacted, so "

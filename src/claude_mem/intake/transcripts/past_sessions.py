@@ -147,7 +147,9 @@ class _Session:
     def is_private(self) -> bool:
         """Whether the whole prompt of the open turn was private: then the turn is, too."""
         first = self.events[0] if self.events else None
-        return first is not None and first.notice is None and not (first.prompt or "").strip()
+        return (
+            first is not None and first.client_message is None and not (first.prompt or "").strip()
+        )
 
     def end_turn(self, keep_raw_since: int) -> None:
         events, self.events = self.events, []
@@ -157,11 +159,11 @@ class _Session:
         prompt, prompt_id = events[0].prompt or "", events[0].prompt_id or ""
         started_ms = events[0].arrived_ms
         self.prompt_ids.append(prompt_id)
-        notice = events[0].notice
-        if notice is None and not prompt.strip():
+        message = events[0].client_message
+        if message is None and not prompt.strip():
             self.turns.append(PastTurn(prompt_id, None, self.number, started_ms))
             return
-        parent = self.tasks.parent_of(notice) if notice is not None else None
+        parent = self.tasks.parent_of(message) if message is not None else None
         self.tasks.add(prompt_id, events)
         distillate = distil(self._turn(prompt_id, prompt or None, events), self.verbosity)
         memories = (*(o.text for o in distillate.observations), distillate.summary.text)
@@ -180,7 +182,7 @@ class _Session:
                 distillate=distillate,
                 record=record_of(prompt, (event.parts for event in events)),
                 keeps_raw=keeps_raw,
-                is_notice=notice is not None,
+                is_client_message=message is not None,
                 parent_prompt_id=parent,
             )
         )
@@ -200,7 +202,7 @@ class _Session:
             started_ms=events[0].arrived_ms,
             events=tuple(tool_use(number, event) for number, event in enumerate(events, 1)),
             recent_memories=tuple(self.recent_memories),
-            is_notice=events[0].notice is not None,
+            is_client_message=events[0].client_message is not None,
         )
 
     def take_part(self) -> PastSession:

@@ -1,14 +1,14 @@
-"""The background tasks that the turns of a session started, for the notices that report on them."""
+"""The background tasks that the turns of a session started, for the messages that report them."""
 
 from dataclasses import dataclass, field
 
-from claude_mem.store.notice_parents import BACKGROUND_TOOLS, IN_BACKGROUND
-from claude_mem.types import Event, Notice
+from claude_mem.store.message_parents import BACKGROUND_TOOLS, IN_BACKGROUND
+from claude_mem.types import ClientMessage, Event
 
 
 @dataclass(slots=True)
 class StartedTasks:
-    """The same answers as `store.parents`, before anything is stored."""
+    """The same answers as `store/message_parents.py`, before anything is stored."""
 
     by_call: dict[str, str] = field(default_factory=dict)  # tool_use_id -> prompt_id
     responses: list[tuple[str, str]] = field(default_factory=list)  # of starts, with prompt_id
@@ -22,9 +22,9 @@ class StartedTasks:
                 self.latest = prompt_id
                 self.responses.append((event.tool_response or "", prompt_id))
 
-    def parent_of(self, notice: Notice) -> str | None:
-        if notice.tool_use_id in self.by_call:
-            return self.by_call[notice.tool_use_id]
-        task_id = notice.task_id
+    def parent_of(self, message: ClientMessage) -> str | None:
+        if message.tool_use_id in self.by_call:
+            return self.by_call[message.tool_use_id]
+        task_id = message.task_id
         by_task = (turn for text, turn in self.responses if task_id and task_id in text)
         return next(by_task, self.latest)

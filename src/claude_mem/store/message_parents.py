@@ -1,21 +1,21 @@
-"""Which turn a notice belongs to: the one that started the background task it reports on."""
+"""Which turn a message belongs to: the one that started the background task it reports on."""
 
 import sqlite3
 
-from claude_mem.types import Notice
+from claude_mem.types import ClientMessage
 
 BACKGROUND_TOOLS = ("Agent", "Task", "Monitor", "Workflow")
 IN_BACKGROUND = '"run_in_background": true'
 
 
 def find_parent(
-    connection: sqlite3.Connection, session_id: int, number: int, notice: Notice
+    connection: sqlite3.Connection, session_id: int, number: int, message: ClientMessage
 ) -> int | None:
     """By the call that started the task, by the task's id in its result, else the latest turn
     that started one."""
     return (
-        _by_call(connection, session_id, number, notice.tool_use_id)
-        or _by_task(connection, session_id, number, notice.task_id)
+        _by_call(connection, session_id, number, message.tool_use_id)
+        or _by_task(connection, session_id, number, message.task_id)
         or _latest_start(connection, session_id, number)
     )
 

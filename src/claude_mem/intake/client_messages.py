@@ -3,32 +3,32 @@ the output of its own commands. They are not words of the user."""
 
 import re
 
-from claude_mem.types import Notice
+from claude_mem.types import ClientMessage
 
 _TAGS = r"(?:[a-z]{1,30}-){0,3}(?:notification|event)|local-command-[a-z]{1,20}|bash-[a-z]{1,20}"
-_NOTICE = re.compile(rf"\s*<({_TAGS})>", re.IGNORECASE)
+_MESSAGE = re.compile(rf"\s*<({_TAGS})>", re.IGNORECASE)
 _LONGEST_ID = 200
 _COMMAND = re.compile(
     r"(?:<command-.{0,4000})?<command-name>([^<]{1,200})</command-name>", re.DOTALL
 )
 
 
-def split_notice(prompt: str) -> tuple[Notice | None, str]:
+def split_client_message(prompt: str) -> tuple[ClientMessage | None, str]:
     """The message of the client at the start, and what the user typed after it."""
-    rest, notices = prompt, ""
-    while begin := _NOTICE.match(rest):
+    rest, messages = prompt, ""
+    while begin := _MESSAGE.match(rest):
         _, end, after = rest.partition(f"</{begin[1]}>")
-        notices += rest[: len(rest) - len(after)]
+        messages += rest[: len(rest) - len(after)]
         rest = after
         if not end:
             break
-    if not notices:
+    if not messages:
         return None, prompt
-    return _notice(notices.strip()), rest.strip()
+    return _message(messages.strip()), rest.strip()
 
 
-def _notice(text: str) -> Notice:
-    return Notice(text, _identifier(text, "task-id"), _identifier(text, "tool-use-id"))
+def _message(text: str) -> ClientMessage:
+    return ClientMessage(text, _identifier(text, "task-id"), _identifier(text, "tool-use-id"))
 
 
 def _identifier(text: str, tag: str) -> str | None:
