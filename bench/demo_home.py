@@ -159,7 +159,7 @@ class DemoHome:
         if prompt_id:
             payload["prompt_id"] = prompt_id
         event: Event = self._reader.read(EventHeader(kind, self._ms, directory), payload)
-        self.store.record([replace(event)]).result()
+        self.store.record_events([replace(event)]).result()
 
 
 def _edit(path: str, before: str, after: str) -> dict[str, Json]:

@@ -25,7 +25,7 @@ from claude_mem.recall.formatting import answers_text, search_text
 from claude_mem.recall.search import Query, Row, search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
-from claude_mem.store.listing import JsonRow, record
+from claude_mem.store.listing import JsonRow, as_json_row
 from claude_mem.store.records import load_records, record_bytes
 from claude_mem.store.summary_json import fact_texts
 
@@ -261,7 +261,7 @@ def memory_texts(connection: sqlite3.Connection) -> dict[int, list[str]]:
     texts: dict[int, list[str]] = {}
     for noun, table in _TABLES.items():
         for row in connection.execute(f"SELECT * FROM {table}"):
-            texts.setdefault(row["turn_id"], []).append(full_text(noun, record(row)))
+            texts.setdefault(row["turn_id"], []).append(full_text(noun, as_json_row(row)))
     return texts
 
 

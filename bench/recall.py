@@ -155,7 +155,7 @@ def remember_turn(
     ms = int(moment.timestamp() * 1000)
     key = f"{session}:{ms}"
     stop = Event("Stop", session, ms, key, project, f"/{project.key}", prompt_id=key, text="-")
-    _done(store.record([stop]))
+    _done(store.record_events([stop]))
     claimed = _done(store.claim_job())
     assert claimed is not None and claimed[1] is not None
     job, turn = claimed

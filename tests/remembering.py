@@ -26,9 +26,11 @@ def remember(
     turn = f"{session}-{story.now}"
     about = (session, story.now, turn, project, f"/{project.key}")
     if prompt:
-        story.store.record([Event("UserPromptSubmit", *about, prompt_id=turn, prompt=prompt)])
+        story.store.record_events(
+            [Event("UserPromptSubmit", *about, prompt_id=turn, prompt=prompt)]
+        )
     stop = Event("Stop", about[0], about[1], f"{turn}-stop", *about[3:], prompt_id=turn, text="-")
-    story.store.record([stop]).result()
+    story.store.record_events([stop]).result()
     return distil_as(story, observations, summary)
 
 

@@ -64,7 +64,7 @@ class Story(CommittedRows):
         """Records each payload `after` milliseconds later; the outcome of the last one."""
         for payload in payloads:
             self.now += after
-            recorded = self.store.record([self.event(payload, project_dir)]).result()[0]
+            recorded = self.store.record_events([self.event(payload, project_dir)]).result()[0]
         return recorded
 
     def distil(self) -> int:

@@ -159,7 +159,7 @@ class Member:
         return self.server.accept(answer["code"])
 
     def push(self, project: int, *items: Item) -> list[str]:
-        body = [item.record() for item in items]
+        body = [item.as_json() for item in items]
         results = self.ask("push", project=project, items=body)["results"]
         return [result["outcome"] for result in results]
 

@@ -35,7 +35,7 @@ def record(story: Story, dialect: str, payloads: agent_payloads.Story) -> list[E
         story.now += 1000
         header = EventHeader(kind, story.now, PROJECT_DIR, dialect)
         events += [story.reader.read(*event) for event in normalise(header, payload)]
-    story.store.record(events).result()
+    story.store.record_events(events).result()
     return events
 
 

@@ -81,7 +81,7 @@ class Live:
             return False
         kind, payload, at = self.waiting.pop(0)
         event = self.reader.read(EventHeader(kind, at + 3, self.chat.cwd), payload)
-        self.store.record([event]).result()
+        self.store.record_events([event]).result()
         return True
 
     def distil(self) -> None:

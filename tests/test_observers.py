@@ -51,7 +51,7 @@ class Observing:
             self.story.event({**payload, "prompt_id": prompt_id})
             for payload in (*payloads, stop("", stop_hook_active=True))
         ]
-        self.story.store.record(events).result()
+        self.story.store.record_events(events).result()
         if self._model is None:
             self.story.distil()
         else:

@@ -10,7 +10,7 @@ import pytest
 from claude_mem.errors import AmbiguousProject
 from claude_mem.index.text.queries import Filters
 from claude_mem.intake.projects import Projects
-from claude_mem.intake.transcripts.importer import import_transcripts, join_projects
+from claude_mem.intake.transcripts.importer import import_transcripts, merge_known_projects
 from claude_mem.intake.transcripts.origins import known_projects
 from claude_mem.recall.formatting import search_text
 from claude_mem.recall.search import Query, search
@@ -177,8 +177,8 @@ def test_projects_of_removed_work_trees_are_joined_and_the_memory_stays(story: S
     story.store.write(
         lambda c: c.execute("UPDATE projects SET key = ?, name = 'fix'", (place,))
     ).result()
-    assert join_projects(story.store, Projects(None)) == 1
-    assert join_projects(story.store, Projects(None)) == 0
+    assert merge_known_projects(story.store, Projects(None)) == 1
+    assert merge_known_projects(story.store, Projects(None)) == 0
     (project,) = story.store.projects()
     assert (project["key"], project["name"]) == ("/nowhere/lamp", "lamp")
     assert story.count("session_summaries") == 1

@@ -225,7 +225,7 @@ def many(story: Story) -> bytes:
                         edit(prompt_id=f"p{number}"), stop(prompt_id=f"p{number}")):  # fmt: skip
             story.now += 1000
             events.append(story.event(payload))
-    story.store.record(events).result()
+    story.store.record_events(events).result()
     story.distil()
     return dump(story.store)
 

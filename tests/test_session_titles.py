@@ -127,7 +127,7 @@ def test_a_live_session_gets_its_title_with_the_turn_and_at_its_end(
     harbour().raw(by_model("Blinking twice")).raw(custom("Lamp of the pier")).save(file)
     end = story.event(session_end(session_id=SESSION, transcript_path=str(file)))
     titles = ClientTitles(story.store, story.reader)
-    titles.note(list(zip([end], story.store.record([end]).result(), strict=True)))
+    titles.note(list(zip([end], story.store.record_events([end]).result(), strict=True)))
     assert asyncio.run(titles.update_ended()) == {end.project}
     assert _stored_titles(story) == [("Lamp of the pier", "user")]
     assert asyncio.run(titles.update_ended()) == set()

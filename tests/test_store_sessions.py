@@ -308,7 +308,7 @@ def test_a_prompt_from_before_the_end_does_not_revive_a_session(story: Story) ->
     story.tell(prompt(prompt_id="p1"))
     late = story.event(prompt(prompt_id="p2"))
     story.tell(session_end())
-    story.store.record([late]).result()
+    story.store.record_events([late]).result()
     assert story.session()["status"] == "completed"
 
 
@@ -355,7 +355,7 @@ def test_a_session_whose_last_prompt_was_private_is_completed(story: Story, last
 def test_an_event_moves_the_time_of_its_session_forward_and_never_back(story: Story) -> None:
     early = story.event(prompt())
     story.tell(tool())
-    story.store.record([early]).result()
+    story.store.record_events([early]).result()
     assert story.session()["updated_at_epoch"] == story.now
     assert story.session()["started_at_epoch"] == START + 1000
 
@@ -455,7 +455,9 @@ def test_a_key_settles_what_a_name_leaves_open(harbors: Story) -> None:
 
 def test_a_key_wins_over_a_name(harbors: Story) -> None:
     event = harbors.event(prompt(session_id="y"))
-    harbors.store.record([replace(event, project=Project(key="pier", name="a key"))]).result()
+    harbors.store.record_events(
+        [replace(event, project=Project(key="pier", name="a key"))]
+    ).result()
     assert harbors.store.project(harbors.store.find_project("pier")).name == "a key"
 
 

@@ -64,9 +64,9 @@ def arrivals(story: Story, payloads: list[Payload]) -> list[Event]:
 
 def test_a_batch_that_is_read_again_after_a_crash_is_stored_once(story: Story) -> None:
     events = arrivals(story, one_of_each())
-    story.store.record(events).result()
+    story.store.record_events(events).result()
     before = story.column("SELECT event_key FROM tool_events ORDER BY id")
-    again = story.store.record(events).result()
+    again = story.store.record_events(events).result()
     assert {recorded.outcome for recorded in again} == {"duplicate"}
     assert story.column("SELECT event_key FROM tool_events ORDER BY id") == before
     assert len(before) == len(set(before)) > 30
@@ -160,7 +160,7 @@ def test_an_event_without_prompt_id_belongs_to_the_turn_it_came_in(story: Story)
     story.tell(anonymous("a"))
     late = story.event(tool(prompt_id=None))
     story.tell(anonymous("b"), stop(prompt_id=None))
-    story.store.record([late]).result()
+    story.store.record_events([late]).result()
     assert events_of(story, 1) == ["UserPromptSubmit", "PostToolUse"]
     assert events_of(story, 2) == ["UserPromptSubmit", "Stop"]
 

@@ -88,7 +88,7 @@ def test_crafted_ids_name_nothing(scene: Scene) -> None:
             alice.request("search", query="zephyr", projects=[project]).json(),
             alice.request("digest", project=project).json(),
             alice.request("members", project=project).json(),
-            alice.request("push", project=project, items=[turn_item().record()]).json(),
+            alice.request("push", project=project, items=[turn_item().as_json()]).json(),
             alice.request("invitations", name="Eve", projects=[project]).status_code,
         ]
         if project == scene.b:
@@ -119,7 +119,7 @@ def test_the_same_key_is_a_project_of_its_own(scene: Scene) -> None:
     own = eve.share("key-b")
     assert own != scene.b
     assert eve.search("zephyr") == []
-    body = [turn_item("x").record()]
+    body = [turn_item("x").as_json()]
     assert scene.bob.request("push", project=own, items=body).status_code == 404
 
 

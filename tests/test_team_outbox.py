@@ -70,7 +70,7 @@ def test_a_turn_is_sent_only_when_it_was_distilled(shared: Story) -> None:
 
 def test_nothing_of_this_machine_is_sent(shared: Story) -> None:
     (entry,) = claim(shared)
-    text = str(entry.item.record())
+    text = str(entry.item.as_json())
     assert payloads.PROJECT_DIR not in text.replace("light.py", "")
     assert ".jsonl" not in text and "memory_session_id" not in text
 
@@ -80,7 +80,7 @@ def test_a_change_while_a_turn_is_being_sent_is_sent_next(shared: Story) -> None
     shared.store.edit_memory("observation", 1, {"title": "Changed"}, "person").result()
     answer(shared, pending)
     (entry,) = claim(shared)
-    assert "Changed" in str(entry.item.record())
+    assert "Changed" in str(entry.item.as_json())
 
 
 def test_what_was_not_answered_is_sent_again_unchanged(shared: Story) -> None:

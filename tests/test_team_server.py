@@ -113,10 +113,10 @@ def test_secrets_and_private_text_that_a_client_missed_are_removed(
 def test_a_bad_item_is_refused_with_the_reason_and_hinders_no_other(alice: Member) -> None:
     project = alice.share("bad")
     good = turn_item(number=2)
-    damaged = {**turn_item().record(), "hash": "0" * 64}
+    damaged = {**turn_item().as_json(), "hash": "0" * 64}
     local = replace(good, rows=({**good.rows[0], "project_dir": "/home/alice"}, *good.rows[1:]))
-    crafted = {**turn_item("session-b").record(), "uid": good.uid}
-    items = [damaged, local.record(), crafted, "nonsense", good.record()]
+    crafted = {**turn_item("session-b").as_json(), "uid": good.uid}
+    items = [damaged, local.as_json(), crafted, "nonsense", good.as_json()]
     results = alice.ask("push", project=project, items=items)["results"]
     assert [result["outcome"] for result in results] == ["refused"] * 4 + ["stored"]
     assert "hash" in results[0]["reason"] and "project_dir" in results[1]["reason"]
@@ -127,7 +127,7 @@ def test_a_full_project_takes_nothing_more_and_says_so(server: TeamServer, alice
     project = alice.share("full")
     server.command("quota", str(project), "--turns", "2")
     assert alice.push(project, turn_item(number=1), turn_item(number=2)) == ["stored"] * 2
-    body = [turn_item(number=number).record() for number in (1, 3)]
+    body = [turn_item(number=number).as_json() for number in (1, 3)]
     response = alice.request("push", project=project, items=body)
     assert response.status_code == 413
     assert response.json()["quota"] == "turns" and response.json()["limit"] == 2

@@ -163,7 +163,7 @@ def _show_answers(
     semantic_index = open_semantic_index(settings)
     answers = find_answers(store, memory_ids, words, now, semantic_index)
     if as_json:
-        print_json([answer.record() for answer in answers])
+        print_json([answer.as_json() for answer in answers])
     else:
         _print_answers(answers)
     existing = {answer.id for answer in answers}

@@ -126,7 +126,7 @@ class Intake:
 
         No thread waits for that: all that are waiting share a commit.
         """
-        recorded = await asyncio.wrap_future(self._store.record(events))
+        recorded = await asyncio.wrap_future(self._store.record_events(events))
         await asyncio.to_thread(self._notify, list(zip(events, recorded, strict=True)))
         return recorded
 
@@ -202,7 +202,7 @@ class Intake:
             text = self._context_of(event) if self._context_of is not None else None
             if text is not None:
                 contexts.setdefault(event.session_id, text)
-        return self._store.record(events, contexts).result()
+        return self._store.record_events(events, contexts).result()
 
     def _reject(self, path: Path, error: Exception, counts: DrainCounts) -> None:
         counts.rejected += 1

@@ -30,7 +30,7 @@ def reject(layout: Layout, path: Path, redactor: Redactor) -> None:
     layout.rejected.mkdir(mode=0o700, exist_ok=True)
     try:
         content = redacted_record(spool.read(path), redactor)
-    except spool.BadRecordError as error:
+    except spool.BadSpoolFileError as error:
         content = str(error).encode()
     write_private(layout.rejected / path.name, content)
     path.unlink(missing_ok=True)
@@ -57,7 +57,7 @@ def set_aside(layout: Layout, path: Path, allow: Iterable[str]) -> None:
 def _header(path: Path) -> bytes:
     try:
         return spool.read(path)[:4096].partition(b"\n")[0] + b"\n"
-    except (OSError, spool.BadRecordError) as error:
+    except (OSError, spool.BadSpoolFileError) as error:
         return str(error).encode()
 
 

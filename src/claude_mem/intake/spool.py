@@ -20,13 +20,13 @@ _SUFFIX = SUFFIX.decode()
 
 
 @dataclass(frozen=True, slots=True)
-class SpoolRecord:
+class SpoolFile:
     header: EventHeader
     version: str
     payload: bytes
 
 
-class BadRecordError(ValueError):
+class BadSpoolFileError(ValueError):
     """Not a record that this version can read; the reason is for the log."""
 
 
@@ -54,26 +54,26 @@ def read(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise BadRecordError("it is not a regular file")
+            raise BadSpoolFileError("it is not a regular file")
         if status.st_size > MAX_RECORD:
-            raise BadRecordError(f"it has {status.st_size} bytes; the limit is {MAX_RECORD}")
+            raise BadSpoolFileError(f"it has {status.st_size} bytes; the limit is {MAX_RECORD}")
         return file.readall()
 
 
-def parse(data: bytes) -> SpoolRecord:
+def parse(data: bytes) -> SpoolFile:
     head, separator, payload = data.partition(b"\n")
     if not separator or not head.startswith(MAGIC + b"\t") or head.count(b"\t") != 6:
-        raise BadRecordError("it has no spool header")
+        raise BadSpoolFileError("it has no spool header")
     # Texts for the database: bytes that are no UTF-8 (a directory may be named so) are replaced.
     _, spool_format, version, dialect, kind, arrived, directory = (
         field.decode("utf-8", "replace") for field in head.split(b"\t")
     )
     if spool_format != FORMAT.decode():
-        raise BadRecordError(f"its spool format is {spool_format}, not {FORMAT.decode()}")
+        raise BadSpoolFileError(f"its spool format is {spool_format}, not {FORMAT.decode()}")
     try:
         arrived_ns = int(arrived)
     except ValueError:
-        raise BadRecordError("its arrival time is not a number") from None
+        raise BadSpoolFileError("its arrival time is not a number") from None
     header = EventHeader(
         kind=kind,
         arrived_ms=arrived_ns // 1_000_000,
@@ -81,7 +81,7 @@ def parse(data: bytes) -> SpoolRecord:
         dialect=dialect or "claude",
     )
     # The hook has stripped it already; whatever wrote this file, nothing private goes on.
-    return SpoolRecord(header, version, strip_private(payload))
+    return SpoolFile(header, version, strip_private(payload))
 
 
 def _unescape(text: str) -> str:
@@ -97,7 +97,7 @@ def _unescape(text: str) -> str:
     return "".join(result)
 
 
-def events_of(record: SpoolRecord) -> list[tuple[EventHeader, dict[str, Json]]]:
+def events_of(record: SpoolFile) -> list[tuple[EventHeader, dict[str, Json]]]:
     """One of Claude Code; of another agent none or several, rewritten as Claude Code's."""
     header, payload = record.header, parse_payload(record.payload)
     return normalise(header, payload) if header.dialect in NORMALISERS else [(header, payload)]

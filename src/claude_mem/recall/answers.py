@@ -49,7 +49,7 @@ class Answer:
     title: str
     passages: tuple[Passage, ...]  # empty where the turn is not indexed, or was answered above
 
-    def record(self) -> dict[str, Json]:
+    def as_json(self) -> dict[str, Json]:
         shown = {name: self.memory[name] for name in _SHOWN if name in self.memory}
         passages: list[Json] = [{"kind": p.kind, "text": p.text} for p in self.passages]
         return {**shown, "title": self.title, "passages": passages}

@@ -87,7 +87,7 @@ def timeline_text(timeline: Timeline | None, zone: tzinfo | None, show: Show = s
 
 def search_json(result: SearchResult) -> dict[str, Json]:
     result_json: dict[str, Json] = {
-        "results": [row.record() for row in result.rows],
+        "results": [row.as_json() for row in result.rows],
         "hasMore": result.has_more,
         "notIndexed": result.waiting,
     }
@@ -101,7 +101,7 @@ def search_json(result: SearchResult) -> dict[str, Json]:
 def timeline_json(result: Timeline | None) -> dict[str, Json]:
     if result is None:
         return {"anchor": None, "results": []}
-    return {"anchor": str(result.anchor.id), "results": [row.record() for row in result.rows]}
+    return {"anchor": str(result.anchor.id), "results": [row.as_json() for row in result.rows]}
 
 
 def _result_lines(

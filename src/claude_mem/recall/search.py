@@ -64,7 +64,7 @@ class Row:
     marks: tuple[str, ...] = ()  # edited, pinned, wrong
     owner: str = ""  # who recorded it, if it comes from a team
 
-    def record(self) -> dict[str, Json]:
+    def as_json(self) -> dict[str, Json]:
         return {
             "id": str(self.id),
             "kind": self.id.kind,

@@ -21,7 +21,7 @@ _HEX_NUMBER = re.compile(r"0x[0-9a-fA-F]+")
 _SHORTEST_WORDS = {Certainty.LIKELY: 14, Certainty.SECRET: 8, Certainty.ODD: 99}
 
 
-def judge(name: str, value: str) -> str | None:
+def secret_kind(name: str, value: str) -> str | None:
     """The kind of secret that this value is under this name, as in {"name": "value"}."""
     sure = certainty(name)
     return kind_of(sure) if sure and is_quoted_secret(sure, value) else None

@@ -142,9 +142,9 @@ def _judge_pair(name: str, value: str) -> str | None:
     """The kind of secret that a value is by its name, or by the flag before it in a list."""
     if not name or len(name) > LONGEST_NAME:
         return None
-    from claude_mem.redaction.judging import judge
+    from claude_mem.redaction.judging import secret_kind
 
-    return judge(name, value)
+    return secret_kind(name, value)
 
 
 def _items(items: list[Json], outer: str) -> Iterator[tuple[str, Json]]:

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from claude_mem.errors import BadInput
 from claude_mem.hook import other_agents
-from claude_mem.intake.spool import BadRecordError
+from claude_mem.intake.spool import BadSpoolFileError
 from claude_mem.server.requests import read_body
 from claude_mem.server.stream import json_line
 from claude_mem.types import HookAnswer, Json
@@ -48,7 +48,7 @@ async def _respond(
 ) -> Response:
     try:
         output = hook_output(await answering)
-    except BadRecordError as error:
+    except BadSpoolFileError as error:
         raise BadInput(str(error)) from None
     return Response(json_line(output), media_type="application/json", background=after)
 

@@ -136,7 +136,7 @@ async def batch(request: Request) -> Response:
         answers = await answers_both(worker, ids, words, _now(worker))
         if as_text:
             return PlainTextResponse(answers_text(answers))
-        return JSONResponse([answer.record() for answer in answers])
+        return JSONResponse([answer.as_json() for answer in answers])
     memories = await memories_both(worker, ids, with_record=with_record)
     if as_text:
         return PlainTextResponse(memories_text(memories))

@@ -98,7 +98,7 @@ def list_page(
     rows = connection.execute(
         f"{select} ORDER BY m.id DESC LIMIT ? OFFSET ?", (*values, page.limit + 1, page.offset)
     ).fetchall()
-    return [record(row) for row in rows[: page.limit]], len(rows) > page.limit
+    return [as_json_row(row) for row in rows[: page.limit]], len(rows) > page.limit
 
 
 def _conditions(page: Page, project_id: int | None) -> tuple[list[str], list[int]]:
@@ -131,7 +131,7 @@ def list_sessions(
         f"{_SESSIONS} {where} ORDER BY m.updated_at_epoch DESC, m.id DESC LIMIT ? OFFSET ?",
         (*values, page.limit + 1, page.offset),
     ).fetchall()
-    return [record(row) for row in rows[: page.limit]], len(rows) > page.limit
+    return [as_json_row(row) for row in rows[: page.limit]], len(rows) > page.limit
 
 
 def get_many(connection: sqlite3.Connection, noun: str, ids: list[int]) -> list[JsonRow]:
@@ -142,13 +142,13 @@ def get_many(connection: sqlite3.Connection, noun: str, ids: list[int]) -> list[
     rows = connection.execute(
         f"{select}{glue}m.id IN (SELECT value FROM json_each(?))", (json.dumps(unique_ids),)
     ).fetchall()
-    records = {row["id"]: record(row) for row in rows}
+    records = {row["id"]: as_json_row(row) for row in rows}
     return [records[identity] for identity in unique_ids if identity in records]
 
 
 def get_session(connection: sqlite3.Connection, column: str, value: int | str) -> JsonRow | None:
     row = connection.execute(f"{_SESSIONS} WHERE m.{column} = ?", (value,)).fetchone()
-    return record(row) if row else None
+    return as_json_row(row) if row else None
 
 
 def memories_of_session(connection: sqlite3.Connection, session_db_id: int) -> dict[str, Json]:
@@ -160,11 +160,11 @@ def memories_of_session(connection: sqlite3.Connection, session_db_id: int) -> d
             f"{_SELECTS[noun]} WHERE m.memory_session_id = ? ORDER BY m.prompt_number, m.id",
             (memory_session_id,),
         )
-        memories[noun] = [record(row) for row in rows]
+        memories[noun] = [as_json_row(row) for row in rows]
     rows = connection.execute(
         f"{_SELECTS['prompts']} AND m.session_id = ? ORDER BY m.prompt_number", (session_db_id,)
     )
-    memories["prompts"] = [record(row) for row in rows]
+    memories["prompts"] = [as_json_row(row) for row in rows]
     return memories
 
 
@@ -173,7 +173,7 @@ def memories_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[JsonR
     memories: list[JsonRow] = []
     for noun, kind in (("summaries", "summary"), ("observations", "observation")):
         rows = connection.execute(f"{_SELECTS[noun]} WHERE m.turn_id = ? ORDER BY m.id", (turn_id,))
-        memories += ({**record(row), "kind": kind} for row in rows)
+        memories += ({**as_json_row(row), "kind": kind} for row in rows)
     return memories
 
 
@@ -187,7 +187,7 @@ def list_projects(connection: sqlite3.Connection) -> list[JsonRow]:
         "   AS updated_at_epoch"
         " FROM projects p ORDER BY updated_at_epoch DESC, p.key"
     )
-    return [record(row) for row in rows]
+    return [as_json_row(row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ def dead_letters(connection: sqlite3.Connection, limit: int = 20) -> list[JsonRo
         " JOIN user_prompts t ON t.id = m.turn_id WHERE m.status = 'dead' ORDER BY m.id LIMIT ?",
         (limit,),
     )
-    return [record(row) for row in rows]
+    return [as_json_row(row) for row in rows]
 
 
 def event_sources(connection: sqlite3.Connection, noun: str, memory_id: int) -> list[JsonRow]:
@@ -242,10 +242,10 @@ def event_sources(connection: sqlite3.Connection, noun: str, memory_id: int) -> 
         " ORDER BY e.id",
         (memory_id,),
     )
-    return [record(row) for row in rows]
+    return [as_json_row(row) for row in rows]
 
 
-def record(row: sqlite3.Row) -> JsonRow:
+def as_json_row(row: sqlite3.Row) -> JsonRow:
     values: dict[str, Any] = dict(row)
     for name in _LISTS:
         if name in values:
@@ -291,7 +291,7 @@ def pinned(connection: sqlite3.Connection, project_id: int) -> list[JsonRow]:
         " AND m.private = 0 AND m.prompt_text IS NOT NULL ORDER BY 5 DESC, 1",
         (project_id,),
     )
-    return [record(row) for row in rows]
+    return [as_json_row(row) for row in rows]
 
 
 def recent(
@@ -308,7 +308,7 @@ def recent(
         " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
         (project_id, without_session, limit),
     )
-    return [record(row) for row in rows]
+    return [as_json_row(row) for row in rows]
 
 
 def observations_of_sessions(
@@ -321,7 +321,7 @@ def observations_of_sessions(
         " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
         (json.dumps(list(content_session_ids)), limit),
     )
-    return [record(row) for row in rows][::-1]
+    return [as_json_row(row) for row in rows][::-1]
 
 
 def recent_sessions(
@@ -339,4 +339,4 @@ def recent_sessions(
         " WHERE m.content_session_id IS NOT ? ORDER BY newest.at DESC, m.id DESC LIMIT ?",
         (project_id, without_session, limit),
     )
-    return [record(row) for row in rows]
+    return [as_json_row(row) for row in rows]

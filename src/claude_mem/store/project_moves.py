@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from claude_mem.errors import BadInput
-from claude_mem.store.projects import ensure_project, join, project_by_key, remember_directory
+from claude_mem.store.projects import ensure_project, merge_into, project_by_key, remember_directory
 from claude_mem.store.sessions import MANUAL
 from claude_mem.types import Project
 
@@ -99,7 +99,7 @@ def join_directory(
     directories = _directories(connection, own_id) if own_id is not None else []
     connection.execute("DELETE FROM project_overrides WHERE directory = ?", (directory,))
     connection.execute("DELETE FROM project_claims WHERE directory = ?", (directory,))
-    join(connection, own.key, target)
+    merge_into(connection, own.key, target)
     remember_directory(connection, directory, ensure_project(connection, target), ms)
     return Moved(target, sessions, (target,), (directory, *directories))
 
@@ -113,7 +113,7 @@ def merge_projects(
     source_id, target_id = (ensure_project(connection, p) for p in (source, target))
     sessions = _count_sessions(connection, source_id)
     directories = _directories(connection, source_id)
-    join(connection, source.key, target)
+    merge_into(connection, source.key, target)
     connection.execute("DELETE FROM project_aliases WHERE key = ?", (target.key,))
     connection.execute(
         "INSERT OR REPLACE INTO project_aliases (key, project_id, decided_at_epoch)"

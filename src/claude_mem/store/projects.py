@@ -108,7 +108,7 @@ def directories(connection: sqlite3.Connection) -> list[tuple[str, Project]]:
     return [(directory, Project(key, name)) for directory, key, name in rows]
 
 
-def join(connection: sqlite3.Connection, key: str, target: Project) -> bool:
+def merge_into(connection: sqlite3.Connection, key: str, target: Project) -> bool:
     """Moves everything of a project to another one; False: there is nothing to move."""
     source_id = project_by_key(connection, key)
     if source_id is None or key == target.key:

@@ -96,7 +96,7 @@ class Store(StoreReader):
         """Runs `work` at the end of every transaction; for the index, `maintenance.refresh`."""
         self._writer.run_before_commit(work)
 
-    def record(
+    def record_events(
         self, events: list[Event], start_contexts: Mapping[str, str] | None = None
     ) -> "Future[list[Recorded]]":
         """`start_contexts` by content session id, for sessions that have none yet."""
@@ -189,9 +189,9 @@ class Store(StoreReader):
     def mark_rest_distilled(self, version: int) -> "Future[int]":
         return self.write(lambda c: outdated.mark_rest(c, version))
 
-    def join_projects(self, key: str, target: Project) -> "Future[bool]":
+    def merge_project_into(self, key: str, target: Project) -> "Future[bool]":
         """Moves everything of the project with this key to the target."""
-        return self.write(lambda c: projects.join(c, key, target))
+        return self.write(lambda c: projects.merge_into(c, key, target))
 
     def join_directory(
         self, directory: str, own: Project, target: Project

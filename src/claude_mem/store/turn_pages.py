@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 
 from claude_mem.store import facts, records
-from claude_mem.store.listing import JsonRow, record
+from claude_mem.store.listing import JsonRow, as_json_row
 from claude_mem.store.projects import SHOWN
 from claude_mem.types import Fact, ObservationType, RecordPart
 
@@ -97,7 +97,7 @@ def list_turns(
         " ORDER BY t.created_at_epoch DESC, t.id DESC LIMIT ?",
         (*values, query.limit + 1),
     ).fetchall()
-    turns = [record(row) for row in rows[: query.limit]]
+    turns = [as_json_row(row) for row in rows[: query.limit]]
     cursor = None
     if len(rows) > query.limit:
         cursor = TurnCursor(int(rows[query.limit - 1]["created_at_epoch"]), rows[-2]["id"])
@@ -110,7 +110,7 @@ def get_turns(connection: sqlite3.Connection, ids: list[int]) -> list[TurnPage]:
         " ORDER BY t.created_at_epoch DESC, t.id DESC",
         (json.dumps(ids),),
     )
-    return _with_memories(connection, [record(row) for row in rows])
+    return _with_memories(connection, [as_json_row(row) for row in rows])
 
 
 def _with_memories(connection: sqlite3.Connection, turns: list[JsonRow]) -> list[TurnPage]:
@@ -122,11 +122,11 @@ def _with_memories(connection: sqlite3.Connection, turns: list[JsonRow]) -> list
         " ORDER BY turn_id, ordinal",
         (ids,),
     ):
-        observations.setdefault(row["turn_id"], []).append(record(row))
+        observations.setdefault(row["turn_id"], []).append(as_json_row(row))
     for row in connection.execute(
         "SELECT * FROM session_summaries WHERE turn_id IN (SELECT value FROM json_each(?))", (ids,)
     ):
-        pages[row["turn_id"]] = replace(pages[row["turn_id"]], summary=record(row))
+        pages[row["turn_id"]] = replace(pages[row["turn_id"]], summary=as_json_row(row))
     return [
         replace(page, observations=tuple(observations.get(turn_id, ())))
         for turn_id, page in pages.items()
@@ -150,7 +150,7 @@ def get_story(connection: sqlite3.Connection, turn_id: int) -> TurnStory | None:
     return TurnStory(
         page=pages[0],
         record=records.load_records(connection, [turn_id]).get(turn_id, ()),
-        events=tuple(record(row) for row in rows),
+        events=tuple(as_json_row(row) for row in rows),
         sources=_sources(connection, pages[0]),
         facts=tuple(facts.facts_of_turn(connection, turn_id)),
         previous=_neighbour(connection, turn, "<", "DESC"),
@@ -209,7 +209,7 @@ def project_list(connection: sqlite3.Connection) -> list[JsonRow]:
         " (SELECT max(updated_at_epoch) FROM sdk_sessions s WHERE s.project_id = p.id)"
         " AS updated_at_epoch FROM projects p ORDER BY updated_at_epoch DESC, p.key"
     )
-    return [record(row) for row in rows]
+    return [as_json_row(row) for row in rows]
 
 
 def turns_per_day(

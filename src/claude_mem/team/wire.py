@@ -41,7 +41,7 @@ class TurnItem:
     def hash(self) -> str:
         return rows_hash(self.rows)
 
-    def record(self) -> dict[str, Json]:
+    def as_json(self) -> dict[str, Json]:
         return {
             "kind": "turn",
             "uid": self.uid,
@@ -58,7 +58,7 @@ class Tombstone:
     uid: str
     at_epoch: int
 
-    def record(self) -> dict[str, Json]:
+    def as_json(self) -> dict[str, Json]:
         return {"kind": "tombstone", "uid": self.uid, "at_epoch": self.at_epoch}
 
 

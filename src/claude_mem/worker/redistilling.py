@@ -14,7 +14,7 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.transcript_events import TranscriptEvents
-from claude_mem.intake.transcripts.importer import join_projects
+from claude_mem.intake.transcripts.importer import merge_known_projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.version import VERSION
@@ -96,7 +96,7 @@ class Redistilling:
             count += await asyncio.to_thread(self._read_transcript, session_id, Path(path))
             await asyncio.wrap_future(self._store.mark_session_distilled(session_id, self._version))
             await asyncio.sleep(pause)
-        if await asyncio.to_thread(join_projects, self._store, self._reader.projects):
+        if await asyncio.to_thread(merge_known_projects, self._store, self._reader.projects):
             self._stale_contexts.add_all(self._store)
         await asyncio.wrap_future(self._store.mark_rest_distilled(self._version))
         return count

@@ -188,11 +188,11 @@ def import_transcripts(
         progress(read.path, read.size)
     writer.finish()
     if isinstance(store, Store):
-        join_projects(store, options.reader().projects)
+        merge_known_projects(store, options.reader().projects)
     return report
 
 
-def join_projects(store: Store, projects: Projects) -> int:
+def merge_known_projects(store: Store, projects: Projects) -> int:
     """Joins projects of directories that belong to another project, as far as is known by now:
     work trees that were removed, and directories whose repository a later session named."""
     count = 0
@@ -202,7 +202,7 @@ def join_projects(store: Store, projects: Projects) -> int:
         if is_path and is_missing(key):
             target = projects.of(key)
             if target.key != key:
-                count += store.join_projects(key, target).result()
+                count += store.merge_project_into(key, target).result()
     return count
 
 

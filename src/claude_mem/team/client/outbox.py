@@ -131,7 +131,7 @@ def _project_of(
 
 
 def _size(item: Item) -> int:
-    return len(json.dumps(item.record())) if isinstance(item, TurnItem) else 100
+    return len(json.dumps(item.as_json())) if isinstance(item, TurnItem) else 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Pusher:
     async def _send(self, team_id: int, pending: Sequence[Pending]) -> list[Answer]:
         body: dict[str, Any] = {
             "project": team_id,
-            "items": [entry.item.record() for entry in pending],
+            "items": [entry.item.as_json() for entry in pending],
         }
         results = (await ask(self._membership, "push", body, SECONDS))["results"]
         return [

@@ -38,7 +38,7 @@ class TeamProject:
     max_turns: int | None
     max_bytes: int | None
 
-    def record(self) -> dict[str, Json]:
+    def as_json(self) -> dict[str, Json]:
         return {
             "id": self.id, "key": self.key, "name": self.name, "role": self.role,
             "record": self.shares_record, "turns": self.turns, "bytes": self.bytes,

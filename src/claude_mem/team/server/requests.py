@@ -44,7 +44,7 @@ def me(call: Call) -> Json:
         "person": call.person.name,
         "scopes": list(call.person.scopes),
         "token_id": call.person.token_id,
-        "projects": [project.record() for project in shared],
+        "projects": [project.as_json() for project in shared],
     }
 
 
@@ -52,7 +52,7 @@ def share(call: Call) -> Json:
     key, name = _text(call.body, "key"), _text(call.body, "name", required=False)
     with call.database.transaction(call.person) as connection:
         project = projects.share_project(connection, key, name, call.body.get("record") is True)
-    return project.record()
+    return project.as_json()
 
 
 def invite(call: Call) -> Json:
