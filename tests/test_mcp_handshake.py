@@ -95,7 +95,7 @@ def test_the_sdk_is_loaded_with_the_first_call_of_a_tool(home: Home) -> None:
 
     def post(sent: dict[str, Json]) -> dict[str, Any]:
         transport = httpx.HTTPTransport(uds=str(home.layout.socket))
-        with httpx.Client(transport=transport, base_url="http://claude-mem") as client:
+        with httpx.Client(transport=transport, base_url="http://claude-mem", timeout=60) as client:
             answered: dict[str, Any] = client.post("/mcp", json=sent, headers=JSON).json()
             stats = client.get("/api/stats").json()
             return {**answered, "loaded": stats["mcp"]["loaded"]}
