@@ -23,9 +23,9 @@ from bench.home import temporary_home
 from bench.measure import Figure, in_turns, median, run, table
 from bench.turns import PASSAGES_PER_TURN, Pool, fill_turns
 from claude_mem.index.embedders.static_model import StaticModel
-from claude_mem.index.text import turn_text
-from claude_mem.index.text.queries import Filters, any_of
-from claude_mem.index.text.turn_text import PROJECT_BITS
+from claude_mem.index.text import passage_index
+from claude_mem.index.text.document_filters import Filters, any_of
+from claude_mem.index.text.passage_index import PROJECT_BITS
 from claude_mem.index.vectors.blocks import Rows
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
@@ -76,7 +76,7 @@ class Library:
 
         def work(connection: sqlite3.Connection) -> object:
             rows = connection.execute(BARE, (expression,)).fetchall()
-            return turn_text.texts(connection, [row[0] for row in rows[:DEFAULT_LIMIT]])
+            return passage_index.texts(connection, [row[0] for row in rows[:DEFAULT_LIMIT]])
 
         return self.store.read(work)
 
@@ -184,7 +184,7 @@ def open_library(pool: Pool, turns: int) -> Iterator[Library]:
             project = fill_turns(store, pool, "harbor", turns)
             model = pool.model
             index = SemanticIndex(model.id, lambda: model)
-            count = store.read(turn_text.passage_count)
+            count = store.read(passage_index.passage_count)
             assert count == turns * PASSAGES_PER_TURN
             scanned = np.random.default_rng(1).integers(
                 -127, 128, (count, model.dimension), np.int8

@@ -16,9 +16,9 @@ import numpy as np
 from bench.memories import Row, insert, moment, session_row
 from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import SHIPPED, StaticModel
-from claude_mem.index.text import turn_text
+from claude_mem.index.text import passage_index
 from claude_mem.index.text.documents import TURN, document_id
-from claude_mem.index.text.turn_text import PASSAGE_BITS, PROJECT_BITS
+from claude_mem.index.text.passage_index import PASSAGE_BITS, PROJECT_BITS
 from claude_mem.index.text.words import searchable
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.blocks import quantise
@@ -58,7 +58,7 @@ class Pool:
             PooledPassage(
                 text,
                 searchable(text),
-                turn_text.hashed_terms(text),
+                passage_index.hashed_terms(text),
                 soft_words.pieces(text),
                 vector.tobytes(),
             )
@@ -150,7 +150,7 @@ def _index_turn(
     selected: list[PooledPassage],
 ) -> None:
     title = selected[0].text[:60]
-    stems = " ".join(sorted(turn_text.terms_of(title)))
+    stems = " ".join(sorted(passage_index.terms_of(title)))
     shown, at, words = document_id("prompt", turn), moment(turn), WORDS_PER_PASSAGE
     connection.execute(
         "INSERT INTO indexed_turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

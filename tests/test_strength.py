@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.index.text.queries import Filters
+from claude_mem.index.text.document_filters import Filters
 from claude_mem.recall.parsed_query import parse_query
-from claude_mem.recall.ranking import RankedTurn, rank
-from claude_mem.recall.strength import Judge
+from claude_mem.recall.ranking import RankedTurn, Strength, rank
 from tests.api import Api, open_api
 
 NOW = datetime(2026, 3, 9, tzinfo=UTC)
@@ -48,14 +47,14 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Api, Api]
         yield small, large
 
 
-def results_of(api: Api, question: str) -> tuple[list[RankedTurn], Judge]:
+def results_of(api: Api, question: str) -> tuple[list[RankedTurn], Strength]:
     parsed = parse_query(question, NOW)
     index = api.worker.semantic_index
     ranked = api.worker.store.read(lambda c: rank(c, parsed, Filters(), 8, semantic_index=index))
-    return ranked, Judge.of(parsed)
+    return ranked, Strength.of(parsed)
 
 
-def result_of(api: Api, question: str) -> tuple[RankedTurn, Judge]:
+def result_of(api: Api, question: str) -> tuple[RankedTurn, Strength]:
     """The turn about the foghorn as a result."""
     ranked, judge = results_of(api, question)
     (result,) = (r for r in ranked if "foghorn" in r.turn.title)

@@ -25,8 +25,8 @@ from bench import recall as locomo_bench
 from bench.semantic import embed_all
 from bench.transcripts import import_all
 
-from claude_mem.index.text.queries import NO_FILTERS, Filters
-from claude_mem.index.text.turn_text import PASSAGE_BITS, TurnRow
+from claude_mem.index.text.document_filters import NO_FILTERS, Filters
+from claude_mem.index.text.passage_index import PASSAGE_BITS, TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.intake.transcripts.importer import find_transcripts
 from claude_mem.recall.candidates import Candidates, collect

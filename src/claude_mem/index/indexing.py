@@ -10,7 +10,7 @@ import json
 import logging
 import sqlite3
 
-from claude_mem.index.text import turn_text
+from claude_mem.index.text import passage_index
 from claude_mem.index.text.documents import (
     DOCUMENT_BITS,
     KINDS,
@@ -56,11 +56,11 @@ CREATE INDEX documents_by_project ON documents(project_id, created_at_epoch, ses
 CREATE VIRTUAL TABLE memory_text USING fts5({", ".join(COLUMNS)}, tokenize="{TOKENIZER}");
 CREATE TABLE index_version (version INTEGER NOT NULL, generation INTEGER NOT NULL);
 INSERT INTO index_version VALUES ({VERSION}, random());
-{turn_text.TABLES.strip()};
+{passage_index.TABLES.strip()};
 {vector_table.TABLES.strip()};
 {duplicates.TABLES.strip()}
 """
-_NAMES = ("memory_text", "documents", "index_version", *turn_text.NAMES, *vector_table.NAMES,
+_NAMES = ("memory_text", "documents", "index_version", *passage_index.NAMES, *vector_table.NAMES,
           *duplicates.NAMES)  # fmt: skip
 # Names all tables, so that it fails where any of them is missing.
 _SELECT_VERSION = "SELECT version FROM index_version" + "".join(
@@ -105,13 +105,13 @@ def refresh(connection: sqlite3.Connection) -> int:
         connection.execute(
             f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", (ids,)
         )
-    turn_text.delete(connection, [memory_id_of(d) for d in documents if kind_of(d) == TURN])
+    passage_index.delete(connection, [memory_id_of(d) for d in documents if kind_of(d) == TURN])
     # In ascending order: FTS5 flushes its buffer whenever a rowid is less than the previous one.
     present = load(connection, documents)
     present.sort(key=lambda document: text_id(document.project_id, document.id))
     for document in present:
         if kind_of(document.id) == TURN:
-            turn_text.insert(connection, document)
+            passage_index.insert(connection, document)
         else:
             _insert(connection, document)
     vector_table.mark(connection, documents, [d for d in present if kind_of(d.id) in EMBEDDED])

@@ -13,7 +13,7 @@ from datetime import datetime
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.passages import MOST, Passage
-from claude_mem.index.text import turn_text
+from claude_mem.index.text import passage_index
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import (
     embedded_text,
@@ -98,7 +98,7 @@ def best_passages(
     of kinds of passages, 1.0 if they have none.
     """
     scores = passage_scores(connection, turn_id, parsed, semantic_index)
-    texts = turn_text.passage_texts(connection, turn_id)
+    texts = passage_index.passage_texts(connection, turn_id)
     if weights:
         scores = {n: score * weights.get(texts[n].kind, 1.0) for n, score in scores.items()}
     by_score = sorted(range(len(texts)), key=lambda number: (-scores.get(number, 0.0), number))
@@ -155,8 +155,8 @@ def passage_scores(
     """By the number of the passage."""
     terms = look_up_terms(connection, parsed)
     expression = match_expression(parsed, terms)
-    by_words = turn_text.scores_in_turn(connection, expression, turn_id) if expression else {}
-    rows = turn_text.rows_of_turn(connection, turn_id)
+    by_words = passage_index.scores_in_turn(connection, expression, turn_id) if expression else {}
+    rows = passage_index.rows_of_turn(connection, turn_id)
     cosines: dict[int, float] = {}
     if semantic_index is not None:
         ids = [row.id for row in rows]

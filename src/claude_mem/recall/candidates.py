@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from claude_mem.index.text import queries, turn_text
-from claude_mem.index.text.queries import Filters
-from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
+from claude_mem.index.text import document_filters, passage_index
+from claude_mem.index.text.document_filters import Filters
+from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.parsed_query import ParsedQuery
@@ -82,18 +82,18 @@ def collect(
     """For at least `count` turns, where there are so many."""
     terms = look_up_terms(connection, parsed)
     limit = max(PASSAGES, 2 * count)
-    condition = queries.turn_condition(filters)
+    condition = document_filters.turn_condition(filters)
     by_words = _by_words(connection, parsed, terms, filters, condition, limit)
     cosines = _cosines(
         connection, parsed, terms, by_words, filters, condition, limit, weights, semantic_index
     )
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, max(READ, 2 * count))
-    rows = turn_text.passage_rows(connection, ids)
+    rows = passage_index.passage_rows(connection, ids)
     if excluded:
         rows = [row for row in rows if row.turn not in excluded]
-    shown = queries.result_condition(filters)
-    turns = turn_text.turn_rows(
+    shown = document_filters.result_condition(filters)
+    turns = passage_index.turn_rows(
         connection, {row.id >> PASSAGE_BITS for row in rows}, shown.sql, shown.values
     )
     near = NO_COSINE
@@ -117,10 +117,10 @@ def texts_by_stem(parsed: ParsedQuery) -> dict[str, str]:
 
 def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
     texts = texts_by_stem(parsed)
-    counts = turn_text.term_counts(connection, texts)
-    total = turn_text.passage_count(connection)
+    counts = passage_index.term_counts(connection, texts)
+    total = passage_index.passage_count(connection)
     terms = [
-        Term(stemmed, text, turn_text.inverse_frequency(total, count), count)
+        Term(stemmed, text, passage_index.inverse_frequency(total, count), count)
         for stemmed, text in texts.items()
         for count in (min(total, counts.get(stemmed, 0)),)
     ]
@@ -141,13 +141,13 @@ def _by_words(
     parsed: ParsedQuery,
     terms: list[Term],
     filters: Filters,
-    condition: queries.Condition,
+    condition: document_filters.Condition,
     limit: int,
 ) -> dict[int, float]:
     expression = match_expression(parsed, terms)
     if not expression:
         return {}
-    return turn_text.best_passages(
+    return passage_index.best_passages(
         connection, expression, filters.project_id, limit, condition.sql, condition.values
     )
 
@@ -164,8 +164,8 @@ def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
     forms = [form for word in words for form in word.forms]
     if not (forms or parsed.phrases):
         return ""
-    expression = queries.any_of([*forms, *parsed.phrases])
-    return queries.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
+    expression = document_filters.any_of([*forms, *parsed.phrases])
+    return document_filters.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
 
 
 def _excluded_turns(
@@ -173,7 +173,9 @@ def _excluded_turns(
 ) -> set[int]:
     if not parsed.excluded:
         return set()
-    return turn_text.turns_holding(connection, queries.any_of(parsed.excluded), project_id)
+    return passage_index.turns_holding(
+        connection, document_filters.any_of(parsed.excluded), project_id
+    )
 
 
 def _cosines(
@@ -182,7 +184,7 @@ def _cosines(
     terms: list[Term],
     by_words: dict[int, float],
     filters: Filters,
-    condition: queries.Condition,
+    condition: document_filters.Condition,
     limit: int,
     weights: Weights,
     semantic_index: SemanticIndex | None,
@@ -207,7 +209,7 @@ def _cosines(
 def _nearest(
     connection: sqlite3.Connection,
     similarities: "Similarities",
-    condition: queries.Condition,
+    condition: document_filters.Condition,
     limit: int,
     least: float,
 ) -> dict[int, float]:
@@ -218,7 +220,7 @@ def _nearest(
         near = {passage: cosine for passage, cosine in best if cosine >= least}
         if condition.sql != "TRUE":
             turns = {passage >> PASSAGE_BITS for passage in near}
-            passing = turn_text.turn_rows(connection, turns, condition.sql, condition.values)
+            passing = passage_index.turn_rows(connection, turns, condition.sql, condition.values)
             near = {p: cosine for p, cosine in near.items() if p >> PASSAGE_BITS in passing}
         if len(near) >= limit or len(best) < size or best[-1][1] < least:
             return dict(list(near.items())[:limit])
@@ -252,7 +254,7 @@ def find_evidence(
     semantic_index: WordSimilarities | None,
 ) -> list[Candidate]:
     total = _total_weight(terms)
-    hashes = [turn_text.hashed(term.stem) for term in terms]
+    hashes = [passage_index.hashed(term.stem) for term in terms]
     term_weights = [term.weight for term in terms]
     soft = _soft_words(rows, terms, semantic_index)
     candidates: list[Candidate] = []
@@ -262,7 +264,7 @@ def find_evidence(
         blob = row.terms
         for term_hash, weight, similar in zip(hashes, term_weights, similarities, strict=True):
             # Most passages hold few of the words: the first look decides without a call.
-            if term_hash in blob and turn_text.holds(row, term_hash):
+            if term_hash in blob and passage_index.holds(row, term_hash):
                 covered += weight
             else:
                 is_complete = False

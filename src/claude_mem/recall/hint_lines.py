@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from claude_mem.index.passages import Passage
-from claude_mem.index.text import queries, turn_text
-from claude_mem.index.text.queries import Filters
-from claude_mem.index.text.turn_text import TurnRow
+from claude_mem.index.text import document_filters, passage_index
+from claude_mem.index.text.document_filters import Filters
+from claude_mem.index.text.passage_index import TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import MIN_SCORE, passage_scores
 from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, fenced
@@ -85,7 +85,7 @@ def hint_lines(
 ) -> list[HintLine]:
     """Of each turn what the first of these ways shows that shows anything."""
     places = [(source.turn.session_id, source.turn.number) for source in sources]
-    memories = queries.memories_of_turns(connection, places, Filters())
+    memories = document_filters.memories_of_turns(connection, places, Filters())
     named = [
         (source, memories[place][0])
         for source, place in zip(sources, places, strict=True)
@@ -126,7 +126,7 @@ def _said(
     """The best passages, each of which adds something, in the order of the turn; of those that do
     not fit whole sentences. Nothing that says the title again."""
     scores = passage_scores(connection, turn_id, shown.query, semantic_index)
-    passages = turn_text.passage_texts(connection, turn_id)
+    passages = passage_index.passage_texts(connection, turn_id)
     scores = {n: score * shown.weights.get(passages[n].kind, 1.0) for n, score in scores.items()}
     least = MIN_SCORE * max(scores.values(), default=0.0)
     texts: dict[int, str] = {}

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 
 from claude_mem.index import indexing
 from claude_mem.index.passages import NOTES, Passage
-from claude_mem.index.text import turn_text
-from claude_mem.index.text.queries import Filters
-from claude_mem.index.text.turn_text import PassageRow
+from claude_mem.index.text import passage_index
+from claude_mem.index.text.document_filters import Filters
+from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import Term, look_up_terms
@@ -258,8 +258,8 @@ def _candidates(
     own = _files_of_client(connection, [result.turn.id for result in ranked])
     ranked = [result for result in ranked if result.turn.id not in own]
     ids = [result.passage for result in ranked if result.passage is not None]
-    rows = {row.id: row for row in turn_text.passage_rows(connection, ids)}
-    texts = turn_text.texts(connection, ids)
+    rows = {row.id: row for row in passage_index.passage_rows(connection, ids)}
+    texts = passage_index.texts(connection, ids)
     known, context = _words(prompt.text), _context_lines(prompt.context)
     candidates: list[_Candidate] = []
     for result in ranked:
@@ -303,7 +303,7 @@ def _select(candidates: Sequence[_Candidate], needed: float, rule: Rule) -> list
 
 def _words_held(row: PassageRow, terms: Sequence[Term]) -> tuple[str, ...]:
     """Rarest first."""
-    matching = [term for term in terms if turn_text.holds(row, turn_text.hashed(term.stem))]
+    matching = [term for term in terms if passage_index.holds(row, passage_index.hashed(term.stem))]
     return tuple(term.text for term in sorted(matching, key=lambda term: -term.weight))
 
 

@@ -1,10 +1,11 @@
-"""Which memories were edited, pinned or marked as wrong."""
+"""What search shows of a memory besides its text: whether it was edited, pinned, marked as wrong or
+has words from outside, and which earlier memory it continues."""
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from claude_mem.recall.memory_ids import MemoryId
+from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.store import outside_words
 
 MARKS = ("edited", "pinned", "wrong")
@@ -13,6 +14,7 @@ _COLUMNS = {
     "summary": ("session_summaries", "edited, pinned, wrong"),
     "prompt": ("user_prompts", "0, pinned, wrong"),
 }
+_TURN_OF = {"observation": "observations", "summary": "session_summaries"}
 
 
 def outside_words_of(
@@ -45,3 +47,32 @@ def marks_of(
             names = tuple(name for name, flag in zip(MARKS, flags, strict=True) if flag)
             marks[MemoryId(kind, number)] = names
     return marks
+
+
+def continued_by(
+    connection: sqlite3.Connection, ids: Iterable[MemoryId]
+) -> dict[MemoryId, MemoryId]:
+    """Of memories of turns that continue an earlier one, which had started a background task: the
+    best known memory of that turn."""
+    memories = list(ids)
+    continued: dict[MemoryId, MemoryId] = {}
+    for kind, table in _TURN_OF.items():
+        numbers = [memory.number for memory in memories if memory.kind == kind]
+        if not numbers:
+            continue
+        rows = connection.execute(
+            f"SELECT m.id, {_NAME} FROM {table} m JOIN user_prompts t ON t.id = m.turn_id"
+            " WHERE t.parent_turn IS NOT NULL AND m.id IN (SELECT value FROM json_each(?))",
+            (json.dumps(numbers),),
+        )
+        for number, name in rows:
+            if (parent := parse_memory_id(name)) is not None:
+                continued[MemoryId(kind, number)] = parent
+    return continued
+
+
+_NAME = (
+    "coalesce('' || (SELECT o.id FROM observations o WHERE o.turn_id = t.parent_turn"
+    " ORDER BY o.ordinal LIMIT 1), 'S' || (SELECT s.id FROM session_summaries s"
+    " WHERE s.turn_id = t.parent_turn), 'P' || t.parent_turn)"
+)

@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from claude_mem.index.text import queries, turn_text
+from claude_mem.index.text import document_filters, passage_index
+from claude_mem.index.text.document_filters import Filters
 from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, text_id
-from claude_mem.index.text.queries import Filters
-from claude_mem.index.text.turn_text import TurnRow
+from claude_mem.index.text.passage_index import TurnRow
 from claude_mem.index.text.words import pieces, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.prompt_names import Name
@@ -62,8 +62,8 @@ def find_named_turns(
     holding = {name: _turns_with(connection, name, filters.project_id) for name in names}
     edited = {name: _edited(connection, name, filters.project_id) for name in names if name.is_file}
     ids = {turn for turns in (*holding.values(), *edited.values()) for turn in turns}
-    condition = queries.result_condition(filters)
-    rows = turn_text.turn_rows(connection, ids, condition.sql, condition.values)
+    condition = document_filters.result_condition(filters)
+    rows = passage_index.turn_rows(connection, ids, condition.sql, condition.values)
     sessions = set(without)
     turns = {turn: row for turn, row in rows.items() if row.session_id not in sessions}
     count = _count_turns(connection, filters)
@@ -100,7 +100,9 @@ def find_named_turns(
 def _rare(connection: sqlite3.Connection, names: Sequence[Name]) -> list[Name]:
     """Those that are in the index, and not everywhere."""
     stems = {name: [stem(piece.lower()) for piece in pieces(name.text)] for name in names}
-    counts = turn_text.term_counts(connection, {form for forms in stems.values() for form in forms})
+    counts = passage_index.term_counts(
+        connection, {form for forms in stems.values() for form in forms}
+    )
     return [
         name
         for name, forms in stems.items()
@@ -109,7 +111,7 @@ def _rare(connection: sqlite3.Connection, names: Sequence[Name]) -> list[Name]:
 
 
 def _turns_with(connection: sqlite3.Connection, name: Name, project_id: int | None) -> set[int]:
-    turns = turn_text.turns_holding(connection, queries.phrase(name.text), project_id)
+    turns = passage_index.turns_holding(connection, document_filters.phrase(name.text), project_id)
     if not name.is_number:
         return turns
     return {
@@ -117,7 +119,7 @@ def _turns_with(connection: sqlite3.Connection, name: Name, project_id: int | No
         for turn in turns
         if any(
             name.text in _REQUEST_NUMBER.findall(passage.text)
-            for passage in turn_text.passage_texts(connection, turn)
+            for passage in passage_index.passage_texts(connection, turn)
         )
     }
 
@@ -130,7 +132,12 @@ def _edited(connection: sqlite3.Connection, name: Name, project_id: int | None) 
         f"SELECT s.turn_id, s.files_edited FROM memory_text CROSS JOIN session_summaries s"
         f" ON s.id = {_DOCUMENT} / 4 WHERE memory_text MATCH ? AND memory_text.rowid BETWEEN ?"
         f" AND ? AND {_DOCUMENT} % 4 = {_SUMMARY} ORDER BY memory_text.rowid DESC LIMIT ?",
-        (queries.within("files", queries.phrase(name.text)), first, last, MOST_EDITS),
+        (
+            document_filters.within("files", document_filters.phrase(name.text)),
+            first,
+            last,
+            MOST_EDITS,
+        ),
     )
     wanted = name.text.lower()
     return {
@@ -162,6 +169,6 @@ def _count_turns(connection: sqlite3.Connection, filters: Filters) -> int:
 def _cosine(
     connection: sqlite3.Connection, turn: int, typed: str, semantic_index: SemanticIndex
 ) -> float:
-    ids = [row.id for row in turn_text.rows_of_turn(connection, turn) if row.kind in _SUBSTANCE]
+    ids = [row.id for row in passage_index.rows_of_turn(connection, turn) if row.kind in _SUBSTANCE]
     cosines = semantic_index.passage_cosines(connection, typed, ids) if typed else {}
     return max(0.0, *cosines.values()) if cosines else 0.0

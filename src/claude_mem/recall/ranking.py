@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from claude_mem.index.text import queries, turn_text
-from claude_mem.index.text.queries import Filters
-from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow
+from claude_mem.index.text import document_filters, passage_index
+from claude_mem.index.text.document_filters import Filters
+from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import NO_EVIDENCE, Candidate, Candidates, Evidence, collect
@@ -65,10 +65,10 @@ def rank(
 
 
 def neighbourhood(connection: sqlite3.Connection, filters: Filters, reach: int) -> Neighbourhood:
-    condition = queries.result_condition(filters)
+    condition = document_filters.result_condition(filters)
     return Neighbourhood(
-        lambda turns: turn_text.neighbours(connection, turns, reach),
-        lambda ids: turn_text.turn_rows(connection, ids, condition.sql, condition.values),
+        lambda turns: passage_index.neighbours(connection, turns, reach),
+        lambda ids: passage_index.turn_rows(connection, ids, condition.sql, condition.values),
     )
 
 
@@ -238,3 +238,48 @@ def _time_boost(timestamp: int, spans: Iterable[Span], weights: Weights) -> floa
     if any(span.until <= timestamp < span.until + _WEEK for span in spans):
         return weights.week_after_boost
     return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StrengthModel:
+    bias: float = -20.0
+    length: float = 4.0
+    cosine: float = 2.0
+    soft_coverage: float = 2.0
+
+
+STRENGTH = StrengthModel()
+MIN_QUESTION, MAX_QUESTION = 40, 120  # characters, between which its length counts
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """Whether a result is likely to answer the query, or only the nearest there is.
+
+    A keyword query is answered by a passage that holds all of its words. Of a sentence it is
+    estimated by a logistic model from figures that do not depend on how much is remembered: how
+    much the query says, how near the passage is, and how much of the query it covers.
+    """
+
+    is_sentence: bool
+    length: float
+
+    @classmethod
+    def of(cls, parsed: ParsedQuery) -> "Strength":
+        length = min(MAX_QUESTION, max(MIN_QUESTION, len(parsed.text.strip())))
+        return cls(parsed.is_sentence, math.log(length))
+
+    def is_strong(self, result: RankedTurn) -> bool:
+        evidence = result.evidence
+        if not self.is_sentence:
+            return evidence.is_complete
+        return self.logit(result) > 0
+
+    def logit(self, result: RankedTurn, model: StrengthModel = STRENGTH) -> float:
+        evidence = result.evidence
+        return (
+            model.bias
+            + model.length * self.length
+            + model.cosine * evidence.cosine
+            + model.soft_coverage * evidence.soft_coverage
+        )

@@ -8,17 +8,15 @@ from typing import Literal
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
-from claude_mem.index.text import queries, turn_text
-from claude_mem.index.text.queries import NO_FILTERS, Filters, Match
+from claude_mem.index.text import document_filters, passage_index
+from claude_mem.index.text.document_filters import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.continuations import continued_by
-from claude_mem.recall.marks import marks_of, outside_words_of
+from claude_mem.recall.marks import continued_by, marks_of, outside_words_of
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query
-from claude_mem.recall.ranking import CONSIDERED, RankedTurn, rank
+from claude_mem.recall.ranking import CONSIDERED, RankedTurn, Strength, rank
 from claude_mem.recall.snippets import snippet
-from claude_mem.recall.strength import Judge
 from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.recall.weights import WEIGHTS, Weights
 from claude_mem.store import StoreReader
@@ -142,7 +140,7 @@ def _find(
 ) -> tuple[list[Row], bool]:
     """The rows of the page, and whether there are more."""
     if parsed.is_empty:
-        matches = queries.newest(
+        matches = document_filters.newest(
             connection, query.filters, query.limit + 1, query.offset,
             oldest=query.order == "date_asc", without=parsed.excluded,
         )  # fmt: skip
@@ -189,13 +187,13 @@ def _turn_rows(
 ) -> tuple[list[Row], bool]:
     """A row for each turn up to the limit, named after the first of its memories that passes the
     filters; and whether there are more."""
-    judge = Judge.of(parsed)
+    judge = Strength.of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
-    memories = queries.memories_of_turns(connection, places, query.filters)
+    memories = document_filters.memories_of_turns(connection, places, query.filters)
     names = project_names(connection)
     passing = [(r, memories[at]) for r, at in zip(ranked, places, strict=True) if at in memories]
     page = passing[: query.limit]
-    texts = turn_text.texts(connection, [r.passage for r, _ in page if r.passage is not None])
+    texts = passage_index.texts(connection, [r.passage for r, _ in page if r.passage is not None])
     rows: list[Row] = []
     for result, (match, *others) in page:
         also = [*(other.document for other in others), *duplicates_of.get(result.turn.id, ())]
@@ -244,7 +242,9 @@ def with_occasions(
     """Resolves "before the release" to the time of the newest memory whose title names it."""
     spans = list(parsed.spans)
     for occasion in parsed.occasions:
-        moment = queries.newest_named(connection, content_word_forms(occasion.words), project_id)
+        moment = document_filters.newest_named(
+            connection, content_word_forms(occasion.words), project_id
+        )
         if moment is not None:
             spans.append(occasion.span_around(moment))
     return replace(parsed, spans=tuple(spans), occasions=()) if parsed.occasions else parsed

@@ -14,7 +14,7 @@ from claude_mem.config import Settings
 from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
-from claude_mem.index.text import turn_text
+from claude_mem.index.text import passage_index
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.store import Store, StoreReader
@@ -174,7 +174,7 @@ class SemanticIndex:
         unchanged = vector_table.fill(connection, number, filled)
         for turn, pieces in batch.pieces.items():
             if document_id(TURN, turn) in unchanged:
-                turn_text.set_pieces(connection, turn, pieces)
+                passage_index.set_pieces(connection, turn, pieces)
         compared = {document for pair in batch.duplicates for document in pair}
         unchanged |= vector_table.unchanged(connection, compared, batch.compared_revision)
         duplicates.link(connection, [p for p in batch.duplicates if unchanged.issuperset(p)])

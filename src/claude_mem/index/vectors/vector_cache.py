@@ -21,7 +21,7 @@ import numpy as np
 from claude_mem.index import indexing
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text.documents import TURN, Document, document_id, load, memory_id_of
-from claude_mem.index.text.turn_text import PASSAGE_BITS
+from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.blocks import (
     NO_SIMILARITIES,

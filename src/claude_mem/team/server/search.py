@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from claude_mem.index.text.turn_text import PASSAGE_BITS, PassageRow, TurnRow, inverse_frequency
+from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow, inverse_frequency
 from claude_mem.index.text.words import is_unspaced, stem
 from claude_mem.recall.candidates import (
     NO_COSINE,
@@ -21,9 +21,8 @@ from claude_mem.recall.candidates import (
     texts_by_stem,
 )
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
-from claude_mem.recall.ranking import Neighbourhood, RankedTurn, Step, order
+from claude_mem.recall.ranking import Neighbourhood, RankedTurn, Step, Strength, order
 from claude_mem.recall.snippets import snippet
-from claude_mem.recall.strength import Judge
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.team.server import embedding, listing
 from claude_mem.team.server.lexemes import any_of, bm25, lexemes_of, phrase_query, quoted
@@ -65,7 +64,7 @@ def search(connection: "Connection", query: TeamQuery, now: datetime) -> list[di
     ranked, passages = _rank(connection, query, parsed)
     best = ranked[: query.limit]
     rows = listing.turn_records(connection, [(r.turn.project_id, r.turn.id) for r in best])
-    judge = Judge.of(parsed)
+    judge = Strength.of(parsed)
     results: list[dict[str, Json]] = []
     for result in best:
         record = rows.get((result.turn.project_id, result.turn.id))

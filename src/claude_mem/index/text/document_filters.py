@@ -1,4 +1,4 @@
-"""Queries of the full-text tables: documents by filter, by time and by turn.
+"""Filters of documents, and the documents that pass them, by time and by turn.
 
 Expressions are in FTS5's language and come from `phrase`, `any_of`, `all_of` and `within` alone,
 never from a user's text.
