@@ -154,7 +154,7 @@ def _refresh_agents(layout: Layout, environ: Mapping[str, str]) -> None:
 
 
 def _open_team(worker: Worker) -> JoinedTeam | None:
-    """Imported by those alone who joined a team."""
+    """Imported only if this machine has joined a team."""
     if not worker.settings.layout.team.exists():
         return None
     from claude_mem.team.client.team_client import open_team

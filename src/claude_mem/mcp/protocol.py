@@ -1,4 +1,4 @@
-"""Our tools served by the official SDK. `endpoint` imports it with the first message: it is slow.
+"""Our tools served by the official SDK. Importing it is slow: `endpoint` does it at the first call.
 
 Stateless: every HTTP request stands alone, so a restart of the worker loses nothing.
 """

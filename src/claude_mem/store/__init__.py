@@ -1,7 +1,7 @@
 """Keep: canonical state in SQLite. Everything else can be made again from it.
 
 `Store` is the seam, `StoreReader` its reading half; `projects`, `sessions`, `turns`, `memories`,
-`queue` and `pages` hold the SQL by noun.
+`queue` and others hold the SQL by noun.
 """
 
 from claude_mem.store.reader import StoreReader

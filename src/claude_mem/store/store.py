@@ -93,7 +93,7 @@ class Store(StoreReader):
         return self._writer.submit(work)
 
     def run_before_commit(self, work: Callable[[sqlite3.Connection], object]) -> None:
-        """Runs `work` at the end of every transaction; for the index, `maintenance.refresh`."""
+        """Runs `work` at the end of every transaction; for the index, `indexing.refresh`."""
         self._writer.run_before_commit(work)
 
     def record_events(
