@@ -14,9 +14,8 @@ from claude_mem.intake.normalisers.http import tool_payloads
 from claude_mem.intake.transcripts.transcript import is_within
 from claude_mem.server.requests import MAX_ID, read_object, required_text, text_of
 from claude_mem.store.listing import JsonRow
-from claude_mem.store.turn_lookup import SESSION_START
 from claude_mem.store.turns import Recorded
-from claude_mem.types import Event, Json, Project
+from claude_mem.types import SESSION_START, Event, Json, Project
 from claude_mem.worker.worker import Worker
 
 MAX_PROMPT_NUMBER = 1_000_000
