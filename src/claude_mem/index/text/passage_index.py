@@ -375,6 +375,6 @@ def _neighbours_sql(reach: int) -> str:
         for distance in _distances(reach)
     ]
     return (
-        f"SELECT t.id, {', '.join(columns)} FROM json_each(?) i"
+        f"SELECT {', '.join(['t.id', *columns])} FROM json_each(?) i"
         " CROSS JOIN indexed_turns t ON t.id = i.value"
     )
