@@ -221,20 +221,20 @@ def _turn(row: Row, record: tuple[RecordPart, ...], memories: list[Document]) ->
         record = (RecordPart("prompt", "user", row["prompt_text"]),)
     named = [memory for memory in memories if memory.words]
     passages = [*cut_parts(record), *(p for memory in named for p in _memory_passages(memory))]
-    standing = named[0] if named else _prompt(row) if row["prompt_text"] else None
+    representative = named[0] if named else _prompt(row) if row["prompt_text"] else None
     return Document(
         id=document_id(TURN, row["id"]),
         project_id=row["project_id"],
         session_id=row["session_id"],
         place=row["prompt_number"],
         created_at_epoch=row["created_at_epoch"],
-        type=standing.type if standing else "",
-        title=standing.title if standing else "",
+        type=representative.type if representative else "",
+        title=representative.title if representative else "",
         files=(),
         concepts=(),
-        text=standing.text if standing else Text(),
+        text=representative.text if representative else Text(),
         passages=tuple({passage.text: passage for passage in passages}.values())[:MOST],
-        shown=standing.id if standing else 0,
+        shown=representative.id if representative else 0,
     )
 
 
