@@ -29,7 +29,7 @@ from claude_mem.intake.transcripts.past_sessions import PastSessionReader, tool_
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.claude import MAX_CONVERSATION_TOKENS
 from claude_mem.observer.models.prompts import (
-    Request,
+    ModelRequest,
     build_request,
     continuation,
     estimate_tokens,
@@ -120,14 +120,16 @@ def _count(
         draft = distil(turn)
         cpu_ms.append((time.thread_time() - started) * 1000)
         prompts.append(build_request(turn, draft).text)
-        by_turn.separate.add(Request(system, prompts[-1]).input_tokens)
+        by_turn.separate.add(ModelRequest(system, prompts[-1]).input_tokens)
         # A reply is about as long as the draft; for a tool use, as its share of the draft.
         reply_tokens = estimate_tokens(format_revision(draft))
         prompt = build_request(turn, draft, continues=number > 0).text
         turn_conversation.add(prompt, reply_tokens)
         for index, event in enumerate(tools):
             text = format_tool_use(event)
-            by_tool.separate.add(Request(system, f"{first_request(turn)}\n{text}").input_tokens)
+            by_tool.separate.add(
+                ModelRequest(system, f"{first_request(turn)}\n{text}").input_tokens
+            )
             opening = first_request(turn) if number == index == 0 else continuation(turn)
             tool_conversation.add(f"{opening}\n{text}", reply_tokens // len(tools))
     return prompts

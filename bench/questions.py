@@ -22,7 +22,7 @@ from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.mcp.tools import fenced
 from claude_mem.recall.answers import find_answers, turn_of
 from claude_mem.recall.formatting import answers_text, search_text
-from claude_mem.recall.search import Query, Row, search
+from claude_mem.recall.search import Query, SearchRow, search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
 from claude_mem.store.listing import JsonRow, as_json_row
@@ -145,7 +145,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _turn_id(connection: sqlite3.Connection, row: Row) -> int:
+def _turn_id(connection: sqlite3.Connection, row: SearchRow) -> int:
     turn = turn_of(connection, row.id)
     assert turn is not None
     return turn

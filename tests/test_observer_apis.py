@@ -23,11 +23,11 @@ from claude_mem.observer.models.failures import (
     retry_after,
 )
 from claude_mem.observer.models.model import Reply
-from claude_mem.observer.models.prompts import Request
+from claude_mem.observer.models.prompts import ModelRequest
 from tests.fake_api import FakeApi, json_response, raw_server
 from tests.fake_api import Reply as Says
 
-REQUEST = Request("the system", "the turn")
+REQUEST = ModelRequest("the system", "the turn")
 
 
 def always(text: str, **options: Any) -> Says:

@@ -9,7 +9,7 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.prompts import (
     MAX_REPLY_TOKENS,
     PROMPT_VERSION,
-    Request,
+    ModelRequest,
     build_request,
     system_prompt,
 )
@@ -192,7 +192,7 @@ def test_what_a_command_did_and_said_is_in_the_record() -> None:
 
 
 def test_a_request_is_charged_with_its_answer_before_it_is_made() -> None:
-    request = Request("s" * 400, "t" * 800)
+    request = ModelRequest("s" * 400, "t" * 800)
     assert request.max_tokens == request.input_tokens + MAX_REPLY_TOKENS > 300
 
 

@@ -5,7 +5,7 @@ import pytest
 from claude_mem.redaction import Redactor
 from claude_mem.store.forgetting import Selection
 from claude_mem.team.client import outbox
-from claude_mem.team.client.outbox import Answer, Pending, SharedProject
+from claude_mem.team.client.outbox import Pending, PushAnswer, SharedProject
 from claude_mem.team.wire import Tombstone, TurnItem
 from tests import payloads
 from tests.story import Story
@@ -24,7 +24,7 @@ def claim(story: Story) -> list[Pending]:
 
 
 def answer(story: Story, pending: list[Pending], outcome: str = "stored") -> None:
-    answers = [Answer(entry, outcome) for entry in pending]
+    answers = [PushAnswer(entry, outcome) for entry in pending]
     story.store.write(lambda c: outbox.acknowledge(c, answers)).result()
 
 

@@ -147,7 +147,7 @@ def _by_words(
     expression = match_expression(parsed, terms)
     if not expression:
         return {}
-    return passage_index.best_passages(
+    return passage_index.passages_by_words(
         connection, expression, filters.project_id, limit, condition.sql, condition.values
     )
 

@@ -8,7 +8,7 @@ from claude_mem.recall.answers import Answer
 from claude_mem.recall.fence import OUTSIDE_KINDS, escape_block, escape_fences
 from claude_mem.recall.marks import MARKS
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.search import Row, SearchResult
+from claude_mem.recall.search import SearchResult, SearchRow
 from claude_mem.recall.timeline import Timeline
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.summary_json import fact_texts
@@ -105,7 +105,7 @@ def timeline_json(result: Timeline | None) -> dict[str, Json]:
 
 
 def _result_lines(
-    row: Row, moment: datetime, show: Show, names_project: bool, marks_weak: bool
+    row: SearchRow, moment: datetime, show: Show, names_project: bool, marks_weak: bool
 ) -> list[str]:
     snippet = _flat(row.snippet)
     has_snippet = bool(snippet) and snippet not in one_line(row.title)
@@ -117,13 +117,13 @@ def _result_lines(
     return [head, f"  {show(snippet)}"] if has_snippet else [head]
 
 
-def _line(row: Row, moment: datetime, show: Show) -> str:
+def _line(row: SearchRow, moment: datetime, show: Show) -> str:
     line = f"{_label(row.id)} {moment:%H:%M} {row.type}: {show(_title(row.title))}"
     line += f" (~{row.tokens}t{_marks(row)}{_continues(row)}{_owner(row.owner)})"
     return line + (f", also {' '.join(map(_label, row.also))}" if row.also else "")
 
 
-def _marks(row: Row) -> str:
+def _marks(row: SearchRow) -> str:
     return "".join(f", {mark}" for mark in row.marks)
 
 
@@ -131,7 +131,7 @@ def _owner(owner: str) -> str:
     return f", by {_flat(owner)}" if owner else ""
 
 
-def _continues(row: Row) -> str:
+def _continues(row: SearchRow) -> str:
     return f", continues {_label(row.continues)}" if row.continues else ""
 
 
@@ -139,7 +139,7 @@ def _label(memory_id: MemoryId) -> str:
     return f"#{memory_id}" if memory_id.kind == "observation" else str(memory_id)
 
 
-def _moment(row: Row, zone: tzinfo | None) -> datetime:
+def _moment(row: SearchRow, zone: tzinfo | None) -> datetime:
     return datetime.fromtimestamp(row.created_at_epoch / 1000, zone)
 
 

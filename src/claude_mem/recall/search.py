@@ -43,7 +43,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SearchRow:
     """A memory as a search result: enough to decide whether to read it."""
 
     id: MemoryId
@@ -87,7 +87,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    rows: tuple[Row, ...]
+    rows: tuple[SearchRow, ...]
     has_more: bool
     waiting: int  # memories that are not indexed yet
     embedder_error: str | None = None  # why it was searched by words only
@@ -137,7 +137,7 @@ def _find(
     parsed: ParsedQuery,
     weights: Weights,
     semantic_index: SemanticIndex | None,
-) -> tuple[list[Row], bool]:
+) -> tuple[list[SearchRow], bool]:
     """The rows of the page, and whether there are more."""
     if parsed.is_empty:
         matches = document_filters.newest(
@@ -184,7 +184,7 @@ def _turn_rows(
     parsed: ParsedQuery,
     query: Query,
     duplicates_of: dict[int, list[int]],
-) -> tuple[list[Row], bool]:
+) -> tuple[list[SearchRow], bool]:
     """A row for each turn up to the limit, named after the first of its memories that passes the
     filters; and whether there are more."""
     judge = Strength.of(parsed)
@@ -194,12 +194,12 @@ def _turn_rows(
     passing = [(r, memories[at]) for r, at in zip(ranked, places, strict=True) if at in memories]
     page = passing[: query.limit]
     texts = passage_index.texts(connection, [r.passage for r, _ in page if r.passage is not None])
-    rows: list[Row] = []
+    rows: list[SearchRow] = []
     for result, (match, *others) in page:
         also = [*(other.document for other in others), *duplicates_of.get(result.turn.id, ())]
         text = texts.get(result.passage, "") if result.passage is not None else ""
         rows.append(
-            Row(
+            SearchRow(
                 id=MemoryId.of_document(match.document),
                 created_at_epoch=match.created_at_epoch,
                 type=match.type,
@@ -217,7 +217,7 @@ def _turn_rows(
     return _complete(connection, rows), len(passing) > query.limit
 
 
-def _complete(connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
+def _complete(connection: sqlite3.Connection, rows: list[SearchRow]) -> list[SearchRow]:
     ids = [row.id for row in rows]
     continued, marks = continued_by(connection, ids), marks_of(connection, ids)
     outside = outside_words_of(connection, ids)
@@ -232,7 +232,7 @@ def _complete(connection: sqlite3.Connection, rows: list[Row]) -> list[Row]:
     return rows
 
 
-def _outside_mark(row: Row, outside: frozenset[str]) -> tuple[str, ...]:
+def _outside_mark(row: SearchRow, outside: frozenset[str]) -> tuple[str, ...]:
     return ("outside",) if has_run(f"{row.title}\n{row.snippet}", outside) else ()
 
 
@@ -252,10 +252,10 @@ def with_occasions(
 
 def as_rows(
     connection: sqlite3.Connection, documents: list[Match], scores: dict[int, float] | None = None
-) -> list[Row]:
+) -> list[SearchRow]:
     names = project_names(connection)
     rows = [
-        Row(
+        SearchRow(
             id=MemoryId.of_document(match.document),
             created_at_epoch=match.created_at_epoch,
             type=match.type,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.search import Query, Row, SearchResult
+from claude_mem.recall.search import Query, SearchResult, SearchRow
 from claude_mem.recall.timeline import Timeline, TimelineQuery
 from claude_mem.store.listing import JsonRow
 from claude_mem.types import Json
@@ -19,9 +19,9 @@ TEAM = "team"  # the kind of a memory that another machine recorded
 
 @dataclass(frozen=True, slots=True)
 class TeamRows:
-    rows: tuple[Row, ...]
+    rows: tuple[SearchRow, ...]
     error: str | None = None  # why the team was not asked
-    anchor: Row | None = None  # of a timeline
+    anchor: SearchRow | None = None  # of a timeline
 
 
 class TeamMemory(Protocol):

@@ -10,7 +10,7 @@ from claude_mem.index.text import document_filters
 from claude_mem.index.text.document_filters import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.search import Query, Row, as_rows, search
+from claude_mem.recall.search import Query, SearchRow, as_rows, search
 from claude_mem.store import StoreReader
 
 DEFAULT_DEPTH = 10
@@ -29,8 +29,8 @@ class TimelineQuery:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    anchor: Row
-    rows: tuple[Row, ...]  # oldest first, with the anchor
+    anchor: SearchRow
+    rows: tuple[SearchRow, ...]  # oldest first, with the anchor
 
 
 def timeline(

@@ -21,7 +21,7 @@ from claude_mem.worker.worker import Worker
 
 
 async def health(request: Request) -> JSONResponse:
-    """GET /health: details for whoever has the token, or uses the Unix socket"""
+    """GET /health: details only with the token, or over the Unix socket"""
     if not request.scope.get(TRUSTED, True):
         return JSONResponse({"status": "ok"})
     worker: Worker = request.app.state.worker

@@ -178,7 +178,7 @@ def _texts(stored: str) -> tuple[str, ...]:
 def _add_new_observations(connection: sqlite3.Connection, turn: Turn, draft: Distillate) -> None:
     """Adds to a model's memories what the draft says about events that came after them.
 
-    Facts are always the draft's, whoever wrote the texts: it knows all events of the turn.
+    Facts are always the draft's, also if a model wrote the texts: it knows all events.
     """
     last, count = connection.execute(
         "SELECT (SELECT max(event_id) FROM (SELECT event_id FROM observation_events"

@@ -30,7 +30,7 @@ from claude_mem.observer.models.failures import (
     UnusableReply,
 )
 from claude_mem.observer.models.model import Model, Reply
-from claude_mem.observer.models.prompts import Request, build_request
+from claude_mem.observer.models.prompts import ModelRequest, build_request
 from claude_mem.observer.models.request_parts import MAX_RECORD_CHARS
 from claude_mem.observer.models.revision import redact_reply, revise_draft
 from claude_mem.store import Store
@@ -252,7 +252,7 @@ class Refiner:
         return permission.granted
 
     async def _ask(
-        self, job: Job, model: Model, request: Request, session: int, resume: str | None
+        self, job: Job, model: Model, request: ModelRequest, session: int, resume: str | None
     ) -> Reply | None:
         """None: the lease was lost meanwhile."""
         reach(b"refine.before_call")

@@ -219,7 +219,7 @@ def inverse_frequency(total: int, count: int) -> float:
     return math.log(1 + (total - count + 0.5) / (count + 0.5))
 
 
-def best_passages(
+def passages_by_words(
     connection: sqlite3.Connection,
     expression: str,
     project_id: int | None,

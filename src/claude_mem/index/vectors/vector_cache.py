@@ -98,7 +98,7 @@ class ProjectVectors:
             return np.full(count, document, np.int64)
         return np.arange(count, dtype=np.int64) + (memory_id_of(document) << PASSAGE_BITS)
 
-    def _apply(self, rows: list[vector_table.Row]) -> None:
+    def _apply(self, rows: list[vector_table.VectorRow]) -> None:
         self._remove([row.document for row in rows if row.revision > self._first_revision])
         ids: list[Ids] = []
         vectors: list[bytes] = []

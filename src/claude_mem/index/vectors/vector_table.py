@@ -39,7 +39,7 @@ CREATE TABLE vector_losses (
 NAMES = ("vectors", "vector_models", "vector_losses")
 
 
-class Row(NamedTuple):
+class VectorRow(NamedTuple):
     revision: int
     document: int
     project_id: int
@@ -176,14 +176,14 @@ def revision(connection: sqlite3.Connection) -> int:
 
 def changes(
     connection: sqlite3.Connection, project_id: int, kind: str, after: int, limit: int
-) -> list[Row]:
+) -> list[VectorRow]:
     """The oldest changes of a project's documents of a kind after a revision."""
     rows = connection.execute(
         "SELECT revision, document, project_id, model, vector FROM vectors"
         " WHERE project_id = ? AND revision > ? AND document % 4 = ? ORDER BY revision LIMIT ?",
         (project_id, after, document_id(kind, 0), limit),
     )
-    return [Row._make(row) for row in rows]
+    return [VectorRow._make(row) for row in rows]
 
 
 def change_count(connection: sqlite3.Connection, project_id: int, after: int, limit: int) -> int:
@@ -196,7 +196,7 @@ def change_count(connection: sqlite3.Connection, project_id: int, after: int, li
     return int(row[0])
 
 
-def stored(connection: sqlite3.Connection, model: int, documents: Iterable[int]) -> list[Row]:
+def stored(connection: sqlite3.Connection, model: int, documents: Iterable[int]) -> list[VectorRow]:
     """The rows of these documents that have a vector of this model."""
     rows = connection.execute(
         # The plus keeps SQLite from reading the whole index of a model.
@@ -204,7 +204,7 @@ def stored(connection: sqlite3.Connection, model: int, documents: Iterable[int])
         " AND document IN (SELECT value FROM json_each(?)) ORDER BY document",
         (model, json.dumps(sorted(documents))),
     )
-    return [Row._make(row) for row in rows]
+    return [VectorRow._make(row) for row in rows]
 
 
 def passage_vectors(

@@ -14,7 +14,7 @@ from claude_mem.observer.models.failures import (
     failure_for_status,
 )
 from claude_mem.observer.models.model import Reply, StatelessModel
-from claude_mem.observer.models.prompts import MAX_REPLY_TOKENS, Request
+from claude_mem.observer.models.prompts import MAX_REPLY_TOKENS, ModelRequest
 from claude_mem.types import Json
 
 ANTHROPIC_VERSION = "2023-06-01"
@@ -29,7 +29,7 @@ class AnthropicModel(StatelessModel):
         self._url = f"{base}/v1/messages"
         self._model, self._key, self._seconds = model, key, seconds
 
-    async def ask(self, request: Request, session: int, resume: str | None) -> Reply:
+    async def ask(self, request: ModelRequest, session: int, resume: str | None) -> Reply:
         body: dict[str, Json] = {
             "model": self._model,
             "max_tokens": MAX_REPLY_TOKENS,
@@ -59,7 +59,7 @@ class OpenAIModel(StatelessModel):
         # OpenAI's newer models refuse the old name; most other servers know only that one.
         self._limit = "max_completion_tokens" if base == OPENAI_URL else "max_tokens"
 
-    async def ask(self, request: Request, session: int, resume: str | None) -> Reply:
+    async def ask(self, request: ModelRequest, session: int, resume: str | None) -> Reply:
         body: dict[str, Json] = {
             "model": self._model,
             self._limit: MAX_REPLY_TOKENS,

@@ -33,7 +33,7 @@ from claude_mem.observer.models.failures import (
     failure_for_status,
 )
 from claude_mem.observer.models.model import Reply
-from claude_mem.observer.models.prompts import CHARS_PER_TOKEN, MAX_REPLY_TOKENS, Request
+from claude_mem.observer.models.prompts import CHARS_PER_TOKEN, MAX_REPLY_TOKENS, ModelRequest
 
 HOOKS_OFF = "CLAUDE_MEM_INTERNAL"
 CLOSE_SECONDS = 3.0
@@ -225,7 +225,7 @@ class ClaudeModel:
         self._closing: set[asyncio.Task[None]] = set()
         self._opening = asyncio.Lock()
 
-    async def ask(self, request: Request, session: int, resume: str | None) -> Reply:
+    async def ask(self, request: ModelRequest, session: int, resume: str | None) -> Reply:
         async with self._opening:  # or two concurrent requests would take the same free place
             client = await self._client_for(session, request.system, resume)
             client.is_busy = True

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from claude_mem.observer.models.prompts import Request
+from claude_mem.observer.models.prompts import ModelRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Model(Protocol):
 
     name: str
 
-    async def ask(self, request: Request, session: int, resume: str | None) -> Reply:
+    async def ask(self, request: ModelRequest, session: int, resume: str | None) -> Reply:
         """Raises ObserverError. Leaves nothing running when it is cancelled."""
         ...
 

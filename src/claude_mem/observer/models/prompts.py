@@ -142,7 +142,7 @@ _CLOSING = "Now the observations, then the summary of this turn, in the form you
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ModelRequest:
     system: str
     text: str
 
@@ -167,7 +167,7 @@ def build_request(
     *,
     continues: bool = False,
     max_record_chars: int = MAX_RECORD_CHARS,
-) -> Request:
+) -> ModelRequest:
     """`continues`: the model's conversation contains the earlier turns of the session."""
     opening = continuation(turn) if continues else first_request(turn)
     is_revised_again = draft.model is not None
@@ -179,7 +179,7 @@ def build_request(
         draft=escape_fence(shorten_text(format_draft(turn, draft), max_draft_chars)),
         closing=_CLOSING,
     )
-    return Request(system_prompt(verbosity), text)
+    return ModelRequest(system_prompt(verbosity), text)
 
 
 def system_prompt(verbosity: Verbosity) -> str:

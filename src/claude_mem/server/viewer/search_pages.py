@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
-from claude_mem.recall.search import Row, SearchResult
+from claude_mem.recall.search import SearchResult, SearchRow
 from claude_mem.recall.search import search as find_memories
 from claude_mem.recall.snippets import mark_words
 from claude_mem.recall.timeline import Timeline
@@ -80,7 +80,7 @@ async def _search(request: Request) -> dict[str, object]:
     }
 
 
-def _result(row: Row, parsed: ParsedQuery, reader: Reader) -> ResultView:
+def _result(row: SearchRow, parsed: ParsedQuery, reader: Reader) -> ResultView:
     snippet = row.snippet if row.snippet != row.title else ""
     return ResultView(
         id=str(row.id).removeprefix("#"),

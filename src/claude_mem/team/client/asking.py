@@ -12,7 +12,7 @@ from typing import Any
 from claude_mem.errors import ClaudeMemError
 from claude_mem.index.text.document_filters import Filters
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.search import Query, Row
+from claude_mem.recall.search import Query, SearchRow
 from claude_mem.recall.team import TEAM, TeamRows
 from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.recall.tokens import tokens_of_bytes
@@ -114,8 +114,8 @@ def _can_filter(filters: Filters) -> bool:
     )
 
 
-def _row(result: dict[str, Any]) -> Row:
-    return Row(
+def _row(result: dict[str, Any]) -> SearchRow:
+    return SearchRow(
         id=MemoryId(TEAM, int(result["id"])),
         created_at_epoch=int(result["created_at_epoch"]),
         type=str(result["type"]),

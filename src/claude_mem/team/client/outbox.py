@@ -135,14 +135,14 @@ def _size(item: Item) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PushAnswer:
     pending: Pending
     outcome: str
     reason: str | None = None  # of a refusal
 
 
 def acknowledge(
-    connection: sqlite3.Connection, answers: Sequence[Answer], unanswered: Collection[int] = ()
+    connection: sqlite3.Connection, answers: Sequence[PushAnswer], unanswered: Collection[int] = ()
 ) -> None:
     """An entry that a change has replaced meanwhile stays: the change is still to be sent. So do
     `unanswered` entries, of which only some items were."""
@@ -157,7 +157,7 @@ def acknowledge(
             connection.execute("DELETE FROM team_outbox WHERE id = ?", (pending.entry,))
 
 
-def _state(answer: Answer) -> str:
+def _state(answer: PushAnswer) -> str:
     if isinstance(answer.pending.item, Tombstone) or answer.outcome == "forgotten":
         return "forgotten"
     return "refused" if answer.outcome == "refused" else "stored"

@@ -14,7 +14,7 @@ from claude_mem.store.clock import Clock
 from claude_mem.team.client import outbox
 from claude_mem.team.client.forgetting import forget_turns
 from claude_mem.team.client.membership import Membership
-from claude_mem.team.client.outbox import Answer, Pending
+from claude_mem.team.client.outbox import Pending, PushAnswer
 from claude_mem.team.client.remote import ask
 from claude_mem.team.wire import MAX_ITEMS, TurnItem
 
@@ -49,7 +49,7 @@ class Pusher:
             by_project: defaultdict[int, list[Pending]] = defaultdict(list)
             for entry in pending:
                 by_project[entry.team_id].append(entry)
-            answers: list[Answer] = []
+            answers: list[PushAnswer] = []
             failure: ClaudeMemError | None = None
             for team_id, items in by_project.items():
                 try:
@@ -73,18 +73,18 @@ class Pusher:
             if pending:
                 return pending
 
-    async def _send(self, team_id: int, pending: Sequence[Pending]) -> list[Answer]:
+    async def _send(self, team_id: int, pending: Sequence[Pending]) -> list[PushAnswer]:
         body: dict[str, Any] = {
             "project": team_id,
             "items": [entry.item.as_json() for entry in pending],
         }
         results = (await ask(self._membership, "push", body, SECONDS))["results"]
         return [
-            Answer(entry, str(result["outcome"]), result.get("reason"))
+            PushAnswer(entry, str(result["outcome"]), result.get("reason"))
             for entry, result in zip(pending, results, strict=True)
         ]
 
-    async def _acknowledge(self, pending: Sequence[Pending], answers: Sequence[Answer]) -> None:
+    async def _acknowledge(self, pending: Sequence[Pending], answers: Sequence[PushAnswer]) -> None:
         answered = {(answer.pending.entry, answer.pending.team_id) for answer in answers}
         unanswered = {p.entry for p in pending if (p.entry, p.team_id) not in answered}
         if answers:
