@@ -115,5 +115,12 @@ MALFORMED = [
     Malformed("think block before it", f"<think>It says <b>so</b></think>{_WHOLE}",
               ("Lamp blinked once",), says_more=True),
     Malformed("nothing but a skip", '<no_observation/><skip_summary reason="small talk"/>',
-              ("",), says_more=True),
+              ("",)),
+    Malformed("only a type", "<observation><type>bugfix</type></observation>", ("bugfix",)),
+    Malformed("only concepts", "<observation><concepts><concept>gotcha</concept></concepts>"
+              "</observation>", ("gotcha",)),
+    Malformed("only files", "<observation><files_modified><file>lamp.c</file></files_modified>"
+              "</observation>", ("lamp.c",)),
+    Malformed("a summary of files", "<summary><files_read><file>lamp.h</file></files_read>"
+              "</summary>", ("lamp.h",)),
 ]  # fmt: skip

@@ -40,6 +40,7 @@ class Fault:
 FAULTS = [
     Fault("401", (says("invalid x-api-key", status=401),), "draft"),
     Fault("403", (says("forbidden", status=403),), "draft"),
+    Fault("404", (says("model: claude-hiaku-9", status=404),), "draft", client_retries=True),
     Fault("429", (says("slow down", status=429),), "model"),
     Fault("429 with Retry-After", (says("slow down", status=429, headers=(("retry-after", "7"),)),),
           "model"),

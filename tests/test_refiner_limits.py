@@ -2,7 +2,10 @@
 
 import asyncio
 import itertools
+import logging
 import threading
+
+import pytest
 
 from claude_mem.observer.models.prompts import MAX_REPLY_TOKENS
 from claude_mem.store.spending import Caps
@@ -20,7 +23,7 @@ from tests.observed import (
     says,
     until,
 )
-from tests.payloads import prompt, stop
+from tests.payloads import SESSION, prompt, stop
 from tests.real_client import needs_client
 from tests.story import DAY, HOUR, MINUTE, Story
 
@@ -81,6 +84,42 @@ def test_a_breaker_outlives_the_worker(simple: Observed) -> None:
     simple.story.store.free_all_leases().result()  # as a new worker does
     simple.refine()
     assert simple.asked() == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [says("model: claude-hiaku-9", status=404), says("hiaku is not a valid model ID", status=400)],
+    ids=["404", "400"],
+)
+def test_a_model_that_the_provider_does_not_have_is_reported_once(
+    simple: Observed, reply: Reply, caplog: pytest.LogCaptureFixture
+) -> None:
+    simple.policy = policy(max_concurrent=1)
+    simple.api.otherwise = lambda body: reply
+    draft_sessions(simple, "a", "b")
+    simple.refine()
+    assert simple.asked() == 1  # the other turn is not sent
+    report = simple.story.trouble()
+    assert "hiaku" in report and "claude-mem observer" in report
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert len(errors) == 1 and "hiaku" in errors[0].message
+
+
+def test_the_log_names_the_session_at_each_step_of_a_refinement(
+    simple: Observed, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "claude_mem")
+    simple.api.say(
+        says("oh no", status=500), says(answer("Done") + '<skip_summary reason="brief"/>')
+    )
+    simple.tell(*TURN)
+    simple.refine_all()
+    mark = f"session={SESSION} "
+    lines = [record.message for record in caplog.records if record.name.startswith("claude_mem")]
+    lines = [line.removeprefix(mark) for line in lines if line.startswith(mark)]
+    for step in ("refining with", "try 1, ", "replied with", "turn 1, no summary: brief",
+                 "summary S1 stored"):  # fmt: skip
+        assert any(step in line for line in lines), step
 
 
 def test_a_refused_key_stops_all_requests_and_is_told_once(simple: Observed) -> None:

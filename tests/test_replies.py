@@ -202,9 +202,9 @@ def words(count: int) -> str:
         (f"<summary><learned>{words(900)}</learned></summary>", True),
         ("<observation><title>T</title><concept>" + "w" * 50 + "</concept></observation>", True),
         ("<observation><title>T</title><file path='w000000w'/></observation>", True),
-        ("<observation><files_read><file>w000000w</file></files_read></observation>", True),
+        ("<observation><files_read><file>w000000w</file></files_read></observation>", False),
         ("<observation><type>w000000w</type><title>T</title></observation>", True),
-        ('<skip_summary reason="w000000w"/>', True),
+        ('<skip_summary because="w000000w"/>', True),
         ("w000000w <observation><title>T</title></observation>", True),
     ],
 )  # fmt: skip

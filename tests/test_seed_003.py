@@ -168,6 +168,22 @@ def test_parse_observations_a_missing_or_invalid_type_is_a_change(type_: str) ->
     assert [o.type for o in parsed(reply).observations] == ["change"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "type_", "title"),
+    [
+        ("<type>bugfix</type>", "bugfix", "Bugfix"),
+        ("<files_modified><file>lens.ts</file></files_modified>", "change", "Changed lens.ts"),
+        ("<files_read><file>lens.ts</file></files_read>", "change", "Read lens.ts"),
+        ("<concepts><concept>gotcha</concept></concepts>", "change", "Change: gotcha"),
+    ],
+)
+def test_parse_observations_is_saved_with_whatever_fields_it_has(
+    fields: str, type_: str, title: str
+) -> None:
+    (observation,) = parsed(f"<observation>{fields}</observation>").observations
+    assert (observation.type, observation.title) == (type_, title)
+
+
 def test_parse_observations_valid_types() -> None:
     valid = {"bugfix", "feature", "refactor", "change", "discovery", "decision"}
     assert set(OBSERVATION_TYPES) == valid
@@ -180,8 +196,16 @@ def test_parse_summary_is_saved_with_whatever_fields_it_has(field: str) -> None:
     assert getattr(summary, field) == "Turn the beacon"
 
 
+@pytest.mark.parametrize("field", ["files_read", "files_edited"])
+def test_parse_summary_is_saved_with_files_alone(field: str) -> None:
+    summary = parsed(f"<summary><{field}><file>lens.ts</file></{field}></summary>").summary
+    assert getattr(summary, field) == ("lens.ts",)
+
+
 def test_parse_summary_may_be_skipped_with_a_reason() -> None:
-    assert parsed('<skip_summary reason="nothing happened"/>').summary == Summary()
+    reply = parse_reply('<skip_summary reason="nothing happened"/>')
+    assert (reply.summary, reply.skip_summary) == (None, True)
+    assert (reply.skip_reason, reply.unplaced) == ("nothing happened", [])
 
 
 # Appendix: Configuration Reference, and Recommendations

@@ -1,4 +1,4 @@
-"""What the log says of a session: each stored observation, and at debug each step of each event.
+"""What the log says of a session: each stored memory, and at debug each step of each event.
 
 Every line has `session=ID`, by which `claude-mem worker logs --session` finds it. An event is named
 by the beginning of its key, from the record that its hook wrote to the memories that it became.
@@ -57,6 +57,10 @@ def memories_stored(turn: Turn, items: Iterable[JsonRow]) -> None:
     for item in items:
         if item["kind"] == "observation":
             observation_stored(turn.content_session_id, item)
+        elif item["kind"] == "summary":
+            title = shorten(one_line(str(item["request"] or "")), _TITLE)
+            mark = session_mark(turn.content_session_id)
+            log.info("%ssummary S%s stored: %s", mark, item["id"], title)
 
 
 def observation_stored(content_session_id: str, item: JsonRow) -> None:

@@ -40,6 +40,7 @@ from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn, Verbosity
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
+from claude_mem.worker.event_log import session_mark, turn_step
 from claude_mem.worker.rendered_contexts import StaleContexts
 
 log = logging.getLogger("claude_mem.refiner")
@@ -198,6 +199,7 @@ class Refiner:
             if job.attempts > CLAIMS:
                 await self._keep_draft(job, "claimed too often without a result")
                 return
+            turn_step(turn, f"refining with {model.name}, try {job.attempts}")
             await self._attempt(job, turn, draft, model)
         except asyncio.CancelledError:
             await self._release(job, model.name)
@@ -208,7 +210,9 @@ class Refiner:
         except ObserverError as error:
             await self._after_failure(job, turn, model.name, error)
         except Exception as error:
-            log.exception("turn %d, %s", turn.id, model.name)
+            log.exception(
+                "%sturn %d, %s", session_mark(turn.content_session_id), turn.id, model.name
+            )
             refused = Refused(f"{type(error).__name__}: {error}")
             await self._after_failure(job, turn, model.name, refused)
 
@@ -230,13 +234,16 @@ class Refiner:
             try:
                 reply = await self._ask(job, model, request, session, None if is_open else resume)
             except (LostSession, TooLong) as error:
-                log.info("turn %d, %s: %s; starting a new conversation", turn.id, model.name, error)
+                mark = session_mark(turn.content_session_id)
+                log.info("%sturn %d, %s: %s; starting a new conversation",
+                         mark, turn.id, model.name, error)  # fmt: skip
                 await model.end_conversation(session)
                 await asyncio.wrap_future(self._store.drop_conversation(session))
                 if max_record_chars == RECORD_LIMITS[-1]:
                     raise Refused(str(error)) from None
                 continue
             if reply is not None:
+                turn_step(turn, f"{model.name} replied with {len(reply.text)} characters")
                 await self._settle(model.name, charge, reply)
                 await self._store_revision(job, turn, draft, model.name, reply)
             return
@@ -285,6 +292,9 @@ class Refiner:
             self._store.finish_refinement(job, turn, revision.distillate, revision.full_reply)
         )
         if saved:
+            if revision.skip_reason:
+                mark = session_mark(turn.content_session_id)
+                log.info("%sturn %d, no summary: %s", mark, turn.id, revision.skip_reason)
             self._stale_contexts.add(turn.project)
             self._announcer.memory_stored(turn, revision.distillate)
 
@@ -314,7 +324,8 @@ class Refiner:
 
     async def _after_failure(self, job: Job, turn: Turn, name: str, error: ObserverError) -> None:
         reason = self._reader.redactor.redact(f"{name}: {error}")
-        log.warning("turn %d, try %d, %s", turn.id, job.attempts, reason)
+        mark = session_mark(turn.content_session_id)
+        log.warning("%sturn %d, try %d, %s", mark, turn.id, job.attempts, reason)
         if isinstance(error, NotAllowed | QuotaSpent):
             wait = max(BREAKER_WAIT_MS, int((error.retry_after or 0) * 1000))
             until = self._clock() + wait
@@ -353,6 +364,7 @@ class Refiner:
         if type(error) in self._reported:
             return
         self._reported.add(type(error))
+        log.error("the observer cannot use its model: %s", reason)  # also `lastError` of /health
         trouble.report(
             os.fsencode(self._layout.root),
             f"the observer cannot use its model ({reason}); sessions are summarised without it. "

@@ -5,6 +5,7 @@ ObserverError
 ├── RateLimited     too many requests: retry when the provider allows it
 ├── QuotaSpent      no quota for hours: keep the draft
 ├── NotAllowed      the key or login is refused: the user must act
+│   └── UnknownModel    the provider has no such model, or the address is wrong
 ├── TooLong         longer than the model's context: retry once, fresh and shorter
 ├── LostSession     the conversation to resume is gone: retry once, fresh
 ├── Refused         this request will never succeed
@@ -41,6 +42,11 @@ _LOGIN = re.compile(
     r"oauth|please run .{0,20}login|api key.{0,20}(invalid|not valid|missing)",
     re.IGNORECASE,
 )
+_UNKNOWN_MODEL = re.compile(
+    r"model.{0,120}(not found|not exist|not_found|not supported|unknown)|unknown model|"
+    r"invalid model|not a valid model",
+    re.IGNORECASE,
+)
 _RESET_TIME = re.compile(r"limit reached\|(\d{10})\b")  # the format of Claude Code
 
 
@@ -63,6 +69,10 @@ class QuotaSpent(ObserverError):
 
 
 class NotAllowed(ObserverError):
+    pass
+
+
+class UnknownModel(NotAllowed):
     pass
 
 
@@ -94,6 +104,8 @@ def failure_for_status(status: int, body: str, headers: Mapping[str, str]) -> Ob
     if status == 429:
         is_quota = wait is not None and wait > QUOTA_WAIT_SECONDS
         return QuotaSpent(message, wait) if is_quota else RateLimited(message, wait)
+    if status == 404 or (status in (400, 422) and _UNKNOWN_MODEL.search(body)):
+        return UnknownModel(message)
     if status == 413 or (status in (400, 422) and _TOO_LONG.search(body)):
         return TooLong(message)
     if status in (408, 409, 425) or status >= 500:
@@ -108,6 +120,8 @@ def failure_for_message(text: str) -> ObserverError:
         return TooLong(message)
     if _LOGIN.search(text):
         return NotAllowed(message)
+    if _UNKNOWN_MODEL.search(text):
+        return UnknownModel(message)
     if _QUOTA.search(text):
         reset = _RESET_TIME.search(text)
         wait = int(reset.group(1)) - datetime.now(UTC).timestamp() if reset else None

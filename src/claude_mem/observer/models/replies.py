@@ -40,6 +40,7 @@ TAG_NAMES = frozenset(
 _NAMES = "|".join(sorted(map(re.escape, TAG_NAMES), key=len, reverse=True))
 _TAG = re.compile(rf"<(/?)[ \t]{{0,4}}({_NAMES})(?![\w-])([^<>]{{0,400}})>", re.IGNORECASE)
 _TYPE_ATTRIBUTE = re.compile(r"""type\s{0,4}=\s{0,4}["']?(\w{1,40})["']?""", re.IGNORECASE)
+_REASON_ATTRIBUTE = re.compile(r"""reason\s{0,4}=\s{0,4}(["'])(.{0,400}?)\1""", re.IGNORECASE)
 _ENTITY = re.compile(r"&(lt|gt|amp|quot|apos|nbsp|#\d{1,7}|#[xX][0-9a-fA-F]{1,6});")
 _NAMED_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'", "nbsp": " "}
 _CDATA = re.compile(r"<!\[CDATA\[|\]\]>")
@@ -50,7 +51,7 @@ _TRUNCATED_TAG = re.compile(r"</?[\w-]{0,20}\Z")
 
 @dataclass(frozen=True, slots=True)
 class PartialObservation:
-    """An observation as the reply has it: any field may be missing, but not all text."""
+    """An observation as the reply has it: any field may be missing, but not all."""
 
     type: ObservationType | None = None
     title: str | None = None
@@ -70,6 +71,7 @@ class Parsed:
     summary: Summary | None = None
     no_observations: bool = False  # the reply says that nothing is worth one
     skip_summary: bool = False
+    skip_reason: str = ""
     rules: tuple[str, ...] = ()  # that the user is said to have typed
     artifacts: tuple[tuple[str, str], ...] = ()  # "branch", "commit" or "pull request", and it
     unplaced: list[str] = field(default_factory=list)
@@ -157,9 +159,13 @@ class _Parser:
         self.parsed.summary = builder.summary(summary)
 
     def _keep_attributes(self, token: _Token) -> None:
-        """No attribute but the type is asked for, but others may carry text."""
-        is_block = token.name in _BLOCKS
-        text = _TYPE_ATTRIBUTE.sub("", token.attributes, 1) if is_block else token.attributes
+        """No attribute but the type and a reason is asked for, but others may carry text."""
+        text = token.attributes
+        if token.name in _BLOCKS:
+            text = _TYPE_ATTRIBUTE.sub("", text, 1)
+        elif token.name == "skip_summary" and (reason := _REASON_ATTRIBUTE.search(text)):
+            self.parsed.skip_reason = self.unplaced.clean(reason.group(2))
+            text = _REASON_ATTRIBUTE.sub("", text, 1)
         if text.strip(" /"):
             self.unplaced.add(text)
 
@@ -314,8 +320,8 @@ class _Builder:
         title, subtitle = self._text(block, "title"), self._text(block, "subtitle")
         facts, rejected = self._list(block, "facts"), self._list(block, "rejected")
         status = self._text(block, "status").replace("\n", ", ")
-        concepts = (concept.lower().replace(" ", "-") for concept in self._list(block, "concepts")
-                    if concept.lower() not in OBSERVATION_TYPES)  # fmt: skip
+        concepts = [concept.lower().replace(" ", "-") for concept in self._list(block, "concepts")
+                    if concept.lower() not in OBSERVATION_TYPES]  # fmt: skip
         read = self._list(block, "files_read")
         modified = (*self._list(block, "files_modified"), *self._list(block, "files_edited"))
         # The full text of a field that is too long goes into the narrative.
@@ -327,9 +333,9 @@ class _Builder:
              *map(unplaced.clean, block.pop_remaining()), type_text, *facts[MAX_ITEMS:],
              *rejected[MAX_ITEMS:]]
         )  # fmt: skip
-        has_files = type_ is not None and bool(read or modified)
-        if not (title or subtitle or narrative or facts or rejected or has_files):
-            unplaced.add(status, *concepts, *read, *modified)
+        has_text = title or subtitle or narrative or facts or rejected
+        if not (has_text or type_ or concepts or read or modified):
+            unplaced.add(status)
             return None
         return PartialObservation(
             type=type_,
@@ -380,10 +386,7 @@ class _Builder:
             files_edited=self._names(edited, MAX_ITEM_CHARS),
             notes=self._joined_text([notes, *remaining]) or None,
         )
-        if summary.text:
-            return summary
-        unplaced.add(*read, *edited)
-        return None
+        return summary if summary.text or read or edited else None
 
     def _text(self, block: _Block, name: str) -> str:
         texts = map(self._unplaced.clean, block.texts.pop(name, []))

@@ -29,6 +29,7 @@ T = TypeVar("T")
 class Revision:
     distillate: Distillate
     full_reply: str | None  # if the memories do not hold all of it
+    skip_reason: str = ""  # why it has no summary
 
 
 def revise_draft(
@@ -59,6 +60,7 @@ def revise_draft(
     return Revision(
         _redact(redactor, distillate),
         None if is_complete else redact_reply(redactor, reply.text),
+        redactor.redact(parsed.skip_reason),
     )
 
 
@@ -133,16 +135,18 @@ def _merge_facts(draft: Observation, reply: PartialObservation) -> tuple[str, ..
 
 def _derived_title(reply: PartialObservation) -> str:
     texts = (reply.subtitle, reply.narrative, *reply.facts, *reply.rejected)
-    text = next((text for text in texts if text), "") or _files_title(reply)
+    text = next((text for text in texts if text), "") or _title_without_text(reply)
     return shorten(text.splitlines()[0], MAX_DERIVED_TITLE_CHARS)
 
 
-def _files_title(reply: PartialObservation) -> str:
-    """Of a block that has only a type and files."""
-    verb, files = ("Changed", reply.files_modified) if reply.files_modified else (
-        "Read", reply.files_read
-    )  # fmt: skip
-    return f"{verb} {', '.join(files)}"
+def _title_without_text(reply: PartialObservation) -> str:
+    """Of a block that has only a type, concepts or files."""
+    if reply.files_modified:
+        return f"Changed {', '.join(reply.files_modified)}"
+    if reply.files_read:
+        return f"Read {', '.join(reply.files_read)}"
+    type_ = (reply.type or "change").capitalize()
+    return f"{type_}: {', '.join(reply.concepts)}" if reply.concepts else type_
 
 
 def _pair(drafts: tuple[Observation, ...], replies: list[PartialObservation]) -> dict[int, int]:
