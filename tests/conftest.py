@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from claude_mem.config import Layout
-from claude_mem.install.launcher import write_launcher
+from claude_mem.install.launcher import launcher_text, mcp_launcher_text, write_launcher
 from claude_mem.server import client
 from claude_mem.worker.lock import is_held
 from tests.command_server import run_command
@@ -69,6 +69,11 @@ class Home(CommittedRows):
             **self.environment,
             **more,
         }
+
+    def write_launcher_for(self, data_dir: Path) -> None:
+        """As `claude-mem install` with that data directory, in place of this home's."""
+        self.layout.launcher.write_text(launcher_text(Layout(data_dir)))
+        self.layout.mcp_launcher.write_text(mcp_launcher_text(Layout(data_dir)))
 
     def hook(
         self, payload: Payload | bytes, event: str | None = None, **environment: str

@@ -10,6 +10,7 @@ import pytest
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.intake.transcript_events import TranscriptEvents
 from claude_mem.recall.context import build_context
+from claude_mem.recall.handover import standing
 from claude_mem.store.facts import save_proposals
 from claude_mem.store.forgetting import Selection, preview
 from claude_mem.store.memories import save_memories
@@ -223,12 +224,30 @@ def test_an_agent_cannot_touch_a_rule_or_what_the_user_changed(story: Story) -> 
     assert story.column("SELECT changed_by FROM observations")[0] == "agent"
 
 
-def test_a_command_that_an_agent_edits_is_of_the_agent(story: Story) -> None:
+def test_an_agent_makes_no_command_of_the_project(story: Story) -> None:
     tell(story)
     command = fact_id(story, "make test")
-    story.store.edit_memory("fact", command, {"value": "make check"}, "agent").result()
+    for attempt in (
+        story.store.edit_memory("fact", command, {"value": "make evil"}, "agent"),
+        story.store.pin_memory("fact", command, True, "agent"),
+    ):
+        with pytest.raises(BadInput, match="only the user"):
+            attempt.result()
     (fact,) = story.store.facts(1, ["command"])
-    assert (fact.value, fact.origin) == ("make check", "agent")
+    assert (fact.value, fact.is_pinned) == ("make test", False)
+    story.store.mark_wrong("fact", command, True, "agent").result()
+    assert story.column("SELECT status FROM facts WHERE kind = 'command'") == ["wrong"]
+
+
+def test_what_an_agent_pinned_is_a_note_of_the_agent(story: Story) -> None:
+    tell(story)
+    story.store.edit_memory("observation", 1, {"title": "By the agent"}, "agent").result()
+    story.store.pin_memory("observation", 1, True, "agent").result()
+    (line,) = standing.pinned(story.store.pinned(1))
+    assert line.text == "- The agent noted: By the agent #1"
+    story.store.pin_memory("observation", 1, True, "person").result()
+    (line,) = standing.pinned(story.store.pinned(1))
+    assert line.text == "- By the agent #1"
 
 
 # Invalid changes

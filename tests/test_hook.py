@@ -78,7 +78,8 @@ def test_spool_files_and_directories_are_the_owners_alone(quiet: Home) -> None:
 def test_a_missing_data_directory_is_made_for_the_owner_alone(tmp_path: Path, home: Home) -> None:
     place = tmp_path / "elsewhere" / ".claude-mem"
     place.parent.mkdir()
-    done = home.hook(tool(), CLAUDE_MEM_DATA_DIR=str(place))
+    home.write_launcher_for(place)
+    done = home.hook(tool())
     assert (done.returncode, done.stdout) == (0, LINE)
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     layout = Layout(place)
@@ -185,10 +186,11 @@ def test_a_read_only_data_directory_harms_nobody_and_is_told_at_the_next_start(
     """A file in the directory's place: what read-only does to root, too."""
     blocked = tmp_path / "blocked"
     blocked.write_text("not a directory")
+    home.write_launcher_for(blocked / "data")
     for payload in (prompt(), tool(), stop(), session_end()):
-        done = home.hook(payload, CLAUDE_MEM_DATA_DIR=str(blocked / "data"))
+        done = home.hook(payload)
         assert (done.returncode, done.stdout) == (0, LINE)
-    answer = json.loads(home.hook(session_start(), CLAUDE_MEM_DATA_DIR=str(blocked / "d")).stdout)
+    answer = json.loads(home.hook(session_start()).stdout)
     assert answer["continue"] is True
     assert "Not a directory" in answer["systemMessage"]
 

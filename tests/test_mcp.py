@@ -292,12 +292,12 @@ def test_a_worker_that_cannot_start_is_an_error_for_the_agent_and_no_silence(hom
 def test_a_data_directory_of_any_name_is_served(home: Home) -> None:
     deep = home.path / ("a long name" * 6) / ("ähnlich%20" * 6)
     deep.mkdir(parents=True)
+    home.write_launcher_for(deep)
     odd = str(home.path / "pro\njekt %41 é")
     try:
         (answer,) = through_shim(
             home,
             message("tools/call", 1, name="search", arguments={}),
-            CLAUDE_MEM_DATA_DIR=str(deep),
             CLAUDE_PROJECT_DIR=odd,
         )
         assert answer["result"]["isError"] is False

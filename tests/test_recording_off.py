@@ -210,7 +210,8 @@ def full_home(tmp_path: Path) -> Iterator[Home]:
 def test_on_a_full_file_system_every_hook_exits_with_0_and_the_count_is_told(
     full_home: Home, home: Home
 ) -> None:
-    environment = full_home.env(CLAUDE_MEM_DATA_DIR=str(full_home.layout.root))
+    home.write_launcher_for(full_home.layout.root)
+    environment = full_home.env()
     for _ in range(2):
         done = subprocess.run(
             [home.layout.launcher, "claude", "Stop"], input=as_bytes(stop()), capture_output=True,

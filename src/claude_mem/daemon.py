@@ -22,6 +22,8 @@ from claude_mem.config import (
     Layout,
     Settings,
     load_usable_settings,
+    refusal_of,
+    repository_of,
     retired_settings,
     write_private,
 )
@@ -53,6 +55,10 @@ def main(arguments: list[str]) -> int:
     environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy, if loaded, must not take all cores
     settings, problems = load_usable_settings(environ)
     layout = settings.layout
+    if repository := repository_of(layout, environ):
+        trouble.report(os.fsencode(layout.root), f"worker: {refusal_of(repository)}")
+        print(refusal_of(repository), file=sys.stderr)
+        return 1
     os.umask(0o077)
     layout.create()
     _log_to_file(settings)

@@ -1,7 +1,7 @@
 """Configuration: the data directory and the settings, read at entry points only."""
 
 from claude_mem.config.consent import has_consent, record_consent
-from claude_mem.config.layout import Layout, find_layout
+from claude_mem.config.layout import Layout, find_layout, refusal_of, repository_of
 from claude_mem.config.private_file import write_private
 from claude_mem.config.settings import (
     API_KEY,
@@ -59,6 +59,8 @@ __all__ = [
     "load_usable_settings",
     "read_settings_file",
     "record_consent",
+    "refusal_of",
+    "repository_of",
     "retired_settings",
     "section_of",
     "write_private",

@@ -165,6 +165,30 @@ class Layout:
             self.lost.write_bytes(b"\n")
 
 
+def repository_of(layout: Layout, environ: Mapping[str, str]) -> Path | None:
+    """The git work tree that the data directory is in, if it is not the home directory.
+
+    Its launcher, settings and consent may then come from the repository: no worker uses them.
+    """
+    root = layout.root.resolve()
+    homes = {
+        Path(home).resolve() for name in ("HOME", "USERPROFILE") if (home := environ.get(name))
+    }
+    for directory in (root, *root.parents):
+        if directory in homes:
+            return None
+        if (directory / ".git").exists():
+            return directory
+    return None
+
+
+def refusal_of(repository: Path) -> str:
+    return (
+        f"the data directory is inside the repository {repository}, whose files are not trusted: "
+        "set CLAUDE_MEM_DATA_DIR to a directory outside of it and run claude-mem install"
+    )
+
+
 def find_layout(environ: Mapping[str, str]) -> Layout:
     encoded = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
     root = paths.data_dir(encoded)

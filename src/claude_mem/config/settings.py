@@ -371,7 +371,8 @@ class Settings:
 DATA_DIR = Setting(
     "CLAUDE_MEM_DATA_DIR",
     "~/.claude-mem",
-    "directory for all data; only from the environment; needs a worker restart",
+    "directory for all data; only from the environment, for commands and claude-mem install, "
+    "which writes it into the hooks; not inside a repository",
     needs_restart=True,
 )
 _SECTIONS: dict[str, type[Any]] = {

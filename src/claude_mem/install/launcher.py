@@ -5,8 +5,12 @@ Python exits with 2 if the package is gone, and 2 blocks the user's prompt; so t
 always exits with 0, and reports a failure once. A package that is being replaced is back within a
 second, so the launcher retries until it has reported a failure. A retry can still read stdin,
 because a hook exits with another code than 0 only if it never started.
+
+Each uses the data directory that it was written for: the environment of a session may come from the
+repository that it works on.
 """
 
+import os
 import re
 import shlex
 import sys
@@ -20,7 +24,8 @@ _TEMPLATE = """\
 #!/bin/sh
 # claude-mem: run by the agent's hooks. Always exits with 0, because 2 would block the prompt.
 # Written by claude-mem; every install and upgrade replaces it.
-case "$CLAUDE_MEM_DATA_DIR" in /* | "~/"*) ;; *) CLAUDE_MEM_DATA_DIR="{data_dir}" ;; esac
+# Not from the environment, which a project can set.
+CLAUDE_MEM_DATA_DIR="{data_dir}"
 export CLAUDE_MEM_DATA_DIR
 {python} -I -S {script} "$@" 2>/dev/null && exit 0
 status=$?
@@ -45,7 +50,8 @@ _MCP_TEMPLATE = """\
 #!/bin/sh
 # claude-mem: the MCP server, started by the agent.
 # Written by claude-mem; every install and upgrade replaces it.
-case "$CLAUDE_MEM_DATA_DIR" in /* | "~/"*) ;; *) CLAUDE_MEM_DATA_DIR="{data_dir}" ;; esac
+# Not from the environment, which a project can set.
+CLAUDE_MEM_DATA_DIR="{data_dir}"
 export CLAUDE_MEM_DATA_DIR
 exec {python} -I -S {script}
 """
@@ -123,9 +129,20 @@ def launcher_version(layout: Layout) -> str | None:
 
 
 def runs_newer(layout: Layout) -> bool:
-    """Whether the launcher belongs to a newer installation than this one."""
+    """Whether the launcher belongs to a newer installation than this one, which then replaces the
+    worker. A file that others can read was not written by an installation."""
+    if not _is_private(layout.launcher):
+        return False
     version = launcher_version(layout)
     return version is not None and parse_version(version) > parse_version(__version__)
+
+
+def _is_private(path: Path) -> bool:
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o077
 
 
 def _inside_quotes(text: str) -> str:

@@ -108,7 +108,7 @@ async def call_tool(worker: Worker, name: str, arguments: Arguments, directory: 
         raise BadInput(f"unknown tool {name[:80]!r}, expected {', '.join(TOOLS)}", "name")
     arguments = await asyncio.to_thread(_without_private, arguments)
     params.check_names(arguments, names_of(name))
-    await asyncio.to_thread(check_scope, worker, directory, arguments)
+    await asyncio.to_thread(check_scope, worker, directory, arguments, changes=tool.changes)
     return await tool.run(Call(worker, directory, arguments))
 
 

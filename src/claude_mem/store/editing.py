@@ -1,7 +1,8 @@
 """What the user or an agent changes in stored memories: their text, a pin, a mark as wrong.
 
 A memory with such a change is protected: observers, models and imports never overwrite it. An agent
-cannot change what the user changed or said, and so can never make or confirm a rule.
+cannot change what the user changed or said, and so can never make or confirm a rule. Nor can it
+edit or pin facts: what they count is what happened.
 """
 
 import json
@@ -42,6 +43,8 @@ def edit(
 ) -> int:
     """Replaces these fields; returns the project's id."""
     row = _row(connection, kind, number, editor)
+    if kind == "fact" and editor == "agent":
+        raise BadInput("only the user can edit a fact; mark it as wrong instead", "id")
     unknown = sorted(values.keys() - set(FIELDS[kind]))
     if unknown:
         allowed = ", ".join(FIELDS[kind]) or "nothing: it is a record of what was typed"
@@ -63,7 +66,7 @@ def edit(
 def _edit_fact(
     connection: sqlite3.Connection, row: sqlite3.Row, values: Mapping[str, Value], editor: Editor
 ) -> int:
-    """A turn that reveals the original again is one more source of the edited fact."""
+    """By the user. A turn that reveals the original again is one more source of the edited fact."""
     new = {name: str(values.get(name, row[name]) or "") for name in FIELDS["fact"]}
     if not new["value"]:
         raise BadInput("a fact needs a value: to remove it, use wrong", "value")
@@ -77,9 +80,8 @@ def _edit_fact(
     changes: dict[str, object] = dict(new)
     if row["original_value"] is None:
         changes |= {f"original_{name}": row[name] for name in FIELDS["fact"]}
-    if editor == "person":
-        changes["origin"] = "person"
-        changes["status"] = "holds" if row["status"] == "candidate" else row["status"]
+    changes["origin"] = "person"
+    changes["status"] = "holds" if row["status"] == "candidate" else row["status"]
     return _update(connection, "fact", row, changes, editor)
 
 
@@ -87,8 +89,8 @@ def set_pinned(
     connection: sqlite3.Connection, kind: str, number: int, pinned: bool, editor: Editor
 ) -> int:
     row = _row(connection, kind, number, editor)
-    if kind == "prompt" and editor == "agent":
-        raise BadInput("only the user can pin a prompt", "id")
+    if kind in ("prompt", "fact") and editor == "agent":
+        raise BadInput(f"only the user can pin a {kind}", "id")
     return _update(connection, kind, row, {"pinned": int(pinned)}, editor)
 
 

@@ -278,14 +278,15 @@ def pinned(connection: sqlite3.Connection, project_id: int) -> list[JsonRow]:
     For the order of a union SQLite would walk through all rows by time; few are pinned."""
     rows = connection.execute(
         "SELECT '#' || m.id AS id, coalesce(m.title, m.narrative) AS text, 0 AS prompt,"
-        " m.created_at, m.created_at_epoch FROM observations m"
+        " m.created_at, m.created_at_epoch, m.changed_by FROM observations m"
         " INDEXED BY pinned_observations WHERE m.project_id = ?1"
         f" AND m.pinned <> 0 AND {_NOT_WRONG}"
         " UNION ALL SELECT 'S' || m.id, coalesce(m.completed, m.learned, m.request), 0,"
-        " m.created_at, m.created_at_epoch FROM session_summaries m"
+        " m.created_at, m.created_at_epoch, m.changed_by FROM session_summaries m"
         " INDEXED BY pinned_session_summaries WHERE m.project_id = ?1"
         f" AND m.pinned <> 0 AND {_NOT_WRONG}"
-        " UNION ALL SELECT 'P' || m.id, m.prompt_text, 1, m.created_at, m.created_at_epoch"
+        " UNION ALL SELECT 'P' || m.id, m.prompt_text, 1,"
+        " m.created_at, m.created_at_epoch, m.changed_by"
         " FROM user_prompts m INDEXED BY pinned_user_prompts WHERE m.project_id = ?1"
         " AND m.pinned <> 0 AND m.wrong = 0"
         " AND m.private = 0 AND m.prompt_text IS NOT NULL ORDER BY 5 DESC, 1",

@@ -31,6 +31,7 @@ MAX_SCOPES = 2  # folders with a command of their own
 MAX_COMPARED = 40  # titles, each with every newer one
 LONGEST_QUESTION, LONGEST_RULE = 110, 430
 SAVED_BY = ("person", "agent")  # the observer of a memory that was saved explicitly
+_AGENT_NOTE = "The agent noted: "
 _RECOMMENDED = re.compile(r"\(recommended\)", re.IGNORECASE)
 _REPLY_BEFORE = re.compile(r"(?:yes|no|ok|okay|sure)[,.]? (?:and|but) ", re.IGNORECASE)
 # Questions about the next step, not about the project.
@@ -72,7 +73,8 @@ def rules(facts: Sequence[Fact]) -> Iterator[Line]:
 def pinned(memories: Sequence[JsonRow]) -> Iterator[Line]:
     for memory in memories[:MAX_PINNED]:
         identity, text = str(memory["id"]), str(memory["text"] or "")
-        line = f'- The user, {day_of(memory)}: "{text}"' if memory["prompt"] else f"- {text}"
+        by = _AGENT_NOTE if memory["changed_by"] == "agent" else ""
+        line = f'- The user, {day_of(memory)}: "{text}"' if memory["prompt"] else f"- {by}{text}"
         yield Line(f"{flat(line)} {identity}", subject=text, ids=(identity,))
 
 
@@ -98,7 +100,7 @@ def saved(observations: Sequence[JsonRow]) -> Iterator[Line]:
     """What the user or the agent saved explicitly, the latest first."""
     rows = [o for o in observations if o["observer"] in SAVED_BY and o["title"]]
     for observation in _current(rows)[:MAX_SAVED]:
-        by = "" if observation["observer"] == "person" else "The agent noted: "
+        by = "" if observation["observer"] == "person" else _AGENT_NOTE
         text = flat(f"- {by}{observation['title']} {id_of(observation)}")
         yield Line(text, subject=str(observation["title"]), ids=(id_of(observation),))
 

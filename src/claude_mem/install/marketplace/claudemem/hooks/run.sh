@@ -1,4 +1,5 @@
-# Runs the launcher in the data directory of claude-mem; does nothing if there is none.
-launcher="${CLAUDE_MEM_DATA_DIR:-$HOME/.claude-mem}/hook"
+# Runs the launcher of claude-mem; does nothing if there is none. The directory does not come from
+# CLAUDE_MEM_DATA_DIR, which a project can set: `claude-mem install` names another one.
+launcher="$HOME/.claude-mem/hook"
 [ -x "$launcher" ] && exec "$launcher" "$@"
 exit 0
