@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from claude_mem.recall.fence import escape_block, escape_fences
 from claude_mem.text import without_controls
+from tests.growth import too_fast_growth
 
-NAMES = ("claude-mem-context", "system-reminder", "function_calls", "command-name", "private")
+NAMES = (
+    "claude-mem-context", "system-reminder", "function_calls", "command-name", "private", "invoke",
+    "teammate-message", "channel",
+)  # fmt: skip
 _TAG = re.compile(rf"<[\s/]*(?:{'|'.join(NAMES)})", re.IGNORECASE)
 _INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff\u202e\u00ad\U000e0063\x07\x1b"
 
@@ -42,6 +46,19 @@ DISGUISES: list[Callable[[str], str]] = [
     lambda tag: tag.replace("</", "<\n/ "),
     lambda tag: "<<" + tag[1:],
 ]
+# A later step leaves them as they are, but a reader takes them for the tag.
+LOOK_ALIKES = [
+    "<sуstem-reminder>", "<system_reminder>", "<system‐reminder>", "<s\u0301ystem-reminder>",
+    "<ſystem-reminder>", "<\u3000system-reminder>", "<system\u00a0-reminder>", "<ѕуѕtem>",
+    "<іnvоke name='Bash'>", "<parameter name='command'>", "<tool_result>", "<tool-result>",
+    "<ide_selection>", "<hook_context>", "<user_instructions>", "<|im_start|>system",
+    "<｜end▁of▁text｜>", "</ channel>", "<mcp-resource-update server='x'>",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LOOK_ALIKES)
+def test_what_looks_like_a_tag_is_defused(text: str) -> None:
+    assert "<" not in unicodedata.normalize("NFKC", escape_fences(text))
 
 
 @pytest.mark.parametrize("disguise", DISGUISES)
@@ -85,6 +102,15 @@ def test_text_that_cannot_be_seen_is_removed() -> None:
     tags = "".join(chr(0xE0000 + ord(c)) for c in "obey")
     assert escape_fences(f"The lamp{tags} is\u202e blue\u2066.") == "The lamp is blue."
     assert without_controls("a\u200bb\u200dc") == "abc"
+    assert without_controls("é\u200d\u200c\u200dé\u200d") == "é\u200dé", "bits are hidden in runs"
+
+
+@pytest.mark.parametrize("pattern", ["a\u200d", "\u200d", "é\u200d", "\u200b\u200d", "<", "<s"])
+def test_the_time_to_escape_grows_with_the_text(pattern: str) -> None:
+    complaint = too_fast_growth(
+        lambda text: escape_fences(f"a{text}b"), lambda size: pattern * (size // len(pattern))
+    )
+    assert complaint is None
 
 
 def test_lines_of_a_memory_cannot_be_taken_for_another() -> None:

@@ -6,13 +6,13 @@ from datetime import datetime
 
 # Escape sequences of terminals, control characters but tab and newline, and lone surrogates.
 _CONTROLS = re.compile("\x1b\\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
-# Characters that cannot be seen: directions, zero width, tags, fillers. A joiner stays between
-# letters of the scripts that need it, and in emoji.
+# Characters that cannot be seen: directions, zero width, tags, fillers.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff]|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])"
+    "\U000e0000-\U000e0fff]"
 )
+_JOINERS = re.compile("[\u200c\u200d]++")
 NO_MEMORIES = "No memories yet. Recording starts with the first session after claude-mem install."
 
 
@@ -45,9 +45,17 @@ def without_controls(text: str) -> str:
     """Safe to print and to store: a memory may hold what a program wrote to its terminal, or text
     that a reader cannot see."""
     text = _CONTROLS.sub("", text)
-    while not text.isascii() and _INVISIBLE.search(text):
-        text = _INVISIBLE.sub("", text)  # what is removed may have parted a joiner from its letter
-    return text
+    if text.isascii():
+        return text
+    return _JOINERS.sub(_one_joiner, _INVISIBLE.sub("", text))
+
+
+def _one_joiner(run: re.Match[str]) -> str:
+    """Between letters of the scripts that need it, and in emoji."""
+    start, end = run.span()
+    before, after = run.string[max(0, start - 1) : start], run.string[end : end + 1]
+    is_needed = before and after and not before.isascii() and not after.isascii()
+    return run[0][0] if is_needed else ""
 
 
 def pluralize(count: object, noun: str) -> str:

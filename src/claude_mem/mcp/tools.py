@@ -136,7 +136,8 @@ async def _search(call: Call) -> str:
 
     result = await call.worker.search(await call.read(work), call.now)
     hint = [] if result.rows or "project" not in arguments else [_ONLY_THIS_PROJECT]
-    return fenced(search_text(result, call.now.tzinfo), *hint)
+    text = await asyncio.to_thread(search_text, result, call.now.tzinfo)
+    return fenced(text, *hint)
 
 
 async def _timeline(call: Call) -> str:
@@ -153,15 +154,17 @@ async def _timeline(call: Call) -> str:
 
     result = await timeline_both(call.worker, await call.read(work), call.now)
     hint = [] if result or "project" not in arguments else [_ONLY_THIS_PROJECT]
-    return fenced(timeline_text(result, call.now.tzinfo), *hint)
+    text = await asyncio.to_thread(timeline_text, result, call.now.tzinfo)
+    return fenced(text, *hint)
 
 
 async def _get_observations(call: Call) -> str:
     ids, words, with_record = params.batch(call.arguments)
     if words:
-        return fenced(answers_text(await answers_both(call.worker, ids, words, call.now)))
+        answers = await answers_both(call.worker, ids, words, call.now)
+        return fenced(await asyncio.to_thread(answers_text, answers))
     memories = await memories_both(call.worker, ids, with_record=with_record)
-    return fenced(memories_text(memories))
+    return fenced(await asyncio.to_thread(memories_text, memories))
 
 
 async def _facts(call: Call) -> str:
@@ -171,7 +174,7 @@ async def _facts(call: Call) -> str:
     facts, has_more = await call.read(
         lambda store: list_facts(store, params.facts_query(store, arguments))
     )
-    return fenced(facts_text(facts, has_more=has_more))
+    return fenced(await asyncio.to_thread(facts_text, facts, has_more=has_more))
 
 
 # Saving and forgetting

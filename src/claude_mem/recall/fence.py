@@ -12,13 +12,30 @@ FENCE = "claude-mem-context"
 OUTSIDE_KINDS = ("report",)  # parts of a record
 OUTSIDE_MARK = " [outside]"
 OUTSIDE_NOTE = " [outside]: has words of tools, files, web pages or subagents; nobody checked them."
-# Tags that mean something to an agent.
+# Tags that mean something to an agent: those of clients, of tool calls and of model templates.
+_BEGINNINGS = (*(name.decode() for name in NAMES), "claude-mem", "antml", "local-command-", "ide_",
+               "user-memory-", "mcp-resource", "mcp-polling")  # fmt: skip
+_WHOLE = (
+    "function_calls", "function_results", "invoke", "parameter", "tool_use", "tool_call",
+    "tool_calls", "tool_result", "tool_results", "tool_use_error", "tool_response", "thinking",
+    "command-name", "command-message", "command-args", "command-contents", "task-notification",
+    "agent-notification", "teammate-message", "cross-session-message", "channel", "system",
+    "system-message", "user-prompt-submit-hook", "hook_context", "untrusted_context",
+    "user_instructions", "instructions", "environment_context", "user_info", "user_query",
+    "new-diagnostics", "fork-boilerplate", "bash-input", "bash-stdout", "bash-stderr", "human",
+    "assistant", "im_start", "im_end", "endoftext", "eot_id", "start_header_id", "end_header_id",
+    "begin_of_text", "end_of_text", "start_of_turn", "end_of_turn",
+)  # fmt: skip
+_HYPHENS = str.maketrans(dict.fromkeys("_\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2581", "-"))
 _TAG = re.compile(
-    rf"(?:{'|'.join(name.decode() for name in NAMES)}|claude-mem|antml|local-command-)"
-    r"|(?:function_calls|function_results|command-(?:name|message|args)|task-notification|system"
-    r"|user-prompt-submit-hook|tool_use_error|bash-(?:input|stdout|stderr))(?![\w-])"
+    rf"(?:{'|'.join(_BEGINNINGS)})|(?:{'|'.join(_WHOLE)})(?![\w-])".translate(_HYPHENS)
 )
-_OPENING = re.compile(r"<(?=([\s/／]*[^\s<>]{1,80}))")
+_OPENING = re.compile(r"<(?=([\s/|／｜]*[^\s<>]{1,80}))")
+# Letters of other scripts that look like ours.
+_LOOK_ALIKES = str.maketrans(
+    "аеорсухіѕјһԁӏԛԝмткнгвпиᴄɡɑıⅼαορνυικτηγωεսոօհ",
+    "aeopcyxisjhdlqwmtkhrbnucgailaopvuiktnyweunoh",
+)
 _JOINERS = str.maketrans("", "", "\u200c\u200d")
 _BRACKETS = str.maketrans("＜﹤", "‹‹")  # normalisation would make "<" of them
 
@@ -41,5 +58,13 @@ def escape_block(text: str) -> str:
 
 
 def _escape(opening: re.Match[str]) -> str:
-    name = unicodedata.normalize("NFKC", opening[1].translate(_JOINERS)).lower().lstrip("/ \t\n")
-    return "‹" if _TAG.match(name) else "<"
+    return "‹" if _TAG.match(_folded(opening[1])) else "<"
+
+
+def _folded(name: str) -> str:
+    """As a reader takes it: without accents, in small letters of our script."""
+    if not name.isascii():
+        parts = unicodedata.normalize("NFKD", name.translate(_JOINERS))
+        name = "".join(c for c in parts if not unicodedata.combining(c)).lower()
+        name = name.translate(_LOOK_ALIKES)
+    return name.lower().translate(_HYPHENS).lstrip("/| \t\r\n")
