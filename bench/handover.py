@@ -4,8 +4,8 @@
 
 DIR has the transcripts of a project. For points of its time line (sessions evenly spaced over its
 second half) everything before that session is imported, and the context that the session would
-have got is written to OUT/N.context.txt, the hint for its first prompt to OUT/N.hint.txt (empty if
-there is none), and its beginning to OUT/N.session.txt.
+have got on its branch is written to OUT/N.context.txt, the hint for its first prompt to
+OUT/N.hint.txt (empty if there is none), and its beginning to OUT/N.session.txt.
 A reader judges each line: useful, neutral, meaningless or misleading.
 """
 
@@ -32,7 +32,7 @@ from claude_mem.recall.hints import Prompt, find_hint
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
 from claude_mem.text import one_line, shorten
-from claude_mem.types import STATEMENT, Project
+from claude_mem.types import BRANCH, STATEMENT, Project
 
 POINTS, MOMENTS, LONGEST_MOMENT = 3, 14, 400
 SHORTEST_SESSION = 12  # events; shorter ones give nothing to judge a context by
@@ -45,6 +45,7 @@ class Session:
     id: str
     directory: str
     began_ms: int
+    branch: str = ""
 
 
 def main() -> int:
@@ -87,7 +88,10 @@ def _session(path: Path) -> Session | None:
     if len(events) < SHORTEST_SESSION or not times:
         return None
     payload = events[0].payload
-    return Session(path, str(payload["session_id"]), str(payload["cwd"]), times[0])
+    branches = (str(e.payload["statement"]) for e in events if e.kind == BRANCH)
+    return Session(
+        path, str(payload["session_id"]), str(payload["cwd"]), times[0], next(branches, "")
+    )
 
 
 def given_to(session: Session, files: list[Path], budget: int) -> tuple[str, str]:
@@ -101,7 +105,7 @@ def given_to(session: Session, files: list[Path], budget: int) -> tuple[str, str
             project = store.project_by_key(_project(session, store).key)
             if project is None:
                 return "", ""
-            context = build_context(store, project, budget)
+            context = build_context(store, project, budget, branch=session.branch)
             prompt = Prompt(first_prompt(session), project_id=project, context=context)
             hint = find_hint(store, prompt, embed_all(store))
             return context, hint.text if hint else ""

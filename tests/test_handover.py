@@ -334,7 +334,7 @@ def test_areas_are_folders_with_their_latest_results(story: Story) -> None:
     story.now += DAY
     tell(story, "b", Summary(request="Row out to sea", files_edited=("boat/oar.py",)))
     assert section(story, "Areas worked in") == [
-        "- tower/ (2.py, 1.py, 0.py): Clean the lens every night; Trim the wick every night"
+        "- tower/ (2.py, 1.py): Clean the lens every night; Trim the wick every night"
     ]
 
 

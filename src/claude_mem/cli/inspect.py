@@ -8,6 +8,7 @@ import click
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json, print_pairs, print_table
 from claude_mem.config import Settings
+from claude_mem.intake.git_head import current_branch
 from claude_mem.intake.projects import open_projects
 from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.recall.context import build_context
@@ -111,8 +112,10 @@ def show_context(settings: Settings, project: str | None, as_json: bool) -> None
             project_id = store.find_project(project) if project else _project_here(store)
             if project_id is not None:
                 home = os.environ.get("HOME", "")
-                rules = "" if project else read_rule_files(_directory_here(), home)
-                text = build_context(store, project_id, budget, rule_files=rules)
+                directory = "" if project else _directory_here()
+                rules = read_rule_files(directory, home) if directory else ""
+                branch = current_branch(directory)
+                text = build_context(store, project_id, budget, rule_files=rules, branch=branch)
     click.echo(context_reply(text, settings, as_json))
 
 

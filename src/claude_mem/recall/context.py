@@ -30,6 +30,7 @@ from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.listing import JsonRow
+from claude_mem.store.turns import MAIN_BRANCHES
 from claude_mem.text import one_line
 from claude_mem.word_runs import has_run
 
@@ -52,13 +53,15 @@ def build_context(
     budget: int,
     without_session: str | None = None,
     rule_files: str = "",
+    branch: str = "",
 ) -> str:
     """Empty if the project has no memories, or the budget is too small for any.
 
     `rule_files` is the text of the project's own instructions (CLAUDE.md and the like): what it
-    says already is left out.
+    says already is left out. The last session is the last one on this branch, if there is any.
     """
     sessions = _from_last_work(digest_sessions(store, project_id, without_session))
+    last = _last_on(branch, sessions)
     observations = store.recent_titles(project_id, OBSERVATIONS, without_session)
     pinned = store.pinned(project_id)
     team = store.recent_of_team(project_id)
@@ -70,21 +73,23 @@ def build_context(
     facts = store.facts(project_id, statuses=("holds",))
     ended = store.facts(project_id, ("rule", "decision"), ("past", "wrong"))
     observations = without_facts(observations, ended)
-    if sessions:
-        _add_last_session(page, sessions[0])
+    if last is not None:
+        is_usual = any(session.has_commits for session in sessions)
+        _add_last_session(page, last, "" if last is sessions[0] else branch, is_usual)
     commits = [r.text for session in sessions for r in session.results if r.is_commit]
+    others = [session for session in sessions if session is not last]
     page.add_section("What holds here", STANDING, [
         *standing.pinned(pinned),
         *standing.pinned_facts(facts),
         *standing.rules(facts),
         *standing.saved(observations),
-        *standing.faults(facts),
-        *standing.decisions(facts, commits),
+        *standing.faults([*facts, *store.facts(project_id, ("fault",), ("past",))]),
+        *standing.decisions(facts, commits, last.day if last else ""),
         *standing.gotchas(observations),
     ])  # fmt: skip
-    page.add_section("Left open", OPEN, left_open(sessions))
+    page.add_section("Left open", OPEN, left_open(sessions, last))
     page.add_section("Commands", COMMANDS, standing.commands(facts))
-    page.add_section(EARLIER_SESSIONS, EARLIER, earlier_sessions(sessions[1:]))
+    page.add_section(EARLIER_SESSIONS, EARLIER, earlier_sessions(others))
     page.add_section("Areas worked in", AREAS, areas(sessions, page.subjects))
     page.add_section("From the team", TEAM, _from_team(team))
     if not page.has_content:  # another program's memories may have no summaries
@@ -98,6 +103,15 @@ def _from_last_work(sessions: list[SessionDigest]) -> list[SessionDigest]:
         if session.came_to_something:
             return sessions[position:]
     return sessions
+
+
+def _last_on(branch: str, sessions: Sequence[SessionDigest]) -> SessionDigest | None:
+    """The last session on a branch; otherwise, or if it is a main branch, the last of all."""
+    if branch and branch not in MAIN_BRANCHES:
+        for session in sessions:
+            if branch in session.branches and session.came_to_something:
+                return session
+    return sessions[0] if sessions else None
 
 
 def _from_team(turns: Sequence[JsonRow]) -> Iterator[Line]:
@@ -119,12 +133,15 @@ def _recent_memories(observations: Sequence[JsonRow]) -> Iterator[Line]:
             yield Line(text, subject=title, ids=(id_of(observation),))
 
 
-def _add_last_session(page: "_Page", session: SessionDigest) -> None:
+def _add_last_session(
+    page: "_Page", session: SessionDigest, branch: str, is_usually_committed: bool
+) -> None:
+    """`branch`, if it is the last session on that branch only."""
     results = results_of(session)
-    after = list(where_it_stands(session, results))
-    page.add_block(
-        f"Last session, {session.day}", LAST_SESSION, list(goal_of(session)), results, after
-    )
+    after = list(where_it_stands(session, results, is_usually_committed))
+    on_branch = f" on branch {flat(branch)}" if branch else ""
+    heading = f"Last session{on_branch}, {session.day}"
+    page.add_block(heading, LAST_SESSION, list(goal_of(session)), results, after)
 
 
 def count_lines(context: str, heading: str) -> int:

@@ -83,7 +83,8 @@ def hint_lines(
     ways: Sequence[Shown],
     semantic_index: SemanticIndex | None,
 ) -> list[HintLine]:
-    """Of each turn what the first of these ways shows that shows anything."""
+    """Of the first turn what the first of these ways shows that shows anything; of the others only
+    what the first way shows."""
     places = [(source.turn.session_id, source.turn.number) for source in sources]
     memories = document_filters.memories_of_turns(connection, places, Filters())
     named = [
@@ -99,7 +100,8 @@ def hint_lines(
         turn_id = source.turn.id
         share = int(room * SHARES[len(named) - 1][number])
         title = plain(memory.title)
-        texts = (_said(connection, turn_id, title, share, way, semantic_index) for way in ways)
+        texts = (_said(connection, turn_id, title, share, way, semantic_index)
+                 for way in (ways[:1] if lines else ways))  # fmt: skip
         text = next((text for text in texts if len(text) >= MIN_TEXT), "")
         if not text:
             continue  # its title alone says too little

@@ -27,6 +27,7 @@ _MOMENTARY = re.compile(
     r"|i am going to|i see|i have (?:all|the full|a clear)|i now have|looking at"
     r"|here(?:'s| is) (?:a|the) (?:summary|plan)|implement the following plan"
     r"|now (?:add|update|fix|run|the))\b"
+    r"|(?:wait|hmm|oh|oops|you're right|good (?:point|catch))\b"
     r"|(?:want|shall|should|would you like) (?:me|i)\b|i haven't|that closes|all clean"
     r"|(?:task|step|phase) \w{1,3} (?:is )?(?:done|complete|verified)"
     r"|(?:done|good|perfect|great|plan|context|summary|changes)[.!:]?$"
@@ -39,12 +40,13 @@ _MOMENTARY = re.compile(
 _HEADING = re.compile(r"#{1,6} |\*\*[^*\n]{1,80}\*\*:?$")
 _CODE = re.compile(
     r"=> ?[{(]|[;{]$|\);?$|^(?:const|let|var|await|return|import|export|func|def|if \()\b"
-    r"|^//|^[\w.]{1,60} :?= "
+    r"|^//|^[\w.]{1,60} :?= |^\S{1,200}:\d+:"
 )
 _INLINE_CODE = re.compile(r"`[^`\n]{1,200}`")
 # A passage may begin within a sentence.
 _MIDDLE = re.compile(r"[a-z]{1,20}[ ,)]|[)}\]>,;]")
 _NUMBER_AT_END = re.compile(r"\s\d{1,2}\.$")
+_AFTER_LABEL = re.compile(r":\n(?=[a-z])")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"(\d#/])|(?<=:)\s+(?=[A-Z])|\n+")
 _WORD = re.compile(r"\w+")
 
@@ -70,7 +72,7 @@ def work_in(text: str, leads: Callable[[str], bool]) -> str:
 
 
 def _lasting(text: str) -> list[str]:
-    sentences = _SENTENCE.split(_TRAILER.sub("", text))
+    sentences = _SENTENCE.split(_AFTER_LABEL.sub(": ", _TRAILER.sub("", text)))
     return [s for s in sentences if not _MOMENTARY.match(s.strip(" *#-`|"))]
 
 

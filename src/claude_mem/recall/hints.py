@@ -43,7 +43,7 @@ MIN_PASSAGE = 40  # characters
 TITLE = 300  # characters at the start of a prompt that say what it is about
 # Of a turn, what became of it says more in few words than what was asked or planned.
 KINDS = {"memory": 1.1}
-NAMED_KINDS = {"memory": 1.3, "commit": 1.3, "prompt": 0.5, "plan": 0.5}
+NAMED_KINDS = {"memory": 1.3, "commit": 1.3, "prompt": 0.35, "plan": 0.35}
 MIN_LINE_WORDS = 4  # of a line of the context that can hold what a hint would say
 MAX_COMMON = 0.8  # share of its words that a passage of an answer may have in common with another
 TOLD = 0.6  # share of its words that a line of the context has, from which a passage says no more
@@ -168,7 +168,8 @@ def find_hint(
                 lambda p: text_of(p, lambda s: _names_any(s, rare)),
                 NAMED_KINDS,
             )
-            lines = hint_lines(connection, selected, (by_names, by_words), semantic_index)
+            ways = (by_names, replace(by_words, weights=NAMED_KINDS))
+            lines = hint_lines(connection, selected, ways, semantic_index)
             if lines:
                 return Hint(tuple(lines))
         if len(query.words) < MIN_WORDS or needed > MAX_EVIDENCE:

@@ -8,6 +8,7 @@ from pathlib import Path
 from claude_mem import paths
 from claude_mem.config import Layout, Settings, write_private
 from claude_mem.hook.wake import wake
+from claude_mem.intake.git_head import current_branch
 from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
@@ -37,10 +38,14 @@ class StaleContexts:
 
 
 def render_contexts(layout: Layout, store: Store, project_id: int, budget: int, home: str) -> None:
-    """One file for each directory in which the project was used recently."""
+    """One file for each directory in which the project was used recently, for its branch at that
+    time."""
     for directory in store.recent_directories(project_id):
         rules = read_rule_files(directory, home)
-        literal = json.dumps(build_context(store, project_id, budget, rule_files=rules)).encode()
+        text = build_context(
+            store, project_id, budget, rule_files=rules, branch=current_branch(directory)
+        )
+        literal = json.dumps(text).encode()
         target = rendered_path(layout, directory)
         if not target.exists() or target.read_bytes() != literal:
             write_private(target, literal)

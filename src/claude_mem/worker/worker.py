@@ -18,6 +18,7 @@ from claude_mem.index import indexing
 from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.intake.client_titles import ClientTitles
 from claude_mem.intake.event_reader import EventReader
+from claude_mem.intake.git_head import current_branch
 from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import open_projects
 from claude_mem.intake.rule_files import read_rule_files
@@ -297,12 +298,14 @@ class Worker:
         without_session: str | None = None,
         budget: int | None = None,
     ) -> str:
-        """Without what the instructions in this directory say; `budget`: instead of the setting."""
+        """For the branch of this directory, without what its instructions say; `budget`: instead of
+        the setting."""
         tokens = self.settings.context.tokens if budget is None else budget
 
         def build() -> str:
             rules = read_rule_files(directory, self.projects.home)
-            return build_context(self.store, project_id, tokens, without_session, rules)
+            branch = current_branch(directory)
+            return build_context(self.store, project_id, tokens, without_session, rules, branch)
 
         return await asyncio.to_thread(build)
 

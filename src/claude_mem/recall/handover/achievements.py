@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterable, Sequence
 
+from claude_mem.index.text.words import stem
 from claude_mem.recall.handover.digests import Result
-from claude_mem.recall.handover.lines import LOCAL, content_words, is_about
+from claude_mem.recall.handover.lines import LOCAL, SAME_SUBJECT, content_words, is_about
 from claude_mem.title_gate import count_words, has_name, specific_words
 
 FEWEST_WORDS = 3  # of a heading that says what it is about
@@ -24,7 +25,10 @@ _WORK = re.compile(
 # A line of a list whose subject stood above it, a reply, a line of a terminal.
 _WITHOUT_SUBJECT = re.compile(
     r"(?:verifi|read|log|stor|return|check|handl|show|list|add|us|updat|remov|mak|creat|ensur|allow"
-    r"|catch|set|get|test|run)e?s\b(?! (?:for|of)\b)|noted\b|no\b|need\b|[^\w`\"'(#.@/-]",
+    r"|catch|set|get|test|run|fetch|push|pull|find|call|send|load|pars|writ)e?s\b(?! (?:for|of)\b)"
+    r"|noted\b|no\b|need\b|[^\w`\"'(#.@/-]"
+    r"|(?:including|and|or|but|which|that|because|so that|where|whose)\b"
+    r"|`(?:cp|mv|cd|export|source|chmod|mkdir|curl|sudo|brew|npm|git|docker) ",
     re.IGNORECASE,
 )
 # Commits that say little of what a session was for, or less than others.
@@ -32,6 +36,11 @@ _MINOR = re.compile(
     r"(?:style|lint)(?:\([^()]{1,40}\))?!?:|(?:bump|merge|format|record|reword)\b"
     r"|.*\b(?:nolint|lint\w*|gofmt|whitespace|blank line|typos?|fieldalignment|formatting|changelog"
     r"|review (?:comments|feedback)|t\.Parallel)\b",
+    re.IGNORECASE,
+)
+_COSMETIC = re.compile(
+    r"\b(?:buttons?|badges?|logos?|icons?|layout|alignment|align|borders?|padding|margins?|spacing"
+    r"|fonts?|tooltips?|labels?|placeholders?|wording|readme|typos?|hover|dark mode|css)\b",
     re.IGNORECASE,
 )
 _SECONDARY = re.compile(r"(?:chore|ci|build|tests?|docs?)(?:\([^()]{1,40}\))?!?:", re.IGNORECASE)
@@ -126,6 +135,41 @@ def main_first(commits: Sequence[str], goal: str) -> list[str]:
 
 def is_minor(title: str) -> bool:
     return _MINOR.match(title) is not None
+
+
+def is_cosmetic(title: str) -> bool:
+    """About how something looks or reads: told only where little else is."""
+    return _COSMETIC.search(title) is not None
+
+
+def without_replaced(commits: Sequence[str]) -> list[str]:
+    """Of the commits of a session, latest first, those that no later one of their type is about."""
+    current: list[tuple[str, frozenset[str]]] = []
+    for commit in commits:
+        prefix, words = commit_type(commit), _subject_stems(commit)
+        is_replaced = any(
+            commit_type(later) == prefix and _is_same_subject(words, other)
+            for later, other in current
+        )
+        if not is_replaced:
+            current.append((commit, words))
+    return [commit for commit, _ in current]
+
+
+def commit_type(title: str) -> str:
+    """ "feat(lamp)" of "feat(lamp): blink"; empty if it has none."""
+    prefix = _COMMIT_PREFIX.match(title)
+    return prefix[0].rstrip("!: ") if prefix else ""
+
+
+def _subject_stems(commit: str) -> frozenset[str]:
+    subject = commit[len(prefix[0]) :] if (prefix := _COMMIT_PREFIX.match(commit)) else commit
+    return frozenset(stem(word) for word in content_words(subject))
+
+
+def _is_same_subject(words: frozenset[str], other: frozenset[str]) -> bool:
+    fewest = min(len(words), len(other))
+    return fewest >= FEWEST_WORDS and len(words & other) >= SAME_SUBJECT * fewest
 
 
 def is_secondary(title: str) -> bool:

@@ -158,6 +158,21 @@ class SessionDigest:
                 counts[path] = counts.get(path, 0) + 1
         return sorted(counts, key=lambda path: -counts[path])
 
+    @cached_property
+    def uncommitted(self) -> list[str]:
+        """Files that were edited in turns after the last commit, or in all if there is none."""
+        files: dict[str, None] = {}
+        for turn in self.turns:
+            if any(artifact.subject == "commit" for artifact in turn.artifacts):
+                files.clear()
+            else:
+                files.update(dict.fromkeys(turn.files))
+        return list(files)
+
+    @property
+    def has_commits(self) -> bool:
+        return any(a.subject == "commit" for turn in self.turns for a in turn.artifacts)
+
 
 def _with_their_work(results: Sequence[Result]) -> list[Result]:
     """A commit of a turn of its own tells of the work before it, back to the commit before."""

@@ -6,26 +6,36 @@ from collections.abc import Iterator, Sequence
 from claude_mem.recall.handover.achievements import (
     achievements,
     as_done,
+    is_cosmetic,
+    is_draft,
     is_minor,
     is_secondary,
     main_first,
+    without_replaced,
 )
-from claude_mem.recall.handover.digests import SessionDigest
-from claude_mem.recall.handover.lines import Line, content_words, flat, is_about
+from claude_mem.recall.handover.digests import Result, SessionDigest
+from claude_mem.recall.handover.lines import Line, code_names, content_words, flat, is_about
 
 MAX_RESULTS = 2
-MAX_LINES = 8
+MIN_LINES, MAX_LINES = 6, 8
 LONGEST_RUN = 3  # sessions on one branch
 LONGEST_RESULT = 100
 
 
 def earlier_sessions(sessions: Sequence[SessionDigest]) -> Iterator[Line]:
-    """The latest first; sessions in a row about the same are one line."""
+    """The latest first; sessions in a row about the same are one line. Those about looks only
+    where there are few others."""
+    runs = [(run, _shown([r for session in run for r in _results(session)]))
+            for run in _runs(sessions)]  # fmt: skip
+    runs = [(run, results) for run, results in runs if results]
+    main = sum(not all(map(is_cosmetic, results)) for _, results in runs)
+    cosmetic = max(0, MIN_LINES - main)
     count = 0
-    for run in _runs(sessions):
-        results = _shown([result for session in run for result in _results(session)])
-        if not results:
-            continue
+    for run, results in runs:
+        if all(map(is_cosmetic, results)):
+            cosmetic -= 1
+            if cosmetic < 0:
+                continue
         count += 1
         if count > MAX_LINES:
             return
@@ -50,7 +60,9 @@ def _results(session: SessionDigest) -> list[str]:
     # Of a session that changed nothing only what it learned: its title is a question or a wish.
     is_own_title = session.is_changed and not session.is_client_title
     rows = achievements(session.results, session.goal if is_own_title else "")
-    commits = main_first([row.text for row in rows if row.is_commit], session.goal)
+    rows = [row for row in rows if row.is_commit or not _is_idea(row, session)]
+    commits = without_replaced([row.text for row in rows if row.is_commit])
+    commits = main_first(commits, session.goal)
     if commits and not is_minor(commits[0]):
         texts = commits
     elif session.is_client_title and session.is_changed:
@@ -59,6 +71,25 @@ def _results(session: SessionDigest) -> list[str]:
         texts = [_with_goal(row.text, session.goal) for row in rows if not row.is_commit][:1]
         texts = texts or commits[:1]
     return [as_done(text) for text in texts] if session.is_changed else texts
+
+
+def _is_idea(row: Result, session: SessionDigest) -> bool:
+    """Whether it was only proposed, in a session that then edited files: a draft's note of a turn
+    without edits, or a title that names something that no turn with edits speaks of."""
+    edits = [turn for turn in session.turns if turn.files]
+    if not edits:
+        return False
+    if row.observation is not None and is_draft(row) and not row.files:
+        return True
+    names = code_names(row.text)
+    if not names:
+        return False
+    told = " ".join(
+        f"{result.text} {result.details} {' '.join(turn.files)}"
+        for turn in edits
+        for result in turn.results
+    )
+    return not any(name in told for name in names)
 
 
 def _with_goal(text: str, goal: str) -> str:

@@ -155,8 +155,11 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
     return first_sentences(result.details, limit, title)
 
 
-def where_it_stands(session: SessionDigest, results: Sequence[Line]) -> Iterator[Line]:
-    """Besides the results: branch, pull requests, files, failing tests and next steps."""
+def where_it_stands(
+    session: SessionDigest, results: Sequence[Line], is_usually_committed: bool = False
+) -> Iterator[Line]:
+    """Besides the results: branch, pull requests, files and whether they were committed, failing
+    tests and next steps."""
     places = [f"branch {session.branches[0]}"] if session.branches else []
     places += [
         f"{request.value} ({_seen(request)}, state unknown)"
@@ -165,8 +168,14 @@ def where_it_stands(session: SessionDigest, results: Sequence[Line]) -> Iterator
     if places:
         yield Line(flat(f"On: {', '.join(places)}"))
     told = " ".join(line.text for line in results)
+    is_uncommitted = is_usually_committed and not session.has_commits
     if any(path.replace("\\", "/").rpartition("/")[2] not in told for path in session.files):
-        yield Line(f"Files edited: {_fitting(session.files)}")
+        state = ", not committed in that session" if is_uncommitted else ""
+        yield Line(f"Files edited{state}: {_fitting(session.files)}")
+    elif session.files and is_uncommitted:
+        yield Line("Not committed in that session.")
+    if session.has_commits and session.uncommitted:
+        yield Line(f"Edited after its last commit: {_fitting(session.uncommitted)}")
     for run in _last_failing_test(session):
         yield Line(flat(f"Tests failed at the end: `{run.command}` ({run.counts or run.outcome})"))
     for step in _next_steps(session.turns[-1].summary)[:MAX_STEPS]:

@@ -19,10 +19,17 @@ LAPSES_AFTER = 6  # sessions
 RELATED = 0.3  # share of a step's words in a later text from which it may be done
 
 
-def left_open(sessions: Sequence[SessionDigest]) -> Iterator[Line]:
-    """Of the last turn of a session; the next turn would have taken it up. The latest first."""
+def left_open(
+    sessions: Sequence[SessionDigest], without: SessionDigest | None = None
+) -> Iterator[Line]:
+    """Of the last turn of a session; the next turn would have taken it up. The latest first.
+
+    `without` is the session whose steps are told with it.
+    """
     count = 0
-    for position, session in enumerate(sessions[1:LAPSES_AFTER], 1):
+    for position, session in enumerate(sessions[:LAPSES_AFTER]):
+        if session is without:
+            continue
         for step in open_steps_from(session.turns[-1].summary["open_steps"]):
             is_offer = step.text.rstrip().endswith(QUESTION_MARKS) or _TO_THE_USER.search(step.text)
             if is_offer or count == MAX_STEPS or _is_taken_up(step.text, sessions[:position]):

@@ -20,12 +20,12 @@ from claude_mem.store.supersession import compare_texts
 from claude_mem.types import Fact
 
 MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
+RECURRING = 4  # sightings of a fault
 MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 2, 3
 TEST, CHECK, RUN = "test", "check", "run"  # purposes of commands
 BUILD = "build"  # a check by its purpose
 SAME_WORK = 3  # words that a decision and a commit about it have in common
 MAX_SAVED, MAX_CHECKS = 6, 3
-DECISION_MS = 7 * 86_400_000
 MAX_PINNED = 10
 MAX_SCOPES = 2  # folders with a command of their own
 MAX_COMPARED = 40  # titles, each with every newer one
@@ -105,16 +105,18 @@ def saved(observations: Sequence[JsonRow]) -> Iterator[Line]:
         yield Line(text, subject=str(observation["title"]), ids=(id_of(observation),))
 
 
-def decisions(facts: Sequence[Fact], commits: Sequence[str] = ()) -> Iterator[Line]:
+def decisions(
+    facts: Sequence[Fact], commits: Sequence[str] = (), since: str = ""
+) -> Iterator[Line]:
     """Answers of the user to questions of the agent that are about the project. One that was given
-    once is about the work of those days; what was committed about it says what became of it."""
+    once, before the day of the last session, is about work that is over; what was committed about
+    it says what became of it."""
     subjects = [content_words(commit) for commit in commits]
     count = 0
-    latest = max((fact.last_seen_ms for fact in facts), default=0)
     for fact in sorted(_of(facts, "decision"), key=lambda f: (-f.is_pinned, -f.last_seen_ms, f.id)):
         answer = _RECOMMENDED.sub("", fact.value).strip()
         question = fact.subject.strip()
-        is_old = fact.last_seen_ms < latest - DECISION_MS
+        is_old = _day(fact) < since
         if is_old and fact.count < MIN_SIGHTINGS and not fact.is_pinned:
             continue
         if not question:
@@ -150,12 +152,16 @@ def gotchas(observations: Sequence[JsonRow]) -> Iterator[Line]:
 
 
 def faults(facts: Sequence[Fact]) -> Iterator[Line]:
-    passed = {
-        fact.value: fact.last_seen_ms for fact in _of(facts, "command") if "fail" not in fact.note
-    }
+    """Commands that fail here and have not worked since. One that failed again and again after it
+    had worked will do so once more."""
+    passed = {fact.value: fact for fact in _of(facts, "command") if "fail" not in fact.note}
     shown: set[str] = set()
     for fact in _of(facts, "fault"):
-        is_over = passed.get(fact.subject, 0) > fact.last_seen_ms
+        later = passed.get(fact.subject)
+        is_recurring = fact.count >= RECURRING and later and later.first_seen_ms < fact.last_seen_ms
+        is_over = later is not None and later.last_seen_ms > fact.last_seen_ms
+        is_over = is_over or (fact.status == "past" and later is None)
+        is_over = (is_over and not is_recurring) or _is_replaced(fact, facts)
         if fact.count < MIN_SIGHTINGS or is_over or fact.subject in shown or fact.is_pinned:
             continue
         shown.add(fact.subject)
@@ -163,6 +169,11 @@ def faults(facts: Sequence[Fact]) -> Iterator[Line]:
             return
         note = f" ({fact.note})" if fact.note else ""
         yield Line(flat(f"- `{fact.subject}` fails here{note}; `{fact.value}` works"))
+
+
+def _is_replaced(fault: Fact, facts: Sequence[Fact]) -> bool:
+    """By another fault of the same command, with another way around it."""
+    return any(fact.kind == "fault" and fact.id == fault.superseded_by for fact in facts)
 
 
 def commands(facts: Sequence[Fact]) -> Iterator[Line]:
