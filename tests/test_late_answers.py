@@ -33,7 +33,8 @@ def test_a_turn_that_ended_long_ago_awaits_nothing(turn: Turn) -> None:
 
 
 def test_what_was_said_before_the_last_tool_is_no_answer(story: Story, turn: Turn) -> None:
-    said = replace(story.event(prompt()), arrived_ms=turn.started_ms - 1)
+    event = story.event(prompt())
+    said = replace(event, kind="Statement", arrived_ms=turn.started_ms - 1)
     assert awaits_answer(turn, [said], end_of(turn))
     said = replace(said, arrived_ms=end_of(turn))
     assert not awaits_answer(turn, [said], end_of(turn))

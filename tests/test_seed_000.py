@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ from claude_mem.config import CaptureSettings
 from claude_mem.install.hooks import EVENTS
 from tests.conftest import wait_until
 from tests.seed_worker import CONTINUE, SeedWorker, running_worker
+from tests.transcripts import Chat
 
 SECRET = "under the third plank"
 PATCH = """\
@@ -225,6 +227,38 @@ def test_stage_4_summarize_with_the_last_messages_and_the_spinner_stops(
     assert answer["status"] == "queued"
     assert worker.post("/api/processing", {"isProcessing": False})["isProcessing"] is False
     assert summary_of(worker, "only-summarized")["request"] == "Paint the pier green"
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_stage_4_the_last_messages_are_read_from_the_transcript_if_nothing_else_has_them(
+    worker: SeedWorker, tmp_path: Path, has_ids: bool
+) -> None:
+    chat = Chat(f"read-{has_ids}", prompt_ids=has_ids)
+    chat.prompt("Mend the net").agent("The net is whole again.")
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_bytes(chat.data())
+    stop = {"session_id": f"read-{has_ids}", "cwd": str(tmp_path / "pier"),
+            "transcript_path": str(transcript)}  # fmt: skip
+    if has_ids:
+        stop["prompt_id"] = f"prompt-read-{has_ids}-0001"
+    assert hook(worker, "Stop", stop) == CONTINUE
+    summary = summary_of(worker, f"read-{has_ids}")
+    assert summary["request"] == "Mend the net"
+    assert "whole again" in str(summary["completed"])
+
+
+def test_stage_4_a_private_prompt_in_the_transcript_makes_the_turn_private(
+    worker: SeedWorker, tmp_path: Path
+) -> None:
+    chat = Chat("read-private", prompt_ids=False)
+    chat.prompt(f"<private>It is {SECRET}</private>").agent(f"I see: {SECRET}")
+    transcript = tmp_path / "transcript.jsonl"
+    transcript.write_bytes(chat.data())
+    stop = {"session_id": "read-private", "cwd": str(tmp_path), "transcript_path": str(transcript)}
+    assert hook(worker, "Stop", stop) == CONTINUE
+    worker.session("read-private")
+    worker.wait_settled()
+    assert not any(SECRET.encode() in content for content in worker.files().values())
 
 
 @pytest.mark.parametrize("reason", ["exit", "clear", "logout", "prompt_input_exit", "other"])

@@ -64,6 +64,19 @@ def test_without_prompt_ids_a_turn_that_hooks_saw_late_is_found_by_its_time(file
     assert [event.payload["statement"] for event in statements_of(file, turn)] == ["Second."]
 
 
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_a_prompt_that_no_hook_reported_comes_from_the_transcript(
+    file: Path, has_ids: bool
+) -> None:
+    chat = Chat(prompt_ids=has_ids).prompt("One").agent("1.").prompt("Two").agent("2.")
+    file.write_bytes(chat.data())
+    prompts = [event for event in read_events(file, chat) if event.kind == "UserPromptSubmit"]
+    prompt_id = str(prompts[1].payload["prompt_id"]) if has_ids else "number-1"
+    started = (prompts[1].at_ms or 0) + 1
+    prompt, statement = statements_of(file, turn_of(prompt_id, prompt=None, started_ms=started))
+    assert prompt.payload["prompt"] == "Two" and statement.payload["statement"] == "2."
+
+
 def test_a_turn_that_the_file_does_not_have_yet_has_no_statements(file: Path) -> None:
     file.write_bytes(Chat().prompt("One").agent("1.").data())
     assert statements_of(file, turn_of("not-there")) == []

@@ -78,7 +78,7 @@ def awaits_answer(turn: Turn, statements: list[Event], now: int) -> bool:
     if not stops or stops[-1].text or now - stops[-1].at_ms > _JUST_ENDED_MS:
         return False
     last_work = max((event.at_ms for event in turn.events if event.tool_name), default=0)
-    texts = (event for event in statements if event.kind != TOOL_FAILURE)
+    texts = (event for event in statements if event.kind not in (TOOL_FAILURE, PROMPT))
     return not any(text.arrived_ms >= last_work for text in texts)
 
 
@@ -86,7 +86,8 @@ def statements_of(
     path: Path, turn: Turn, stored_prompt: Callable[[str], str | None] = str
 ) -> list[TranscriptEvent]:
     """The statements of one turn, as far as the client has written them; with the failures of
-    other agents, since the hooks of Codex report none."""
+    other agents, since the hooks of Codex report none, and with the prompt if no hook reported it.
+    """
     transcript = open_transcript(path)
     is_claude = transcript.dialect == CLAUDE
     # Those of other agents are read from their first line, which names the session.
@@ -95,11 +96,30 @@ def statements_of(
         return []
     kinds = FROM_TRANSCRIPT if is_claude else (*FROM_TRANSCRIPT, TOOL_FAILURE)
     turns = _turns(transcript.events(start), turn.content_session_id, kinds)
+    match = _match(turns, turn, stored_prompt)
+    if match is None:
+        return []
+    return [match.prompt_event, *match.statements] if _lacks_prompt(turn) else match.statements
+
+
+def _match(
+    turns: "Iterator[_TranscriptTurn]", turn: Turn, stored_prompt: Callable[[str], str | None]
+) -> "_TranscriptTurn | None":
     if not _has_no_id(turn.prompt_id):
-        return next((t.statements for t in turns if t.prompt_id == turn.prompt_id), [])
+        return next((t for t in turns if t.prompt_id == turn.prompt_id), None)
+    if _lacks_prompt(turn):  # the one that was running when the first event was reported
+        return max(
+            (t for t in turns if (t.at_ms or 0) <= turn.started_ms),
+            key=lambda t: t.number,
+            default=None,
+        )
     prompt = (turn.prompt or "").strip()
-    matches = [t for t in turns if (stored_prompt(t.prompt) or "").strip() == prompt]
-    return min(matches, key=lambda match: match.distance(turn)).statements if matches else []
+    matches = (t for t in turns if (stored_prompt(t.prompt) or "").strip() == prompt)
+    return min(matches, key=lambda match: match.distance(turn), default=None)
+
+
+def _lacks_prompt(turn: Turn) -> bool:
+    return turn.prompt is None and not turn.is_client_message
 
 
 @dataclass(slots=True)
@@ -108,6 +128,7 @@ class _TranscriptTurn:
     prompt_id: str
     prompt: str
     at_ms: int | None
+    prompt_event: TranscriptEvent
     statements: list[TranscriptEvent] = field(default_factory=list)
 
     def distance(self, turn: Turn) -> tuple[bool, int]:
@@ -130,7 +151,7 @@ def _turns(
                 yield turn
             number += 1
             prompt_id, prompt = str(payload["prompt_id"]), str(payload["prompt"])
-            turn = _TranscriptTurn(number, prompt_id, prompt, event.at_ms)
+            turn = _TranscriptTurn(number, prompt_id, prompt, event.at_ms, event)
         elif turn is not None and event.kind in kinds:
             turn.statements.append(event)
     if turn is not None:

@@ -176,18 +176,30 @@ def close_open_turns(
 def add_statements(
     connection: sqlite3.Connection, turn: Turn, statements: list[Event]
 ) -> Turn | None:
-    """Adds statements of the transcript, and corrects tool calls that failed without the hook's
-    knowledge; returns the turn with them."""
+    """Adds statements of the transcript and a prompt that no hook reported, and corrects tool calls
+    that failed without the hook's knowledge; returns the turn with them. None: it is private."""
     row = get_turn(connection, turn.id)
     if row is None or is_blocked(row):
         return None
     for statement in statements:
+        if statement.kind == PROMPT:
+            row = _with_prompt(connection, row, statement)
+            if is_blocked(row):
+                return None
+            continue
         if statement.kind == TOOL_FAILURE:
             _mark_failed(connection, turn.id, statement)
             continue
         key = _key_within(connection, row, statement)
         insert_event(connection, turn.session_db_id, turn.id, statement, key)
     return load_turn(connection, turn.id)
+
+
+def _with_prompt(connection: sqlite3.Connection, turn: sqlite3.Row, event: Event) -> sqlite3.Row:
+    is_missing = turn["prompt_text"] is None and not turn["notice"]
+    if is_missing and event.client_message is None:
+        fill_in_prompt(connection, turn, event.prompt or "")
+    return get_turn(connection, turn["id"])
 
 
 def _mark_failed(connection: sqlite3.Connection, turn_id: int, failure: Event) -> None:
