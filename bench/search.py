@@ -25,7 +25,7 @@ from bench.turns import PASSAGES_PER_TURN, Pool, fill_turns
 from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.text import passage_index
 from claude_mem.index.text.document_filters import Filters, any_of
-from claude_mem.index.text.passage_index import PROJECT_BITS
+from claude_mem.index.text.words import TOKENIZER
 from claude_mem.index.vectors.blocks import Rows
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
@@ -37,10 +37,10 @@ from claude_mem.store import Store
 SIZES, FULL_SIZES = (1_000, 10_000), (1_000, 10_000, 100_000)
 ROUNDS = 15
 TARGET = 2.0
-BARE = (
-    f"SELECT rowid & {(1 << PROJECT_BITS) - 1} FROM passage_text WHERE passage_text MATCH ?"
-    " ORDER BY bm25(passage_text) LIMIT 40"
+BARE_TABLE = (
+    f"CREATE VIRTUAL TABLE bare_text USING fts5(text, content='', tokenize=\"{TOKENIZER}\")"
 )
+BARE = "SELECT rowid FROM bare_text WHERE bare_text MATCH ? ORDER BY bm25(bare_text) LIMIT 40"
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 WAYS = {"search": "bare and a scan", "in a project": "bare and a scan", "by words": "bare",
         "around an id": "bare"}  # fmt: skip
@@ -176,12 +176,20 @@ def _bytes(connection: sqlite3.Connection, pattern: str) -> int:
     return int(row.fetchone()[0] or 0)
 
 
+def _add_bare_table(connection: sqlite3.Connection) -> None:
+    """FTS5 as it is, over the same passages."""
+    connection.execute(BARE_TABLE)
+    connection.execute("INSERT INTO bare_text (rowid, text) SELECT id, text FROM passages")
+    connection.execute("INSERT INTO bare_text (bare_text) VALUES ('optimize')")
+
+
 @contextmanager
 def open_library(pool: Pool, turns: int) -> Iterator[Library]:
     with temporary_home() as home:
         layout = home.layout
         with Store.open(layout.database, layout.backups) as store:
             project = fill_turns(store, pool, "harbor", turns)
+            store.write(_add_bare_table).result()
             model = pool.model
             index = SemanticIndex(model.id, lambda: model)
             count = store.read(passage_index.passage_count)

@@ -18,7 +18,7 @@ from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import SHIPPED, StaticModel
 from claude_mem.index.text import passage_index
 from claude_mem.index.text.documents import TURN, document_id
-from claude_mem.index.text.passage_index import PASSAGE_BITS, PROJECT_BITS
+from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.text.words import searchable
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.blocks import quantise
@@ -170,12 +170,8 @@ def _index_turn(
         [(id_, "prompt" if id_ == ids[0] else "statement", words, p.text, p.terms, p.pieces)
          for id_, p in zip(ids, selected, strict=True)],
     )  # fmt: skip
-    connection.executemany(
-        "INSERT INTO passage_text (rowid, text) VALUES (?, ?)",
-        [(project << PROJECT_BITS | id_, p.indexed)
-         for id_, p in zip(ids, selected, strict=True)],
-    )  # fmt: skip
-    connection.execute("UPDATE passage_count SET number = number + ?", (len(selected),))
+    texts = [(id_, p.indexed) for id_, p in zip(ids, selected, strict=True)]
+    passage_index.add_texts(connection, project, texts)
 
 
 def _add_vector(

@@ -28,7 +28,7 @@ from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
 
-VERSION = 8  # a new one rebuilds the index at the next write: raise it when tokenisation changes
+VERSION = 9  # a new one rebuilds the index at the next write: raise it when tokenisation changes
 CHUNK = 500  # documents: a transaction of a few tenths of a second at most
 
 EMBEDDED = ("observation", TURN)  # duplicates are found among observations

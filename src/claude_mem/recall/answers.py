@@ -20,6 +20,7 @@ from claude_mem.recall.candidates import (
     find_evidence,
     look_up_terms,
     match_expression,
+    occurrences,
 )
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
@@ -155,7 +156,11 @@ def passage_scores(
     """By the number of the passage."""
     terms = look_up_terms(connection, parsed)
     expression = match_expression(parsed, terms)
-    by_words = passage_index.scores_in_turn(connection, expression, turn_id) if expression else {}
+    by_words: dict[int, float] = {}
+    if expression:
+        by_words = passage_index.scores_in_turn(
+            connection, expression, turn_id, occurrences(parsed, terms)
+        )
     rows = passage_index.rows_of_turn(connection, turn_id)
     cosines: dict[int, float] = {}
     if semantic_index is not None:

@@ -148,8 +148,23 @@ def _by_words(
     if not expression:
         return {}
     return passage_index.passages_by_words(
-        connection, expression, filters.project_id, limit, condition.sql, condition.values
+        connection,
+        expression,
+        filters.project_id,
+        limit,
+        condition.sql,
+        condition.values,
+        occurrences(parsed, terms),
     )
+
+
+def occurrences(parsed: ParsedQuery, terms: list[Term]) -> int | None:
+    """How many passages hold the only word of the query; None where it has more."""
+    if len(parsed.words) != 1 or len(terms) != 1 or parsed.phrases:
+        return None
+    (word,) = parsed.words
+    is_sole = len(word.forms) == len(word.pieces) == 1 and not is_unspaced(word.pieces[0])
+    return terms[0].count if is_sole else None
 
 
 def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:

@@ -2,6 +2,8 @@
 
 A turn is one document of many passages. The FTS5 table has no content of its own: a passage is
 removed with its text, which stands in `passages`.
+
+Nor does it have the lengths of passages, which are in the ids of its rows (`passage_scores`).
 """
 
 import json
@@ -9,13 +11,14 @@ import math
 import sqlite3
 import sys
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from zlib import crc32
 
 from claude_mem.index.passages import MOST, Passage
 from claude_mem.index.text.documents import Document, memory_id_of, names_time
+from claude_mem.index.text.passage_scores import LENGTH_BITS, MAX_LENGTH, Score, score
 from claude_mem.index.text.words import (
     MAX_CACHED,
     TOKENIZER,
@@ -27,10 +30,13 @@ from claude_mem.index.text.words import (
     searchable,
     stem,
     stems,
+    word_count,
 )
 
 PASSAGE_BITS = 10
-PROJECT_BITS = 44
+# The id of a row of `passage_text`: project, turn, passage, length.
+TURN_BITS = 28
+PROJECT_SHIFT = TURN_BITS + PASSAGE_BITS + LENGTH_BITS
 TABLES = f"""
 CREATE TABLE indexed_turns (
   id INTEGER PRIMARY KEY,
@@ -56,16 +62,18 @@ CREATE TABLE passages (
   terms BLOB NOT NULL,
   pieces BLOB
 );
-CREATE VIRTUAL TABLE passage_text USING fts5(text, content='', tokenize="{TOKENIZER}");
+CREATE VIRTUAL TABLE passage_text USING fts5(
+  text, content='', columnsize=0, tokenize="{TOKENIZER}"
+);
 CREATE VIRTUAL TABLE passage_terms USING fts5vocab(passage_text, row);
-CREATE TABLE passage_count (number INTEGER NOT NULL);
-INSERT INTO passage_count VALUES (0)
+CREATE TABLE passage_count (number INTEGER NOT NULL, length INTEGER NOT NULL);
+INSERT INTO passage_count VALUES (0, 0)
 """
 NAMES = ("indexed_turns", "passages", "passage_text", "passage_terms", "passage_count")
 
 _hashes: dict[str, tuple[int, ...]] = {}  # of the terms of words that were indexed lately
-_ID_MASK = (1 << PROJECT_BITS) - 1
-_TURN = f"((passage_text.rowid & {_ID_MASK}) >> {PASSAGE_BITS})"
+_PASSAGE = f"(passage_text.rowid >> {LENGTH_BITS} & {(1 << TURN_BITS + PASSAGE_BITS) - 1})"
+_TURN = f"({_PASSAGE} >> {PASSAGE_BITS})"
 
 
 class TurnRow(NamedTuple):
@@ -123,14 +131,20 @@ def insert(connection: sqlite3.Connection, turn: Document) -> None:
             for row_id, passage in rows
         ],
     )  # fmt: skip
-    connection.executemany(
-        "INSERT INTO passage_text (rowid, text) VALUES (?, ?)",
-        [
-            (turn.project_id << PROJECT_BITS | row_id, searchable(passage.text))
-            for row_id, passage in rows
-        ],
+    add_texts(
+        connection,
+        turn.project_id,
+        [(row_id, searchable(passage.text)) for row_id, passage in rows],
     )
-    _count(connection, len(rows))
+
+
+def add_texts(
+    connection: sqlite3.Connection, project_id: int, texts: Sequence[tuple[int, str]]
+) -> None:
+    """Passages by their ids, with their text as it is indexed."""
+    rows = _text_rows(project_id, texts)
+    connection.executemany("INSERT INTO passage_text (rowid, text) VALUES (?, ?)", rows)
+    _count(connection, 1, rows)
 
 
 def delete(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> None:
@@ -144,15 +158,27 @@ def delete(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> None:
             "DELETE FROM passages WHERE id BETWEEN ? AND ? RETURNING id, text",
             (turn_id << PASSAGE_BITS, (turn_id + 1 << PASSAGE_BITS) - 1),
         ).fetchall()
+        rows = _text_rows(row[0], [(row_id, searchable(text)) for row_id, text in passages])
         connection.executemany(
-            "INSERT INTO passage_text (passage_text, rowid, text) VALUES ('delete', ?, ?)",
-            [(row[0] << PROJECT_BITS | row_id, searchable(text)) for row_id, text in passages],
+            "INSERT INTO passage_text (passage_text, rowid, text) VALUES ('delete', ?, ?)", rows
         )
-        _count(connection, -len(passages))
+        _count(connection, -1, rows)
 
 
-def _count(connection: sqlite3.Connection, change: int) -> None:
-    connection.execute("UPDATE passage_count SET number = number + ?", (change,))
+def _text_rows(project_id: int, texts: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
+    return [
+        (project_id << PROJECT_SHIFT | passage << LENGTH_BITS | min(word_count(text), MAX_LENGTH),
+         text)
+        for passage, text in texts
+    ]  # fmt: skip
+
+
+def _count(connection: sqlite3.Connection, sign: int, rows: list[tuple[int, str]]) -> None:
+    length = sum(rowid & MAX_LENGTH for rowid, _ in rows)
+    connection.execute(
+        "UPDATE passage_count SET number = number + ?, length = length + ?",
+        (sign * len(rows), sign * length),
+    )
 
 
 def passage_count(connection: sqlite3.Connection) -> int:
@@ -219,6 +245,11 @@ def inverse_frequency(total: int, count: int) -> float:
     return math.log(1 + (total - count + 0.5) / (count + 0.5))
 
 
+def _score(connection: sqlite3.Connection, occurrences: int | None) -> Score:
+    number, length = connection.execute("SELECT number, length FROM passage_count").fetchone()
+    return score(number, length, occurrences)
+
+
 def passages_by_words(
     connection: sqlite3.Connection,
     expression: str,
@@ -226,21 +257,25 @@ def passages_by_words(
     limit: int,
     condition: str = "TRUE",
     values: Iterable[object] = (),
+    occurrences: int | None = None,
 ) -> dict[int, float]:
-    """The best passages by bm25, by id; `condition` is on the turn as `t`."""
+    """The best passages by bm25, by id; `condition` is on the turn as `t`. `occurrences`: how many
+    passages hold the only word of the expression."""
+    bm25 = _score(connection, occurrences)
     join = f" CROSS JOIN indexed_turns t ON t.id = {_TURN}" if condition != "TRUE" else ""
     within = "" if project_id is None else " AND passage_text.rowid BETWEEN ? AND ?"
     ends = () if project_id is None else _rowids(project_id)
-    rows = connection.execute(
-        f"SELECT passage_text.rowid & {_ID_MASK}, -bm25(passage_text) AS score FROM passage_text"
+    rows = _tuples(
+        connection,
+        f"SELECT {_PASSAGE}, {bm25.sql} AS score FROM passage_text"
         f"{join} WHERE passage_text MATCH ?{within} AND {condition} ORDER BY score DESC LIMIT ?",
-        (expression, *ends, *values, limit),
+        (*bm25.values, expression, *ends, *values, limit),
     )
     return {row[0]: row[1] for row in rows}
 
 
 def scores_in_turn(
-    connection: sqlite3.Connection, expression: str, turn_id: int
+    connection: sqlite3.Connection, expression: str, turn_id: int, occurrences: int | None = None
 ) -> dict[int, float]:
     """The bm25 of the passages of a turn that match, by id."""
     row = connection.execute(
@@ -248,11 +283,12 @@ def scores_in_turn(
     ).fetchone()
     if row is None:
         return {}
-    of_project, first = row[0] << PROJECT_BITS, turn_id << PASSAGE_BITS
+    bm25 = _score(connection, occurrences)
+    first = row[0] << PROJECT_SHIFT | turn_id << PASSAGE_BITS + LENGTH_BITS
     rows = connection.execute(
-        f"SELECT rowid & {_ID_MASK}, -bm25(passage_text) FROM passage_text"
+        f"SELECT {_PASSAGE}, {bm25.sql} FROM passage_text"
         " WHERE passage_text MATCH ? AND rowid BETWEEN ? AND ?",
-        (expression, of_project | first, of_project | first + MOST - 1),
+        (*bm25.values, expression, first, first + (MOST << LENGTH_BITS) - 1),
     )
     return {row[0]: row[1] for row in rows}
 
@@ -272,7 +308,7 @@ def turns_holding(
 def _rowids(project_id: int | None) -> tuple[int, int]:
     if project_id is None:
         return 0, (1 << 63) - 1
-    return project_id << PROJECT_BITS, (project_id + 1 << PROJECT_BITS) - 1
+    return project_id << PROJECT_SHIFT, (project_id + 1 << PROJECT_SHIFT) - 1
 
 
 # A turn that waits for the index may be deleted or changed by now.
@@ -352,6 +388,8 @@ def neighbours(
     connection: sqlite3.Connection, turns: Iterable[TurnRow], reach: int
 ) -> list[tuple[int, int, int]]:
     """The turns within reach in the same session: (of which turn, how far, which turn)."""
+    if not reach:
+        return []
     ids = json.dumps(sorted(turn.id for turn in turns))
     rows = list(_tuples(connection, _neighbours_sql(reach), (ids,)))
     return [

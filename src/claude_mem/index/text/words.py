@@ -50,6 +50,11 @@ def searchable(text: str | None) -> str:
     return " ".join((spaced, *list(extras)[:MAX_EXTRAS])) if extras else spaced
 
 
+def word_count(indexed: str) -> int:
+    """Of a text as it is indexed: as many as FTS5 finds, but for rare scripts."""
+    return len(_WORD.findall(indexed))
+
+
 def plain_text(text: str) -> str:
     """One form of what looks the same, without what SQLite cannot store."""
     return unicodedata.normalize("NFKC", _UNSAFE.sub(" ", text))
