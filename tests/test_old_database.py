@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Home
+from tests.conftest import Home, wait_until
 from tests.importing import run_import
 from tests.rows import CommittedRows
 from tests.test_greeting import message
@@ -53,8 +53,8 @@ def test_memories_of_every_kind_are_kept_and_found(upgraded: Home, query: str, a
     kept = {table: rows(upgraded, table) for table in COUNTS if table != "observations"}
     assert kept == {table: COUNTS[table] for table in kept}
     assert rows(upgraded, "turn_records") == 0
-    done = upgraded.command("search", query)
-    assert answer in done.stdout, done.stdout + done.stderr
+    # The index is made while the worker already answers.
+    wait_until(lambda: answer in upgraded.command("search", query).stdout, answer)
 
 
 def test_the_user_is_told_once_of_the_record(upgraded: Home) -> None:
