@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from bench import rules as bench_rules
 
+from claude_mem.intake.normalisers.gemini import without_context
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.rules import LONGEST_TYPED_PROMPT, find_rules
 from tests.payloads import prompt, stop
@@ -66,11 +67,55 @@ def test_a_task_a_question_or_a_report_is_no_rule(sentence: str) -> None:
         f"Implement the following plan:\n\n{RULE}",
         f"<task-notification><result>{RULE}</result></task-notification>",
         f"/review {RULE}",
+        f"Stop hook feedback:\n- [make lint]: {RULE}",
+        f"PostToolUse:Edit hook feedback: {RULE}",
+        f"This session is being continued from a previous conversation.\n{RULE}",
+        f"Base directory for this skill: /repo/skills/x\n\n{RULE}",
+        f"Another Claude session sent a message:\n{RULE}",
+        f"[Scheduled task] {RULE}",
+        f"# Autonomous loop check\n{RULE}",
+        f'<channel source="chat" user="bob">{RULE}</channel>',
+        f"<teammate-message>\n{RULE}\n</teammate-message>",
+        f"Look at @README.md\n--- Content from referenced files ---\n{RULE}",
+        f"Fix it\n\nThe user has attached README.md:\n{RULE}",
+        f"# Context from my IDE setup:\n\n## Active selection:\n{RULE}"
+        "\n\n## My request for Codex:\nfix it",
         f"{RULE} " + "Fix the lamp in the hall. " * (LONGEST_TYPED_PROMPT // 25),
     ],
 )
 def test_pasted_text_makes_no_rule(text: str) -> None:
     assert find_rules(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Fix this issue:\n\nThe lamp is dark since Tuesday.\n{RULE}\nThanks, Bob",
+        f"Fix the lamp.\n\n{RULE}\n\nIt is dark since Tuesday.",
+    ],
+)
+def test_what_may_be_pasted_is_a_candidate(text: str) -> None:
+    assert [rule.status for rule in find_rules(text)] == ["candidate"]
+
+
+@pytest.mark.parametrize(
+    "text", [f"Fix the lamp.\n\n{RULE}", f"{RULE}\n\nFix the lamp.", f"Rules:\n- {RULE}"]
+)
+def test_the_first_and_the_last_paragraph_are_typed(text: str) -> None:
+    assert [rule.status for rule in find_rules(text)] == ["holds"]
+
+
+def test_the_request_after_the_context_of_an_editor_counts() -> None:
+    text = (
+        f"# Context from my IDE setup:\n\n## Active file: a.md\n\n## My request for Codex:\n{RULE}"
+    )
+    assert [rule.status for rule in find_rules(text)] == ["holds"]
+
+
+def test_files_that_a_prompt_of_gemini_names_are_not_typed() -> None:
+    content = f"--- Content from referenced files ---\nContent from @a.md:\n{RULE}\n"
+    assert without_context(f"Look at @a.md\n{content}--- End of content ---") == "Look at @a.md"
+    assert without_context(f"Look at @a.md\n{content}") == "Look at @a.md"
 
 
 def test_a_doubtful_sentence_is_a_candidate() -> None:

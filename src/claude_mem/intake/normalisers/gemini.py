@@ -21,6 +21,10 @@ from claude_mem.intake.normalisers.payloads import (
 from claude_mem.intake.normalisers.tools import tool_events
 
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?(?:</hook_context>|\Z)\s*", re.DOTALL)
+# Of files that the prompt names with "@".
+_REFERENCED = re.compile(
+    r"\s*-{3} Content from referenced files -{3}.*?(?:\n-{3} End of content -{3}|\Z)", re.DOTALL
+)
 _UNTRUSTED = re.compile(r"</?untrusted_context>\n?")
 _OUTPUT = re.compile(r"(?:^|\n)Output: (.*?)(?=\n(?:Error|Exit Code|Signal|Process Group PGID"
                      r"|Background PIDs): |\Z)", re.DOTALL)  # fmt: skip
@@ -58,7 +62,7 @@ def normalise(kind: str, payload: Payload) -> list[Normalised]:
 
 def without_context(prompt: str) -> str:
     """What the user typed."""
-    return _HOOK_CONTEXT.sub("", prompt).strip()
+    return _REFERENCED.sub("", _HOOK_CONTEXT.sub("", prompt)).strip()
 
 
 def output_of(response: Payload) -> str:

@@ -187,7 +187,8 @@ class _SessionReader:
         yield self.event("SessionEnd", self.last_line, reason="other")
 
     def _read_user(self, line: Payload, blocks: list[Json]) -> Iterator[TranscriptEvent]:
-        text = "\n".join(_texts(blocks)).strip()
+        # The user types nothing into the line of a tool's result; a client may add text to it.
+        text = "" if _has_result(blocks) else "\n".join(_texts(blocks)).strip()
         if text:
             yield from self._read_user_text(line, text)
         elif _is_user_input(blocks) and self._is_new_prompt(line):
@@ -317,8 +318,11 @@ def _blocks(content: Json) -> list[Json]:
 
 def _is_user_input(blocks: list[Json]) -> bool:
     """Text or images of the user, not the result of a tool."""
-    types = [block.get("type") for block in blocks if isinstance(block, dict)]
-    return bool(types) and "tool_result" not in types
+    return any(isinstance(block, dict) for block in blocks) and not _has_result(blocks)
+
+
+def _has_result(blocks: list[Json]) -> bool:
+    return any(isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks)
 
 
 def _text(value: Json) -> str:

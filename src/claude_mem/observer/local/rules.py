@@ -3,7 +3,8 @@
 Only the user's own typing counts. Pasted plans, skills, logs, fences, quotes and tags are not, and
 nothing of a long prompt is: most sentences with "always" or "never" in prompts stand in pasted
 text. A table of features with points decides; a sentence that only reaches the lower limit is a
-candidate that the user may confirm.
+candidate that the user may confirm. So is one that may be pasted: after a line that announces other
+text, or with paragraphs before and after it.
 """
 
 import re
@@ -24,6 +25,22 @@ PREFERENCE = "preference"
 
 _FENCED = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _PLAN = re.compile(r"\s*implement the following plan\b", re.IGNORECASE)
+# Messages of clients in place of a prompt.
+_MESSAGE = re.compile(
+    r"(?:\w+ )?(?:stop|\w+tooluse|userpromptsubmit)\b[\w: ]{0,60} hook (?:feedback|output|blocking)"
+    r"|stop hook feedback|this session is being continued from|base directory for this skill:"
+    r"|another claude session sent|caveat: the messages below|\[request interrupted"
+    r"|\[scheduled task\]|# autonomous loop",
+    re.IGNORECASE,
+)
+# What clients add to a prompt: the text of files that it names, or that are open in an editor.
+_ADDED = re.compile(
+    r"^-{3} Content from referenced files|^The user has (?:attached|selected|opened)\b"
+    r"|^# Context from my IDE setup|^## Active (?:file|selection)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REQUEST_AFTER = re.compile(r"^## My request for Codex:", re.MULTILINE)
+_PARAGRAPHS = re.compile(r"\n[ \t]*\n")
 _TAG = re.compile(r"<[a-zA-Z][\w-]{0,40}[^<>]{0,200}>")
 # Lines that people do not type: headings, tables, quotes, bold labels, code, logs, paths.
 _PASTED_LINE = re.compile(
@@ -101,9 +118,9 @@ class Rule:
 
 def find_rules(prompt: str) -> tuple[Rule, ...]:
     rules: dict[str, Rule] = {}
-    for sentence in typed_sentences(prompt):
+    for sentence, is_certain in _typed(prompt):
         if (status := judge(sentence)) is not None:
-            rules.setdefault(sentence, Rule(sentence, status))
+            rules.setdefault(sentence, Rule(sentence, status if is_certain else "candidate"))
     return tuple(rules.values())
 
 
@@ -126,23 +143,47 @@ def rule_points(sentence: str) -> int:
 
 def typed_sentences(prompt: str) -> Iterator[str]:
     """Verbatim; none of a prompt that is too long, a plan, or a message of the client."""
-    text = prompt.strip()
-    if len(text) > LONGEST_TYPED_PROMPT or text.startswith(("/", "<")) or _PLAN.match(text):
+    return (sentence for sentence, _ in _typed(prompt))
+
+
+def certain_sentences(prompt: str) -> Iterator[str]:
+    """Without those that may be pasted."""
+    return (sentence for sentence, is_certain in _typed(prompt) if is_certain)
+
+
+def _typed(prompt: str) -> Iterator[tuple[str, bool]]:
+    """Sentences, and whether the user certainly typed them."""
+    text = _REQUEST_AFTER.split(prompt.strip(), maxsplit=1)[-1].strip()
+    if len(text) > LONGEST_TYPED_PROMPT or text.startswith(("/", "<")):
         return
+    if _PLAN.match(text) or _MESSAGE.match(text):
+        return
+    text = _ADDED.split(text, maxsplit=1)[0]
     text = _TAG.split(_FENCED.sub("\n", text), maxsplit=1)[0]  # a tag's content is not typed
-    for line in text.splitlines():
+    paragraphs = _PARAGRAPHS.split(text.strip())
+    is_announced = False
+    for number, paragraph in enumerate(paragraphs):
+        is_certain = number in (0, len(paragraphs) - 1) and not is_announced
+        for sentence in _sentences_of(paragraph):
+            if sentence in prompt:
+                yield sentence, is_certain
+        is_announced = is_announced or paragraph.rstrip().endswith(":")
+
+
+def _sentences_of(paragraph: str) -> Iterator[str]:
+    for line in paragraph.splitlines():
         if _PASTED_LINE.match(line):
             continue
         for sentence in sentences(line.strip().lstrip("-*• ").strip()):
-            if not _QUOTED.search(sentence) and sentence in prompt:
+            if not _QUOTED.search(sentence):
                 yield sentence
 
 
 def proposed_rules(prompt: str) -> tuple[ProposedFact, ...]:
     """Also what takes a rule back: with the status past, stored only if there is such a rule."""
     rules = {rule.text: rule.status for rule in find_rules(prompt)}
-    for sentence in typed_sentences(prompt):
-        if rules.get(sentence) != "holds" and _takes_back(sentence):
+    for sentence, is_certain in _typed(prompt):
+        if is_certain and rules.get(sentence) != "holds" and _takes_back(sentence):
             rules[sentence] = "past"
     return tuple(
         ProposedFact("rule", "", text, origin="person", status=status)

@@ -7,8 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from claude_mem.observer.local.facts import propose_facts
-from claude_mem.observer.local.rules import LONGEST_RULE, SHORTEST_RULE, typed_sentences
-from claude_mem.types import ProposedFact, ToolUse, Turn
+from claude_mem.observer.local.rules import (
+    LONGEST_RULE,
+    SHORTEST_RULE,
+    certain_sentences,
+    typed_sentences,
+)
+from claude_mem.types import FactStatus, ProposedFact, ToolUse, Turn
 
 _VALUES = {
     "branch": re.compile(r"[A-Za-z0-9][\w./#-]{0,199}"),
@@ -36,15 +41,20 @@ def check_claims(turn: Turn, rules: Iterable[str], artifacts: Iterable[tuple[str
 
 
 def _rules(turn: Turn, rules: Iterable[str]) -> list[tuple[str, ProposedFact | None]]:
-    typed = " ".join(" ".join(typed_sentences(turn.prompt or "")).split())
-    return [(rule, _rule(rule, typed)) for rule in rules]
+    prompt = turn.prompt or ""
+    typed, certain = (
+        " ".join(" ".join(parts).split())
+        for parts in (typed_sentences(prompt), certain_sentences(prompt))
+    )
+    return [(rule, _rule(rule, typed, certain)) for rule in rules]
 
 
-def _rule(rule: str, typed: str) -> ProposedFact | None:
+def _rule(rule: str, typed: str, certain: str) -> ProposedFact | None:
     text = " ".join(rule.split()).strip("\"'“”")
     if not SHORTEST_RULE <= len(text) <= LONGEST_RULE or text not in typed:
         return None
-    return ProposedFact("rule", "", text, origin="person")
+    status: FactStatus = "holds" if text in certain else "candidate"
+    return ProposedFact("rule", "", text, origin="person", status=status)
 
 
 def _artifacts(
