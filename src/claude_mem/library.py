@@ -135,8 +135,10 @@ class Memory:
         """Saves a memory as it is; returns its id."""
         body: dict[str, Json] = {"text": text, "title": title, "type": type,
                                  "concepts": list(concepts), "files": list(files)}  # fmt: skip
-        given = {name: value for name, value in body.items() if value}
-        return str(self._post("/api/memories", {**given, **self._place})["id"])
+        return self._save({name: value for name, value in body.items() if value})
+
+    def _save(self, body: dict[str, Json]) -> str:
+        return str(self._post("/api/memories", {**body, **self._place})["id"])
 
     def search(self, query: str, *, limit: int = 10) -> list[Hit]:
         """The best matches of this project, the best first."""
@@ -151,6 +153,15 @@ class Memory:
                 row["strength"] == "strong")
             for row in found["results"]
         ]  # fmt: skip
+
+    def _search_text(self, query: str, limit: int = 10) -> str:
+        """As the search of an agent's tools: escaped, with marks of what came from outside."""
+        if not self._is_known():
+            return "No memories match."
+        params = {"query": query, "limit": limit, "project": self._key, "format": "text"}
+        return client.ask_text(
+            self._layout, f"/api/search?{urlencode(params)}", client.COMMAND_SECONDS
+        )
 
     def context(self) -> str:
         """What a new session of an agent in this project would be given; empty without memories."""

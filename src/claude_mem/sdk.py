@@ -8,7 +8,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -30,6 +30,7 @@ from claude_mem.hook.private_text import strip_private
 from claude_mem.hook.wake import wake_or_start
 from claude_mem.library import Memory
 from claude_mem.permissions import Rule, broken_rule
+from claude_mem.recall.fence import NOTE, fenced
 
 SERVER = "claude-mem"
 DIALECT = b"claude"
@@ -172,17 +173,23 @@ def _servers(options: ClaudeAgentOptions) -> dict[str, Any]:
 def _server(memory: Memory) -> Any:
     @tool("search", "Search memories of earlier sessions of this project.", {"query": str})
     async def search(arguments: dict[str, Any]) -> dict[str, Any]:
-        hits = await asyncio.to_thread(memory.search, str(arguments["query"]))
-        return _text(f"{hit.id} {hit.created_at[:10]} {hit.title}\n  {hit.snippet}" for hit in hits)
+        return _text(await asyncio.to_thread(_search_result, memory, str(arguments["query"])))
 
     @tool("save_memory", "Save something worth knowing in later sessions.", {"text": str})
     async def save_memory(arguments: dict[str, Any]) -> dict[str, Any]:
-        saved = await asyncio.to_thread(memory.remember, str(arguments["text"]))
-        return _text([f"Saved as #{saved}."])
+        saved = await asyncio.to_thread(_save_for_agent, memory, str(arguments["text"]))
+        return _text(f"Saved as #{saved}.")
 
     return create_sdk_mcp_server(SERVER, tools=[search, save_memory])
 
 
-def _text(lines: Iterable[str]) -> dict[str, Any]:
-    text = "\n".join(lines) or "No memories match."
+def _search_result(memory: Memory, query: str) -> str:
+    return fenced(NOTE, memory._search_text(query))
+
+
+def _save_for_agent(memory: Memory, text: str) -> str:
+    return memory._save({"text": text, "by": "agent"})
+
+
+def _text(text: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text}]}

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import click
 
 from claude_mem import params
+from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
@@ -58,6 +59,7 @@ def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
 
     Observers and imports do not overwrite an edited memory.
     """
+    refuse_agents()
     print_changed(edit_memory(settings, id_, fields), "Edited", as_json)
 
 
@@ -71,6 +73,7 @@ def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
 
     Observers and imports do not overwrite it, and no later statement replaces a pinned fact.
     """
+    refuse_agents()
     memory = change_memory(settings, id_, "pin", undo)
     print_changed(memory, "Unpinned" if undo else "Pinned", as_json)
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import click
 
+from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.output import json_option, print_json, print_pairs
 from claude_mem.config import (
     EMBEDDER,
@@ -86,6 +87,7 @@ def _ask_consent(settings: Settings, yes: bool, is_own_address: bool) -> None:
     url = settings.embedder.url
     if has_consent(settings.layout, CONSENT, url):
         return
+    refuse_agents()
     if not (yes and is_own_address):
         if not sys.stdin.isatty():
             command = f"claude-mem embedder {ENDPOINT} --url {url} --yes"

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from claude_mem import params
+from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.edit import (
     change_memory,
     edit_memory,
@@ -81,6 +82,7 @@ def _rows(store: StoreReader, values: dict[str, Json]) -> tuple[list[JsonRow], b
 @click.pass_obj
 def confirm(settings: Settings, /, id_: str, as_json: bool) -> None:
     """Confirm a candidate: it holds from now on."""
+    refuse_agents()
     _decide(settings, id_, "confirm", "Confirmed", as_json)
 
 
@@ -100,6 +102,7 @@ def reject(settings: Settings, /, id_: str, as_json: bool) -> None:
 @click.pass_obj
 def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
     """Change the text of a fact."""
+    refuse_agents()
     print_changed(edit_memory(settings, _name(id_), fields), "Edited", as_json)
 
 
@@ -110,6 +113,7 @@ def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
 @click.pass_obj
 def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
     """Show a fact before others; no later statement replaces it."""
+    refuse_agents()
     memory = change_memory(settings, _name(id_), "pin", undo)
     print_changed(memory, "Unpinned" if undo else "Pinned", as_json)
 

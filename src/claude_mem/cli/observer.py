@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
+from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_heading, print_json, print_pairs
 from claude_mem.config import (
@@ -80,6 +81,7 @@ def ask_consent(settings: Settings, name: str, yes: bool) -> None:
     address = address_of(settings)
     if name == "local" or has_consent(settings.layout, name, address):
         return
+    refuse_agents()
     terms = terms_of(settings, name, address)
     if not yes:
         if not sys.stdin.isatty():

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.output import json_option, print_json, print_table
 from claude_mem.config import Settings
-from claude_mem.errors import ClaudeMemError
 from claude_mem.server.client import request
 from claude_mem.text import NO_MEMORIES, one_line, pluralize, without_controls
 from claude_mem.types import Json
@@ -51,7 +51,7 @@ def join(settings: Settings, directory: str, as_json: bool) -> None:
     have not accepted the trust dialog of Claude Code; work trees of a known repository need it
     never.
     """
-    _refuse_agents()
+    refuse_agents()
     _change(settings, "join", {"directory": _absolute(directory)}, as_json)
 
 
@@ -79,7 +79,7 @@ def merge(settings: Settings, name: str, into: str, as_json: bool) -> None:
     Directories that claim FROM belong to INTO from now on: for a repository that was renamed or
     has another origin.
     """
-    _refuse_agents()
+    refuse_agents()
     _change(settings, "merge", {"project": name, "into": into}, as_json)
 
 
@@ -90,14 +90,8 @@ def merge(settings: Settings, name: str, into: str, as_json: bool) -> None:
 @click.pass_obj
 def move(settings: Settings, directory: str, name: str, as_json: bool) -> None:
     """Give DIRECTORY, everything below it and its sessions to PROJECT (a name or key)."""
-    _refuse_agents()
+    refuse_agents()
     _change(settings, "move", {"directory": _absolute(directory), "project": name}, as_json)
-
-
-def _refuse_agents() -> None:
-    """What a repository says to an agent must not give that repository the memory of another."""
-    if os.environ.get("CLAUDECODE"):
-        raise ClaudeMemError("an agent cannot confirm this: run it in a terminal of your own")
 
 
 def _absolute(directory: str) -> str:

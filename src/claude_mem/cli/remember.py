@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from claude_mem.cli.agent_refusal import is_agent
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.server.client import request
@@ -36,6 +37,8 @@ def remember(
     params = {"text": " ".join(text), "type": type_, **options}
     body = {name: list(v) if isinstance(v, tuple) else v for name, v in params.items() if v}
     body["project_dir"] = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
+    if is_agent():
+        body["by"] = "agent"
     saved = request(settings.layout, os.environ, "/api/memories", body)
     if as_json:
         print_json(saved)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, ClaudeMemError, NotFound, NotRunning
@@ -37,6 +38,7 @@ def join(
     settings: Settings, url: str, invitation: str | None, token: str | None, machine: str
 ) -> None:
     """Join the team server at URL."""
+    refuse_agents()
     from claude_mem.team.client import membership as members
     from claude_mem.team.client.remote import ask_blocking
 
@@ -71,6 +73,7 @@ def share(settings: Settings, project: str, record: bool, from_now: bool) -> Non
     Only members of the project on the server see it. Private and forgotten text, and memories
     marked as wrong, are never sent.
     """
+    refuse_agents()
     from claude_mem.team.client import outbox
     from claude_mem.team.client.remote import ask_blocking
 

@@ -16,6 +16,7 @@ from claude_mem.types import Json
 _FORMAT = Parameter("format", "`json`, or `text` for agents", {"enum": ["json", "text"]})
 _SEARCH = (*OPERATIONS["search"], _FORMAT)
 _PROJECT, _DIRECTORY = Parameter("project", "a name or key"), Parameter("project_dir", "a path")
+_BY = Parameter("by", "whose words it is: `person` (default) or `agent`")
 _LIMIT, _OFFSET = Parameter("limit", "maximum rows", NUMBER), Parameter("offset", "", NUMBER)
 _PAGE = (_LIMIT, _OFFSET, Parameter("before", "the last id of the previous page", NUMBER), _PROJECT)
 _UNDO = Parameter("undo", "true: take it back", FLAG)
@@ -80,7 +81,7 @@ BODY: dict[tuple[str, str], Sequence[Parameter]] = {
         for action in ("init", "observations", "summarize")
     },
     ("POST", "/api/observations/batch"): (*OPERATIONS["get_observations"], _FORMAT),
-    ("POST", "/api/memories"): (*OPERATIONS["save_memory"], _DIRECTORY),
+    ("POST", "/api/memories"): (*OPERATIONS["save_memory"], _DIRECTORY, _BY),
     ("PATCH", "/api/memories/{id}"): _FIELDS_OF_MEMORIES,
     ("POST", "/api/memories/{id}/pin"): (_UNDO,),
     ("POST", "/api/memories/{id}/wrong"): (_UNDO,),

@@ -1,0 +1,17 @@
+"""Commands that only the user may run: an agent may follow what a repository says to it.
+
+This stops agents that announce themselves; a program that runs as the user can change the files.
+"""
+
+import os
+
+from claude_mem.errors import ClaudeMemError
+
+
+def is_agent() -> bool:
+    return bool(os.environ.get("CLAUDECODE"))
+
+
+def refuse_agents() -> None:
+    if is_agent():
+        raise ClaudeMemError("an agent cannot confirm this: run it in a terminal of your own")
