@@ -4,9 +4,10 @@ import json
 import os
 import secrets
 import signal
+import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,18 @@ def turn_item(
 class TeamServer:
     """`claude-mem team serve` as a process, which a test may kill and start again."""
 
-    def __init__(self, postgres: Postgres, database: str, directory: Path, port: int = 0) -> None:
+    def __init__(
+        self,
+        postgres: Postgres,
+        database: str,
+        directory: Path,
+        port: int = 0,
+        options: Sequence[str] = (),
+        trusted: Path | None = None,
+    ) -> None:
+        """`trusted`: the certificate that the server has."""
         self.postgres, self.database = postgres, database
+        self.options, self.trusted = options, trusted
         self.database_url = postgres.url_of(database)
         self.log = directory / f"{database}.log"
         self.port = port or free_port()
@@ -67,15 +78,20 @@ class TeamServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self.trusted is None else 'https'}://127.0.0.1:{self.port}"
 
     @property
     def environment(self) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "HOME": str(self.log.parent),
                 "CLAUDE_MEM_TEAM_DATABASE_URL": self.database_url}  # fmt: skip
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> None:
-        command = ["team", "serve", "--listen", f"127.0.0.1:{self.port}"]
+        command = ["team", "serve", "--listen", f"127.0.0.1:{self.port}", *self.options]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "claude_mem", *command],
@@ -88,9 +104,13 @@ class TeamServer:
 
     def is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/ready", timeout=5).status_code == 200
+            return self.get("/ready").status_code == 200
         except httpx.HTTPError:
             return False
+
+    def get(self, path: str) -> httpx.Response:
+        verify = True if self.trusted is None else ssl.create_default_context(cafile=self.trusted)
+        return httpx.get(f"{self.url}{path}", timeout=5, verify=verify)
 
     def kill(self, how: int = signal.SIGKILL) -> None:
         if self._process is not None:

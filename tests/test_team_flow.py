@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from claude_mem.server import client
@@ -17,10 +18,12 @@ from tests.conftest import Home, temporary_home, wait_until
 from tests.postgres import running_postgres
 from tests.team import TeamServer, running_team
 from tests.team_turns import add_turns
+from tests.test_guard import free_port
 from tests.trust_dialog import accept_trust_dialog
 
 pytestmark = pytest.mark.extra
 
+PATIENT = 120.0  # seconds
 ORIGIN = "git.example.com/dev/harbor"
 
 
@@ -106,6 +109,22 @@ class Machine:
                     return str(message["result"]["content"][0]["text"])
         raise AssertionError("no answer")
 
+    def wait_for(self, text: str, *arguments: str) -> str:
+        """What the command prints; a server that is slow to answer is left alone for a while."""
+
+        def shown() -> str:
+            output = self.home.command(*arguments).stdout
+            return output if text in output else ""
+
+        return str(wait_until(shown, f"{text} in {arguments}", PATIENT))
+
+    def page(self, path: str) -> str:
+        """Of the viewer."""
+        port = self.home.environment["CLAUDE_MEM_WORKER_PORT"]
+        headers = {"authorization": f"Bearer {self.home.layout.token.read_text().strip()}"}
+        response = httpx.get(f"http://127.0.0.1:{port}{path}", headers=headers, timeout=60)
+        return response.text
+
     def sync(self) -> None:
         self.run("team", "sync")
 
@@ -135,6 +154,7 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Team]:
             accept_trust_dialog(home.path, clone)  # or the clone gets no memory of the project
             machines.append(Machine(home, clone))
         alice, laptop, bob = machines
+        bob.home.environment["CLAUDE_MEM_WORKER_PORT"] = str(free_port())  # for the viewer
         code = server.invite("Alice")
         alice.run("team", "join", server.url, "--invitation", code, "--machine", "desk")
         yield Team(server, alice, laptop, bob)
@@ -165,6 +185,14 @@ def test_two_people_with_three_machines(team: Team) -> None:
     assert "by Alice" in full, full
     assert "dusk sensor shares a ground" in full, full
     assert "Alice" in bob.mcp("timeline", anchor=row["id"])
+    identity = str(row["id"])
+    bob.wait_for("by Alice", "timeline", identity)
+    bob.wait_for("by Alice", "timeline", "dusk", "sensor")
+    bob.wait_for('"owner": "Alice"', "timeline", identity, "--json")
+    bob.wait_for("owner: Alice", "show", identity)
+    bob.wait_for("dusk sensor shares a ground", "show", identity)
+    for path in ("/search?q=dusk+sensor", f"/timeline/{identity}", f"/memory/{identity}"):
+        wait_until(lambda p=path: "by Alice" in bob.page(p), path, PATIENT)  # type: ignore[misc]
     assert "diary" not in team.server.content()
 
     # The second machine of the first one
@@ -181,6 +209,10 @@ def test_two_people_with_three_machines(team: Team) -> None:
     alice.wait_for_context("DS-77")
     bob.sync()
     assert {row["owner"] for row in bob.search("dusk%20sensor")} == {"Alice"}
+
+    # A timeline around a memory of the team has those of this machine, too
+    around = alice.wait_for("by Alice", "timeline", str(row["id"]))
+    assert "P1 " in around and "light flicker at dusk" in around
 
     # A turn that both sides have is shown once
     assert len(alice.search("flicker")) == 1
@@ -214,6 +246,11 @@ def test_another_project_of_a_member_is_not_visible_through_mcp(team: Team) -> N
         bob.context("b-20"),
         str(bob.search("zephyr")),
     ]
+    refused = bob.home.command("show", crafted)
+    assert refused.returncode == 1 and f"no memory with id {crafted}" in refused.stderr
+    unknown = bob.home.command("timeline", crafted)
+    assert unknown.returncode == 1
+    answers += [unknown.stdout + unknown.stderr, bob.page("/search?q=zephyr")]
     for answer in answers:
         assert "lagoon" not in answer and "bearing" not in answer
 

@@ -11,6 +11,7 @@ import click
 from claude_mem import params
 from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, print_json
+from claude_mem.cli.team_recall import has_joined, timeline_of_team
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import indexing
@@ -23,7 +24,7 @@ from claude_mem.recall.formatting import (
     timeline_text,
 )
 from claude_mem.recall.highlighting import highlighter
-from claude_mem.recall.memory_ids import parse_memory_id
+from claude_mem.recall.memory_ids import parse_any_id
 from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import ORDERS
 from claude_mem.recall.timeline import timeline as find_timeline
@@ -154,11 +155,16 @@ def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **optio
 def timeline(settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show the memories before and after ANCHOR: an id such as 12, S3 or P4, or a search query."""
     text, now = _join(anchor), datetime.now().astimezone()
-    name = "anchor" if parse_memory_id(text) else "query"
+    identity = parse_any_id(text)
+    name = "anchor" if identity and identity.kind != "fact" else "query"
+    values = {name: text, **_set(options)}
+    if has_joined(settings):
+        click.echo(timeline_of_team(settings, values, as_json))
+        return
     with open_reader(settings) as store:
         if store is None:
             raise NotFound(NO_MEMORIES)
-        request = params.timeline_query(store, {name: text, **_set(options)}, now)
+        request = params.timeline_query(store, values, now)
         result = find_timeline(store, request, now, open_semantic_index(settings))
     if as_json:
         print_json(timeline_json(result))

@@ -8,6 +8,7 @@ import click
 from claude_mem import params
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_heading, print_json
+from claude_mem.cli.team_recall import is_of_team, memories_of_team
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.vectors.semantic import open_semantic_index
@@ -16,6 +17,7 @@ from claude_mem.recall.formatting import answers_text
 from claude_mem.recall.marks import MARKS
 from claude_mem.recall.memories import NOUNS
 from claude_mem.recall.memory_ids import parse_memory_id
+from claude_mem.recall.team import TEAM
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.records import record_data
@@ -38,6 +40,7 @@ def show(
     claude-mem show 12           an observation
     claude-mem show S3           a summary
     claude-mem show P4           a prompt
+    claude-mem show T6           a turn that another machine of your team recorded
     claude-mem show session 5    a session with all its memories; the id is that of
                                  `claude-mem sessions` or the agent's session id
     """
@@ -49,15 +52,21 @@ def show(
         if words.strip():
             if with_record:
                 raise BadInput("set only one of --record and --words")
+            if any(map(is_of_team, ids)):
+                raise BadInput("--words needs ids of memories of this machine: 12, S3 or P4")
             _show_answers(store, settings, ids, words.strip(), as_json)
             return
         if ids[0] == "session":
             matches = {text: _session_records(store, text, with_record) for text in ids[1:]}
         else:
-            matches = {text: _find(store, text) for text in ids}
+            matches = {text: _find(store, text) for text in ids if not is_of_team(text)}
             if with_record:
                 matches = {text: _with_records(store, rows) for text, rows in matches.items()}
-    records = [record for match in matches.values() for record in match]
+    if of_team := [text for text in ids if is_of_team(text)]:
+        rows = memories_of_team(settings, of_team, with_record)
+        by_id = {f"T{row['id']}": row for row in rows}
+        matches |= {t: [(TEAM, by_id[t.upper()])] if t.upper() in by_id else [] for t in of_team}
+    records = [record for text in ids for record in matches.get(text, ())]
     if as_json:
         print_json([{"kind": kind, **record} for kind, record in records])
     else:
@@ -124,10 +133,12 @@ _LABELS = {
     "summaries": ("continues", "request", "investigated", "learned", "completed", "next_steps",
                   "files_read", "files_edited", "commands", "faults", "notes"),
     "prompts": ("prompt_text",),
+    TEAM: ("owner", "title", "prompt_text", "narrative", "completed", "learned", "next_steps",
+           "files_edited"),
     "sessions": ("title", "subtitle", "status", "content_session_id", "project_dir",
                  "prompt_counter"),
 }  # fmt: skip
-_MARKS = {"observations": "#", "summaries": "S", "prompts": "P", "sessions": "session "}
+_MARKS = {"observations": "#", "summaries": "S", "prompts": "P", "sessions": "session ", TEAM: "T"}
 
 
 def _print_record(kind: str, record: JsonRow) -> None:
@@ -136,7 +147,7 @@ def _print_record(kind: str, record: JsonRow) -> None:
     marks = "".join(f"  {mark}" for mark in MARKS if record.get(mark))
     print_heading(f"{_MARKS[kind]}{record['id']}{type_}  {record['project']}  {when}{marks}")
     for name in _LABELS[kind]:
-        value = fact_texts(record, name) or record[name]
+        value = fact_texts(record, name) or record.get(name)
         if isinstance(value, list):
             single = len(value) == 1
             value = str(value[0]) if single else "\n".join(f"- {item}" for item in value)

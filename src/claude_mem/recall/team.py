@@ -22,6 +22,7 @@ class TeamRows:
     rows: tuple[SearchRow, ...]
     error: str | None = None  # why the team was not asked
     anchor: SearchRow | None = None  # of a timeline
+    project_key: str = ""  # of the anchor
 
 
 class TeamMemory(Protocol):

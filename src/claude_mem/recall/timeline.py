@@ -64,3 +64,24 @@ def _around(connection: sqlite3.Connection, anchor: MemoryId, query: TimelineQue
     ]
     rows = as_rows(connection, documents)
     return Timeline(rows[documents.index(middle)], tuple(rows))
+
+
+def around_moment(
+    store: StoreReader, project_id: int, moment: int, query: TimelineQuery
+) -> tuple[SearchRow, ...]:
+    """The memories before and after a moment, oldest first."""
+    middle = Match(0, project_id, 0, 0, moment, "", "", None, 0)
+    filters = replace(query.filters, project_id=project_id)
+
+    def work(connection: sqlite3.Connection) -> tuple[SearchRow, ...]:
+        if not indexing.is_current(connection):
+            return ()
+        documents = [
+            *document_filters.in_order(connection, middle, filters, query.before, backwards=True)[
+                ::-1
+            ],
+            *document_filters.in_order(connection, middle, filters, query.after),
+        ]
+        return tuple(as_rows(connection, documents))
+
+    return store.read(work)

@@ -12,7 +12,7 @@ from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchResult, search
 from claude_mem.recall.team import TEAM, JoinedTeam, TeamRows, merge_search, merge_timeline
-from claude_mem.recall.timeline import Timeline, TimelineQuery, timeline
+from claude_mem.recall.timeline import Timeline, TimelineQuery, around_moment, timeline
 from claude_mem.store.listing import JsonRow
 
 if TYPE_CHECKING:
@@ -35,6 +35,11 @@ async def timeline_both(worker: "Worker", query: TimelineQuery, now: datetime) -
     team = worker.team
     if query.anchor is not None and query.anchor.kind == TEAM:
         return await _timeline_of_team(worker, query, query.anchor)
+    if team is not None and query.anchor is None:
+        best = await search_with_team(worker, team, Query(query.text, query.filters, limit=1), now)
+        query = replace(query, anchor=best.rows[0].id) if best.rows else query
+        if query.anchor is not None and query.anchor.kind == TEAM:
+            return await _timeline_of_team(worker, query, query.anchor)
     local = await asyncio.to_thread(timeline, worker.store, query, now, index)
     if team is None or local is None:
         return local
@@ -53,7 +58,12 @@ async def _timeline_of_team(
     if others.anchor is None:
         reason = f": {others.error}" if others.error else ""
         raise NotFound(f"there is no memory {anchor}{reason}")
-    return merge_timeline(None, others, query)
+    project_id = worker.store.project_by_key(others.project_key)
+    if project_id is None:
+        return merge_timeline(None, others, query)
+    moment = others.anchor.created_at_epoch
+    rows = await asyncio.to_thread(around_moment, worker.store, project_id, moment, query)
+    return merge_timeline(Timeline(others.anchor, rows), others, query)
 
 
 async def memories_both(

@@ -11,12 +11,10 @@ from starlette.routing import Route
 from claude_mem import params
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.search import SearchResult, SearchRow
-from claude_mem.recall.search import search as find_memories
 from claude_mem.recall.snippets import mark_words
-from claude_mem.recall.timeline import Timeline
-from claude_mem.recall.timeline import timeline as find_timeline
 from claude_mem.server.viewer.rendering import Reader, fragment, page, reader_of, shows_errors
 from claude_mem.types import Json
+from claude_mem.worker.team_recall import timeline_both
 from claude_mem.worker.worker import Worker
 
 LIMIT = 20
@@ -36,6 +34,7 @@ class ResultView:
     snippet: tuple[tuple[str, bool], ...]  # texts, and whether each is a word of the query
     is_strong: bool
     also: int
+    owner: str  # who recorded it, if it comes from a team
 
 
 @shows_errors
@@ -58,12 +57,11 @@ async def _search(request: Request) -> dict[str, object]:
     }
     query_values.update(query=given.get("q", ""), limit=LIMIT, offset=(number - 1) * LIMIT)
 
-    def work() -> SearchResult:
-        query = params.search_query(worker.store, query_values, reader.now)
-        return find_memories(worker.store, query, reader.now, worker.semantic_index)
-
     has_query = any(name != "page" for name in given)
-    result = await asyncio.to_thread(work) if has_query else SearchResult((), False, 0)
+    result = SearchResult((), False, 0)
+    if has_query:
+        query = await asyncio.to_thread(params.search_query, worker.store, query_values, reader.now)
+        result = await worker.search(query, reader.now)
     parsed = parse_query(given.get("q", ""), reader.now)
     views = [_result(row, parsed, reader) for row in result.rows]
     return {
@@ -74,6 +72,7 @@ async def _search(request: Request) -> dict[str, object]:
         "weak": [view for view in views if not view.is_strong],
         "waiting": result.waiting,
         "embedder_error": result.embedder_error,
+        "team_error": result.team_error,
         "number": number,
         "has_more": result.has_more and number < _MAX_PAGE,
         "projects": await asyncio.to_thread(worker.store.project_list),
@@ -92,6 +91,7 @@ def _result(row: SearchRow, parsed: ParsedQuery, reader: Reader) -> ResultView:
         snippet=tuple(mark_words(snippet, parsed)),
         is_strong=row.is_strong,
         also=len(row.also),
+        owner=row.owner,
     )
 
 
@@ -105,11 +105,8 @@ async def timeline(request: Request) -> Response:
         "anchor": request.path_params["id"], "depth_before": DEPTH, "depth_after": DEPTH,
     }  # fmt: skip
 
-    def work() -> Timeline | None:
-        query = params.timeline_query(worker.store, values, reader.now)
-        return find_timeline(worker.store, query, reader.now, worker.semantic_index)
-
-    result = await asyncio.to_thread(work)
+    query = await asyncio.to_thread(params.timeline_query, worker.store, values, reader.now)
+    result = await timeline_both(worker, query, reader.now)
     assert result is not None  # an anchor that does not exist is an error
     nothing = parse_query("", reader.now)
     views = [_result(row, nothing, reader) for row in result.rows]

@@ -14,13 +14,15 @@ from claude_mem.index import indexing
 from claude_mem.index.text.documents import document_id, memory_id_of
 from claude_mem.index.vectors import duplicates
 from claude_mem.observer.local.observer import distil
-from claude_mem.recall.memory_ids import parse_memory_id
+from claude_mem.recall.memory_ids import MemoryId, parse_any_id
+from claude_mem.recall.team import TEAM
 from claude_mem.server.viewer.cards import UNTITLED, cards_of
 from claude_mem.server.viewer.event_views import event_views
 from claude_mem.server.viewer.rendering import fragment, id_of, page, read, reader_of, shows_errors
 from claude_mem.server.viewer.texts import line
 from claude_mem.store.sessions import MANUAL
 from claude_mem.store.turn_pages import TurnPage, TurnQuery, TurnStory
+from claude_mem.worker.team_recall import memories_both
 from claude_mem.worker.worker import Worker
 
 MAX_TURNS = 300  # of a session on one page
@@ -121,14 +123,34 @@ def _duplicates(worker: Worker, turn: TurnPage) -> dict[int, list[int]]:
 
 @shows_errors
 async def memory(request: Request) -> Response:
-    """GET /memory/{id}: the turn of an observation (12), a summary (S3) or a prompt (P4)"""
-    memory_id = parse_memory_id(request.path_params["id"])
-    if memory_id is None:
+    """GET /memory/{id}: the turn of an observation (12), a summary (S3) or a prompt (P4); a turn
+    that another machine of a team recorded (T6)"""
+    memory_id = parse_any_id(request.path_params["id"])
+    if memory_id is not None and memory_id.kind == TEAM:
+        return await _team_turn(request, memory_id)
+    if memory_id is None or memory_id.kind == "fact":
         raise NotFound(f"{request.path_params['id'][:40]!r} is not an id: 12, S3 or P4")
     kind, number = memory_id.kind, memory_id.number
     turn_id = await read(request, lambda worker: worker.store.turn_of_memory(kind, number))
     anchor = {"observation": f"#m{number}", "summary": "#summary"}.get(kind, "")
     return RedirectResponse(f"/turn/{turn_id}{anchor}", 302)
+
+
+async def _team_turn(request: Request, memory_id: MemoryId) -> Response:
+    worker: Worker = request.app.state.worker
+    memories = await memories_both(worker, [memory_id], with_record=False)
+    if not memories:
+        raise NotFound(f"there is no memory {memory_id}, or the team server does not respond")
+    memory: dict[str, Any] = memories[0][1]
+    fields = (("prompt_text", "Request"), ("narrative", "Memory"), *SUMMARY_FIELDS)
+    return await page(
+        request,
+        "team_turn.html",
+        id=str(memory_id),
+        memory=memory,
+        moment=reader_of(request).moment(memory["created_at_epoch"]),
+        texts=[(label, memory[name]) for name, label in fields if memory.get(name)],
+    )
 
 
 @shows_errors

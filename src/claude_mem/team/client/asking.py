@@ -100,7 +100,9 @@ class Asking:
         local = self._store.read(lambda c: outbox.local_turns(c, uids))
         rows = tuple(_row(result) for result in results if result["uid"] not in local)
         anchor = answer.get("anchor")
-        return TeamRows(rows, anchor=_row(anchor) if anchor else None)
+        if not anchor:
+            return TeamRows(rows)
+        return TeamRows(rows, anchor=_row(anchor), project_key=str(anchor["project_key"]))
 
 
 def _can_filter(filters: Filters) -> bool:
