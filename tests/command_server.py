@@ -101,9 +101,10 @@ def serve(descriptor: int) -> None:
         header, files, _, _ = socket.recv_fds(connection, _LENGTH, 3)
         if not header:
             return
+        length = int.from_bytes(header, "big")
         request = bytearray()
-        while len(request) < int.from_bytes(header, "big"):
-            request += connection.recv(1 << 16)
+        while len(request) < length:  # and no more: the next request may follow at once
+            request += connection.recv(length - len(request))
         if os.fork() == 0:
             connection.close()
             _supervise(files, *json.loads(request))
