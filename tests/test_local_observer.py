@@ -478,6 +478,14 @@ def test_files_that_were_read_stay_beside_those_that_were_edited() -> None:
     assert only(result).files_modified == ("lamp.py",)
 
 
+def test_a_file_that_was_read_and_edited_is_in_both_lists() -> None:
+    reads = [use(number, tool_name="Read", tool_input={"file_path": f"{PROJECT_DIR}/{name}"})
+             for number, name in enumerate(("lamp.py", "fuse.py"), 1)]  # fmt: skip
+    result = distil(turn(*reads, edited("lamp.py"), stopped("`lamp.py` was bent, so it is new.")))
+    assert result.summary.files_read == only(result).files_read == ("fuse.py", "lamp.py")
+    assert only(result).files_modified == result.summary.files_edited == ("lamp.py",)
+
+
 _ANSWER = stopped(
     "The lamp blinks twice because `lamp_timer` is started by `light()` and by `on_wake()`.\n"
     "`lamp_timer` has no guard against a second start, so both calls toggle the relay.\n"

@@ -53,7 +53,8 @@ class TurnEvidence:
     descriptions: tuple[str, ...]  # of the work of subagents
     tasks: tuple[str, ...]
     files: dict[str, FileWork]
-    files_read: tuple[str, ...]
+    files_read: tuple[str, ...]  # and not edited
+    edited_files_read: tuple[str, ...]
     research: str
     commands: CommandLog
     tools: tuple[str, ...]  # the name of each tool use
@@ -80,6 +81,10 @@ class TurnEvidence:
         messages = (self.request.text, self.request.plan, self.final)
         return sum(map(len, messages)) + sum(len(event.text or "") for event in self.statements)
 
+    def all_files_read(self, count: int) -> tuple[str, ...]:
+        """Those that were not edited first, since the list of edited files has the others."""
+        return (*self.files_read, *self.edited_files_read)[:count]
+
     def written_as(self, *origins: Origin) -> list[str]:
         return [source.text for source in self.written if source.origin in origins]
 
@@ -97,7 +102,7 @@ def collect_evidence(turn: Turn) -> TurnEvidence:
     ]
     stops = [event for event in messages if event.kind == "Stop"]
     final = (stops or messages)[-1].text or "" if messages else ""
-    files = files_changed(turn)
+    files, read = files_changed(turn), files_read(turn)
     errors = [event.text or "" for event in turn.events if event.kind == "StopFailure"]
     tools = [event for event in turn.events if event.tool_name and not event.agent_id]
     return TurnEvidence(
@@ -109,7 +114,8 @@ def collect_evidence(turn: Turn) -> TurnEvidence:
         descriptions=_texts_of(turn, "description", ("Task", "Agent")),
         tasks=_texts_of(turn, "task"),
         files=files,
-        files_read=tuple(path for path in files_read(turn) if path not in files),
+        files_read=tuple(path for path in read if path not in files),
+        edited_files_read=tuple(path for path in read if path in files),
         research=research_topics(turn),
         commands=read_commands(turn),
         tools=tuple(event.tool_name or "" for event in tools),

@@ -59,7 +59,7 @@ def build_observations(
         narrative=narrative,
         facts=facts,
         concepts=classify_concepts(type_, [candidate.text for candidate in passages]),
-        files_read=evidence.files_read[:MAX_FILES_READ],
+        files_read=evidence.all_files_read(MAX_FILES_READ),
         files_modified=tuple(list(evidence.files)[:MAX_FILES]),
         sources=tuple(dict.fromkeys((*evidence.sources, *_sources(main), *edits))),
     )

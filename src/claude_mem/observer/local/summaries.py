@@ -43,7 +43,7 @@ def build_summary(
         completed=completed or None,
         next_steps=join_passages(candidate.passage for candidate in steps),
         notes=" ".join(_notes(scored, completed)) or None,
-        files_read=evidence.files_read[: MAX_BESIDE_EDITS if evidence.files else MAX_FILES_READ],
+        files_read=evidence.all_files_read(MAX_BESIDE_EDITS if evidence.files else MAX_FILES_READ),
         files_edited=tuple(evidence.files),
         commands=_commands(evidence),
         faults=_faults(evidence),
