@@ -10,7 +10,7 @@ import pytest
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.intake.transcript_events import TranscriptEvents
 from claude_mem.recall.context import build_context
-from claude_mem.recall.handover import standing
+from claude_mem.recall.handover import what_holds
 from claude_mem.store.facts import save_proposals
 from claude_mem.store.forgetting import Selection, preview
 from claude_mem.store.memories import save_memories
@@ -243,10 +243,10 @@ def test_what_an_agent_pinned_is_a_note_of_the_agent(story: Story) -> None:
     tell(story)
     story.store.edit_memory("observation", 1, {"title": "By the agent"}, "agent").result()
     story.store.pin_memory("observation", 1, True, "agent").result()
-    (line,) = standing.pinned(story.store.pinned(1))
+    (line,) = what_holds.pinned(story.store.pinned(1))
     assert line.text == "- The agent noted: By the agent #1"
     story.store.pin_memory("observation", 1, True, "person").result()
-    (line,) = standing.pinned(story.store.pinned(1))
+    (line,) = what_holds.pinned(story.store.pinned(1))
     assert line.text == "- By the agent #1"
 
 

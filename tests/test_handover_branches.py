@@ -6,7 +6,7 @@ import pytest
 
 from claude_mem.intake.git_head import current_branch
 from claude_mem.recall.context import build_context
-from claude_mem.recall.handover.achievements import (
+from claude_mem.recall.handover.result_texts import (
     is_cosmetic,
     says_what_was_done,
     without_replaced,

@@ -6,7 +6,7 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.errors import BadInput
-from claude_mem.recall.handover.standing import SAVED_BY
+from claude_mem.recall.handover.what_holds import SAVED_BY
 from claude_mem.server.requests import read_object, reject_parameters, text_of
 from claude_mem.worker import saving
 from claude_mem.worker.worker import Worker
