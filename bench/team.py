@@ -1,22 +1,28 @@
 """The team server next to the local search: recall, latency, and pushes per second.
 
     python -m bench.team recall --sessions DIR --questions FILE
+    python -m bench.team locomo --file FILE --every 5
     python -m bench.team search --turns 100000
     python -m bench.team pushes
 
 Each starts a PostgreSQL with pgvector of its own (extra `team-test`) and real server processes, and
 measures both sides in the same run. `recall` imports transcripts, shares everything with its record
 and asks the questions on both sides; a hit is a turn that holds the answer (`bench/questions.py`).
+`locomo` does the same with conversations of LoCoMo (`bench/recall.py`). Processor time is that of
+the process that searches, or of the server and PostgreSQL: it hardly depends on other work of the
+machine.
 """
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +32,7 @@ from tests.team import Member, TeamServer, running_team, turn_item
 
 from bench.memories import fill
 from bench.questions import RANKED, TOPS, load_turns, read_questions
+from bench.recall import Score, ask, locomo
 from bench.semantic import embed_all
 from bench.transcripts import import_all
 from claude_mem.config import Layout
@@ -51,6 +58,9 @@ def main() -> int:
     recall = commands.add_parser("recall")
     recall.add_argument("--sessions", type=Path, required=True)
     recall.add_argument("--questions", type=Path, required=True)
+    talks = commands.add_parser("locomo")
+    talks.add_argument("--file", type=Path, required=True)
+    talks.add_argument("--every", type=int, default=1, help="Ask only every Nth question.")
     scale = commands.add_parser("search")
     scale.add_argument("--turns", type=int, default=100_000)
     pushes = commands.add_parser("pushes")
@@ -60,6 +70,8 @@ def main() -> int:
         root = Path(directory)
         if options.command == "recall":
             measure_recall(postgres, root, options.sessions, options.questions)
+        elif options.command == "locomo":
+            measure_locomo(postgres, root, options.file, options.every)
         elif options.command == "search":
             measure_search(postgres, root, options.turns)
         else:
@@ -128,6 +140,42 @@ def measure_recall(postgres: Postgres, root: Path, sessions: Path, questions: Pa
             print(f"{name:>6}: {shares}")
 
 
+def measure_locomo(postgres: Postgres, root: Path, file: Path, every: int) -> None:
+    """Each conversation is a project, which is shared."""
+    with locomo(file) as (store, conversations), running_team(postgres, "locomo", root) as server:
+        index = embed_all(store)
+        member = server.join("Bench")
+        by_project: dict[str, list[TurnItem]] = {}
+        turns = store.read(
+            lambda c: c.execute("SELECT id, project_id FROM user_prompts").fetchall()
+        )
+        projects = {turn_id: store.project(project_id).key for turn_id, project_id in turns}
+        turn_ids: dict[str, int] = {}
+        for turn_id, item in _items(store):
+            by_project.setdefault(projects[turn_id], []).append(item)
+            turn_ids[item.uid] = turn_id
+        for key, items in by_project.items():
+            _push(member, member.share(key), items)
+        lines = store.read(
+            lambda c: dict(c.execute("SELECT turn_id, id FROM observations").fetchall())
+        )
+        local, team, asked = Score(), Score(), 0
+        for conversation in conversations:
+            questions = conversation.questions[::every]
+            sample = replace(conversation, questions=questions)
+            local += ask(store, sample, index)
+            asked += len(questions)
+            key = store.project(conversation.project_id).key
+            now = int(conversation.now.timestamp() * 1000)
+            for question in questions:
+                rows = member.search(question.text, limit=10, project_key=key, now=now)
+                found = [conversation.lines.get(lines[turn_ids[str(r["uid"])]]) for r in rows]
+                right = [line in question.evidence for line in found]
+                team += Score(((any(right[:5]), any(right)),))
+        print(f"{len(turn_ids)} turns of {len(conversations)} conversations, {asked} questions")
+        print(f" local: {local}\n  team: {team}")
+
+
 # Search
 
 
@@ -149,16 +197,21 @@ def measure_search(postgres: Postgres, root: Path, turns: int) -> None:
         print(server.command("maintain"))
         now = datetime.now(UTC)
         timings: dict[str, list[float]] = {"local": [], "team": []}
+        of_server = (server.pid, postgres.pid)
+        used = {"local": 0.0, "team": -_processor_seconds(of_server)}
         for _ in range(ROUNDS):
             for text in QUERIES:
+                before = time.process_time()
                 timings["local"].append(
                     _seconds(lambda t=text: search(store, Query(t), now, index))
                 )
+                used["local"] += time.process_time() - before
                 timings["team"].append(_seconds(lambda t=text: member.search(t)))
+        used["team"] += _processor_seconds(of_server)
         size = server.sql("SELECT pg_size_pretty(pg_database_size(current_database()))")[0][0]
         print(f"{turns:,} turns, {len(QUERIES) * ROUNDS} searches each; database {size}")
         for name, seconds in timings.items():
-            _print_times(name, seconds)
+            _print_times(name, seconds, used[name])
 
 
 def _seconds(work: Any) -> float:
@@ -167,9 +220,23 @@ def _seconds(work: Any) -> float:
     return time.perf_counter() - started
 
 
-def _print_times(name: str, seconds: Sequence[float]) -> None:
+def _print_times(name: str, seconds: Sequence[float], used: float) -> None:
     p95 = statistics.quantiles(seconds, n=20)[-1]
-    print(f"{name:>6}: p50 {statistics.median(seconds) * 1e3:.1f} ms, p95 {p95 * 1e3:.1f} ms")
+    print(
+        f"{name:>6}: p50 {statistics.median(seconds) * 1e3:.1f} ms, p95 {p95 * 1e3:.1f} ms,"
+        f" processor {used / len(seconds) * 1e3:.1f} ms a search"
+    )
+
+
+def _processor_seconds(pids: Iterable[int]) -> float:
+    """Of these processes and their children, also of those that have ended."""
+    ticks = 0
+    for pid in pids:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for process in (pid, *map(int, children)):
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15] if process == pid else fields[11:13]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 # Pushes
@@ -193,13 +260,19 @@ def measure_pushes(postgres: Postgres, root: Path, turns: int) -> None:
                 (Member(servers[n % processes], member.token), _synthetic(n, turns // 4))
                 for n, member in enumerate(members)
             ]
+            pids = (*(server.pid for server in servers), postgres.pid)
+            used = -_processor_seconds(pids)
             started = time.perf_counter()
             with ThreadPoolExecutor(len(jobs)) as pool:
                 running = [pool.submit(_push, member, project, items) for member, items in jobs]
                 for push in running:
                     push.result()
             seconds = time.perf_counter() - started
-            print(f"{processes} processes: {turns / seconds:.0f} turns a second")
+            used += _processor_seconds(pids)
+            print(
+                f"{processes} processes: {turns / seconds:.0f} turns a second, processor"
+                f" {used / turns * 1e3:.1f} ms a turn"
+            )
 
 
 def _synthetic(client: int, turns: int) -> list[TurnItem]:

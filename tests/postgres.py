@@ -70,6 +70,11 @@ class Postgres:
         self._run(*command)
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def url(self) -> str:
         return self.url_of("postgres")
 
