@@ -5,13 +5,17 @@ Where later documents differ, they count: commands answer as hooks do, the conte
 """
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import wait_until
 from tests.seed_worker import CONTINUE, SeedWorker, running_worker
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -168,3 +172,20 @@ def test_unit_tests_a_payload_with_names_of_the_http_api_is_taken(
 ) -> None:
     worker.run("new", {"claudeSessionId": "renamed", "userPrompt": "dim it", "cwd": directory})
     assert worker.session("renamed")["user_prompt"] == "dim it"
+
+
+# Database Schema: names that later documents changed
+
+
+def test_database_schema_every_name_that_was_changed_is_documented_and_exists(
+    worker: SeedWorker,
+) -> None:
+    documentation = (ROOT / "docs" / "import.md").read_text()
+    table = documentation.partition("## Names of the earlier claude-mem")[2]
+    names = dict(re.findall(r"^\| `([\w.-]+)` \| `([\w.-]+)` \|$", table, re.MULTILINE))
+    assert {"claude-mem.db", "streaming_sessions", "observation_queue"} <= names.keys()
+    for name in names.values():
+        table_name, _, column = name.partition(".")
+        columns = {str(row["name"]) for row in worker.rows(f"PRAGMA table_info({table_name})")}
+        is_file = (worker.layout.root / name).is_file()
+        assert is_file or (columns and (not column or column in columns)), name

@@ -5,6 +5,7 @@ Its queue and its worker per session were replaced by the worker that the later 
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from claude_mem.observer.models.replies import parse_reply
 from claude_mem.observer.models.revision import merge
 from claude_mem.types import Distillate, Summary
 from tests.api import Api, open_api
+from tests.conftest import wait_until
+from tests.seed_worker import CONTINUE, SeedWorker, running_worker
 from tests.session_requests import INIT, OBSERVE, SUMMARIZE
 
 HOUR = 3_600_000
@@ -31,6 +34,12 @@ SUMMARY = """```xml
 ```"""
 
 
+@pytest.fixture(scope="module")
+def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SeedWorker]:
+    with running_worker(tmp_path_factory.mktemp("seed-002")) as running:
+        yield running
+
+
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Api]:
     with open_api(tmp_path / "data") as opened:
@@ -44,29 +53,31 @@ def parsed(reply: str) -> Distillate:
 # What Claude Code Hooks Actually Do
 
 
-def test_stop_hook_a_summary_answers_the_eight_questions(api: Api) -> None:
-    about = {"contentSessionId": "s", "project_dir": "/home/dev/gauge"}
-    api.post_json(INIT, prompt="Build a tide gauge", **about)
-    for tool, path in (("Read", "pier.ts"), ("Edit", "gauge.ts")):
+def test_stop_hook_a_summary_answers_the_eight_questions(worker: SeedWorker) -> None:
+    about = {"contentSessionId": "eight", "project_dir": "/home/dev/gauge"}
+    worker.post(INIT, {**about, "prompt": "Build a tide gauge"})
+    for tool, path in (("Read", "pier.ts"), ("Read", "gauge.ts"), ("Edit", "gauge.ts")):
         change = {"file_path": f"/home/dev/gauge/{path}", "old_string": "a", "new_string": "b"}
-        api.post_json(OBSERVE, tool_name=tool, tool_input=change, **about)
-    api.post_json(SUMMARIZE, last_assistant_message="The gauge has two floats now.", **about)
-    api.catch_up()
-    (summary,) = api.get_json("/api/summaries")["items"]
+        worker.post(OBSERVE, {**about, "tool_name": tool, "tool_input": change})
+    worker.post(SUMMARIZE, {**about, "last_assistant_message": "The gauge has two floats now."})
+    (summary,) = wait_until(
+        lambda: worker.get("/api/summaries", project="gauge").json()["items"], "the summary"
+    )
     questions = {"request", "investigated", "learned", "completed", "next_steps", "files_read",
                  "files_edited", "notes"}  # fmt: skip
     assert questions <= summary.keys()
     assert summary["request"] == "Build a tide gauge"
-    assert any("gauge.ts" in file for file in summary["files_edited"])
+    assert summary["files_edited"] == ["gauge.ts"]
+    assert summary["files_read"] == ["pier.ts", "gauge.ts"]  # it was read before it was edited
 
 
 # Session Management Strategy
 
 
-def test_status_of_sessions_are_those_of_the_plan(api: Api) -> None:
+def test_status_of_sessions_are_those_of_the_plan(worker: SeedWorker) -> None:
     for status in ("active", "completed", "interrupted", "failed"):
-        assert api.get("/api/search", query="x", status=status).status_code == 200
-    assert api.get("/api/search", query="x", status="resting").status_code == 400
+        assert worker.get("/api/search", query="x", status=status).status_code == 200
+    assert worker.get("/api/search", query="x", status="resting").status_code == 400
 
 
 def test_if_the_user_interrupts_a_session_is_interrupted_after_24_hours_and_goes_on(
@@ -116,14 +127,22 @@ def test_finalization_prompt_empty_lists_of_files() -> None:
 # How hooks run in parallel
 
 
-def test_how_hooks_run_in_parallel_events_are_stored_once_and_in_order(api: Api) -> None:
-    about = {"contentSessionId": "s", "project_dir": "/home/dev/gauge"}
-    api.post_json(INIT, prompt="Measure", **about)
-    for number in (1, 2, 3, 2, 1):
-        fields: dict[str, Any] = {"tool_name": "Read", "tool_use_id": f"toolu_{number}"}
-        api.post_json(OBSERVE, tool_input=number, **fields, **about)
-    inputs = api.column("SELECT tool_input FROM tool_events WHERE event = 'PostToolUse'")
-    assert inputs == ["1", "2", "3"]
+def test_how_hooks_run_in_parallel_each_event_is_stored_once(worker: SeedWorker) -> None:
+    about = {"session_id": "parallel", "cwd": "/home/dev/gauge"}
+    prompt = {**about, "hook_event_name": "UserPromptSubmit", "prompt": "Measure"}
+    assert worker.run("new", prompt) == CONTINUE
+
+    def save(number: int) -> dict[str, Any]:
+        fields = {"tool_name": "Read", "tool_use_id": f"toolu_{number}", "tool_input": number}
+        return worker.run("save", {**about, "hook_event_name": "PostToolUse", **fields})
+
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(save, (1, 2, 3, 2, 1))) == [CONTINUE] * 5
+    query = (
+        "SELECT e.tool_input FROM tool_events e JOIN sdk_sessions s ON s.id = e.session_id"
+        " WHERE s.content_session_id = 'parallel' AND e.event = 'PostToolUse' ORDER BY 1"
+    )
+    wait_until(lambda: worker.column(query) == ["1", "2", "3"], "three events")
 
 
 # Error Handling
