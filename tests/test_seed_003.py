@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from claude_mem.config import SETTINGS
@@ -113,6 +114,36 @@ def test_delete_a_session_that_is_stopped_or_forgotten_no_longer_counts_as_worki
         worker.post("/api/forget", body)
     assert worker.get("/api/processing").json()["isProcessing"] is False
     assert '"active": false' in worker.layout.activity_flag.read_text()
+
+
+def test_post_init_a_session_that_failed_goes_on_with_its_next_prompt(worker: SeedWorker) -> None:
+    row = begin(worker, "retried")
+    worker.http.delete(f"/sessions/{row}")
+    again = worker.post(f"/sessions/{row}/init", {"userPrompt": "Try again", "promptNumber": 2})
+    assert (again["status"], again["promptNumber"]) == ("initialized", 2)
+    assert worker.get(f"/sessions/{row}/status").json()["status"] == "active"
+
+
+def test_get_health_without_the_token_says_only_that_it_is_alive(worker: SeedWorker) -> None:
+    response = httpx.get(f"http://127.0.0.1:{worker.port}/health", timeout=30)
+    assert response.status_code == 200 and response.json().keys() == {"status"}
+
+
+def test_log_lines_each_stored_summary_and_observation_names_its_session(
+    worker: SeedWorker,
+) -> None:
+    row = begin(worker, "logged", "Fix the winch: it slips")
+    change = {"file_path": "/home/dev/winch.py", "old_string": "1", "new_string": "2"}
+    worker.post(f"/sessions/{row}/observations", {"tool_name": "Edit", "tool_input": change})
+    message = "Fixed: the winch slipped because its brake in winch.py was worn."
+    worker.post(f"/sessions/{row}/summarize", {"last_assistant_message": message})
+    starts = ("session=logged summary S", "session=logged observation #")
+
+    def has_both() -> bool:
+        log = worker.layout.worker_log.read_text()
+        return all(start in log for start in starts)
+
+    wait_until(has_both, "both lines")
 
 
 # Critical Findings
