@@ -110,9 +110,9 @@ by meaning. The npm package needs all words of a query in one memory; ours ranks
 some of them. CPU is that of the worker. The last number of a row is how many observations there
 are.
 
-Ours ranks passages, five to an observation, and returns turns: a common word therefore has more to
-rank than in the npm package. The text of passages is stored a second time, for snippets and for
-ranking; that is most of the difference in disk.
+Ours ranks passages, five to an observation, and returns turns; their lengths are in the ids of
+their rows, so that FTS5 does not look up that of each match. The text of passages is stored a
+second time, for snippets and for ranking; that is most of the difference in disk.
 
 {medians.table("query", [*columns, *wall], searches)}
 
