@@ -82,6 +82,12 @@ def test_filters_go_by_the_names_of_the_seeds(api: Api) -> None:
     assert len(result_ids(api, query="relay", status="active,failed")) == 2
 
 
+def test_a_star_means_all_projects(api: Api) -> None:
+    everywhere = result_ids(api, query="relay")
+    assert result_ids(api, query="relay", project="*") == everywhere
+    assert result_ids(api, query="relay", project="dock") != everywhere
+
+
 def test_by_file_by_type_and_recent_need_no_query(api: Api) -> None:
     assert set(result_ids(api, "/api/search/by-file", filePath="src/relay.py")) == {"1", "S1"}
     assert set(result_ids(api, "/api/search/by-file", files="relay.py,beacon.py")) == {

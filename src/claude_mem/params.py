@@ -161,9 +161,8 @@ def edit_request(memory_id: MemoryId, params: Params, redactor: Redactor) -> Edi
 
 def facts_query(store: StoreReader, params: Params) -> FactsQuery:
     check_names(params, FACTS)
-    project = text(params, "project")
     return FactsQuery(
-        project_id=store.find_project(project) if project else None,
+        project_id=_project_id(store, params),
         kinds=_choices(params, "kind", FACT_KINDS),
         statuses=_choices(params, "status", FACT_STATUSES),
         limit=integer(params, "limit", DEFAULT_FACTS, 1, MAX_FACTS),
@@ -202,10 +201,10 @@ def forget_request(params: Params) -> ForgetRequest:
 def filters(
     store: StoreReader, params: Params, now: datetime, *, skip_open_turns: bool = False
 ) -> Filters:
-    project, session = text(params, "project"), text(params, "session")
+    session = text(params, "session")
     kinds, types = _kinds_and_types(params)
     return Filters(
-        project_id=store.find_project(project) if project else None,
+        project_id=_project_id(store, params),
         kinds=kinds,
         types=types,
         concepts=names(params, "concepts"),
@@ -217,6 +216,12 @@ def filters(
         skip_open_turns=skip_open_turns,
         with_wrong=flag(params, "wrong"),
     )
+
+
+def _project_id(store: StoreReader, params: Params) -> int | None:
+    """None for all projects."""
+    project = text(params, "project")
+    return store.find_project(project) if project and project != operations.ALL_PROJECTS else None
 
 
 # Single values
