@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -373,7 +374,7 @@ def test_show_prints_a_turn_as_it_was_said(imported: Home) -> None:
     (summary,) = imported.rows(f"SELECT id FROM session_summaries WHERE turn_id = {turn['id']}")
     done = imported.command("show", f"P{turn['id']}", "--record")
     assert done.returncode == 0, done.stderr
-    places = [done.stdout.index(f"\n{text}\n") for _, _, text in SAID]
+    places = [done.stdout.index(f"\n{indent(text, '  ')}\n") for _, _, text in SAID]
     assert places == sorted(places)
     assert "user, question" in done.stdout and "subagent, report" in done.stdout
     plain = imported.command("show", f"P{turn['id']}").stdout

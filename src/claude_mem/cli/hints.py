@@ -8,7 +8,7 @@ from claude_mem import params
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
-from claude_mem.text import NO_MEMORIES, without_controls
+from claude_mem.text import NO_MEMORIES, one_line, without_controls
 from claude_mem.types import Json
 
 OFF = "Hints are off. To turn them on: claude-mem settings CLAUDE_MEM_HINTS yes"
@@ -46,10 +46,9 @@ def hints(settings: Settings, project: str | None, limit: int, as_json: bool) ->
         moment = datetime.fromtimestamp(int(str(row["created_at_epoch"])) / 1000)
         words = row["words"]
         why = ", ".join(map(str, words)) if isinstance(words, list) and words else "similar meaning"
-        click.echo(
-            f"{moment:%Y-%m-%d %H:%M} {row['project']}: {without_controls(str(row['text']))}"
-        )
-        click.echo(f"  score {row['score']}: {without_controls(why)}")
+        project_name, text = (one_line(without_controls(str(row[n]))) for n in ("project", "text"))
+        click.echo(f"{moment:%Y-%m-%d %H:%M} {project_name}: {text}")
+        click.echo(f"  score {row['score']}: {one_line(without_controls(why))}")
 
 
 commands = [hints]

@@ -13,7 +13,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def print_json(value: Json) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    """On a terminal in ASCII: a text may have characters that change what is shown."""
+    click.echo(json.dumps(value, ensure_ascii=sys.stdout.isatty(), indent=2))
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

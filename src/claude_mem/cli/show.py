@@ -13,7 +13,7 @@ from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.answers import Answer, find_answers
-from claude_mem.recall.formatting import answers_text
+from claude_mem.recall.formatting import ORIGINS, answers_text
 from claude_mem.recall.marks import MARKS
 from claude_mem.recall.memories import NOUNS
 from claude_mem.recall.memory_ids import parse_memory_id
@@ -22,7 +22,8 @@ from claude_mem.store import StoreReader
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.records import record_data
 from claude_mem.store.summary_json import fact_texts
-from claude_mem.text import NO_MEMORIES, local_time, without_controls
+from claude_mem.text import NO_MEMORIES, local_time, one_line, without_controls
+from claude_mem.types import Json
 
 
 @click.command()
@@ -143,9 +144,11 @@ _MARKS = {"observations": "#", "summaries": "S", "prompts": "P", "sessions": "se
 
 def _print_record(kind: str, record: JsonRow) -> None:
     when = local_time(record.get("created_at_epoch") or record.get("updated_at_epoch"))
-    type_ = f" {record['type']}" if kind == "observations" else ""
+    type_ = f" {_flat(record['type'])}" if kind == "observations" else ""
     marks = "".join(f"  {mark}" for mark in MARKS if record.get(mark))
-    print_heading(f"{_MARKS[kind]}{record['id']}{type_}  {record['project']}  {when}{marks}")
+    if origin := ORIGINS.get(str(record.get("origin"))):
+        marks += f"  {origin}"
+    print_heading(f"{_MARKS[kind]}{record['id']}{type_}  {_flat(record['project'])}  {when}{marks}")
     for name in _LABELS[kind]:
         value = fact_texts(record, name) or record.get(name)
         if isinstance(value, list):
@@ -155,13 +158,26 @@ def _print_record(kind: str, record: JsonRow) -> None:
             continue
         text = without_controls(str(value))
         label = name.replace("_", " ")
-        click.echo(f"{label}:\n{text}" if "\n" in text else f"{label}: {text}")
+        click.echo(f"{label}:\n{_indented(text)}" if _has_lines(text) else f"{label}: {text}")
     parts = record.get("record")
     for part in parts if isinstance(parts, list) else ():
         assert isinstance(part, dict)
         click.echo()
-        print_heading(f"{part['speaker']}, {str(part['kind']).replace('_', ' ')}")
-        click.echo(without_controls(str(part["text"])))
+        print_heading(f"{_flat(part['speaker'])}, {_flat(part['kind']).replace('_', ' ')}")
+        click.echo(_indented(without_controls(str(part["text"]))))
+
+
+def _flat(value: Json) -> str:
+    return one_line(without_controls(str(value)))
+
+
+def _has_lines(text: str) -> bool:
+    return len(text.splitlines()) > 1
+
+
+def _indented(text: str) -> str:
+    """So that no line of a text can be taken for the heading of another memory."""
+    return "\n".join(f"  {line}".rstrip() for line in text.splitlines())
 
 
 def _show_answers(

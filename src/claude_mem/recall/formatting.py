@@ -10,6 +10,7 @@ from claude_mem.recall.marks import MARKS
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import SearchResult, SearchRow
 from claude_mem.recall.timeline import Timeline
+from claude_mem.store.clock import iso
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.summary_json import fact_texts
 from claude_mem.text import one_line, shorten
@@ -113,12 +114,12 @@ def _result_lines(
     project = f" [{_flat(row.project)}]" if names_project else ""
     weak = ", weak" if marks_weak and not row.is_strong else ""
     notes = f"~{row.tokens}t{weak}{_marks(row)}{_continues(row)}{_owner(row.owner)}"
-    head = f"{_label(row.id)} {moment:%Y-%m-%d} {row.type}: {title}{project} ({notes})"
+    head = f"{_label(row.id)} {moment:%Y-%m-%d} {_flat(row.type)}: {title}{project} ({notes})"
     return [head, f"  {show(snippet)}"] if has_snippet else [head]
 
 
 def _line(row: SearchRow, moment: datetime, show: Show) -> str:
-    line = f"{_label(row.id)} {moment:%H:%M} {row.type}: {show(_title(row.title))}"
+    line = f"{_label(row.id)} {moment:%H:%M} {_flat(row.type)}: {show(_title(row.title))}"
     line += f" (~{row.tokens}t{_marks(row)}{_continues(row)}{_owner(row.owner)})"
     return line + (f", also {' '.join(map(_label, row.also))}" if row.also else "")
 
@@ -156,8 +157,7 @@ def answers_text(answers: Iterable[Answer]) -> str:
 def _answer_text(answer: Answer) -> str:
     if not answer.passages:
         return _memory_text(answer.id, answer.memory)
-    minute = str(answer.memory["created_at"])[:16].replace("T", " ")
-    lines = [f"{_label(answer.id)} {minute} {_title(answer.title)}"]
+    lines = [f"{_label(answer.id)} {_minute(answer.memory)} {_title(answer.title)}"]
     lines += [
         f"{_kind_of(passage.kind)}: {escape_block(passage.text)}" for passage in answer.passages
     ]
@@ -166,15 +166,15 @@ def _answer_text(answer: Answer) -> str:
 
 def _memory_text(memory_id: MemoryId, record: JsonRow) -> str:
     title = record.get("title")
-    type_ = f" {record['type']}" if "type" in record else ""
-    minute = str(record["created_at"])[:16].replace("T", " ")
+    type_ = f" {_flat(str(record['type']))}" if "type" in record else ""
     marks = "".join(f", {mark}" for mark in MARKS if record.get(mark))
     if origin := record.get("origin"):
         marks += f", {ORIGINS.get(str(origin), '')}"
     owner = _owner(str(record.get("owner") or ""))
-    lines = [f"{_label(memory_id)}{type_} {minute} {_title(str(record['project']))}{marks}{owner}"]
+    project = _title(str(record["project"]))
+    lines = [f"{_label(memory_id)}{type_} {_minute(record)} {project}{marks}{owner}"]
     if title:
-        lines.append(_flat(str(title)))
+        lines.append(f"title: {_flat(str(title))}")
     for field in _FIELDS:
         value = fact_texts(record, field) or record.get(field)
         if isinstance(value, list):
@@ -194,8 +194,14 @@ def _kind_of(kind: str) -> str:
 def _part_text(part: Json) -> str:
     """A part of the record of a turn."""
     assert isinstance(part, dict)
-    kind = _kind_of(str(part["kind"])).replace("_", " ")
-    return f"{part['speaker']}, {kind}: {escape_block(str(part['text']))}"
+    kind = _kind_of(_flat(str(part["kind"]))).replace("_", " ")
+    return f"{_flat(str(part['speaker']))}, {kind}: {escape_block(str(part['text']))}"
+
+
+def _minute(record: JsonRow) -> str:
+    """From the number: the text of an imported memory may be anything."""
+    epoch = record.get("created_at_epoch")
+    return iso(epoch)[:16].replace("T", " ") if isinstance(epoch, int) else ""
 
 
 def _title(text: str) -> str:

@@ -22,6 +22,7 @@ from claude_mem.text import (
     format_counts,
     format_pairs,
     local_time,
+    one_line,
     pluralize,
     without_controls,
 )
@@ -29,8 +30,8 @@ from claude_mem.types import Json
 from claude_mem.worker.observer_status import format_spending, has_spent
 
 
-def json_text(value: Json) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)
+def json_text(value: Json, for_terminal: bool = False) -> str:
+    return json.dumps(value, ensure_ascii=for_terminal, indent=2)
 
 
 def search_reply(
@@ -53,7 +54,7 @@ def result_reply(
     for_terminal: bool,
 ) -> str:
     if as_json:
-        return json_text(search_json(result))
+        return json_text(search_json(result), for_terminal)
     show = highlighter(str(values["query"]), now) if for_terminal else without_controls
     return search_text(result, now.tzinfo, show)
 
@@ -164,6 +165,6 @@ def _vector_line(state: Json) -> str:
 
 
 def letter_line(letter: JsonRow) -> str:
-    return (
-        f"  {letter['content_session_id']} prompt {letter['prompt_number']}: {letter['last_error']}"
-    )
+    session, error = letter["content_session_id"], letter["last_error"]
+    text = one_line(without_controls(f"{session} prompt {letter['prompt_number']}: {error}"))
+    return f"  {text}"

@@ -78,7 +78,7 @@ def _status(worker: Worker, described: Json, as_json: bool, for_terminal: bool) 
         worker.observer_status(),
         worker.semantic_index,
     )
-    return json_text(report) if as_json else status_text(report, for_terminal)
+    return json_text(report, for_terminal) if as_json else status_text(report, for_terminal)
 
 
 routes = [Route("/command/{name}", run_command, methods=["POST"])]
