@@ -7,19 +7,22 @@ find the same words: parts of identifiers, paths, versions, scripts without spac
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from claude_mem.index.text.words import pieces, searchable, stems
 
 MAX_POSITION = 16_383  # of a tsvector
 MAX_LEXEME = 500  # bytes; a tsvector holds up to 2046
+MAX_REMEMBERED = 4_096  # texts; splitting those of the candidates is half of a search
 K1, B = 1.2, 0.75  # as FTS5
 
 
-def lexemes_of(text: str) -> list[str]:
+@lru_cache(MAX_REMEMBERED)
+def lexemes_of(text: str) -> tuple[str, ...]:
     """In the order of the text; the parts of identifiers follow at its end."""
     words = pieces(searchable(text))
     stemmed = stems(words)
-    return [stemmed[word].replace("\0", "")[:MAX_LEXEME] for word in words]
+    return tuple(stemmed[word].replace("\0", "")[:MAX_LEXEME] for word in words)
 
 
 def tsvector(text: str) -> str:
