@@ -46,7 +46,7 @@ MAX_UNITS = 9_900  # of the client's 10,000; longer texts are replaced by a prev
 OBSERVATIONS = 120
 EARLIER_SESSIONS = "Earlier sessions"
 # Shares of the budget. What a section does not need stays unused.
-LAST_SESSION, WHAT_HOLDS, AREAS, EARLIER, OPEN, COMMANDS = 0.40, 0.25, 0.15, 0.20, 0.06, 0.06
+LAST_SESSION, WHAT_HOLDS, AREAS, EARLIER, OPEN, COMMANDS = 0.40, 0.25, 0.15, 0.25, 0.06, 0.06
 TEAM = 0.15
 
 _INTRODUCTION = (

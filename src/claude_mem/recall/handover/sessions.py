@@ -51,7 +51,7 @@ _NUMBER_ALONE = re.compile(r"(?:^|\s)(?:issue|pr|pull request) #?\d+$", re.IGNOR
 _ANNOUNCES_NEXT = re.compile(r"(?:[\w. ]{0,20} )?next: ", re.IGNORECASE)
 _CURRENTLY = re.compile(r"currently,? ", re.IGNORECASE)
 MAX_RESULTS = 2
-MIN_LINES, MAX_LINES = 6, 8
+MIN_LINES, MAX_LINES = 6, 10
 LONGEST_RUN = 3  # sessions on one branch
 LONGEST_RESULT = 100
 
