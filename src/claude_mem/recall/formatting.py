@@ -1,5 +1,6 @@
 """Results as text, with few tokens and the ids for the next step; and as JSON."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
 from itertools import starmap
@@ -17,6 +18,8 @@ from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 
 MAX_TITLE = 120
+MAX_OWNER = 60
+_NOT_A_NAME = re.compile(r"[^\w .@'+-]")
 MAX_RESULT_TITLE = 60  # where a snippet says more
 _FIELDS = (
     "continues", "subtitle", "narrative", "facts", "request", "investigated", "learned",
@@ -129,7 +132,8 @@ def _marks(row: SearchRow) -> str:
 
 
 def _owner(owner: str) -> str:
-    return f", by {_flat(owner)}" if owner else ""
+    """A name that cannot be taken for a mark."""
+    return f", by {_NOT_A_NAME.sub('', _flat(owner))[:MAX_OWNER]}" if owner else ""
 
 
 def _continues(row: SearchRow) -> str:
