@@ -118,6 +118,23 @@ class Machine:
 
         return str(wait_until(shown, f"{text} in {arguments}", PATIENT))
 
+    def wait_for_row(self, query: str) -> dict[str, object]:
+        """The only result, and it comes from the team."""
+
+        def found() -> list[dict[str, object]]:
+            rows = self.search(query)
+            return rows if any(row["owner"] for row in rows) else []
+
+        (row,) = wait_until(found, f"a result of the team for {query}", PATIENT)
+        return dict(row)
+
+    def wait_for_tool(self, text: str, tool: str, **arguments: object) -> str:
+        def answered() -> str:
+            answer = self.mcp(tool, **arguments)
+            return answer if text in answer else ""
+
+        return str(wait_until(answered, f"{text} from {tool}", PATIENT))
+
     def page(self, path: str) -> str:
         """Of the viewer."""
         port = self.home.environment["CLAUDE_MEM_WORKER_PORT"]
@@ -176,15 +193,14 @@ def test_two_people_with_three_machines(team: Team) -> None:
     bob.run("team", "join", team.server.url, "--invitation", invitation, "--machine", "pc")
     bob.home.start_worker()
     bob.sync()
-    (row,) = bob.search("dusk%20sensor%20ground")
+    row = bob.wait_for_row("dusk%20sensor%20ground")
     assert row["owner"] == "Alice" and "dusk sensor" in str(row["snippet"])
     bob.wait_for_context("From the team", "Alice: ")
-    found = bob.mcp("search", query="why does the light flicker")
-    assert "by Alice" in found and str(row["id"]) in found
-    full = bob.mcp("get_observations", ids=[row["id"]])
-    assert "by Alice" in full, full
+    found = bob.wait_for_tool("by Alice", "search", query="why does the light flicker")
+    assert str(row["id"]) in found
+    full = bob.wait_for_tool("by Alice", "get_observations", ids=[row["id"]])
     assert "dusk sensor shares a ground" in full, full
-    assert "Alice" in bob.mcp("timeline", anchor=row["id"])
+    bob.wait_for_tool("Alice", "timeline", anchor=row["id"])
     identity = str(row["id"])
     bob.wait_for("by Alice", "timeline", identity)
     bob.wait_for("by Alice", "timeline", "dusk", "sensor")
@@ -204,11 +220,12 @@ def test_two_people_with_three_machines(team: Team) -> None:
     laptop.run("team", "share", "harbor")
     laptop.sync()
     alice.sync()
-    (row,) = alice.search("DS-77")
+    row = alice.wait_for_row("DS-77")
     assert row["owner"] == "Alice" and str(row["id"]).startswith("T")
     alice.wait_for_context("DS-77")
     bob.sync()
-    assert {row["owner"] for row in bob.search("dusk%20sensor")} == {"Alice"}
+    rows = wait_until(lambda: bob.search("dusk%20sensor"), "results of the team", PATIENT)
+    assert {row["owner"] for row in rows} == {"Alice"}
 
     # A timeline around a memory of the team has those of this machine, too
     around = alice.wait_for("by Alice", "timeline", str(row["id"]))
@@ -229,7 +246,7 @@ def test_another_project_of_a_member_is_not_visible_through_mcp(team: Team) -> N
     add_turns(alice.home.layout.database, "git.example.com/dev/lagoon", "lagoon-1", 3, "zephyr")
     alice.run("team", "share", "lagoon")
     alice.sync()
-    assert "zephyr" in alice.mcp("search", query="zephyr bearing", project="lagoon")
+    alice.wait_for_tool("zephyr", "search", query="zephyr bearing", project="lagoon")
     (turn, *_) = team.server.sql(
         "SELECT t.id FROM claude_mem.turns t JOIN claude_mem.projects p ON p.id = t.project_id"
         " WHERE p.name = 'lagoon'"
