@@ -1,7 +1,8 @@
 """Runs of words as short hashes, to recognise text that was copied without keeping it.
 
 Four words in a row, of which two are longer than three letters, are a run. Compatibility forms,
-case and punctuation make no difference; letters of scripts without spaces are words.
+case, punctuation and format characters make no difference; letters of scripts without spaces are
+words.
 """
 
 import re
@@ -17,7 +18,10 @@ _WORD = re.compile(
 
 def runs_of(text: str) -> Iterator[str]:
     """Each as its words, separated by spaces."""
-    words = _WORD.findall(unicodedata.normalize("NFKC", text).lower())
+    if not text.isascii():
+        visible = (c for c in text if unicodedata.category(c) != "Cf")
+        text = unicodedata.normalize("NFKC", "".join(visible))
+    words = _WORD.findall(text.lower())
     for start in range(len(words) - LENGTH + 1):
         run = words[start : start + LENGTH]
         if sum(len(word) > 3 or not word.isascii() for word in run) > 1:
