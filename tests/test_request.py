@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer.local.user_request import Request, parse_request
+from claude_mem.observer.local.evidence import UserRequest, parse_request
 
 
 def test_plain_words_are_the_users_own() -> None:
-    assert parse_request("Make the lamp blink\ntwice") == Request("Make the lamp blink\ntwice")
+    assert parse_request("Make the lamp blink\ntwice") == UserRequest("Make the lamp blink\ntwice")
 
 
 def test_a_plan_is_known_by_the_clients_words_for_it() -> None:
@@ -16,7 +16,8 @@ def test_a_plan_is_known_by_the_clients_words_for_it() -> None:
         "Implement the following plan:\n\n# Plan: Two lamps\n\nBuy them.\n\n"
         "If you need specific details from before exiting plan mode, read the transcript"
     )
-    assert parse_request(prompt) == Request("", "# Plan: Two lamps\n\nBuy them.", "Plan: Two lamps")
+    plan = "# Plan: Two lamps\n\nBuy them."
+    assert parse_request(prompt) == UserRequest("", plan, "Plan: Two lamps")
 
 
 def test_a_document_of_chapters_is_a_plan_too() -> None:
@@ -81,7 +82,7 @@ Jan 12 10:00:02 pier1 kubelet[8]: Back-off
 def test_a_pasted_log_is_not_the_persons_words_but_its_error_is_kept(
     prompt: str, words: str, error: str
 ) -> None:
-    assert parse_request(prompt) == Request(words, error=error)
+    assert parse_request(prompt) == UserRequest(words, error=error)
 
 
 def test_a_panic_is_an_error() -> None:

@@ -10,8 +10,8 @@ from claude_mem.observer.local.passage_features import (
     passage_features,
     turn_words,
 )
+from claude_mem.observer.local.scored_turn import turn_features
 from claude_mem.observer.local.title_candidates import find_titles, title_features, turn_facts
-from claude_mem.observer.local.turn_features import turn_features
 from claude_mem.observer.local.weights import Trees, Weights
 from tests.turns import edited, stopped, turn
 

@@ -34,14 +34,13 @@ from claude_mem.observer.local.passage_features import (
     turn_words,
     word_weights,
 )
-from claude_mem.observer.local.scored_turn import speaks_english
+from claude_mem.observer.local.scored_turn import is_evident_work, speaks_english, turn_features
 from claude_mem.observer.local.title_candidates import (
     TitleCandidate,
     find_titles,
     title_features,
     turn_facts,
 )
-from claude_mem.observer.local.turn_features import is_evident_work, turn_features
 from claude_mem.observer.local.weights import Features, Weights
 
 PACKAGED = Path("src/claude_mem/observer/local") / weights.TABLE

@@ -21,9 +21,9 @@ from claude_mem.intake.transcripts.transcript import (
     open_transcript,
 )
 from claude_mem.observer.local.commands import is_outcome_unknown, reads_output_of
+from claude_mem.observer.local.evidence import RESEARCH_TOOLS
 from claude_mem.observer.local.files import EDITING
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.research import RESEARCH_TOOLS
 from claude_mem.store.memories import RECENT_MEMORIES
 from claude_mem.types import (
     PROMPT,

@@ -1,4 +1,4 @@
-"""Words and shapes of sentences that the models know: each is a feature, none decides alone.
+"""Words and shapes of sentences that the trees know: each is a feature, none decides alone.
 
 The words are English, the language of most agents. What is written in another language is judged
 by the shapes: names, numbers, length and place.

@@ -13,13 +13,11 @@ from claude_mem.observer.local import titles
 from claude_mem.observer.local.content_words import content_words
 from claude_mem.observer.local.detail import DETAILS
 from claude_mem.observer.local.facts import propose_facts
-from claude_mem.observer.local.observations import build_observations, says_more_than
+from claude_mem.observer.local.memory_texts import build_observations, build_summary, says_more_than
 from claude_mem.observer.local.open_steps import with_open_steps
 from claude_mem.observer.local.provenance import outside_hashes
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
-from claude_mem.observer.local.scored_turn import ScoredTurn, score_turn
-from claude_mem.observer.local.selection import select_passages
-from claude_mem.observer.local.summaries import build_summary
+from claude_mem.observer.local.scored_turn import ScoredTurn, score_turn, select_passages
 from claude_mem.observer.local.title_candidates import announced_changes
 from claude_mem.observer.local.version import VERSION
 from claude_mem.title_gate import is_complete

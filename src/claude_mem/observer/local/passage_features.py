@@ -1,4 +1,4 @@
-"""The passages of a turn, and what the models get to know of each."""
+"""The passages of a turn, and what the trees get to know of each."""
 
 import re
 from collections import Counter

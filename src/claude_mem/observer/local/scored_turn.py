@@ -1,10 +1,18 @@
-"""A turn as the models see it: its passages and titles with their scores, and its worth."""
+"""Which passages, titles and turns are worth keeping: each is scored by learned trees, and the best
+passages that say something new are selected, within a budget.
+"""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from math import inf, log1p, sqrt
 
+from claude_mem.observer.local import cues
 from claude_mem.observer.local import weights as learned
+from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.detail import NORMAL, Detail
-from claude_mem.observer.local.evidence import TurnEvidence, collect_evidence
+from claude_mem.observer.local.evidence import TurnEvidence, collect_evidence, short_request
 from claude_mem.observer.local.passage_features import (
     Candidate,
     find_candidates,
@@ -19,12 +27,27 @@ from claude_mem.observer.local.title_candidates import (
     title_features,
     turn_facts,
 )
-from claude_mem.observer.local.turn_features import is_evident_work, turn_features
+from claude_mem.observer.local.titles import is_commit_request
 from claude_mem.observer.local.weights import Features, Trees, Weights
-from claude_mem.title_gate import is_english_text
+from claude_mem.title_gate import is_english_text, width
 from claude_mem.types import Turn
 
 FEW_WORDS = 12
+LONG_ANSWER, FEWEST_NAMES = 80, 2
+_CHANGELOG = re.compile(r"(?:^|[/\\])change(?:log|s)\b[^/\\]{0,20}$", re.IGNORECASE)
+LOWEST = -6.0  # stands for a passage or title that is missing
+# Characters for the square root of the length of what was said: a long turn says much twice.
+BUDGET = 14.5
+MIN_CHARS, MAX_CHARS = 160, 4_000
+# A turn that says little of what readers keep does not fill its budget, but says something.
+LEAST_SCORE, MIN_SCORE = -4.5, -2.1
+MIN_NOVELTY = 0.25  # share of new words, compared with the passages selected so far
+MIN_SESSION_NOVELTY = 0.3  # and with each memory of the session's previous turns
+_BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(?:\([^)]*\)\.?)?")
+
+
+# The turns of a session are compared with the same memories.
+_words_of_memory = lru_cache(maxsize=64)(content_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +126,183 @@ def speaks_english(candidates: list[Candidate]) -> bool:
     spoken = ("final", "request", "statement", "paste")
     text = "\n".join(c.text for c in candidates if c.origin in spoken and c.passage.kind != "code")
     return is_english_text(text) or (text.isascii() and len(text.split()) < FEW_WORDS)
+
+
+# Whether a turn is worth an observation
+
+
+def is_evident_work(
+    evidence: TurnEvidence, candidates: Sequence[Candidate], *, is_english: bool
+) -> bool:
+    """Whether a turn changes the project, or tells a cause by names; no model is needed then.
+
+    In a language that the trees were not trained on, an answer of some length with a name is.
+    """
+    if is_commit_request(evidence.request.text):
+        return any(map(_is_named_cause, candidates))
+    if any(not _CHANGELOG.search(path) for path in evidence.files):
+        return True
+    if not is_english:
+        answer = " ".join(c.text for c in candidates if c.origin == "final")
+        return width(answer) >= LONG_ANSWER and bool(cues.NAME.search(answer))
+    return any(map(_is_named_cause, candidates)) or _is_answer_by_names(evidence, candidates)
+
+
+def _is_answer_by_names(evidence: TurnEvidence, candidates: Sequence[Candidate]) -> bool:
+    """Whether a question was answered without running anything, and the answer has names."""
+    if "Bash" in evidence.tools or cues.NOD.match(evidence.request.text):
+        return False
+    told = [
+        candidate.text
+        for candidate in candidates
+        if candidate.origin == "final"
+        and not cues.STATUS.is_in(candidate.text.lower(), candidate.words)
+        and not cues.ANNOUNCEMENT.match(candidate.text)
+    ]
+    return len({name for text in told for name in cues.NAME.findall(text)}) >= FEWEST_NAMES
+
+
+def _is_named_cause(candidate: Candidate) -> bool:
+    text = candidate.text
+    is_told = candidate.origin in ("final", "statement") and cues.CAUSE.is_in(
+        text.lower(), candidate.words
+    )
+    return is_told and len(cues.NAME.findall(text)) > 1
+
+
+def turn_features(
+    evidence: TurnEvidence, passage_scores: Sequence[float], title_score: float | None
+) -> Features:
+    """`passage_scores` and `title_score`: what the other trees made of the turn."""
+    final, request = evidence.final, evidence.request
+    said = "\n".join((*(event.text or "" for event in evidence.statements), final))
+    best = sorted(passage_scores, reverse=True)
+    commits = evidence.written_as("commit")
+    names = cues.NAME.findall(final)
+    return {
+        "edits": log1p(sum(len(work.sources) for work in evidence.files.values())),
+        "files": log1p(len(evidence.files)),
+        "files read": log1p(len(evidence.files_read)),
+        "tools": log1p(len(evidence.tools)),
+        "commands": log1p(evidence.tools.count("Bash")),
+        "web": float(sum(tool in ("WebFetch", "WebSearch") for tool in evidence.tools)),
+        "failed tools": log1p(evidence.failed_tools),
+        "messages": log1p(len(evidence.statements) + 1),
+        "final": log1p(len(final)),
+        "said": log1p(len(said)),
+        "request": log1p(len(request.text)),
+        "plan": log1p(len(request.plan)),
+        "commits": float(len(evidence.subjects)),
+        "longest commit": log1p(max(map(len, commits), default=0)),
+        "reports": float(len(evidence.written_as("report"))),
+        "questions": float(len(evidence.written_as("question"))),
+        "tasks": log1p(len(evidence.tasks)),
+        "names": log1p(len(names)),
+        "distinct names": log1p(len(set(names))),
+        "emphasis": log1p(final.count("**")),
+        "headings": float(final.count("\n#")),
+        "items": log1p(final.count("\n- ")),
+        "causes": float(cues.CAUSE.count(final)),
+        "changes": log1p(cues.CHANGE.count(final)),
+        "status": float(cues.STATUS.count(final)),
+        "failures": log1p(cues.FAILURE.count(final)),
+        "announces": float(bool(cues.ANNOUNCEMENT.match(final))),
+        "request is command": float(request.text.startswith("/")),
+        "request is to commit": float(is_commit_request(request.text)),
+        "request is nod": float(bool(cues.NOD.match(request.text))),
+        "request asks": float("?" in request.text),
+        "final asks": float(final.rstrip().endswith(("?", "？"))),
+        "numbers": log1p(len(cues.NUMBER.findall(final))),
+        "ended by error": float(bool(evidence.error)),
+        "words": log1p(len(cues.words(final))),
+        "best passage": best[0] if best else LOWEST,
+        "second passage": best[1] if len(best) > 1 else LOWEST,
+        "best three": _mean(best[:3]),
+        "best five": _mean(best[:5]),
+        "best title": title_score if title_score is not None else 0.0,
+    }
+
+
+def _mean(scores: Sequence[float]) -> float:
+    return sum(scores) / len(scores) if scores else LOWEST
+
+
+# The passages to keep
+
+
+def budget_for(evidence: TurnEvidence, detail: Detail = NORMAL) -> int:
+    """In characters."""
+    normal = min(MAX_CHARS, max(MIN_CHARS, BUDGET * sqrt(evidence.said)))
+    return int(normal * detail.budget)
+
+
+def select_passages(scored: ScoredTurn, detail: Detail = NORMAL) -> list[Candidate]:
+    """In chronological order."""
+    told = {step.position for step in scored.steps}  # by the summary, like the request
+    request = short_request(scored.evidence)
+    told |= {c.position for c in scored.candidates if c.origin == "request" and c.text in request}
+    # The scores of a language that the model was not trained on tell an order at best.
+    least = LEAST_SCORE if scored.is_english else -inf
+    ranked = [
+        (score, candidate)
+        for score, candidate in zip(scored.scores, scored.candidates, strict=True)
+        if score >= least and candidate.position not in told and _says_something(candidate)
+    ]
+    ranked.sort(key=lambda pair: (-pair[0], pair[1].position))
+    previous = [_words_of_memory(text) for text in scored.recent_memories]
+    budget = budget_for(scored.evidence, detail) - sum(len(step.text) for step in scored.steps)
+    selection = _Selection(budget, previous, scored.candidates)
+    sure = MIN_SCORE if scored.is_english else -inf
+    return selection.select([(score >= sure, candidate) for score, candidate in ranked])
+
+
+def _says_something(candidate: Candidate) -> bool:
+    text = candidate.text
+    if candidate.passage.kind != "code" and is_empty_phrase(text.lower().replace("’", "'")):
+        return False
+    return not text.endswith((":", "：")) and not _BARE_NAMES.fullmatch(text)
+
+
+class _Selection:
+    def __init__(
+        self, budget: int, previous: Sequence[frozenset[str]], candidates: Sequence[Candidate]
+    ) -> None:
+        self._budget, self._previous, self._candidates = budget, previous, candidates
+        self._selected: dict[int, Candidate] = {}
+        self._length = 0
+        self._words: set[str] = set()
+
+    def select(self, ranked: list[tuple[bool, Candidate]]) -> list[Candidate]:
+        """`ranked`: with whether the score alone is enough, however much is selected already."""
+        for is_sure, candidate in ranked:
+            if is_sure or self._length < MIN_CHARS:
+                self._add(candidate)
+        return [self._selected[position] for position in sorted(self._selected)]
+
+    def _add(self, candidate: Candidate) -> None:
+        words = content_words(candidate.text)
+        if candidate.position in self._selected or novelty(words, self._words) < MIN_NOVELTY:
+            return
+        if any(novelty(words, told) < MIN_SESSION_NOVELTY for told in self._previous):
+            return
+        group = [candidate, *self._antecedent(candidate)]
+        length = sum(len(each.text) + 1 for each in group)
+        if length > self._budget + 1 and self._selected:
+            return
+        self._budget -= length
+        self._length += length
+        for each in group:
+            self._selected[each.position] = each
+            self._words |= content_words(each.text)
+
+    def _antecedent(self, candidate: Candidate) -> list[Candidate]:
+        """The sentence before, if this one refers to it by a pronoun."""
+        if candidate.passage.kind != "prose" or not cues.PRONOUN.match(candidate.text):
+            return []
+        before = self._candidates[candidate.position - 1] if candidate.position else None
+        if before is None or before.position in self._selected or not _says_something(before):
+            return []
+        is_neighbour = before.number == candidate.number - 1 and before.origin == candidate.origin
+        words = content_words(before.text)
+        is_new = all(novelty(words, told) >= MIN_SESSION_NOVELTY for told in self._previous)
+        return [before] if is_neighbour and is_new and before.passage.kind == "prose" else []
