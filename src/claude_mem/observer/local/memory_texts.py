@@ -17,7 +17,7 @@ from claude_mem.observer.local.passage_features import Candidate
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.scored_turn import ScoredTurn
 from claude_mem.text import shorten
-from claude_mem.title_gate import is_complete
+from claude_mem.title_rules import is_complete
 from claude_mem.types import (
     CommandRun,
     EnvironmentFault,

@@ -20,7 +20,7 @@ from claude_mem.observer.local.rules import proposed_rules, rule_observations
 from claude_mem.observer.local.scored_turn import ScoredTurn, score_turn, select_passages
 from claude_mem.observer.local.title_candidates import announced_changes
 from claude_mem.observer.local.version import VERSION
-from claude_mem.title_gate import is_complete
+from claude_mem.title_rules import is_complete
 from claude_mem.types import Distillate, Turn, Verbosity
 
 

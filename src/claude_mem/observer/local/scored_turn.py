@@ -29,7 +29,7 @@ from claude_mem.observer.local.title_candidates import (
 )
 from claude_mem.observer.local.titles import is_commit_request
 from claude_mem.observer.local.weights import Features, Trees, Weights
-from claude_mem.title_gate import is_english_text, width
+from claude_mem.title_rules import is_english_text, width
 from claude_mem.types import Turn
 
 FEW_WORDS = 12

@@ -12,20 +12,20 @@ from math import log1p
 from typing import Literal
 
 from claude_mem.observer.local import cues
-from claude_mem.observer.local.draft_titles import (
+from claude_mem.observer.local.evidence import TurnEvidence
+from claude_mem.observer.local.markdown import heading_of, without_markup
+from claude_mem.observer.local.passage_features import Candidate
+from claude_mem.observer.local.phrases import is_empty_phrase
+from claude_mem.observer.local.title_checks import (
     has_verb,
     is_anchored,
     is_draft_title,
     lacks_subject,
     without_label,
 )
-from claude_mem.observer.local.evidence import TurnEvidence
-from claude_mem.observer.local.markdown import heading_of, without_markup
-from claude_mem.observer.local.passage_features import Candidate
-from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.titles import as_title, without_lead
 from claude_mem.observer.local.weights import Features, Weights
-from claude_mem.title_gate import count_words, is_complete, names_subject
+from claude_mem.title_rules import count_words, is_complete, names_subject
 
 TitleSource = Literal[
     "commit", "pull request", "request heading", "plan heading", "final heading", "emphasis",

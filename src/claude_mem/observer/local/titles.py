@@ -4,7 +4,7 @@ import re
 
 from claude_mem.observer.local.markdown import sentences, width, without_markup
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
-from claude_mem.title_gate import is_balanced
+from claude_mem.title_rules import is_balanced
 
 LONGEST_TITLE, LONGEST_PLAN_TITLE = 100, 150
 SHORTEST_TITLE = 8

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from claude_mem.store.listing import JsonRow
 from claude_mem.text import one_line, shorten
-from claude_mem.title_gate import stands_alone
+from claude_mem.title_rules import stands_alone
 from claude_mem.types import Fact
 
 LONGEST_LINE = 240

@@ -20,7 +20,7 @@ from claude_mem.recall.handover.lines import (
     unmarked,
 )
 from claude_mem.text import one_line
-from claude_mem.title_gate import count_words, has_name, specific_words
+from claude_mem.title_rules import count_words, has_name, specific_words
 
 FEWEST_WORDS = 3  # of a heading that says what it is about
 _COMMIT_PREFIX = re.compile(r"[a-z]{2,15}(?:\([^()\s]{1,40}\))?!?: ")

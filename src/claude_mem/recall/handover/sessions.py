@@ -39,7 +39,7 @@ from claude_mem.store.facts import Artifact
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.summary_json import commands_from, open_steps_from
 from claude_mem.text import shorten
-from claude_mem.title_gate import is_english_text
+from claude_mem.title_rules import is_english_text
 from claude_mem.types import CommandRun
 
 LONGEST_BODY, LONGEST_LAST_BODY = 220, 420

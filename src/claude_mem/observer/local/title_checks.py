@@ -1,12 +1,12 @@
 """Whether an English clause can be the title of a draft.
 
-Stricter than for a title that a model or a user wrote (`title_gate.py`): of a draft there are other
-candidates, and a clause of a conversation often leaves out what its readers knew.
+Stricter than for a title that a model or a user wrote (`title_rules.py`): of a draft there are
+other candidates, and a clause of a conversation often leaves out what its readers knew.
 """
 
 import re
 
-from claude_mem.title_gate import NAME, PREPOSITIONS, lower_words, word_set
+from claude_mem.title_rules import NAME, PREPOSITIONS, lower_words, word_set
 
 READ_END = 24  # characters: longer than any verdict
 # Code that every file may have.

@@ -2,7 +2,8 @@
 
 import pytest
 
-from claude_mem.observer.local.draft_titles import (
+from claude_mem.observer.local.observer import distil
+from claude_mem.observer.local.title_checks import (
     addresses_someone,
     has_verb,
     is_anchored,
@@ -10,7 +11,6 @@ from claude_mem.observer.local.draft_titles import (
     lacks_subject,
     without_label,
 )
-from claude_mem.observer.local.observer import distil
 from claude_mem.types import Turn
 from tests.turns import edited, ran, stopped, turn, use
 

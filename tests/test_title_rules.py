@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.title_gate import (
+from claude_mem.title_rules import (
     is_complete,
     is_english_text,
     names_subject,
