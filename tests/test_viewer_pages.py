@@ -47,6 +47,23 @@ def test_a_turn_shows_prompt_summary_memories_words_and_events(busy: Viewer) -> 
     assert any(href.startswith("#e") for href in page.attributes("a", "href"))
 
 
+def test_a_memory_that_repeats_what_a_tool_printed_says_so(viewer: Viewer) -> None:
+    about = {"contentSessionId": "one", "project_dir": PROJECT_DIR}
+    viewer.api.post_json("/api/sessions/init", prompt="Mend the lamp", **about)
+    viewer.api.post_json(
+        "/api/sessions/observations", tool_name="Read", tool_input={"file_path": "README.md"},
+        tool_response="Every keeper polishes the northern lens before sunset.", **about,
+    )  # fmt: skip
+    change = {"file_path": f"{PROJECT_DIR}/lamp.py", "old_string": "one", "new_string": "two"}
+    viewer.api.post_json("/api/sessions/observations", tool_name="Edit", tool_input=change, **about)
+    reply = "Fixed lamp.py: every keeper polishes the northern lens before sunset."
+    viewer.api.post_json("/api/sessions/summarize", last_assistant_message=reply, **about)
+    viewer.api.catch_up()
+    assert viewer.get("/turn/1").has("has words of tools, files or web pages")
+    viewer.api.add_turn("one", "Paint the door", "It is red.", edited=f"{PROJECT_DIR}/door.py")
+    assert not viewer.get("/turn/2").has("has words of tools, files or web pages")
+
+
 def test_the_diff_of_an_event_is_shown_while_it_is_kept(busy: Viewer) -> None:
     page = busy.get("/turn/1")
     assert '<span class="del">-one\n</span>' in page.text
@@ -267,6 +284,12 @@ def test_the_settings_page_has_every_setting_with_its_help(viewer: Viewer) -> No
     page = viewer.get("/settings")
     for setting in viewer.api.get_json("/api/settings")["settings"]:
         assert page.has(setting["name"], setting["help"])
+
+
+def test_the_settings_page_says_what_a_model_would_use(busy: Viewer, tmp_path: Path) -> None:
+    assert busy.get("/settings").has("tokens on a day with sessions (3 turns)", "at list prices")
+    with open_viewer(tmp_path / "empty") as empty:
+        assert not empty.get("/settings").has("on a day with sessions")
 
 
 def test_a_setting_is_changed_and_reset(viewer: Viewer) -> None:

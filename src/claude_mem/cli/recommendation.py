@@ -5,13 +5,9 @@ from pathlib import Path
 
 from claude_mem.cli.open_store import open_reader
 from claude_mem.config import OBSERVER, Settings, load_settings
-from claude_mem.observer.models.active_observer import missing_requirement, model_name
-from claude_mem.observer.models.estimates import estimate
-from claude_mem.store.refine_requests import RefineSelection
-from claude_mem.text import pluralize
-from claude_mem.worker.refiner import caps_of
+from claude_mem.observer.models.active_observer import missing_requirement
+from claude_mem.observer.models.estimates import daily_use
 
-SAMPLED_TURNS = 400
 LARGEST_STATE = 20_000_000  # bytes of the client's state file
 
 
@@ -40,25 +36,6 @@ def recommendation(settings: Settings, environ: Mapping[str, str]) -> str:
 
 
 def _cost(settings: Settings) -> str:
-    """Of a day with sessions; empty without a history."""
     with open_reader(settings) as store:
-        if store is None:
-            return ""
-        turns, days = store.turns_and_days()
-        sample = store.refinable_turns(RefineSelection(limit=SAMPLED_TURNS))
-        if not turns or not sample:
-            return ""
-        model = model_name(settings)
-        of_sample = estimate(
-            sample, store.drafted_turn, settings.observer.verbosity, caps_of(settings), model
-        )
-    per_day = turns / days
-    tokens = round(per_day * of_sample.tokens / of_sample.turns, -3)
-    dollars = of_sample.dollars
-    price = (
-        "" if dollars is None else f", ${per_day * dollars / of_sample.turns:.2f} at list prices"
-    )
-    return (
-        f" By your history it would use about {tokens:,.0f} tokens on a day with sessions"
-        f" ({pluralize(round(per_day), 'turn')}){price}; a plan counts them against its limits."
-    )
+        use = daily_use(store, settings) if store is not None else ""
+    return f" By your history {use}; a plan counts them against its limits." if use else ""

@@ -30,13 +30,13 @@ _CONTINUES = (
     " WHERE t.id = m.turn_id AND t.parent_turn IS NOT NULL) AS continues"
 )
 # Replaced by `origin` in a record.
-_OUTSIDE = " (SELECT hashes FROM outside_words w WHERE w.turn_id = m.turn_id) AS outside"
+OUTSIDE = " (SELECT hashes FROM outside_words w WHERE w.turn_id = m.turn_id) AS outside"
 _OBSERVATIONS = (
     f"SELECT m.id, m.memory_session_id, s.content_session_id, {SHOWN} AS project,"
     " p.key AS project_key, m.type, m.title, m.subtitle, m.narrative, m.facts, m.concepts,"
     " m.files_read, m.files_modified, m.prompt_number, m.origin, m.observer, m.model,"
     " m.prompt_version,"
-    f" m.edited, m.pinned, m.wrong, m.created_at, m.created_at_epoch,{_OUTSIDE},{_CONTINUES}"
+    f" m.edited, m.pinned, m.wrong, m.created_at, m.created_at_epoch,{OUTSIDE},{_CONTINUES}"
     " FROM observations m"
     " JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
@@ -51,7 +51,7 @@ _SUMMARIES = (
     " p.key AS project_key, m.request, m.investigated, m.learned, m.completed, m.next_steps,"
     " m.files_read, m.files_edited, m.notes, m.commands, m.faults, m.open_steps, m.prompt_number,"
     " 'agent' AS origin, m.observer, m.model, m.prompt_version, m.edited, m.pinned, m.wrong,"
-    f" m.created_at, m.created_at_epoch,{_OUTSIDE},{_CONTINUES}"
+    f" m.created_at, m.created_at_epoch,{OUTSIDE},{_CONTINUES}"
     " FROM session_summaries m JOIN projects p ON p.id = m.project_id"
     " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
 )

@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 
 from claude_mem.store import facts, records
-from claude_mem.store.listing import JsonRow, as_json_row
+from claude_mem.store.listing import OUTSIDE, JsonRow, as_json_row
 from claude_mem.store.projects import SHOWN
 from claude_mem.types import Fact, ObservationType, RecordPart
 
@@ -118,13 +118,15 @@ def _with_memories(connection: sqlite3.Connection, turns: list[JsonRow]) -> list
     ids = json.dumps(list(pages))
     observations: dict[object, list[JsonRow]] = {}
     for row in connection.execute(
-        "SELECT * FROM observations WHERE turn_id IN (SELECT value FROM json_each(?))"
-        " ORDER BY turn_id, ordinal",
+        f"SELECT m.*,{OUTSIDE} FROM observations m"
+        " WHERE turn_id IN (SELECT value FROM json_each(?)) ORDER BY turn_id, ordinal",
         (ids,),
     ):
         observations.setdefault(row["turn_id"], []).append(as_json_row(row))
     for row in connection.execute(
-        "SELECT * FROM session_summaries WHERE turn_id IN (SELECT value FROM json_each(?))", (ids,)
+        f"SELECT m.*, 'agent' AS origin,{OUTSIDE} FROM session_summaries m"
+        " WHERE turn_id IN (SELECT value FROM json_each(?))",
+        (ids,),
     ):
         pages[row["turn_id"]] = replace(pages[row["turn_id"]], summary=as_json_row(row))
     return [

@@ -4,12 +4,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from claude_mem.config import Settings
+from claude_mem.observer.models.active_observer import DEFAULT_MODEL, model_name
 from claude_mem.observer.models.prices import REPLY_TOKENS, price_of
 from claude_mem.observer.models.prompts import build_request
+from claude_mem.store import StoreReader
+from claude_mem.store.refine_requests import RefineSelection
 from claude_mem.store.spending import Caps
+from claude_mem.text import pluralize
 from claude_mem.types import Turn, Verbosity
 
 SAMPLE = 40
+SAMPLED_TURNS = 400  # of which a day is estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +68,25 @@ def _days(turns: int, tokens: int, caps: Caps) -> int:
     if caps.requests <= 0 or caps.tokens <= 0:
         return -1
     return max(ceil(turns / caps.requests), ceil(tokens / caps.tokens))
+
+
+def daily_use(store: StoreReader, settings: Settings) -> str:
+    """What a model would use on a day with sessions, by the user's history; empty without one."""
+    turns, days = store.turns_and_days()
+    turn_ids = store.refinable_turns(RefineSelection(limit=SAMPLED_TURNS))
+    if not turns or not turn_ids:
+        return ""
+    model = model_name(settings) or DEFAULT_MODEL
+    caps = Caps(settings.observer.daily_requests, settings.observer.daily_tokens)
+    sample = estimate(turn_ids, store.drafted_turn, settings.observer.verbosity, caps, model)
+    per_day = turns / days
+    tokens = round(per_day * sample.tokens / sample.turns, -3)
+    price = (
+        ""
+        if sample.dollars is None
+        else f", ${per_day * sample.dollars / sample.turns:.2f} at list prices of {model}"
+    )
+    return (
+        f"it would use about {tokens:,.0f} tokens on a day with sessions"
+        f" ({pluralize(round(per_day), 'turn')}){price}"
+    )

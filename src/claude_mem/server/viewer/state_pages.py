@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from claude_mem.config import DATA_DIR, OBSERVER, SETTINGS, section_of
 from claude_mem.errors import WorkerError
+from claude_mem.observer.models.estimates import daily_use
 from claude_mem.server.viewer.rendering import Reader, fragment, page, reader_of, shows_errors
 from claude_mem.store.backups import newest_first
 from claude_mem.worker import forgetting
@@ -116,7 +117,8 @@ async def settings(request: Request) -> Response:
         })  # fmt: skip
     groups[_SECTIONS[""]] = groups.pop(_SECTIONS[""])  # last: it cannot be changed here
     observing = await asyncio.to_thread(worker.observer_status)
-    return await page(request, "settings.html", groups=groups, observing=observing)
+    use = await asyncio.to_thread(daily_use, worker.store, current)
+    return await page(request, "settings.html", groups=groups, observing=observing, use=use)
 
 
 routes = [
