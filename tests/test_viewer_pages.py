@@ -399,6 +399,7 @@ def assert_harmless(page: Page) -> None:
     assert page.status < 500
     assert page.event_handlers == []
     assert page.tags <= ALLOWED, page.tags - ALLOWED
+    assert not set("\u202e\u2066\u200b\U000e0041").intersection(page.text)
     assert page.attributes("script", "src") in ([], ["/static/main.js"])
     assert page.text.count("<script") <= 1
     assert "window.hacked" not in "".join(page.attributes("a", "href")).replace("%", "")

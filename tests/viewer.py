@@ -18,6 +18,7 @@ ATTACKS = (
     '<script>window.hacked={n}</script>', '"><img src=x onerror=window.hacked={n}>',
     "'><svg onload=window.hacked={n}>", "javascript:window.hacked={n}", "{{{{ {n} * 7 }}}}",
     "</template><script>window.hacked={n}</script>", "]]><b onclick=hacked={n}>",
+    "\u202edekcah\u2066{n}\u200b\U000e0041",
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from claude_mem import __version__, params
 from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFound
 from claude_mem.server.pausing import capture_state
 from claude_mem.server.requests import MAX_ID
+from claude_mem.text import without_controls
 from claude_mem.types import OBSERVATION_TYPES
 from claude_mem.worker.worker import Worker
 
@@ -112,8 +113,8 @@ def fragment(request: Request, template: str, /, **values: object) -> HTMLRespon
 
 def _response(template: str, status: int, /, **values: Any) -> HTMLResponse:
     text = _environment().get_template(template).render(values)
-    # Half of a surrogate pair, which UTF-8 does not have, becomes a `?`.
-    return HTMLResponse(text.encode("utf-8", "replace"), status, headers=HEADERS)
+    # No field of a memory may turn the direction of the page or hide in it.
+    return HTMLResponse(without_controls(text).encode(), status, headers=HEADERS)
 
 
 def _menu(worker: Worker) -> dict[str, object]:
