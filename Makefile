@@ -2,8 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests often wait for other processes, so one more runs than there are cores.
-JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Tests often wait for other processes, so two more run than there are cores.
+JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 .PHONY: demo test test-all coverage check format bench bench-peers screenshots clean
 

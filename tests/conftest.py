@@ -37,7 +37,7 @@ settings.register_profile(
 )
 settings.load_profile("here")
 
-PATIENCE = 30.0
+PATIENCE = 60.0  # seconds, of a machine that runs much else
 
 
 def wait_until(happened: Callable[[], Any], what: str = "it", seconds: float = PATIENCE) -> Any:

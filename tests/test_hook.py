@@ -252,7 +252,8 @@ def installed_copy(home: Home, tmp_path: Path) -> Path:
     import claude_mem
 
     site = tmp_path / "site"
-    shutil.copytree(Path(str(claude_mem.__file__)).parent, site / "claude_mem")
+    unfinished = shutil.ignore_patterns("*.pyc.*")
+    shutil.copytree(Path(str(claude_mem.__file__)).parent, site / "claude_mem", ignore=unfinished)
     text = home.layout.launcher.read_text()
     script = site / "claude_mem" / "hook" / "__main__.py"
     home.layout.launcher.write_text(text.replace(str(hook_script()), str(script)))

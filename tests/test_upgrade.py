@@ -68,8 +68,9 @@ class Installation:
         self.put()
 
     def put(self) -> None:
-        shutil.copytree(PACKAGE, self.package, dirs_exist_ok=True,
-                        ignore=shutil.ignore_patterns("__pycache__"))  # fmt: skip
+        """With its bytecode: compiling the whole package takes a busy machine half a minute."""
+        unfinished = shutil.ignore_patterns("*.pyc.*")  # that another process is writing
+        shutil.copytree(PACKAGE, self.package, dirs_exist_ok=True, ignore=unfinished)
 
     def command(self, home: Home, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run([self.python, "-m", "claude_mem", *arguments], text=True,
