@@ -14,23 +14,24 @@ from claude_mem.worker.worker import Worker
 
 async def status(request: Request) -> JSONResponse:
     """GET /team"""
-    return JSONResponse(await asyncio.to_thread(_team(request).status))
+    return JSONResponse(await asyncio.to_thread((await _team(request)).status))
 
 
 async def sync(request: Request) -> JSONResponse:
     """POST /team/sync: push and fetch now, and render the contexts"""
     await read_object(request)
     worker: Worker = request.app.state.worker
-    result = await _team(request).sync()
+    result = await (await _team(request)).sync()
     await worker.render_contexts()
     return JSONResponse(result)
 
 
-def _team(request: Request) -> JoinedTeam:
+async def _team(request: Request) -> JoinedTeam:
     worker: Worker = request.app.state.worker
-    if worker.team is None:
+    team = await worker.joined_team()
+    if team is None:
         raise NotFound("this machine joined no team: claude-mem team join URL")
-    return worker.team
+    return team
 
 
 routes = [Route("/team", status), Route("/team/sync", sync, methods=["POST"])]

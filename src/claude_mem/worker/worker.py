@@ -6,6 +6,7 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -63,6 +64,7 @@ log = logging.getLogger("claude_mem.worker")
 
 OpenTeam = Callable[["Worker"], JoinedTeam | None]
 
+START_SECONDS = 10.0
 SAFETY_SCAN_SECONDS = 60.0
 RETRY_SECONDS = 5.0
 
@@ -129,6 +131,7 @@ class Worker:
         self.housekeeping.on_interrupted = self.announcer.session_changed
         self._housekeeping_at = 0
         self._applying = asyncio.Lock()
+        self._started = asyncio.Event()
 
     def _events_recorded(self, recorded: list[tuple[Event, Recorded]]) -> None:
         self.announcer.events_recorded(recorded)
@@ -185,6 +188,16 @@ class Worker:
             log.error("%s", error)
             trouble.report(os.fsencode(self.settings.layout.root), str(error))
 
+    async def joined_team(self) -> JoinedTeam | None:
+        """Also for a request that comes while the worker starts or reads its settings again."""
+        if self.team is None and self.settings.layout.team.exists():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(START_SECONDS):
+                    await self._started.wait()
+            async with self._applying:
+                pass
+        return self.team
+
     async def _use_observer(self, settings: Settings) -> None:
         self.observer = await asyncio.to_thread(select_observer, settings, self.environ)
         log.info("observer: %s (%s)", self.observer.active, self.observer.reason)
@@ -209,6 +222,7 @@ class Worker:
     async def _start(self) -> None:
         await asyncio.wrap_future(self.store.free_all_leases())
         await self.apply(self.settings, restart_observer=True)
+        self._started.set()
         self.announcer.activity.reset(self.clock())  # agents may have ended since the last worker
 
     async def _loop(self, outdated: Callable[[], bool]) -> None:

@@ -23,7 +23,7 @@ from claude_mem.intake.normalisers.tools import tool_events
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?(?:</hook_context>|\Z)\s*", re.DOTALL)
 # Of files that the prompt names with "@".
 _REFERENCED = re.compile(
-    r"\s*-{3} Content from referenced files -{3}.*?(?:\n-{3} End of content -{3}|\Z)", re.DOTALL
+    r"-{3} Content from referenced files -{3}.*?(?:\n-{3} End of content -{3}|\Z)", re.DOTALL
 )
 _UNTRUSTED = re.compile(r"</?untrusted_context>\n?")
 _OUTPUT = re.compile(r"(?:^|\n)Output: (.*?)(?=\n(?:Error|Exit Code|Signal|Process Group PGID"

@@ -17,7 +17,7 @@ from claude_mem.intake.transcripts.transcript import Payload, TranscriptEvent
 from claude_mem.store.turn_rows import counted_prompt_id
 from claude_mem.types import Json
 
-_QUERY = re.compile(r"<user_query>\s*(.*?)\s*</user_query>", re.DOTALL)
+_QUERY, _QUERY_END = "<user_query>", "</user_query>"
 _OTHER_CHARACTERS = re.compile(r"[^a-zA-Z0-9]+")
 _PATH_FIELDS = ("path", "file_path", "target_file", "working_directory", "cwd", "target_directory")
 _MOST_DIRECTORIES = 2000  # that are listed to resolve a name
@@ -63,7 +63,8 @@ def _parts(line: Payload) -> list[Payload]:
 
 def _typed(message: str) -> str:
     """What the user typed, without the files, rules and times that Cursor adds."""
-    queries = _QUERY.findall(message)
+    parts = message.split(_QUERY)[1:]
+    queries = [part.partition(_QUERY_END)[0].strip() for part in parts if _QUERY_END in part]
     return "\n".join(queries) if queries else message.strip()
 
 
