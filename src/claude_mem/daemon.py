@@ -34,6 +34,7 @@ from claude_mem.install import agent_install
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.install.launcher import runs_newer, write_launcher
 from claude_mem.recall.team import JoinedTeam
+from claude_mem.redaction import load_finders
 from claude_mem.server.app import create_app
 from claude_mem.server.guard import Guard, ensure_token
 from claude_mem.server.port_limits import bounded_protocol, limits_for, raise_descriptor_limit
@@ -112,6 +113,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
     if restored:
         log.error(restored)
         trouble.report(os.fsencode(layout.root), restored)
+    load_finders()
     worker = Worker(settings, store, environ=environ, transcripts_dir=transcripts_dir(environ))
     worker.open_team = _open_team
     logging.getLogger().addHandler(worker.last_error)

@@ -3,6 +3,6 @@
 Private text is another matter: hook/private_text.py removes it before anything is written.
 """
 
-from claude_mem.redaction.redactor import Redactor
+from claude_mem.redaction.redactor import Redactor, load_finders
 
-__all__ = ["Redactor"]
+__all__ = ["Redactor", "load_finders"]
