@@ -97,8 +97,20 @@ class Home(CommittedRows):
     def start_worker(self) -> None:
         """As a hook does: the command takes many times as long."""
         command: list[str | Path] = [self.layout.launcher, "claude", "Wake"]
-        subprocess.run(command, env=self.env(), stdin=subprocess.DEVNULL, timeout=60, check=True)
-        wait_until(lambda: client.running_worker(self.layout), "the worker's start")
+
+        def started() -> bool:
+            # Again: a worker that is just dying may have taken the first one for itself.
+            subprocess.run(
+                command, env=self.env(), stdin=subprocess.DEVNULL, timeout=60, check=True
+            )
+            deadline = time.monotonic() + 5.0
+            while time.monotonic() < deadline:
+                if client.running_worker(self.layout):
+                    return True
+                time.sleep(0.01)
+            return False
+
+        wait_until(started, "the worker's start")
 
     def worker_pid(self) -> int | None:
         state = client.running_worker(self.layout)
