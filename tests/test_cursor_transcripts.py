@@ -91,10 +91,10 @@ def test_the_directory_is_that_of_a_path_in_the_session_or_one_that_exists(
     tmp_path: Path, transcript: Path
 ) -> None:
     assert folder_name("/home/dev/.nosync/dp-2.0") == "home-dev-nosync-dp-2-0"
-    (tmp_path / "work" / "my_app").mkdir(parents=True)
-    name = folder_name(f"{tmp_path}/work/my_app")
-    assert list(directories_called(name)) == [f"{tmp_path}/work/my_app"]
-    (tmp_path / "work" / "my" / "app").mkdir(parents=True)
+    (tmp_path / "code" / "my_app").mkdir(parents=True)
+    name = folder_name(f"{tmp_path}/code/my_app")
+    assert list(directories_called(name)) == [f"{tmp_path}/code/my_app"]
+    (tmp_path / "code" / "my" / "app").mkdir(parents=True)
     assert len(list(directories_called(name))) == 2
     lines = [json.loads(line) for line in transcript.read_text().splitlines()]
     agent_transcripts.write_lines(transcript, [lines[0], lines[3]])  # no path names the directory
