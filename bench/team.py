@@ -37,7 +37,7 @@ from bench.semantic import embed_all
 from bench.transcripts import import_all
 from claude_mem.config import Layout
 from claude_mem.index import indexing
-from claude_mem.intake.transcripts.finding import find_transcripts
+from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.recall.answers import turn_of
 from claude_mem.recall.search import Query, search
 from claude_mem.redaction import Redactor

@@ -31,12 +31,12 @@ from claude_mem.errors import BadInput
 from claude_mem.index import indexing
 from claude_mem.install.launcher import write_launcher
 from claude_mem.intake import spool
-from claude_mem.intake.transcripts.finding import find_transcripts
 from claude_mem.intake.transcripts.importer import (
     ImportOptions,
     import_transcripts,
 )
 from claude_mem.intake.transcripts.transcript import Payload
+from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.recall.context import build_context
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader

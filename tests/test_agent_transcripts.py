@@ -9,7 +9,7 @@ import pytest
 
 from claude_mem.agents import BY_NAME
 from claude_mem.config import Layout
-from claude_mem.intake.transcript_events import TranscriptEvents
+from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.transcripts.importer import ImportOptions, import_transcripts
 from claude_mem.intake.transcripts.transcript import open_transcript
 from claude_mem.worker.distil_jobs import JobRunner
@@ -68,13 +68,13 @@ def test_a_transcript_gives_the_events_of_the_session(name: str, tmp_path: Path)
 
 
 def distil_as_the_worker_does(story: Story) -> None:
-    transcript_events = TranscriptEvents(story.store, story.reader)
+    transcript_additions = TranscriptAdditions(story.store, story.reader)
     jobs = JobRunner(
         story.layout,
         story.store,
         story.announcer,
         story.stale_contexts,
-        transcript_events=transcript_events,
+        transcript_additions=transcript_additions,
     )
     asyncio.run(jobs.run_due())
 

@@ -1,4 +1,4 @@
-"""What takes how much of the disk."""
+"""Disk usage by kind of data."""
 
 import json
 

@@ -10,7 +10,7 @@ import pytest
 
 from claude_mem.config import SETTINGS, Layout, RecordSettings, RetentionSettings, Setting
 from claude_mem.intake import rejected_events
-from claude_mem.operations import OPERATIONS
+from claude_mem.parameter_table import OPERATIONS
 from claude_mem.server.app import public_routes
 from claude_mem.store import hints
 from claude_mem.store.refinements import REPLY_BYTES

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.intake.transcript_events import TranscriptEvents
+from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.recall.context import build_context
 from claude_mem.recall.handover import what_holds
 from claude_mem.store.facts import save_proposals
@@ -57,9 +57,9 @@ def titles(story: Story) -> list[str]:
 def distil_again(story: Story) -> int:
     """As after an upgrade of the local observer."""
     story.store.write(lambda c: c.execute("UPDATE user_prompts SET observer_version = 0")).result()
-    transcript_events = TranscriptEvents(story.store, story.reader)
+    transcript_additions = TranscriptAdditions(story.store, story.reader)
     redistilling = Redistilling(
-        story.store, story.reader, transcript_events, StaleContexts(), lambda: story.now
+        story.store, story.reader, transcript_additions, StaleContexts(), lambda: story.now
     )
     return asyncio.run(redistilling.run())
 

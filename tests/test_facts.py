@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.intake.transcript_events import TranscriptEvents
+from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.observer.local.observer import distil
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, facts, migrations
@@ -160,7 +160,7 @@ def test_a_pull_request_that_only_the_client_noted_is_a_fact(story: Story, tmp_p
     of = {"prompt_id": prompt_id, "transcript_path": str(file)}
     story.tell(prompt("Publish it", **of), stop("It is published.", **of))
     job, turn = story.claim()
-    turn = asyncio.run(TranscriptEvents(story.store, story.reader).add_to(turn))
+    turn = asyncio.run(TranscriptAdditions(story.store, story.reader).add_to(turn))
     assert story.store.finish_job(job, turn, distil(turn)).result()
     (request,) = stored(story)
     assert (request.kind, request.subject, request.value) == ("artifact", "pull request", URL)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from claude_mem.cli.demo import payloads
 from claude_mem.intake.event_reader import EventHeader
-from claude_mem.intake.transcript_events import TranscriptEvents
+from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.transcripts.importer import (
     import_transcripts,
 )
@@ -90,7 +90,7 @@ class Live:
             self.store,
             Announcer(self.target.layout, self.store),
             StaleContexts(),
-            transcript_events=TranscriptEvents(self.store, self.reader),
+            transcript_additions=TranscriptAdditions(self.store, self.reader),
         )
         asyncio.run(runner.run_due())
 

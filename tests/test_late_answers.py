@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from claude_mem.intake.transcript_events import awaits_answer
+from claude_mem.intake.transcript_additions import awaits_answer
 from claude_mem.types import Turn
 from tests.payloads import bash, prompt, stop
 from tests.story import Story

@@ -19,7 +19,7 @@ from claude_mem import params
 from claude_mem.config import load_settings
 from claude_mem.errors import ClaudeMemError
 from claude_mem.mcp.tools import INSTRUCTIONS, TOOLS, call_tool, error_text
-from claude_mem.operations import OPERATIONS
+from claude_mem.parameter_table import OPERATIONS
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.server import client as worker_client
 from tests import payloads

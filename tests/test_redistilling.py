@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.intake.transcript_events import TranscriptEvents
+from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import facts
 from claude_mem.types import Distillate, Observation, ProposedFact, Summary
@@ -49,8 +49,8 @@ def age(story: Story, condition: str = "1") -> None:
 
 
 def redistilling(story: Story, **changes: Any) -> Redistilling:
-    transcript_events = TranscriptEvents(story.store, story.reader)
-    return Redistilling(story.store, story.reader, transcript_events, StaleContexts(),
+    transcript_additions = TranscriptAdditions(story.store, story.reader)
+    return Redistilling(story.store, story.reader, transcript_additions, StaleContexts(),
                         lambda: story.now, **changes)  # fmt: skip
 
 

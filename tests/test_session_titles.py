@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.intake.client_titles import ClientTitles
-from claude_mem.intake.transcript_events import TranscriptEvents
+from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.recall.context import build_context
 from claude_mem.redaction import Redactor
@@ -112,7 +112,7 @@ def _work(story: Story, file: Path, prompt_id: str = "p1") -> None:
 
 def _complete(story: Story) -> None:
     job, turn = story.claim()
-    completed = asyncio.run(TranscriptEvents(story.store, story.reader).add_to(turn))
+    completed = asyncio.run(TranscriptAdditions(story.store, story.reader).add_to(turn))
     assert completed.id == turn.id
     assert story.store.drop_job(job).result() is None
 

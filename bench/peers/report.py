@@ -107,8 +107,8 @@ The same memories in both databases (observations, a summary for every four, pro
 HTTP with one connection. *Ours* has no record and no vectors here, so that it does the same work as
 the npm package: full text over memories. *As shipped* also searches what was said in each turn, and
 by meaning. The npm package needs all words of a query in one memory; ours ranks memories that have
-some of them. CPU is that of the worker. The last number of a row is how many observations there
-are.
+some of them. CPU is that of the worker. The number at the end of a row is the number of
+observations.
 
 Ours ranks passages, five to an observation, and returns turns; their lengths are in the ids of
 their rows, so that FTS5 does not look up that of each match. The text of passages is stored a

@@ -196,8 +196,8 @@ CURSOR = Agent(
     notes=(
         "Hints are not possible: a prompt takes no context.",
         "Its transcripts have no ids, no times and no results of tools: a session that hooks"
-        " recorded is not imported, turns get the time of the file, and failed commands are not"
-        " known as such. Chats that only its database has are not imported.",
+        " recorded is not imported, turns get the time of the file, and it is not known which"
+        " commands failed. Chats that are only in its database are not imported.",
     ),
 )
 VSCODE = Agent(

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
-from claude_mem import operations
+from claude_mem import parameter_table
 from claude_mem.errors import BadInput
 from claude_mem.index.text.document_filters import Filters
 from claude_mem.recall.fact_list import DEFAULT_LIMIT as DEFAULT_FACTS
@@ -36,13 +36,17 @@ Params = Mapping[str, Json]
 Choice = TypeVar("Choice", bound=str)
 
 SEARCH, RELATED, TIMELINE, BATCH, SAVE, FACTS, FORGET = (
-    operations.names_of(operation)
+    parameter_table.names_of(operation)
     for operation in (
         "search", "related", "timeline", "get_observations", "save_memory", "facts", "forget",
     )
 )  # fmt: skip
-MAX_LIMIT, MAX_OFFSET = operations.MAX_LIMIT, operations.MAX_OFFSET
-MAX_DEPTH, MAX_IDS, MAX_FACTS = operations.MAX_DEPTH, operations.MAX_IDS, operations.MAX_FACTS
+MAX_LIMIT, MAX_OFFSET = parameter_table.MAX_LIMIT, parameter_table.MAX_OFFSET
+MAX_DEPTH, MAX_IDS, MAX_FACTS = (
+    parameter_table.MAX_DEPTH,
+    parameter_table.MAX_IDS,
+    parameter_table.MAX_FACTS,
+)
 MAX_LIST = 100
 
 KINDS = {
@@ -221,7 +225,9 @@ def filters(
 def _project_id(store: StoreReader, params: Params) -> int | None:
     """None for all projects."""
     project = text(params, "project")
-    return store.find_project(project) if project and project != operations.ALL_PROJECTS else None
+    return (
+        store.find_project(project) if project and project != parameter_table.ALL_PROJECTS else None
+    )
 
 
 # Single values

@@ -44,7 +44,8 @@ def embedder(
 ) -> None:
     """Show the model for semantic search, or switch to another one.
 
-    endpoint sends the text of memories and searches to a server: you agree to its address once.
+    endpoint sends the text of memories and searches to a server; you must agree to its address
+    once.
     """
     if name is not None:
         settings = _switch(settings, name, {EMBEDDER_URL: url, EMBEDDER_MODEL: model}, yes)

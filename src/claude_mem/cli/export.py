@@ -20,7 +20,7 @@ from claude_mem.text import NO_MEMORIES, pluralize
 @click.argument("file", default="-", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--project", help="Only this project (name or key).")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-@click.option("--team", is_flag=True, help="What the team server has, instead of this machine.")
+@click.option("--team", is_flag=True, help="Export what the team server has.")
 @click.option("--own", is_flag=True, help="With --team: only what you recorded.")
 @click.pass_obj
 def export(

@@ -91,7 +91,7 @@ def confirm(settings: Settings, /, id_: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def reject(settings: Settings, /, id_: str, as_json: bool) -> None:
-    """Mark a fact as wrong. To undo: `claude-mem facts wrong ID --undo`."""
+    """Reject a candidate. To undo: `claude-mem facts wrong ID --undo`."""
     _decide(settings, id_, "reject", "Rejected", as_json)
 
 

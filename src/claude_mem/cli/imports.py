@@ -23,13 +23,13 @@ from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.intake.project_access import TrustDialog
 from claude_mem.intake.projects import Projects
-from claude_mem.intake.transcripts.finding import find_transcripts
 from claude_mem.intake.transcripts.import_report import Report, Tally
 from claude_mem.intake.transcripts.importer import (
     ImportOptions,
     OnFile,
     import_transcripts,
 )
+from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms

@@ -47,7 +47,7 @@ def sessions(settings: Settings, project: str | None, limit: int, as_json: bool)
 
 
 @click.command()
-@click.option("--disk", is_flag=True, help="Show what takes how much of the disk.")
+@click.option("--disk", is_flag=True, help="Show disk usage by kind of data.")
 @json_option
 @click.pass_obj
 def stats(settings: Settings, disk: bool, as_json: bool) -> None:
@@ -91,7 +91,7 @@ def _show_disk(settings: Settings, as_json: bool) -> None:
         return
     print_table(("files", "MB"), [(name, _megabytes(size)) for name, size in files.items()])
     if not usage:
-        click.echo("This SQLite cannot tell what takes how much of the database.")
+        click.echo("This SQLite cannot report the size of tables.")
         return
     click.echo()
     print_table(

@@ -35,7 +35,7 @@ from claude_mem.install import (
 from claude_mem.install.claude import Claude, config_dir, find_claude
 from claude_mem.install.hooks import HookEvent, events_for
 from claude_mem.install.launcher import disarm_launcher, write_launcher
-from claude_mem.intake.transcripts.finding import find_transcripts
+from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import Page

@@ -23,7 +23,7 @@ from claude_mem.observer.models.active_observer import (
     address_of,
     missing_requirement,
 )
-from claude_mem.observer.models.terms import terms_of
+from claude_mem.observer.models.consent_text import terms_of
 from claude_mem.server import client
 from claude_mem.store.clock import now_ms
 from claude_mem.text import pluralize, without_controls

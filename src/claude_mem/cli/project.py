@@ -48,8 +48,8 @@ def join(settings: Settings, directory: str, as_json: bool) -> None:
     """Give DIRECTORY the memory of the project that its repository claims to be.
 
     What was recorded there is moved to that project. Needed once for a directory in which you
-    have not accepted the trust dialog of Claude Code; work trees of a known repository need it
-    never.
+    have not accepted the trust dialog of Claude Code; work trees of a known repository never
+    need it.
     """
     refuse_agents()
     _change(settings, "join", {"directory": _absolute(directory)}, as_json)
@@ -62,8 +62,8 @@ def join(settings: Settings, directory: str, as_json: bool) -> None:
 def split(settings: Settings, directory: str, as_json: bool) -> None:
     """Make DIRECTORY, and everything below it, a project of its own.
 
-    The sessions that ran there move to it. For a part of a monorepo, or a clone that must not
-    share its memory.
+    The sessions that ran there move to it. Use it for a part of a monorepo, or a clone
+    that must not share its memory.
     """
     _change(settings, "split", {"directory": _absolute(directory)}, as_json)
 
@@ -76,8 +76,8 @@ def split(settings: Settings, directory: str, as_json: bool) -> None:
 def merge(settings: Settings, name: str, into: str, as_json: bool) -> None:
     """Move everything of the project FROM to INTO (names or keys).
 
-    Directories that claim FROM belong to INTO from now on: for a repository that was renamed or
-    has another origin.
+    Directories that claim FROM then belong to INTO. Use it for a repository that was renamed or
+    has a new origin.
     """
     refuse_agents()
     _change(settings, "merge", {"project": name, "into": into}, as_json)
@@ -89,7 +89,7 @@ def merge(settings: Settings, name: str, into: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def move(settings: Settings, directory: str, name: str, as_json: bool) -> None:
-    """Give DIRECTORY, everything below it and its sessions to PROJECT (a name or key)."""
+    """Move DIRECTORY, everything below it and its sessions to PROJECT (a name or key)."""
     refuse_agents()
     _change(settings, "move", {"directory": _absolute(directory), "project": name}, as_json)
 

@@ -29,10 +29,10 @@ STALLED_POLLS = 180
 @click.option("--project", default="", help="Only turns of this project (name or key).")
 @click.option("--since", default="", help="Only turns since this day (UTC), such as 2026-01-31.")
 @click.option("--limit", default=200, show_default=True, type=click.IntRange(1, 100_000),
-              help="At most so many turns.")  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Only show what it would take.")
-@click.option("--cancel", is_flag=True, help="Take the turns that still wait out of the queue.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+              help="Maximum turns.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show the estimate without queueing turns.")
+@click.option("--cancel", is_flag=True, help="Remove waiting turns from the queue.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 @click.pass_obj
 def refine(
@@ -47,9 +47,9 @@ def refine(
 ) -> None:
     """Have a model revise memories of earlier and imported turns.
 
-    The most valuable turns come first: those with commits, observations and changed files. Turns of
-    today come before them, and they use at most 80% of the daily limits; what is over a limit waits
-    for the next day. Memories that a model wrote or that you changed stay as they are.
+    The most valuable turns come first: those with commits, observations and changed files. They
+    are revised after the turns of today and use at most 80% of the daily limits; turns beyond a
+    limit wait for the next day. Memories that a model wrote or that you changed stay as they are.
     """
     if cancel:
         _cancel(settings, as_json)

@@ -108,7 +108,7 @@ _DEPTH = click.IntRange(0, params.MAX_DEPTH)
     help="Only sessions with this status: active, completed, failed or interrupted; separate "
     "several with commas.",
 )
-@click.option("--wrong", is_flag=True, default=None, help="Also memories marked as wrong.")
+@click.option("--wrong", is_flag=True, default=None, help="Include memories marked as wrong.")
 @click.option(
     "--order", "orderBy", type=click.Choice(ORDERS), help="Sort order (default: relevance)."
 )

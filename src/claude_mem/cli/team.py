@@ -64,11 +64,11 @@ def join(
 
 @team.command()
 @click.argument("project")
-@click.option("--record", is_flag=True, help="Also what was said, word for word.")
+@click.option("--record", is_flag=True, help="Also share the record: what was said, word for word.")
 @click.option("--from-now", is_flag=True, help="Only turns from now on.")
 @click.pass_obj
 def share(settings: Settings, project: str, record: bool, from_now: bool) -> None:
-    """Share PROJECT (name or key) with the team: its turns from now on, and its past.
+    """Share PROJECT (name or key) with the team: its past and future turns.
 
     Only members of the project on the server see it. Private and forgotten text, and memories
     marked as wrong, are never sent.
@@ -167,9 +167,10 @@ def leave(settings: Settings) -> None:
 @click.option("--all", "everything", is_flag=True, help="All turns of all shared projects.")
 @click.pass_obj
 def push(settings: Settings, everything: bool) -> None:
-    """Send what waits now, and with --all everything again; checks what the server holds.
+    """Send waiting turns now.
 
-    Can be interrupted and repeated.
+    With --all, send all turns again and compare them with the server. Can be interrupted and
+    repeated.
     """
     if not everything:
         pushed = _ask_worker(settings, "/team/sync", {})["pushed"]
@@ -229,12 +230,15 @@ def token(settings: Settings, name: str, revoke: str | None, listing: bool) -> N
 
 @team.command()
 @click.argument("name")
-@click.option("--project", "projects", multiple=True, help="Of which they become a member.")
-@click.option("--role", type=click.Choice(("reader", "writer", "admin")), default="writer")
-@click.option("--admin", is_flag=True, help="May invite others.")
-@click.option("--days", default=7, show_default=True, type=click.IntRange(1, 365))
+@click.option("--project", "projects", multiple=True,
+              help="Project to make them a member of; may be repeated.")  # fmt: skip
+@click.option("--role", type=click.Choice(("reader", "writer", "admin")), default="writer",
+              show_default=True, help="Their role in these projects.")  # fmt: skip
+@click.option("--admin", is_flag=True, help="Let them invite others.")
+@click.option("--days", default=7, show_default=True, type=click.IntRange(1, 365),
+              help="Days until the invitation expires.")  # fmt: skip
 @click.option("--database-url", envvar="CLAUDE_MEM_TEAM_DATABASE_URL",
-              help="As the operator of the server, without joining it.")  # fmt: skip
+              help="Invite as the operator of the server, without joining.")  # fmt: skip
 @click.pass_obj
 def invite(
     settings: Settings,
@@ -325,7 +329,8 @@ def _database(database_url: str | None) -> str:
 @_DATABASE
 @click.option("--listen", default="127.0.0.1:37788", show_default=True,
               help="HOST:PORT, or unix:PATH.")  # fmt: skip
-@click.option("--processes", default=1, show_default=True, type=click.IntRange(1, 64))
+@click.option("--processes", default=1, show_default=True, type=click.IntRange(1, 64),
+              help="Number of server processes.")  # fmt: skip
 @click.option("--certificate", type=click.Path(exists=True), help="A TLS certificate (PEM).")
 @click.option("--key", type=click.Path(exists=True), help="The key of the certificate.")
 @click.option("--no-migrate", is_flag=True, help="Leave the schema as it is.")
@@ -359,10 +364,10 @@ def migrate(database_url: str | None) -> None:
 @team.command()
 @click.argument("project", type=int)
 @_DATABASE
-@click.option("--turns", type=click.IntRange(0), help="How many turns it may hold.")
-@click.option("--bytes", "size", type=click.IntRange(0), help="How many bytes it may hold.")
+@click.option("--turns", type=click.IntRange(0), help="Maximum turns.")
+@click.option("--bytes", "size", type=click.IntRange(0), help="Maximum bytes.")
 def quota(project: int, database_url: str | None, turns: int | None, size: int | None) -> None:
-    """Limit what PROJECT (its number on the server) may hold; without options: no limit."""
+    """Limit the size of PROJECT (its number on the server). Without options, remove the limit."""
     url = _database(database_url)
     from claude_mem.team.server.operating import set_quota
 
@@ -372,9 +377,9 @@ def quota(project: int, database_url: str | None, turns: int | None, size: int |
 
 @team.command()
 @_DATABASE
-@click.option("--above", default=50_000, show_default=True, help="Passages of a partition.")
+@click.option("--above", default=50_000, show_default=True, help="Minimum passages.")
 def maintain(database_url: str | None, above: int) -> None:
-    """Build indexes of vectors on large partitions. Servers keep running meanwhile."""
+    """Build vector indexes on large partitions, while servers are running."""
     url = _database(database_url)
     from claude_mem.team.server.operating import build_vector_indexes
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from claude_mem.agents import AGENTS, CLAUDE, Agent
 from claude_mem.install import agent_files
 from claude_mem.install.claude import transcripts_dir
-from claude_mem.intake.transcripts.finding import find_agent_transcripts, find_transcripts
+from claude_mem.intake.transcripts.transcript_files import find_agent_transcripts, find_transcripts
 
 
 def transcripts_home() -> Path:

@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from claude_mem.intake.path_shapes import Repository, is_windows_path, repository_of
 from claude_mem.intake.project_access import Access, Claim, Decision, TrustDialog, decide
-from claude_mem.intake.worktrees import Repository, is_windows_path, repository_of
 from claude_mem.store import StoreReader
 from claude_mem.types import Project
 

@@ -16,7 +16,7 @@ from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_private
 from claude_mem.intake.event_reader import parse_payload
 from claude_mem.mcp.scope import check_scope
-from claude_mem.operations import ALL_PROJECTS, names_of, properties_of, required_of
+from claude_mem.parameter_table import ALL_PROJECTS, names_of, properties_of, required_of
 from claude_mem.recall import fence
 from claude_mem.recall.fact_list import facts_text, list_facts
 from claude_mem.recall.formatting import (

@@ -19,8 +19,8 @@ from claude_mem.redaction.judging import (
     kind_of,
 )
 from claude_mem.redaction.names import LONGEST_NAME, Certainty, certainty
-from claude_mem.redaction.rules import Subject
 from claude_mem.redaction.spans import Span
+from claude_mem.redaction.word_patterns import Subject
 
 _STEM = re.compile(r"pass|pwd|pw\b|psk|secret|token|key|cred|kennwort|senha|contrase")
 # From the end of a stem: the rest of the name, what closes it, and how a value is given to it.

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from claude_mem.redaction.rules import Rule, RuleSet, Subject, rule
 from claude_mem.redaction.spans import Span
 from claude_mem.redaction.values import (
     is_gibberish,
@@ -11,6 +10,7 @@ from claude_mem.redaction.values import (
     is_password,
     looks_random,
 )
+from claude_mem.redaction.word_patterns import Rule, RuleSet, Subject, rule
 
 KIND = "command-password"
 _VALUE = r"[\"']?(?P<value>[^\s\"'-][^\s\"']{2,200})"

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from claude_mem.redaction.rules import RuleSet, Subject, rule
 from claude_mem.redaction.spans import MARK, Span
 from claude_mem.redaction.values import is_gibberish, is_uuid, looks_random
+from claude_mem.redaction.word_patterns import RuleSet, Subject, rule
 
 _COOKIE = re.compile(
     r"(?P<name>[\w.%-]{1,80})[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?P<value>[^;,\s\"']{12,4000})"

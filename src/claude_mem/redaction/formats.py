@@ -4,7 +4,6 @@ import base64
 import re
 from collections.abc import Iterator
 
-from claude_mem.redaction.rules import Rule, RuleSet, Subject, judged, rule, rules_for
 from claude_mem.redaction.spans import MARK, Span
 from claude_mem.redaction.values import (
     is_gibberish,
@@ -13,6 +12,7 @@ from claude_mem.redaction.values import (
     is_placeholder,
     looks_random,
 )
+from claude_mem.redaction.word_patterns import Rule, RuleSet, Subject, judged, rule, rules_for
 
 
 def _is_token(value: str) -> bool:

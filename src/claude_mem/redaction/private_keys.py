@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from claude_mem.redaction.rules import RuleSet, Subject, rule
 from claude_mem.redaction.spans import Span
+from claude_mem.redaction.word_patterns import RuleSet, Subject, rule
 
 _LABEL = r"(?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?"
 _BEGIN = re.compile(rf"-----BEGIN {_LABEL}-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----")

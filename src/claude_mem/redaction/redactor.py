@@ -13,7 +13,7 @@ from claude_mem.redaction.spans import MARK, Span, cut_out
 from claude_mem.types import Json
 
 if TYPE_CHECKING:
-    from claude_mem.redaction.rules import Subject
+    from claude_mem.redaction.word_patterns import Subject
 
 PASSES = 4
 SHORTEST = 6  # characters of a text that can hold a secret
@@ -74,7 +74,7 @@ class Redactor:
     def _spans(self, text: str) -> list[Span]:
         if len(text) < SHORTEST:
             return []
-        from claude_mem.redaction.rules import Subject
+        from claude_mem.redaction.word_patterns import Subject
 
         subject = Subject(text)
         return [

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from claude_mem.redaction.names import Certainty, certainty
-from claude_mem.redaction.rules import Subject
 from claude_mem.redaction.spans import MARK, Span
 from claude_mem.redaction.values import (
     is_gibberish,
@@ -14,6 +13,7 @@ from claude_mem.redaction.values import (
     is_reference,
     looks_random,
 )
+from claude_mem.redaction.word_patterns import Subject
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,20}\Z")
 _AUTHORITY = re.compile(r"[^\s\"'<>`\\]{1,400}")

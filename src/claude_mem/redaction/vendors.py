@@ -6,10 +6,10 @@ All prefixes together are one pattern, so that a text is searched once however l
 import re
 from collections.abc import Iterator
 
-from claude_mem.redaction.rules import Subject
 from claude_mem.redaction.spans import Span
 from claude_mem.redaction.values import is_gibberish, looks_random
 from claude_mem.redaction.vendor_table import SHAPES, VENDORS, Vendor
+from claude_mem.redaction.word_patterns import Subject
 
 
 def _prefix_pattern(prefixes: list[str]) -> str:

@@ -21,7 +21,7 @@ from claude_mem.config import (
 from claude_mem.errors import BadInput, SettingsError
 from claude_mem.index.embedders import embedder
 from claude_mem.observer.models.active_observer import address_of, missing_requirement
-from claude_mem.observer.models.terms import terms_of
+from claude_mem.observer.models.consent_text import terms_of
 from claude_mem.server.requests import read_object, reject_parameters, required_text
 from claude_mem.types import Json
 from claude_mem.urls import url_problem

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from starlette.routing import Route
 
 from claude_mem import __version__
-from claude_mem.operations import FLAG, NUMBER, OPERATIONS, TEXT, Parameter, Schema
+from claude_mem.parameter_table import FLAG, NUMBER, OPERATIONS, TEXT, Parameter, Schema
 from claude_mem.types import Json
 
 _FORMAT = Parameter("format", "`json`, or `text` for agents", {"enum": ["json", "text"]})

@@ -1,4 +1,4 @@
-"""What takes how much of the disk: the tables of the database by what they are for, and files."""
+"""Disk usage by kind of data: the tables of the database by what they are for, and files."""
 
 import sqlite3
 from pathlib import Path

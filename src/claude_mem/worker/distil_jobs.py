@@ -13,7 +13,7 @@ from claude_mem.config import Layout
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
 from claude_mem.intake.record_parts import record_of
-from claude_mem.intake.transcript_events import TranscriptEvents
+from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.local.observer import distil
 from claude_mem.store import Store
@@ -48,7 +48,7 @@ class JobRunner:
         stale_contexts: StaleContexts,
         *,
         draft: Drafter | None = None,
-        transcript_events: TranscriptEvents | None = None,
+        transcript_additions: TranscriptAdditions | None = None,
         backoff: Backoff = exponential_backoff,
         watchdog: Watchdog | None = None,
     ) -> None:
@@ -57,7 +57,7 @@ class JobRunner:
         self._stale_contexts = stale_contexts
         self._announcer, self._transcript_events, self._backoff = (
             announcer,
-            transcript_events,
+            transcript_additions,
             backoff,
         )
         self._watchdog = watchdog or Watchdog()

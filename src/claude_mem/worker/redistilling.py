@@ -13,7 +13,7 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader
-from claude_mem.intake.transcript_events import TranscriptEvents
+from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.transcripts.importer import merge_known_projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.observer.local.observer import distil
@@ -34,13 +34,13 @@ class Redistilling:
         self,
         store: Store,
         reader: EventReader,
-        transcript_events: TranscriptEvents,
+        transcript_additions: TranscriptAdditions,
         stale_contexts: StaleContexts,
         clock: Clock,
         *,
         version: int = VERSION,
     ) -> None:
-        self._store, self._reader, self._transcript_events = store, reader, transcript_events
+        self._store, self._reader, self._transcript_events = store, reader, transcript_additions
         self._stale_contexts, self._clock, self._version = stale_contexts, clock, version
         self.verbosity: Verbosity = "normal"
         self._task: asyncio.Task[int] | None = None

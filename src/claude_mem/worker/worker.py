@@ -23,7 +23,7 @@ from claude_mem.intake.git_head import current_branch
 from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import open_projects
 from claude_mem.intake.rule_files import read_rule_files
-from claude_mem.intake.transcript_events import TranscriptEvents
+from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.models.active_observer import (
     ActiveObserver,
@@ -104,13 +104,13 @@ class Worker:
             self.watchdog,
         )
         self.intake.event_seconds = settings.capture.event_seconds
-        transcript_events = TranscriptEvents(store, self.reader)
+        transcript_additions = TranscriptAdditions(store, self.reader)
         self.jobs = JobRunner(
             layout,
             store,
             self.announcer,
             self.stale_contexts,
-            transcript_events=transcript_events,
+            transcript_additions=transcript_additions,
             watchdog=self.watchdog,
         )
         self.jobs.keeps_records = settings.record.is_on
@@ -121,7 +121,7 @@ class Worker:
         index = open_semantic_index(settings, clock)
         self.embedding = Embedding(layout, store, index, clock)
         self.redistilling = Redistilling(
-            store, self.reader, transcript_events, self.stale_contexts, clock
+            store, self.reader, transcript_additions, self.stale_contexts, clock
         )
         self.housekeeping = Housekeeping(
             layout, store, settings.sessions, settings.retention, settings.record

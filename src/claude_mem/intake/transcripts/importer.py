@@ -19,12 +19,12 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader, skipped_and_unobserved
 from claude_mem.intake.exclusions import Exclusions
+from claude_mem.intake.path_shapes import is_windows_path
 from claude_mem.intake.project_access import Access, TrustDialog
 from claude_mem.intake.projects import Projects, access_of, is_missing
 from claude_mem.intake.transcripts.import_report import ReadFile, Report
 from claude_mem.intake.transcripts.origins import known_projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
-from claude_mem.intake.worktrees import is_windows_path
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.imported_sessions import ImportCounts

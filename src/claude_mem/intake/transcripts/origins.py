@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from claude_mem.errors import BadInput
+from claude_mem.intake.path_shapes import repository_of
 from claude_mem.intake.projects import Projects, is_missing, normalise
 from claude_mem.intake.transcripts.transcript import open_regular_file
-from claude_mem.intake.worktrees import repository_of
 from claude_mem.types import Project
 
 _URL = rb"((?:https?://|ssh://|git@)[\w.@:/~+-]{3,300}?)(?:\.git)?"

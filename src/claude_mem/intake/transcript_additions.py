@@ -22,14 +22,14 @@ from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from claude_mem.types import FROM_TRANSCRIPT, PROMPT, TOOL_FAILURE, Event, Turn
 
-log = logging.getLogger("claude_mem.transcript_events")
+log = logging.getLogger("claude_mem.transcript_additions")
 CLAUDE = "claude"
 STOP = "Stop"
 _JUST_ENDED_MS = 60_000
 _PAUSES = (0.1, 0.2, 0.4, 0.8, 1.5)
 
 
-class TranscriptEvents:
+class TranscriptAdditions:
     def __init__(self, store: Store, reader: EventReader) -> None:
         self._store, self._reader = store, reader
         self._titles = ClientTitles(store, reader)
