@@ -192,15 +192,47 @@ def test_the_servers_role_sees_only_the_projects_of_its_person(scene: Scene) -> 
 def test_searching_functions_of_the_database_check_memberships(scene: Scene) -> None:
     within = f"ARRAY[{scene.a},{scene.b}]::bigint[]"
     query = "'zephyr'::tsquery"
+    matching = f"matching_passages({within}, 1, ARRAY[{query}], NULL, 9, 9)"
     vector = "(SELECT ('[' || array_to_string(array_fill(0.1, ARRAY[256]), ',') || ']')::halfvec)"
     found = scene.sql_as(
         scene.alice,
         f"SELECT project_id FROM passages_by_words({within}, {query}, '{{}}', '{{}}', 9) UNION"
         f" SELECT project_id FROM passages_by_vector({within}, {vector}, 900) UNION"
         f" SELECT project_id FROM turns_by_words({within}, {query}) UNION"
-        f" SELECT passages FROM term_counts({within}, ARRAY[{query}], 9) WHERE passages > 0",
+        f" SELECT passages FROM term_counts({within}, ARRAY[{query}], 9) WHERE passages > 0 UNION"
+        f" SELECT project_id FROM nearest_passages({within}, {vector}, 900, 900) UNION"
+        f" SELECT unnest(project_ids) FROM {matching}",
     )
     assert found == [[str(scene.a)]]
+    total, counts = scene.sql_as(scene.alice, f"SELECT total, counts FROM {matching}")[0]
+    own = scene.sql_as(scene.alice, "SELECT count(*) FROM passages")[0][0]
+    assert (total, counts) == (own, "{0}")
+
+
+def test_reading_functions_of_the_database_check_memberships(scene: Scene) -> None:
+    rows = scene.server.sql(
+        "SELECT project_id, turn_id, p.number, session_id FROM claude_mem.passages p"
+        " JOIN claude_mem.turns t USING (project_id) WHERE t.id = p.turn_id"
+    )
+    columns = [f"ARRAY[{','.join(column)}]" for column in zip(*rows, strict=True)]
+    projects, turns, numbers, sessions = columns
+    found = scene.sql_as(
+        scene.alice,
+        f"SELECT project_id FROM read_passages({projects}, {turns}, {numbers}::smallint[], NULL)"
+        f" UNION SELECT project_id FROM read_turns({projects}, {turns}) UNION"
+        " SELECT t.project_id FROM neighbouring_turns("
+        f" {projects}, {turns}, {sessions}, array_fill(-1, ARRAY[{len(rows)}]), 9, 9) n"
+        " JOIN turns t USING (id)",
+    )
+    assert found == [[str(scene.a)]]
+
+
+def test_the_servers_role_cannot_read_codes_of_vectors(scene: Scene) -> None:
+    with pytest.raises(SqlError):
+        scene.sql_as(scene.alice, "SELECT * FROM codes")
+    with pytest.raises(SqlError):
+        code = "repeat('1', 256)::bit(256)"
+        scene.sql_as(scene.alice, f"SELECT * FROM nearest_codes(ARRAY[{scene.b}], {code}, 9)")
 
 
 @pytest.mark.parametrize(

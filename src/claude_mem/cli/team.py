@@ -377,7 +377,7 @@ def quota(project: int, database_url: str | None, turns: int | None, size: int |
 
 @team.command()
 @_DATABASE
-@click.option("--above", default=50_000, show_default=True, help="Minimum passages.")
+@click.option("--above", default=200_000, show_default=True, help="Minimum passages.")
 def maintain(database_url: str | None, above: int) -> None:
     """Build vector indexes on large partitions, while servers are running."""
     url = _database(database_url)

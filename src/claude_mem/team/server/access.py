@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from claude_mem.errors import BadInput, ClaudeMemError, NotFound
 from claude_mem.team.server.database import Person
+from claude_mem.team.server.schema import SCHEMA
 from claude_mem.team.wire import SCOPES
 from claude_mem.types import Json
 
@@ -49,7 +50,7 @@ def new_secret() -> str:
 
 def authenticate(connection: "Connection", token: str) -> Person:
     row = connection.execute(
-        "SELECT token_id::text, person_id::text, name, scopes FROM authenticate(%s)",
+        f"SELECT token_id::text, person_id::text, name, scopes FROM {SCHEMA}.authenticate(%s)",
         (digest(token),),
     ).fetchone()
     if row is None:

@@ -114,7 +114,7 @@ def create_app(database: Database) -> Starlette:
             body = await _body(request)
 
             def work() -> "Json | Response":
-                with database.transaction() as connection:
+                with database.connection() as connection:
                     person = access.authenticate(connection, token)
                 access.require(person, action.scope)
                 call = requests.Call(database, person, body, reader, metrics)

@@ -2,15 +2,11 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from claude_mem.index.embedders.static_model import StaticModel
+from claude_mem.index.vectors.blocks import Rows, quantise
 from claude_mem.index.vectors.calibration import Calibration
 from claude_mem.index.vectors.soft_words import SoftWords
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @cache
@@ -29,9 +25,9 @@ def calibration() -> Calibration:
 
 
 def vectors_of(texts: Sequence[str]) -> list[str]:
-    """As text of pgvector's type halfvec."""
-    return [as_text(row) for row in model().encode(texts)]
+    """As text of pgvector's type halfvec, in the whole numbers of the local index: shorter."""
+    return [as_text(row) for row in quantise(model().encode(texts))]
 
 
-def as_text(vector: "NDArray[np.float32]") -> str:
-    return "[" + ",".join(f"{value:.4g}" for value in vector.tolist()) + "]"
+def as_text(row: Rows) -> str:
+    return str(row.tolist())

@@ -5,19 +5,15 @@ find the same words: parts of identifiers, paths, versions, scripts without spac
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from claude_mem.index.text.words import pieces, searchable, stems
 
 MAX_POSITION = 16_383  # of a tsvector
 MAX_LEXEME = 500  # bytes; a tsvector holds up to 2046
-MAX_REMEMBERED = 4_096  # texts; splitting those of the candidates is half of a search
 K1, B = 1.2, 0.75  # as FTS5
 
 
-@lru_cache(MAX_REMEMBERED)
 def lexemes_of(text: str) -> tuple[str, ...]:
     """In the order of the text; the parts of identifiers follow at its end."""
     words = pieces(searchable(text))
@@ -56,15 +52,31 @@ def any_of(queries: Iterable[str]) -> str:
     return " | ".join(dict.fromkeys(filter(None, queries)))
 
 
-def bm25(
-    lexemes: Sequence[str], counts: dict[str, int], total: int, average_length: float
-) -> float:
+class Frequencies:
+    """How often words are in a passage, from its tsvector as PostgreSQL writes it."""
+
+    def __init__(self, vector: str) -> None:
+        self._vector = vector
+
+    @property
+    def length(self) -> int:
+        """About as many words as the passage has."""
+        return self._vector.count("':") + self._vector.count(",")
+
+    def of(self, lexeme: str) -> int:
+        start = f" {self._vector}".find(f" {quoted(lexeme)}:")
+        if start < 0:
+            return 0
+        end = self._vector.find(" ", start + len(quoted(lexeme)))
+        return self._vector[start : end if end >= 0 else None].count(",") + 1
+
+
+def bm25(passage: Frequencies, counts: dict[str, int], total: int, average_length: float) -> float:
     """Of a passage for terms with these counts, as FTS5 computes it."""
-    frequencies = Counter(lexemes)
-    length = K1 * (1 - B + B * len(lexemes) / max(1.0, average_length))
+    length = K1 * (1 - B + B * passage.length / max(1.0, average_length))
     score = 0.0
     for term, count in counts.items():
-        frequency = frequencies.get(term, 0)
+        frequency = passage.of(term)
         if frequency:
             inverse = math.log((total - count + 0.5) / (count + 0.5))
             score += max(1e-6, inverse) * frequency * (K1 + 1) / (frequency + length)

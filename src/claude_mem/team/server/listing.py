@@ -21,7 +21,7 @@ _SELECT = (
 )
 
 
-def _record(row: Sequence[object]) -> dict[str, Json]:
+def record(row: Sequence[object]) -> dict[str, Json]:
     names = ("project_id", "id", "uid", "created_at_epoch", "type", "title", "size", "project",
              "project_key", "owner", "is_own", "session_id")  # fmt: skip
     return dict(zip(names, row, strict=True))  # type: ignore[arg-type]
@@ -35,7 +35,7 @@ def turn_records(
         " (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))",
         ([key[0] for key in keys], [key[1] for key in keys]),
     )
-    return {(row[0], row[1]): _record(row) for row in rows}
+    return {(row[0], row[1]): record(row) for row in rows}
 
 
 def newest(
@@ -52,7 +52,7 @@ def newest(
         " ORDER BY t.created_at_epoch DESC, t.id DESC LIMIT %s",
         (list(projects), since, since, until, until, limit),
     )
-    return [_record(row) for row in rows]
+    return [record(row) for row in rows]
 
 
 def around(
@@ -68,7 +68,7 @@ def around(
     later = connection.execute(
         f"{select} >= %s ORDER BY t.created_at_epoch, t.id LIMIT %s", (ids, moment, after)
     ).fetchall()
-    return [_record(row) for row in (*reversed(earlier), *later)]
+    return [record(row) for row in (*reversed(earlier), *later)]
 
 
 def find(connection: "Connection", turn_id: int) -> dict[str, Json]:
@@ -78,7 +78,7 @@ def find(connection: "Connection", turn_id: int) -> dict[str, Json]:
     ).fetchone()
     if row is None:
         raise NotFound(f"there is no memory T{turn_id}")
-    return _record(row)
+    return record(row)
 
 
 def full(connection: "Connection", ids: Sequence[int]) -> list[dict[str, Json]]:
@@ -88,7 +88,7 @@ def full(connection: "Connection", ids: Sequence[int]) -> list[dict[str, Json]]:
         " WHERE t.project_id IN (SELECT readable()) AND t.id = ANY (%s)",
         (list(ids)[:MAX_TURNS],),
     )
-    turns = {row[1]: {**_record(row[:-1]), "rows": json.loads(row[-1])} for row in rows}
+    turns = {row[1]: {**record(row[:-1]), "rows": json.loads(row[-1])} for row in rows}
     return [turns[turn_id] for turn_id in ids if turn_id in turns]
 
 
@@ -102,7 +102,7 @@ def recent_of_others(
         " ORDER BY t.created_at_epoch DESC, t.id DESC LIMIT %s",
         (list(projects), min(limit, MAX_RECENT)),
     )
-    return [_record(row) for row in rows]
+    return [record(row) for row in rows]
 
 
 def tombstones(connection: "Connection", since: str | None, limit: int = 1_000) -> dict[str, Json]:

@@ -8,7 +8,7 @@ import psycopg
 from psycopg import sql
 
 from claude_mem.errors import NewerDatabase
-from claude_mem.team.server import schema
+from claude_mem.team.server import schema, search_schema
 
 LOCK = 0x636C6D65  # of the advisory lock
 
@@ -18,6 +18,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         "0001_projects_and_turns",
         (schema.TABLES, schema.PARTITION_STATEMENTS, schema.RIGHTS, schema.FUNCTIONS),
     ),
+    ("0002_codes", (search_schema.CODES, search_schema.RIGHTS, search_schema.FUNCTIONS)),
 )
 
 

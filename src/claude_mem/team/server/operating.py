@@ -38,22 +38,22 @@ def set_quota(url: str, project_id: int, turns: int | None, size: int | None) ->
 
 
 def build_vector_indexes(url: str, above: int) -> list[str]:
-    """Of the partitions with more passages than that; returns the partitions. Others are compared
-    exactly, which is faster than an index up to about this size. Nobody has to wait for it."""
+    """Of the partitions with more passages than that; returns the partitions. In others all codes
+    are compared, which is faster up to about this size. Nobody has to wait for it."""
     built: list[str] = []
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"SET search_path = {SCHEMA}, public")
         for number in range(PARTITIONS):
-            table = f"passages_{number}"
+            table = f"codes_{number}"
             row = connection.execute(
-                f"SELECT count(*) > %s, to_regclass('{table}_by_vector') IS NULL FROM {table}",
+                f"SELECT count(*) > %s, to_regclass('{table}_by_code') IS NULL FROM {table}",
                 (above,),
             ).fetchone()
             if row == (True, True):
                 connection.execute(
-                    f"CREATE INDEX CONCURRENTLY {table}_by_vector ON {table}"
-                    " USING hnsw (embedding halfvec_cosine_ops)"
+                    f"CREATE INDEX CONCURRENTLY {table}_by_code ON {table}"
+                    " USING hnsw (code bit_hamming_ops)"
                 )
                 built.append(table)
-            connection.execute(f"ANALYZE {table}")
+            connection.execute(f"ANALYZE {table}, passages_{number}, turns_{number}")
     return built

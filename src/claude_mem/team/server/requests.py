@@ -13,7 +13,7 @@ from claude_mem.team.server import turns as stored_turns
 from claude_mem.team.server.database import Database, Person
 from claude_mem.team.server.export import export as export_lines
 from claude_mem.team.server.metrics import Metrics
-from claude_mem.team.server.received import TurnReader
+from claude_mem.team.server.received import ReceivedTurn, TurnReader
 from claude_mem.team.server.search import MAX_LIMIT, TeamQuery
 from claude_mem.team.server.search import search as find
 from claude_mem.team.wire import MAX_ITEMS, Tombstone
@@ -116,7 +116,7 @@ def push(call: Call) -> Json:
     if project.role == "reader":
         raise access.NotAllowed(f"you can only read the project {project.name}", is_known=True)
     refused: dict[int, str] = {}
-    received: list[stored_turns.PreparedTurn] = []
+    received: list[ReceivedTurn] = []
     tombstones: list[Tombstone] = []
     for place, item in enumerate(items):
         try:
@@ -125,12 +125,12 @@ def push(call: Call) -> Json:
             if item.get("kind") == "tombstone":
                 tombstones.append(Tombstone(_uid(item), _number(item, "at_epoch")))
             else:
-                turn = call.reader.read(item, with_record=project.shares_record)
-                received.append(stored_turns.prepare(turn))
+                received.append(call.reader.read(item, with_record=project.shares_record))
         except BadInput as error:
             refused[place] = str(error)
+    prepared = stored_turns.prepare(received)
     with call.database.transaction(call.person) as connection:
-        outcomes = stored_turns.store(connection, call.person, project, received, tombstones)
+        outcomes = stored_turns.store(connection, call.person, project, prepared, tombstones)
     results: list[Json] = [
         {"outcome": "refused", "reason": refused[place]}
         if place in refused

@@ -8,6 +8,7 @@ so that no two of them decide about the same turn at once.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from claude_mem.index.text.documents import names_time
@@ -46,11 +47,14 @@ class PreparedTurn:
     pieces: tuple[bytes, ...]
 
 
-def prepare(turn: ReceivedTurn) -> PreparedTurn:
-    texts = [passage.text for passage in turn.passages]
-    return PreparedTurn(
-        turn, tuple(vectors_of(texts)), tuple(soft_words().pieces(text) for text in texts)
-    )
+def prepare(turns: Sequence[ReceivedTurn]) -> list[PreparedTurn]:
+    texts = [[passage.text for passage in turn.passages] for turn in turns]
+    vectors = iter(vectors_of([text for of_turn in texts for text in of_turn]))
+    pieces = soft_words().pieces
+    return [
+        PreparedTurn(turn, tuple(islice(vectors, len(of_turn))), tuple(map(pieces, of_turn)))
+        for turn, of_turn in zip(turns, texts, strict=True)
+    ]
 
 
 def store(

@@ -1,0 +1,22 @@
+"""The seam of vector stores: which passages are nearest to a vector.
+
+`LocalScan` (`vector_cache`) scans the memory of the worker, `ChromaVectors` (`chroma`) asks a
+Chroma server, and `PgVectors` (`team/server/vectors.py`) asks PostgreSQL with pgvector. One suite
+tests them all (`tests/test_vector_stores.py`).
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from claude_mem.index.vectors.blocks import QueryVector, Similarities
+
+
+class VectorStore(Protocol):
+    def nearest(self, query: "QueryVector", projects: Sequence[int], count: int) -> "Similarities":
+        """To the nearest passages of these projects: at least to `count`, where there are so many.
+
+        A passage has the id that the index of passages gives it. What was deleted is not among
+        them.
+        """
+        ...
