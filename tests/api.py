@@ -17,6 +17,7 @@ from claude_mem.server.guard import Guard
 from claude_mem.store import Store
 from claude_mem.types import Json
 from claude_mem.worker.worker import Worker
+from tests.empty_database import put_empty_database
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.rows import CommittedRows
 
@@ -125,6 +126,7 @@ def open_api(directory: Path, *, token: str | None = None, **environ: str) -> It
     settings = load_settings(environ)
     settings.layout.create()
     clock = Clock()
+    put_empty_database(settings.layout.database)
     store = Store.open(settings.layout.database, settings.layout.backups, clock=clock)
     worker = Worker(settings, store, clock, environ=environ)
     state: dict[str, Json] = {"pid": 1, "version": "0", "port": None}

@@ -20,6 +20,7 @@ from claude_mem.install.launcher import launcher_text, mcp_launcher_text, write_
 from claude_mem.server import client
 from claude_mem.worker.lock import is_held
 from tests.command_server import run_command
+from tests.empty_database import put_empty_database
 from tests.fake_api import FakeApi, running_api
 from tests.legacy_database import LegacyDatabase
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
@@ -96,6 +97,7 @@ class Home(CommittedRows):
 
     def start_worker(self) -> None:
         """As a hook does: the command takes many times as long."""
+        put_empty_database(self.layout.database)
         command: list[str | Path] = [self.layout.launcher, "claude", "Wake"]
 
         def started() -> bool:

@@ -12,6 +12,7 @@ from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from tests.conftest import Home
 from tests.contents import Contents, contents_of, memory_in
+from tests.empty_database import put_empty_database
 from tests.payloads import PROJECT_DIR
 from tests.story import DAY
 from tests.transcripts import OLD, SESSION, Chat, harbour, recently
@@ -33,6 +34,7 @@ class ImportTarget:
     def __init__(self, directory: Path) -> None:
         self.layout = Layout(directory)
         self.layout.create()
+        put_empty_database(self.layout.database)
 
     def run(self, *files: Path, again: bool = False, processes: int = 1, **options: Any) -> Report:
         with closing(Store.open(self.layout.database, self.layout.backups)) as store:

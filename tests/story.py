@@ -21,6 +21,7 @@ from claude_mem.types import Event, Job, Turn
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.rendered_contexts import StaleContexts
+from tests.empty_database import put_empty_database
 from tests.payloads import PROJECT_DIR, SESSION, Payload
 from tests.rows import CommittedRows
 
@@ -33,6 +34,7 @@ class Story(CommittedRows):
         self.now = START
         self._layout = Layout(directory / "data")
         self.layout.create()
+        put_empty_database(self.layout.database)
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
         self.store.run_before_commit(indexing.refresh)
         self.announcer = Announcer(self.layout, self.store)

@@ -24,7 +24,7 @@ from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.server import client as worker_client
 from tests import payloads
 from tests.api import Api, open_api
-from tests.conftest import Home
+from tests.conftest import PATIENCE, Home
 from tests.test_docs import rows_under, text_of
 from tests.test_guard import BEARER, TOKEN, free_port, port_of
 
@@ -87,7 +87,7 @@ def over_stdio(home: Home, work: Work, **environment: str) -> Any:
 def over_http(home: Home, port: int, work: Work, **headers: str) -> Any:
     async def talk() -> Any:
         bearer = {"authorization": f"Bearer {home.layout.token.read_text()}", **headers}
-        async with httpx2.AsyncClient(headers=bearer) as http:
+        async with httpx2.AsyncClient(headers=bearer, timeout=PATIENCE) as http:
             url = f"http://127.0.0.1:{port}/mcp"
             async with Client(streamable_http_client(url, http_client=http)) as client:
                 return await work(client)
