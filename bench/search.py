@@ -23,7 +23,7 @@ from bench.home import temporary_home
 from bench.measure import Figure, in_turns, median, run, table
 from bench.turns import PASSAGES_PER_TURN, Pool, fill_turns
 from claude_mem.index.embedders.static_model import StaticModel
-from claude_mem.index.text import passage_index
+from claude_mem.index.text import passage_index, passage_texts
 from claude_mem.index.text.document_filters import Filters, any_of
 from claude_mem.index.text.words import TOKENIZER
 from claude_mem.index.vectors.blocks import Rows
@@ -76,7 +76,7 @@ class Library:
 
         def work(connection: sqlite3.Connection) -> object:
             rows = connection.execute(BARE, (expression,)).fetchall()
-            return passage_index.texts(connection, [row[0] for row in rows[:DEFAULT_LIMIT]])
+            return passage_texts.texts(connection, [row[0] for row in rows[:DEFAULT_LIMIT]])
 
         return self.store.read(work)
 

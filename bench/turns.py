@@ -16,6 +16,7 @@ import numpy as np
 from bench.memories import Row, insert, moment, session_row
 from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import SHIPPED, StaticModel
+from claude_mem.index.passages import part_source
 from claude_mem.index.text import passage_index
 from claude_mem.index.text.documents import TURN, document_id
 from claude_mem.index.text.passage_index import PASSAGE_BITS
@@ -159,16 +160,16 @@ def _index_turn(
     )  # fmt: skip
     place = number << 20
     connection.execute(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (shown, project, session, place, at, "prompt", title, stems, None, "[]", "[]", words,
-         len(selected[0].text), 0),
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (shown, project, session, place, at, "prompt", title, "", None, "[]", "[]",
+         len(selected[0].text)),
     )  # fmt: skip
     ids = [turn << PASSAGE_BITS | ordinal for ordinal in range(len(selected))]
     connection.executemany(
-        "INSERT INTO passages (id, kind, words, names_time, text, terms, pieces)"
-        " VALUES (?, ?, ?, 0, ?, ?, ?)",
-        [(id_, "prompt" if id_ == ids[0] else "statement", words, p.text, p.terms, p.pieces)
-         for id_, p in zip(ids, selected, strict=True)],
+        "INSERT INTO passages (id, kind, words, names_time, source, place, terms, pieces)"
+        " VALUES (?, ?, ?, 0, ?, 0, ?, ?)",
+        [(id_, "statement" if part else "prompt", words, part_source(part), p.terms, p.pieces)
+         for part, (id_, p) in enumerate(zip(ids, selected, strict=True))],
     )  # fmt: skip
     texts = [(id_, p.indexed) for id_, p in zip(ids, selected, strict=True)]
     passage_index.add_texts(connection, project, texts)

@@ -15,6 +15,8 @@ from claude_mem.recall.answers import BUDGET, best_passages, find_answers
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.tokens import estimate_tokens
+from claude_mem.store.records import dump_parts
+from claude_mem.types import RecordPart
 from tests import payloads
 from tests.api import Api, open_api
 from tests.conftest import Home
@@ -127,7 +129,8 @@ def test_passages_cannot_leave_their_fence(tmp_path: Path) -> None:
     with open_api(tmp_path) as api:
         api.add_turn("s", "Listen", "Nothing yet.")
         store = api.worker.store
-        store.write(lambda c: c.execute("UPDATE passages SET text = ?", (evil,))).result()
+        record = dump_parts([RecordPart("statement", "agent", evil)])
+        store.write(lambda c: c.execute("UPDATE turn_records SET parts = ?", (record,))).result()
         text = tool_text(api, ids=["P1"], words="what does the foghorn say")
     assert "The foghorn says" in text and "<system-reminder" not in text
     assert text.count("</claude-mem-context>") == 1 and text.endswith("</claude-mem-context>")

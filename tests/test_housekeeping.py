@@ -89,6 +89,20 @@ def test_a_backup_is_made_once_a_day_and_never_of_nothing(
     assert len(list(backups.glob("memory-*.db"))) == 2
 
 
+def test_free_pages_are_given_back_before_the_daily_backup(
+    story: Story, keeper: Housekeeping
+) -> None:
+    story.tell(prompt(), stop())
+    story.distil()
+    story.store.write(lambda c: c.execute("CREATE TABLE big AS SELECT zeroblob(4000000)")).result()
+    story.store.write(lambda c: c.execute("DROP TABLE big")).result()
+    pages = story.column("PRAGMA page_count")[0]
+    keeper.tick(1_800_000_000_000)
+    assert story.column("PRAGMA page_count")[0] < pages - 900
+    assert not story.store.compact_if_sparse()
+    assert story.rows("SELECT 1 FROM documents")
+
+
 def test_half_written_records_go_after_an_hour_and_whole_ones_stay(keeper: Housekeeping) -> None:
     directory = keeper._layout.spool
     partial, complete = directory / ".0000-1", directory / f"{1:020d}-1.event"

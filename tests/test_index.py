@@ -27,8 +27,10 @@ def contents(story: Story) -> list[list[dict[str, Any]]]:
     """Everything in the index."""
     return [
         story.rows(f"SELECT {key} AS id, * FROM {table} ORDER BY {key}")
-        for table, key in (("documents", "id"), ("memory_text", "rowid"), ("unindexed", "id"))
-    ]
+        for table, key in (("documents", "id"), ("memory_text", "rowid"), ("unindexed", "id"),
+                           ("indexed_turns", "id"), ("passages", "id"), ("passage_terms", "term"),
+                           ("passage_count", "number"), ("unindexed_turns", "turn_id"))
+    ]  # fmt: skip
 
 
 def outside(story: Story, *statements: str) -> None:
@@ -92,6 +94,53 @@ def test_what_another_program_deletes_or_changes_is_not_found_before_it_is_index
     story.store.write(indexing.refresh).result()
     assert titles(story, "rope") == ["The rope"]
     assert not titles(story, "relay")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE observations SET title = 'The rope' WHERE id = 1",
+        "UPDATE observations SET wrong = 1 WHERE id = 2",
+        "UPDATE observations SET turn_id = 2, ordinal = 9 WHERE id = 1",
+        "DELETE FROM observations WHERE id = 2",
+        "UPDATE session_summaries SET learned = 'Salt', commands = '[]'",
+        'UPDATE turn_records SET parts = \'[["statement", "agent", "Salt"]]\'',
+        "DELETE FROM turn_records",
+        "UPDATE user_prompts SET prompt_text = 'Look up' WHERE id = 1",
+        "UPDATE user_prompts SET private = 1 WHERE id = 1",
+        "DELETE FROM user_prompts WHERE id = 1",
+        "DELETE FROM sdk_sessions",
+        "INSERT INTO unindexed (document) SELECT id * 4 + 3 FROM user_prompts",
+    ],
+)
+def test_whatever_another_program_changes_leaves_no_word_of_the_old_text_in_the_index(
+    story: Story, change: str
+) -> None:
+    for session in ("s", "t"):
+        remember(story, "The relay clicks", "The relay hums", session=session, prompt="Mend it",
+                 summary=Summary(request="Mend", learned="A fuse was bent"))  # fmt: skip
+    story.store.run_before_commit(lambda connection: None)
+    outside(story, change, "UPDATE observations SET narrative = 'Twice' WHERE id = 1")
+    story.store.write(indexing.refresh).result()
+    changed = contents(story)
+    indexing.rebuild(story.store)
+    assert contents(story) == changed
+
+
+def test_an_index_that_has_other_passages_than_its_rows_gave_it_is_rebuilt(
+    story: Story, caplog: pytest.LogCaptureFixture
+) -> None:
+    remember(story, "The relay clicks", "The relay hums")
+    outside(story, "UPDATE passages SET words = words + 1")
+    remember(story, "The anchor drags", session="t")
+    assert "rebuilding" not in caplog.text
+    outside(story, "DELETE FROM observations WHERE id = 2")
+    story.store.write(indexing.refresh).result()
+    assert "rebuilding the index" in caplog.text
+    changed = contents(story)
+    indexing.rebuild(story.store)
+    assert contents(story) == changed
+    assert titles(story, "relay") == ["The relay clicks"]
 
 
 def test_memories_from_before_the_index_are_found_after_the_migration(tmp_path: Path) -> None:

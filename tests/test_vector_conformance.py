@@ -11,7 +11,7 @@ import pytest
 
 from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import StaticModel
-from claude_mem.index.text import passage_index
+from claude_mem.index.text import passage_texts
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.store import Store
 from claude_mem.team.wire import Tombstone
@@ -70,7 +70,7 @@ class LocalVectors:
     def nearest(self, project: str, question: str, count: int) -> list[tuple[str, float]]:
         number = self.store.project_by_key(project)
         best = self.store.read(lambda c: self.index.similarities(c, question, number)).best(count)
-        texts = self.store.read(lambda c: passage_index.texts(c, [passage for passage, _ in best]))
+        texts = self.store.read(lambda c: passage_texts.texts(c, [passage for passage, _ in best]))
         return [(texts[passage], cosine) for passage, cosine in best]
 
 

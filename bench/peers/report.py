@@ -111,8 +111,8 @@ some of them. CPU is that of the worker. The number at the end of a row is the n
 observations.
 
 Ours ranks passages, five to an observation, and returns turns; their lengths are in the ids of
-their rows, so that FTS5 does not look up that of each match. The text of passages is stored a
-second time, for snippets and for ranking; that is most of the difference in disk.
+their rows, so that FTS5 does not look up that of each match. Text is stored
+once: passages are cut again from the memories they are of.
 
 {medians.table("query", [*columns, *wall], searches)}
 

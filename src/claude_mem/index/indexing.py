@@ -10,9 +10,8 @@ import json
 import logging
 import sqlite3
 
-from claude_mem.index.text import passage_index
+from claude_mem.index.text import passage_index, previous_passages
 from claude_mem.index.text.documents import (
-    DOCUMENT_BITS,
     KINDS,
     TURN,
     Document,
@@ -22,13 +21,14 @@ from claude_mem.index.text.documents import (
     memory_id_of,
     text_id,
 )
-from claude_mem.index.text.words import TOKENIZER
+from claude_mem.index.text.passage_index import PassagesDiffer
+from claude_mem.index.text.words import TOKENIZER, searchable
 from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
 
-VERSION = 9  # a new one rebuilds the index at the next write: raise it when tokenisation changes
+VERSION = 10  # a new one rebuilds the index at the next write: raise it when tokenisation changes
 CHUNK = 500  # documents: a transaction of a few tenths of a second at most
 
 EMBEDDED = ("observation", TURN)  # duplicates are found among observations
@@ -42,18 +42,17 @@ CREATE TABLE documents (
   created_at_epoch INTEGER NOT NULL,
   type TEXT NOT NULL,
   title TEXT NOT NULL,
-  title_stems TEXT NOT NULL,
+  named TEXT,
   file TEXT,
   files TEXT NOT NULL,
   concepts TEXT NOT NULL,
-  words INTEGER NOT NULL,
-  size INTEGER NOT NULL,
-  tells_time INTEGER NOT NULL
+  size INTEGER NOT NULL
 );
 CREATE INDEX documents_by_place ON documents(session_id, place);
 CREATE INDEX documents_by_time ON documents(created_at_epoch, session_id, place);
 CREATE INDEX documents_by_project ON documents(project_id, created_at_epoch, session_id, place);
-CREATE VIRTUAL TABLE memory_text USING fts5({", ".join(COLUMNS)}, tokenize="{TOKENIZER}");
+CREATE VIRTUAL TABLE memory_text USING fts5({", ".join(COLUMNS)}, content='',
+  tokenize="{TOKENIZER}");
 CREATE TABLE index_version (version INTEGER NOT NULL, generation INTEGER NOT NULL);
 INSERT INTO index_version VALUES ({VERSION}, random());
 {passage_index.TABLES.strip()};
@@ -95,17 +94,12 @@ def refresh(connection: sqlite3.Connection) -> int:
     if not marked:
         return 0
     documents = [row[0] for row in marked]
-    ids = json.dumps(documents)
-    connection.execute(
-        f"DELETE FROM memory_text WHERE rowid IN (SELECT project_id << {DOCUMENT_BITS} | id"
-        " FROM documents WHERE id IN (SELECT value FROM json_each(?)))",
-        (ids,),
-    )
-    for table, column in (("documents", "id"), ("unindexed", "document")):
-        connection.execute(
-            f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))", (ids,)
-        )
-    passage_index.delete(connection, [memory_id_of(d) for d in documents if kind_of(d) == TURN])
+    try:
+        _delete(connection, documents)
+    except PassagesDiffer as error:
+        log.warning("rebuilding the index: %s", error)
+        _recreate(connection)
+        return refresh(connection)
     # In ascending order: FTS5 flushes its buffer whenever a rowid is less than the previous one.
     present = load(connection, documents)
     present.sort(key=lambda document: text_id(document.project_id, document.id))
@@ -117,6 +111,30 @@ def refresh(connection: sqlite3.Connection) -> int:
     vector_table.mark(connection, documents, [d for d in present if kind_of(d.id) in EMBEDDED])
     duplicates.unlink(connection, documents)
     return waiting(connection) if len(marked) == CHUNK else 0
+
+
+def _delete(connection: sqlite3.Connection, documents: list[int]) -> None:
+    """From all tables but those of vectors, with their marks."""
+    ids = json.dumps(documents)
+    rows = connection.execute(
+        "DELETE FROM documents WHERE id IN (SELECT value FROM json_each(?))"
+        " RETURNING id, project_id, title, named, files, concepts",
+        (ids,),
+    ).fetchall()
+    connection.executemany(
+        f"INSERT INTO memory_text (memory_text, rowid, {', '.join(COLUMNS)})"
+        " VALUES ('delete', ?, ?, ?, ?)",
+        sorted((text_id(project, document), *_indexed(title, named, files, concepts))
+               for document, project, title, named, files, concepts in rows),
+    )  # fmt: skip
+    turns = [memory_id_of(document) for document in documents if kind_of(document) == TURN]
+    passages = previous_passages.load_previous(connection, turns)
+    for turn in sorted(turns):
+        passage_index.delete(connection, turn, passages.get(turn, ()))
+    previous_passages.drop(connection, turns)
+    connection.execute(
+        "DELETE FROM unindexed WHERE document IN (SELECT value FROM json_each(?))", (ids,)
+    )
 
 
 def tidy(connection: sqlite3.Connection) -> None:
@@ -173,6 +191,7 @@ def _recreate(connection: sqlite3.Connection) -> None:
     for statement in _TABLES.split(";\n"):
         connection.execute(statement)
     connection.execute("DELETE FROM unindexed")
+    connection.execute("DELETE FROM unindexed_turns")
     for kind in (*KINDS, TURN):
         connection.execute(
             f"INSERT INTO unindexed (document) SELECT id * 4 + ? FROM {_SOURCES[kind]} ORDER BY id",
@@ -181,16 +200,27 @@ def _recreate(connection: sqlite3.Connection) -> None:
 
 
 def _insert(connection: sqlite3.Connection, document: Document) -> None:
+    named = document.text.title if document.text.title != document.title else None
+    files, concepts = _json(document.files), _json(document.concepts)
     connection.execute(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (document.id, document.project_id, document.session_id, document.place,
-         document.created_at_epoch, document.type, document.title, document.title_stems,
-         document.files[0] if document.files else None, _json(document.files),
-         _json(document.concepts), document.words, document.size, document.tells_time),
+         document.created_at_epoch, document.type, document.title, named,
+         document.files[0] if document.files else None, files, concepts, document.size),
     )  # fmt: skip
     connection.execute(
         f"INSERT INTO memory_text (rowid, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?)",
-        (text_id(document.project_id, document.id), *document.indexed()),
+        (text_id(document.project_id, document.id),
+         *_indexed(document.title, named, files, concepts)),
+    )  # fmt: skip
+
+
+def _indexed(title: str, named: str | None, files: str, concepts: str) -> tuple[str, ...]:
+    """The columns of full text, from those of `documents`: it has no content of its own. `named`:
+    the title of the memory itself, where another one is shown."""
+    return (
+        searchable(title if named is None else named),
+        *(searchable("\n".join(json.loads(names))) for names in (files, concepts)),
     )
 
 

@@ -5,8 +5,8 @@ thing. Short notes (descriptions of commands, tasks) are packed with each other.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from claude_mem.types import RecordPart
 
@@ -20,25 +20,47 @@ _PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
 _SENTENCES = re.compile(r"(?<=[.!?;:])[ \t]+|\n")
 
 
+# Where the text of a passage is: the notes of the record, a part of it (less than 0), or a memory
+# (its document, doubled; one more for the names of its files and concepts).
+NOTES_SOURCE = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
     kind: str  # of the part of the record, or "memory"
     text: str
+    source: int = field(default=NOTES_SOURCE, compare=False)
+    place: int = field(default=0, compare=False)  # among the passages of its source
 
 
-def cut_parts(parts: Iterable[RecordPart]) -> list[Passage]:
+def cut_parts(parts: Sequence[RecordPart]) -> list[Passage]:
     """The passages of a record, each text once."""
     passages: dict[str, Passage] = {}
-    notes: dict[str, None] = {}
-    for part in parts:
-        if part.kind in NOTES:
-            notes[part.text] = None
-            continue
-        for text in pack(_shorten(part.text, _LIMITS.get(part.kind, _DEFAULT_LIMIT))):
-            passages.setdefault(text, Passage(part.kind, text))
-    for text in pack("\n".join(notes)):
-        passages.setdefault(text, Passage("description", text))
+    for number, part in enumerate(parts):
+        if part.kind not in NOTES:
+            source = part_source(number)
+            for passage in cut(part.kind, source_text(parts, source), source):
+                passages.setdefault(passage.text, passage)
+    for passage in cut("description", source_text(parts, NOTES_SOURCE), NOTES_SOURCE):
+        passages.setdefault(passage.text, passage)
     return list(passages.values())
+
+
+def part_source(number: int) -> int:
+    return -1 - number
+
+
+def source_text(parts: Sequence[RecordPart], source: int) -> str:
+    """Of a part of a record, or of its notes."""
+    if source == NOTES_SOURCE:
+        return "\n".join(dict.fromkeys(part.text for part in parts if part.kind in NOTES))
+    part = parts[-1 - source]
+    return _shorten(part.text, _LIMITS.get(part.kind, _DEFAULT_LIMIT))
+
+
+def cut(kind: str, text: str, source: int) -> Iterator[Passage]:
+    for place, packed in enumerate(pack(text)):
+        yield Passage(kind, packed, source, place)
 
 
 def pack(text: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from datetime import datetime
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.passages import MOST, Passage
-from claude_mem.index.text import passage_index
+from claude_mem.index.text import passage_index, passage_texts
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import (
     embedded_text,
@@ -99,7 +99,7 @@ def best_passages(
     of kinds of passages, 1.0 if they have none.
     """
     scores = passage_scores(connection, turn_id, parsed, semantic_index)
-    texts = passage_index.passage_texts(connection, turn_id)
+    texts = passage_texts.texts_of_turn(connection, turn_id)
     if weights:
         scores = {n: score * weights.get(texts[n].kind, 1.0) for n, score in scores.items()}
     by_score = sorted(range(len(texts)), key=lambda number: (-scores.get(number, 0.0), number))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from claude_mem.index.passages import Passage
-from claude_mem.index.text import document_filters, passage_index
+from claude_mem.index.text import document_filters, passage_texts
 from claude_mem.index.text.document_filters import Filters
 from claude_mem.index.text.passage_index import TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -128,7 +128,7 @@ def _said(
     """The best passages, each of which adds something, in the order of the turn; of those that do
     not fit whole sentences. Nothing that says the title again."""
     scores = passage_scores(connection, turn_id, shown.query, semantic_index)
-    passages = passage_index.passage_texts(connection, turn_id)
+    passages = passage_texts.texts_of_turn(connection, turn_id)
     scores = {n: score * shown.weights.get(passages[n].kind, 1.0) for n, score in scores.items()}
     least = MIN_SCORE * max(scores.values(), default=0.0)
     texts: dict[int, str] = {}

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from claude_mem.index import indexing
 from claude_mem.index.passages import NOTES, Passage
-from claude_mem.index.text import passage_index
+from claude_mem.index.text import passage_index, passage_texts
 from claude_mem.index.text.document_filters import Filters
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
@@ -260,7 +260,7 @@ def _candidates(
     ranked = [result for result in ranked if result.turn.id not in own]
     ids = [result.passage for result in ranked if result.passage is not None]
     rows = {row.id: row for row in passage_index.passage_rows(connection, ids)}
-    texts = passage_index.texts(connection, ids)
+    texts = passage_texts.texts(connection, ids)
     known, context = _words(prompt.text), _context_lines(prompt.context)
     candidates: list[_Candidate] = []
     for result in ranked:

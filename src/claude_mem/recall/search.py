@@ -8,7 +8,7 @@ from typing import Literal
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
-from claude_mem.index.text import document_filters, passage_index
+from claude_mem.index.text import document_filters, passage_texts
 from claude_mem.index.text.document_filters import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -193,7 +193,7 @@ def _turn_rows(
     names = project_names(connection)
     passing = [(r, memories[at]) for r, at in zip(ranked, places, strict=True) if at in memories]
     page = passing[: query.limit]
-    texts = passage_index.texts(connection, [r.passage for r, _ in page if r.passage is not None])
+    texts = passage_texts.texts(connection, [r.passage for r, _ in page if r.passage is not None])
     rows: list[SearchRow] = []
     for result, (match, *others) in page:
         also = [*(other.document for other in others), *duplicates_of.get(result.turn.id, ())]

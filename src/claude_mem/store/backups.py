@@ -1,7 +1,7 @@
 """Online backups of the database with rotation, and moving a damaged file away."""
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -41,6 +41,8 @@ def back_up(connection: sqlite3.Connection, directory: Path, keep: int, label: s
 def _drop_index(copy: sqlite3.Connection) -> None:
     for table in INDEX_TABLES:
         copy.execute(f"DROP TABLE IF EXISTS {table}")
+    with suppress(sqlite3.OperationalError):  # a database that has yet to be migrated
+        copy.execute("DELETE FROM unindexed_turns")  # what the index had
     copy.commit()
     copy.execute("VACUUM")
 

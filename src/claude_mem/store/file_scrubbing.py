@@ -14,6 +14,9 @@ from claude_mem.errors import DatabaseInUse
 from claude_mem.store import backups
 
 WAIT_FOR_READERS_MS = 1_000
+MAX_FREE_SHARE = 0.1  # of the pages of a file
+MIN_FREE_BYTES = 1_000_000
+MAX_COMPACTED_BYTES = 1_000_000_000  # rewriting a larger file would hold up writers for too long
 
 
 def request(connection: sqlite3.Connection, ms: int) -> None:
@@ -32,6 +35,19 @@ def last_request(connection: sqlite3.Connection) -> int:
 def finish(connection: sqlite3.Connection, last: int) -> None:
     """Requests that came during the scrub remain."""
     connection.execute("DELETE FROM scrub_requests WHERE id <= ?", (last,))
+
+
+def is_sparse(connection: sqlite3.Connection) -> bool:
+    """Whether much of the file is free: after merging full text, or removing much."""
+    pages, free, page_size = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return (
+        free > MAX_FREE_SHARE * pages
+        and free * page_size > MIN_FREE_BYTES
+        and pages * page_size < MAX_COMPACTED_BYTES
+    )
 
 
 def compact(connection: sqlite3.Connection) -> None:

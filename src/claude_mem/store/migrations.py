@@ -14,6 +14,7 @@ from claude_mem.store import (
     hints,
     migrated_edits,
     migrated_facts,
+    migrated_index_marks,
     migrated_notes,
     migrated_notices,
     project_moves,
@@ -488,6 +489,11 @@ def _add_team_recent(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _add_unindexed_turns(connection: sqlite3.Connection) -> None:
+    for statement in migrated_index_marks.STATEMENTS:
+        connection.execute(statement)
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -512,6 +518,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0032_team_outbox", _add_team_outbox),
     ("0033_team_recent", _add_team_recent),
     ("0034_origins", _add_origins),
+    ("0035_unindexed_turns", _add_unindexed_turns),
 )
 
 

@@ -8,11 +8,11 @@ import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
-from claude_mem.errors import DamagedDatabase, StoreError
+from claude_mem.errors import DamagedDatabase, DatabaseInUse, StoreError
 from claude_mem.store import (
     announcements,
     backups,
@@ -420,6 +420,14 @@ class Store(StoreReader):
     def back_up(self, directory: Path, keep: int) -> Path:
         with self._backing_up, closing(connect(self._path, readonly=True)) as connection:
             return backups.back_up(connection, directory, keep)
+
+    def compact_if_sparse(self) -> bool:
+        """Gives free pages of the file back to the disk, if there are many; whether it did."""
+        if not self.read(file_scrubbing.is_sparse):
+            return False
+        with suppress(DatabaseInUse):  # the journal is emptied later
+            self._writer.submit_alone(file_scrubbing.compact).result()
+        return True
 
     def scrub(self, backup_dir: Path) -> None:
         """Removes deleted text from the database file, its journal, backups and damaged copies.

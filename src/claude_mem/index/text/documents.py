@@ -6,11 +6,11 @@ A turn is the document that searches rank: the record of what was said in it, an
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from claude_mem.index.passages import MOST, Passage, cut_parts, pack
+from claude_mem.index.passages import MOST, Passage, cut, cut_parts
 from claude_mem.index.text.words import pieces, plain_text, searchable, stem
 from claude_mem.store.records import load_records
 from claude_mem.store.summary_json import commands_from, faults_from
@@ -73,10 +73,6 @@ class Document:
         return sum(len(part.split()) for part in self._parts)
 
     @property
-    def tells_time(self) -> bool:
-        return names_time(f"{self.text.title} {self.text.body} {self.text.facts}")
-
-    @property
     def title_stems(self) -> str:
         """Each once; ranking compares them with the words of the query."""
         return " ".join(
@@ -91,11 +87,6 @@ class Document:
     @property
     def searchable_text(self) -> str:
         return "\n".join(searchable(part) for part in self._parts)
-
-    def indexed(self) -> tuple[str, ...]:
-        """What filters and the names of events are looked up by."""
-        text = self.text
-        return searchable(text.title), searchable(text.files), searchable(text.concepts)
 
 
 def names_time(text: str) -> bool:
@@ -150,31 +141,40 @@ Row = sqlite3.Row | Mapping[str, Any]
 def _observation(row: Row) -> Document:
     files = _list(row["files_modified"]) + _list(row["files_read"])
     concepts = _list(row["concepts"])
-    text = Text(
-        title=row["title"] or "",
-        subtitle=row["subtitle"] or "",
-        body=row["narrative"] or "",
-        facts="\n".join(_list(row["facts"])),
-        files="\n".join(files),
-        concepts="\n".join(concepts),
-    )
+    text = _observation_text(row)
     title = text.title or text.subtitle or text.body
     place = 1 + min(row["ordinal"], PLACES - 3)
     return _document("observation", row, row["type"], title, place, text, files, concepts)
 
 
+def _observation_text(row: Row) -> Text:
+    files = _list(row["files_modified"]) + _list(row["files_read"])
+    return Text(
+        title=row["title"] or "",
+        subtitle=row["subtitle"] or "",
+        body=row["narrative"] or "",
+        facts="\n".join(_list(row["facts"])),
+        files="\n".join(files),
+        concepts="\n".join(_list(row["concepts"])),
+    )
+
+
 def _summary(row: Row) -> Document:
     files = _list(row["files_edited"]) + _list(row["files_read"])
+    text = _summary_text(row)
+    title = text.title or text.body
+    if len(title) < MIN_REQUEST and row["completed"]:
+        title = f"{title}: {row['completed']}"  # "commit" alone identifies no turn
+    return _document("summary", row, "summary", title, PLACES - 1, text, files, [])
+
+
+def _summary_text(row: Row) -> Text:
     prose = ("investigated", "learned", "completed", "next_steps", "notes")
     lines = [row[name] for name in prose if row[name]]
     lines += [run.text for run in commands_from(json.loads(row["commands"]))]
     lines += [fault.text for fault in faults_from(json.loads(row["faults"]))]
-    body = "\n".join(lines)
-    text = Text(title=row["request"] or "", body=body, files="\n".join(files))
-    title = text.title or body
-    if len(title) < MIN_REQUEST and row["completed"]:
-        title = f"{title}: {row['completed']}"  # "commit" alone identifies no turn
-    return _document("summary", row, "summary", title, PLACES - 1, text, files, [])
+    files = _list(row["files_edited"]) + _list(row["files_read"])
+    return Text(title=row["request"] or "", body="\n".join(lines), files="\n".join(files))
 
 
 def _prompt(row: Row) -> Document:
@@ -183,6 +183,26 @@ def _prompt(row: Row) -> Document:
 
 
 _READERS = {"observation": _observation, "summary": _summary, "prompt": _prompt}
+_TEXT_READERS = {
+    "observation": ("observations", _observation_text),
+    "summary": ("session_summaries", _summary_text),
+}
+
+
+def load_texts(connection: sqlite3.Connection, documents: Iterable[int]) -> dict[int, Text]:
+    """Of observations and summaries, by document."""
+    texts: dict[int, Text] = {}
+    by_kind: dict[str, list[int]] = {}
+    for document in documents:
+        by_kind.setdefault(kind_of(document), []).append(memory_id_of(document))
+    for kind, ids in by_kind.items():
+        table, read = _TEXT_READERS[kind]
+        rows = connection.execute(
+            f"SELECT * FROM {table} WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(ids),),
+        )
+        texts |= {document_id(kind, row["id"]): read(row) for row in rows}
+    return texts
 
 
 def _turns(connection: sqlite3.Connection, ids: list[int]) -> list[Document]:
@@ -199,10 +219,14 @@ def _turns(connection: sqlite3.Connection, ids: list[int]) -> list[Document]:
             (json.dumps(ids),),
         )
         for row in found:
-            of_turn = memories.setdefault(row["turn_id"], [])
-            if not (row["wrong"] and of_turn):  # the first one stands for the turn
-                of_turn.append(_READERS[kind](row))
+            add_memory(memories.setdefault(row["turn_id"], []), kind, row)
     return [_turn(row, records.get(row["id"], ()), memories.get(row["id"], [])) for row in rows]
+
+
+def add_memory(of_turn: list[Document], kind: str, row: Row) -> None:
+    """To the memories of a turn whose text is searched; of observations and then summaries."""
+    if not (row["wrong"] and of_turn):  # the first one stands for the turn
+        of_turn.append(_READERS[kind](row))
 
 
 def turn_document(
@@ -217,10 +241,7 @@ def turn_document(
 
 
 def _turn(row: Row, record: tuple[RecordPart, ...], memories: list[Document]) -> Document:
-    if not record and row["prompt_text"]:
-        record = (RecordPart("prompt", "user", row["prompt_text"]),)
     named = [memory for memory in memories if memory.words]
-    passages = [*cut_parts(record), *(p for memory in named for p in _memory_passages(memory))]
     representative = named[0] if named else _prompt(row) if row["prompt_text"] else None
     return Document(
         id=document_id(TURN, row["id"]),
@@ -233,16 +254,41 @@ def _turn(row: Row, record: tuple[RecordPart, ...], memories: list[Document]) ->
         files=(),
         concepts=(),
         text=representative.text if representative else Text(),
-        passages=tuple({passage.text: passage for passage in passages}.values())[:MOST],
+        passages=turn_passages(record or prompt_record(row["prompt_text"]), named),
         shown=representative.id if representative else 0,
     )
 
 
-def _memory_passages(memory: Document) -> list[Passage]:
-    text = memory.text
+def prompt_record(prompt: str | None) -> tuple[RecordPart, ...]:
+    """Of a turn without a record."""
+    return (RecordPart("prompt", "user", prompt),) if prompt else ()
+
+
+def turn_passages(
+    record: tuple[RecordPart, ...], memories: Iterable[Document]
+) -> tuple[Passage, ...]:
+    passages = {passage.text: passage for passage in cut_parts(record)}
+    for memory in memories:
+        if memory.words:
+            # As a memory: the kind of the last passage of a text counts.
+            passages |= {passage.text: passage for passage in _memory_passages(memory)}
+    return tuple(passages.values())[:MOST]
+
+
+def _memory_passages(memory: Document) -> Iterator[Passage]:
+    body, names = memory_texts(memory.text)
+    yield from cut("memory", body, memory_source(memory.id))
+    yield from cut("memory", names, memory_source(memory.id) + 1)
+
+
+def memory_source(document: int) -> int:
+    return 2 * document
+
+
+def memory_texts(text: Text) -> tuple[str, str]:
+    """The texts that the passages of a memory are cut from: what it says, and names."""
     body = "\n".join(filter(None, (text.title, text.subtitle, text.body, text.facts)))
-    names = "\n".join(filter(None, (text.files, text.concepts)))
-    return [Passage("memory", part) for part in (*pack(body), *pack(names))]
+    return body, "\n".join(filter(None, (text.files, text.concepts)))
 
 
 def _document(

@@ -1,7 +1,8 @@
 """The full-text index of turns: the passages of what was said in a turn and remembered of it.
 
-A turn is one document of many passages. The FTS5 table has no content of its own: a passage is
-removed with its text, which stands in `passages`.
+A turn is one document of many passages. Their text is not stored again: `passages` says where it is
+(`passage_texts`). The FTS5 table has no content either: a passage is removed with the text that it
+was indexed with (`previous_passages`).
 
 Nor does it have the lengths of passages, which are in the ids of its rows (`passage_scores`).
 """
@@ -58,7 +59,8 @@ CREATE TABLE passages (
   kind TEXT NOT NULL,
   words INTEGER NOT NULL,
   names_time INTEGER NOT NULL,
-  text TEXT NOT NULL,
+  source INTEGER NOT NULL,
+  place INTEGER NOT NULL,
   terms BLOB NOT NULL,
   pieces BLOB
 );
@@ -74,6 +76,10 @@ NAMES = ("indexed_turns", "passages", "passage_text", "passage_terms", "passage_
 _hashes: dict[str, tuple[int, ...]] = {}  # of the terms of words that were indexed lately
 _PASSAGE = f"(passage_text.rowid >> {LENGTH_BITS} & {(1 << TURN_BITS + PASSAGE_BITS) - 1})"
 _TURN = f"({_PASSAGE} >> {PASSAGE_BITS})"
+
+
+class PassagesDiffer(LookupError):
+    """The words of a turn cannot be removed: the index has to be rebuilt."""
 
 
 class TurnRow(NamedTuple):
@@ -123,11 +129,11 @@ def insert(connection: sqlite3.Connection, turn: Document) -> None:
         for number, passage in enumerate(turn.passages[:MOST])
     ]
     connection.executemany(
-        "INSERT INTO passages (id, kind, words, names_time, text, terms)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO passages (id, kind, words, names_time, source, place, terms)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
             (row_id, passage.kind, len(passage.text.split()), names_time(passage.text),
-             passage.text, hashed_terms(passage.text))
+             passage.source, passage.place, hashed_terms(passage.text))
             for row_id, passage in rows
         ],
     )  # fmt: skip
@@ -147,22 +153,28 @@ def add_texts(
     _count(connection, 1, rows)
 
 
-def delete(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> None:
-    for turn_id in turn_ids:
-        row = connection.execute(
-            "DELETE FROM indexed_turns WHERE id = ? RETURNING project_id", (turn_id,)
-        ).fetchone()
-        if row is None:
-            continue
-        passages = connection.execute(
-            "DELETE FROM passages WHERE id BETWEEN ? AND ? RETURNING id, text",
-            (turn_id << PASSAGE_BITS, (turn_id + 1 << PASSAGE_BITS) - 1),
-        ).fetchall()
-        rows = _text_rows(row[0], [(row_id, searchable(text)) for row_id, text in passages])
-        connection.executemany(
-            "INSERT INTO passage_text (passage_text, rowid, text) VALUES ('delete', ?, ?)", rows
-        )
-        _count(connection, -1, rows)
+def delete(connection: sqlite3.Connection, turn_id: int, passages: Sequence[Passage]) -> None:
+    """Removes a turn, whose passages these are; raises PassagesDiffer where it has others."""
+    row = connection.execute(
+        "DELETE FROM indexed_turns WHERE id = ? RETURNING project_id", (turn_id,)
+    ).fetchone()
+    if row is None:
+        return
+    first = turn_id << PASSAGE_BITS
+    stored = connection.execute(
+        "DELETE FROM passages WHERE id BETWEEN ? AND ? RETURNING id, words, source, place",
+        (first, first + MOST - 1),
+    ).fetchall()
+    expected = [(first | number, len(p.text.split()), p.source, p.place)
+                for number, p in enumerate(passages)]  # fmt: skip
+    if sorted(map(tuple, stored)) != expected:
+        raise PassagesDiffer(f"the index has other passages of turn {turn_id}")
+    texts = [(first | number, searchable(p.text)) for number, p in enumerate(passages)]
+    rows = _text_rows(row[0], texts)
+    connection.executemany(
+        "INSERT INTO passage_text (passage_text, rowid, text) VALUES ('delete', ?, ?)", rows
+    )
+    _count(connection, -1, rows)
 
 
 def _text_rows(project_id: int, texts: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
@@ -352,29 +364,14 @@ def _tuples(
 
 
 def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRow]:
+    """None while the turn waits for the index."""
     rows = connection.execute(
         "SELECT id, kind, words, names_time, terms, pieces FROM passages"
-        " WHERE id BETWEEN ? AND ? ORDER BY id",
-        (turn_id << PASSAGE_BITS, (turn_id + 1 << PASSAGE_BITS) - 1),
+        " WHERE id BETWEEN ?1 << ?2 AND (?1 + 1 << ?2) - 1"
+        " AND ?1 * 4 + 3 NOT IN (SELECT document FROM unindexed) ORDER BY id",
+        (turn_id, PASSAGE_BITS),
     )
     return [PassageRow._make(row) for row in rows]
-
-
-def texts(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:
-    """The texts of passages, by id."""
-    rows = connection.execute(
-        "SELECT id, text FROM passages WHERE id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
-    )
-    return dict(rows.fetchall())
-
-
-def passage_texts(connection: sqlite3.Connection, turn_id: int) -> list[Passage]:
-    rows = connection.execute(
-        "SELECT kind, text FROM passages WHERE id BETWEEN ? AND ? ORDER BY id",
-        (turn_id << PASSAGE_BITS, (turn_id + 1 << PASSAGE_BITS) - 1),
-    )
-    return [Passage(kind, text) for kind, text in rows]
 
 
 def set_pieces(connection: sqlite3.Connection, turn_id: int, pieces_: Iterable[bytes]) -> None:
