@@ -31,7 +31,7 @@ NO_CONTENT = {
     "project_overrides", "schema_migrations", "team_projects", "team_state", "team_turns",
     "tombstones", "transcripts",
 }  # fmt: skip
-DERIVED = {"documents", "indexed_turns", "passages", "vector_models"}
+DERIVED = {"documents", "indexed_turns", "passages", "unindexed_turns", "vector_models"}
 
 
 def turn(home: Home, session: str, text: str) -> None:

@@ -27,6 +27,8 @@ def erase_leftovers(layout: Layout, store: Store, stale: StaleContexts) -> None:
     _empty_logs(layout)
     for name in (paths.TROUBLE, trouble.SHOWN):
         layout.at(name).unlink(missing_ok=True)
+    while store.write(indexing.refresh).result():
+        pass  # what waits for the index still has its old words and rows
     store.write(indexing.tidy).result()
     reach(b"erase.before_scrub")
     store.scrub(layout.backups)
