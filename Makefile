@@ -15,7 +15,7 @@ test: $(VENV)/.dev
 
 # The tests that `make test` leaves out: they take long, or need node, tsc or a browser and fail if it
 # is missing, or PostgreSQL, which comes from a wheel.
-test-all: $(VENV)/.browser $(VENV)/.agents
+test-all: $(VENV)/.browser $(VENV)/.agents $(VENV)/.chroma
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m extra
 
 coverage: $(VENV)/.dev
@@ -60,6 +60,11 @@ $(VENV)/.browser: $(VENV)/.dev
 # The real clients of other agents, from npm. One that cannot be installed is skipped by its tests.
 $(VENV)/.agents: $(VENV)/.dev tests/agent_clients.py
 	$(BIN)/python -m tests.agent_clients
+	touch $@
+
+# A Chroma server. If it cannot be installed, its tests are skipped.
+$(VENV)/.chroma: $(VENV)/.dev tests/chroma.py
+	$(BIN)/python -m tests.chroma
 	touch $@
 
 clean:

@@ -1,23 +1,37 @@
-"""Where vectors of passages are compared: one suite for the local scan and for pgvector."""
+"""One suite for all vector stores: the local scan, pgvector and Chroma."""
 
+import hashlib
+import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import httpx
 import pytest
 
+from claude_mem.config import Settings, load_settings
 from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.text import passage_texts
-from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.index.vectors.blocks import QueryVector, quantise
+from claude_mem.index.vectors.chroma import COLLECTIONS, ChromaCollection, ChromaVectors
+from claude_mem.index.vectors.local_scan import LocalScan
+from claude_mem.index.vectors.semantic import READ_AHEAD, SemanticIndex, open_semantic_index
+from claude_mem.index.vectors.vector_cache import VectorCache
+from claude_mem.index.vectors.vector_store import VectorStore
 from claude_mem.store import Store
+from claude_mem.store.clock import now_ms
 from claude_mem.team.wire import Tombstone
+from tests.chroma import running_chroma
 from tests.postgres import running_postgres
 from tests.team import MOMENT, Member, TeamServer, running_team, turn_item
 from tests.team_turns import add_turn, project_id
+from tests.test_guard import free_port
 
 pytestmark = pytest.mark.extra
 
@@ -32,7 +46,7 @@ QUESTION = "which light was repaired on the tower"
 
 
 class Vectors(Protocol):
-    """A store of vectors: texts are put under a name, in a project."""
+    """A vector store, and what fills it: texts are put under a name, in a project."""
 
     def put(self, project: str, name: str, text: str) -> None: ...
 
@@ -45,10 +59,12 @@ class Vectors(Protocol):
 
 @dataclass
 class LocalVectors:
-    """The shipped scan: vectors in SQLite, compared in memory."""
+    """Vectors in SQLite, compared in memory, or by a Chroma server that has a copy of them."""
 
     store: Store
     index: SemanticIndex
+    cache: VectorCache
+    collection: ChromaCollection | None = None
     turns: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def put(self, project: str, name: str, text: str) -> None:
@@ -69,9 +85,21 @@ class LocalVectors:
 
     def nearest(self, project: str, question: str, count: int) -> list[tuple[str, float]]:
         number = self.store.project_by_key(project)
-        best = self.store.read(lambda c: self.index.similarities(c, question, number)).best(count)
-        texts = self.store.read(lambda c: passage_texts.texts(c, [passage for passage, _ in best]))
-        return [(texts[passage], cosine) for passage, cosine in best]
+        assert number is not None
+
+        def work(connection: sqlite3.Connection) -> list[tuple[str, float]]:
+            best = self._vector_store(connection).nearest(query_vector(question), [number], count)
+            rows = best.best(count)
+            texts = passage_texts.texts(connection, [passage for passage, _ in rows])
+            return [(texts[passage], cosine) for passage, cosine in rows]
+
+        return self.store.read(work)
+
+    def _vector_store(self, connection: sqlite3.Connection) -> VectorStore:
+        if self.collection is None:
+            return LocalScan(self.cache, connection)
+        self.collection.follow(connection, self.cache.read_state(connection))
+        return ChromaVectors(self.collection, self.cache, connection)
 
 
 @dataclass
@@ -96,22 +124,19 @@ class PgVectors:
         self.member.push(self.projects[project], Tombstone(turn_item(name).uid, MOMENT))
 
     def nearest(self, project: str, question: str, count: int) -> list[tuple[str, float]]:
-        (row,) = StaticModel.load().encode([question])
-        vector = f"'[{','.join(map(str, row.tolist()))}]'::halfvec"
-        token = self.member.token
-        (person,) = self.server.sql(
-            f"SELECT person_id FROM claude_mem.tokens WHERE hash = sha256('{token}')"
-        )[0]
-        rows = self.server.sql(
-            "SET ROLE claude_mem_server",
-            "SET search_path = claude_mem, public",
-            f"SET claude_mem.person = '{person}'",
-            "SET claude_mem.scopes = 'read'",
-            f"SELECT p.text, 1 - (p.embedding <=> {vector}) FROM"
-            f" passages_by_vector(ARRAY[{self.projects[project]}]::bigint[], {vector}, {count}) n"
-            " JOIN passages p USING (project_id, turn_id, number) ORDER BY 2 DESC",
-        )
-        return [(text, float(cosine)) for text, cosine in rows]
+        """In a process of its own: psycopg must not connect in this one."""
+        person = self.server.sql(
+            f"SELECT person_id FROM claude_mem.tokens WHERE hash = sha256('{self.member.token}')"
+        )[0][0]
+        arguments = (self.server.database_url, person, str(self.projects[project]), question)
+        command = [sys.executable, "-m", "tests.pg_nearest", *arguments, str(count)]
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        return [(text, cosine) for text, cosine in json.loads(result.stdout)]
+
+
+def query_vector(question: str) -> QueryVector:
+    (row,) = quantise(StaticModel.load().encode([question]))
+    return QueryVector(row)
 
 
 @pytest.fixture(scope="module")
@@ -121,17 +146,32 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TeamServer]:
         yield server
 
 
-@pytest.fixture(params=["local", "pgvector"])
+@pytest.fixture(scope="module")
+def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_chroma(tmp_path_factory.mktemp("chroma")) as url:
+        yield url
+
+
+@pytest.fixture(params=["local", "pgvector", "chroma"])
 def vectors(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Vectors]:
     if request.param == "pgvector":
         server: TeamServer = request.getfixturevalue("server")
         yield PgVectors(server, server.join("Vera"))
         return
-    with ExitStack() as stack:
-        store = stack.enter_context(closing(Store.open(tmp_path / "m.db", tmp_path / "backups")))
-        store.run_before_commit(indexing.refresh)
+    collection = None
+    if request.param == "chroma":
+        collection = ChromaCollection(request.getfixturevalue("chroma"), now_ms)
+    with opened_store(tmp_path) as store:
         model = StaticModel.load()
-        yield LocalVectors(store, SemanticIndex(model.id, lambda: model))
+        index = SemanticIndex(model.id, lambda: model)
+        yield LocalVectors(store, index, VectorCache(model, READ_AHEAD), collection)
+
+
+@contextmanager
+def opened_store(directory: Path) -> Iterator[Store]:
+    with closing(Store.open(directory / "m.db", directory / "backups")) as store:
+        store.run_before_commit(indexing.refresh)
+        yield store
 
 
 def fill(vectors: Vectors, project: str = "harbor") -> None:
@@ -175,3 +215,69 @@ def test_a_changed_text_is_compared_by_its_new_vector(vectors: Vectors) -> None:
     found = dict(vectors.nearest("harbor", "when is the tax report due", 10))
     assert next(iter(found)) == "The tax report is due in May"
     assert TEXTS["lamp"] not in found
+
+
+# Chroma alone
+
+
+def settings_with(directory: Path, **environ: str) -> Settings:
+    return load_settings({"HOME": str(directory), **environ})
+
+
+def collection_url(url: str, directory: Path) -> str:
+    """Of the vectors of the database in this directory."""
+    digest = hashlib.sha256(str(directory / "m.db").encode()).hexdigest()[:16]
+    collections = httpx.get(f"{url}{COLLECTIONS}").json()
+    (identity,) = (c["id"] for c in collections if c["name"] == f"claude-mem-{digest}")
+    return f"{url}{COLLECTIONS}/{identity}"
+
+
+def stored_ids(collection: str) -> set[int]:
+    body = {"where": {"project": {"$gte": 0}}, "include": []}
+    return set(map(int, httpx.post(f"{collection}/get", json=body).json()["ids"]))
+
+
+def test_a_search_asks_the_chroma_server_and_nothing_forgotten_stays_there(
+    chroma: str, tmp_path: Path
+) -> None:
+    with opened_store(tmp_path) as store:
+        index = open_semantic_index(settings_with(tmp_path, CLAUDE_MEM_CHROMA_URL=chroma))
+        assert index is not None
+        local = LocalVectors(store, index, VectorCache(StaticModel.load(), READ_AHEAD))
+        fill(local)
+        assert index.is_copy_behind(store)
+        index.copy_vectors(store)
+        assert not index.is_copy_behind(store)
+        collection = collection_url(chroma, tmp_path)
+        found = {i for i, _ in store.read(lambda c: index.similarities(c, QUESTION)).best(10)}
+        assert len(found) == len(TEXTS) and stored_ids(collection) == found
+        local.remove("harbor", "lamp")
+        index.copy_vectors(store)
+        assert len(stored_ids(collection)) == len(TEXTS) - 1
+        lost = min(stored_ids(collection))
+        httpx.post(f"{collection}/delete", json={"ids": [str(lost)]}).raise_for_status()
+        answered = {i for i, _ in store.read(lambda c: index.similarities(c, QUESTION)).best(10)}
+        assert answered == stored_ids(collection)  # only the server can know
+
+
+def test_without_its_chroma_server_a_search_compares_here(tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with opened_store(tmp_path) as store:
+        index = open_semantic_index(settings_with(tmp_path, CLAUDE_MEM_CHROMA_URL=url))
+        assert index is not None
+        local = LocalVectors(store, index, VectorCache(StaticModel.load(), READ_AHEAD))
+        fill(local)
+        index.copy_vectors(store)
+        found = store.read(lambda c: index.similarities(c, QUESTION)).best(len(TEXTS))
+        assert len(found) == len(TEXTS)
+        assert not index.is_copy_behind(store)  # not asked again for a while
+
+
+def test_a_chroma_server_elsewhere_is_not_asked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = "https://vectors.example"
+    index = open_semantic_index(settings_with(tmp_path, CLAUDE_MEM_CHROMA_URL=url))
+    assert index is not None and "not on this machine" in caplog.text
+    with opened_store(tmp_path) as store:
+        assert not index.is_copy_behind(store)

@@ -50,6 +50,17 @@ class Response:
 async def post_json(
     url: str, headers: Mapping[str, str], body: Mapping[str, Json], seconds: float, secret: str = ""
 ) -> Response:
+    return await send_json("POST", url, headers, body, seconds, secret)
+
+
+async def send_json(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: Mapping[str, Json],
+    seconds: float,
+    secret: str = "",
+) -> Response:
     """Raises RequestFailed if there is no complete response; any status is a response.
 
     `secret` is removed from the response: some servers repeat a key that they refuse.
@@ -62,7 +73,7 @@ async def post_json(
 
     try:
         async with asyncio.timeout(seconds):
-            response = await _send(url, headers, json.dumps(body).encode())
+            response = await _send(method, url, headers, json.dumps(body).encode())
     except TimeoutError:
         raise RequestFailed(f"no response within {seconds:.0f} seconds") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ImportError) as error:
@@ -79,10 +90,14 @@ def post_json_blocking(
     return asyncio.run(post_json(url, headers, body, seconds, secret))
 
 
-async def _send(url: str, headers: Mapping[str, str], content: bytes) -> Response:
+def send_json_blocking(method: str, url: str, body: Mapping[str, Json], seconds: float) -> Response:
+    return asyncio.run(send_json(method, url, {}, body, seconds))
+
+
+async def _send(method: str, url: str, headers: Mapping[str, str], content: bytes) -> Response:
     async with (
         open_client(url) as client,
-        client.stream("POST", url, headers=dict(headers), content=content) as response,
+        client.stream(method, url, headers=dict(headers), content=content) as response,
     ):
         data = bytearray()
         # Undecoded: a small compressed response could become a large one.

@@ -25,3 +25,7 @@ def is_this_machine(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def is_url_of_this_machine(url: str) -> bool:
+    return url_problem(url) == "" and is_this_machine(urlsplit(url).hostname or "")

@@ -199,6 +199,12 @@ class EmbedderSettings:
         "",
         "for endpoint: a file with the API key; empty: no key is sent",
     )
+    chroma_url: str = declare(
+        "CLAUDE_MEM_CHROMA_URL",
+        "",
+        "a Chroma server on this machine that finds the nearest vectors, such as "
+        "http://127.0.0.1:8000; empty: the worker compares them itself",
+    )
 
 
 @dataclass(frozen=True, slots=True)

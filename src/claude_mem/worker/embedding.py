@@ -45,6 +45,9 @@ class Embedding:
         least = 1 if self.index.is_loaded else MANY
         if self.index.waiting(self._store, least) >= least:
             self._task = asyncio.create_task(self._embed_waiting(self.index))
+        elif self.index.is_copy_behind(self._store):
+            copying = asyncio.to_thread(self.index.copy_vectors, self._store)
+            self._task = asyncio.create_task(copying)
 
     async def settle(self) -> None:
         """Wait for the running batch."""

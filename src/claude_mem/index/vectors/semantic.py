@@ -5,6 +5,7 @@ Loading brings numpy and the model, some tens of megabytes. Before that, and aft
 vector is made here, later.
 """
 
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -17,15 +18,20 @@ from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text import passage_index
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
+from claude_mem.index.vectors.table_state import TableState, read_state
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Open, open_readonly
+from claude_mem.urls import is_url_of_this_machine
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.blocks import Similarities
     from claude_mem.index.vectors.calibration import Calibration
+    from claude_mem.index.vectors.chroma import ChromaCollection
     from claude_mem.index.vectors.soft_words import SoftWords
     from claude_mem.index.vectors.vector_cache import VectorCache
+
+log = logging.getLogger("claude_mem.vectors")
 
 CHUNK = 256
 READ_AHEAD = 500  # waiting documents that a search may embed by itself
@@ -41,7 +47,11 @@ def open_semantic_index(settings: Settings, clock: Clock = now_ms) -> "SemanticI
     def load_model() -> Embedder:
         return embedder.load(settings.embedder, settings.layout)
 
-    return SemanticIndex(identity, load_model, read_ahead, clock)
+    chroma_url = settings.embedder.chroma_url
+    if chroma_url and not is_url_of_this_machine(chroma_url):
+        log.warning("CLAUDE_MEM_CHROMA_URL=%s is not on this machine: not used", chroma_url)
+        chroma_url = ""
+    return SemanticIndex(identity, load_model, read_ahead, clock, chroma_url=chroma_url)
 
 
 class SemanticIndex:
@@ -52,8 +62,14 @@ class SemanticIndex:
         read_ahead: int = READ_AHEAD,
         clock: Clock = now_ms,
         open_: Open = open_readonly,
+        chroma_url: str = "",
     ) -> None:
         self.id = identity
+        self._chroma: ChromaCollection | None = None
+        if chroma_url:
+            from claude_mem.index.vectors import chroma
+
+            self._chroma = chroma.ChromaCollection(chroma_url, clock)
         self._load_embedder, self._read_ahead, self._clock = load_embedder, read_ahead, clock
         self._open = open_
         self._lock = threading.RLock()
@@ -91,6 +107,29 @@ class SemanticIndex:
             return vector_table.progress(connection, vector_table.number_of(connection, self.id))
 
         return store.read(work)
+
+    def is_copy_behind(self, store: StoreReader) -> bool:
+        """Whether a Chroma server lacks what the table of vectors has, or has more."""
+        chroma = self._chroma
+        if chroma is None or not chroma.is_available:
+            return False
+
+        def work(connection: sqlite3.Connection) -> bool:
+            if not indexing.is_current(connection):
+                return False
+            state = self._table_state(connection)
+            return state.model != vector_table.NO_VECTOR and chroma.copied != state
+
+        return store.read(work)
+
+    def copy_vectors(self, store: StoreReader) -> None:
+        """To a Chroma server; without loading a model."""
+        chroma = self._chroma
+        if chroma is not None:
+            store.read(lambda c: chroma.follow(c, self._table_state(c)))
+
+    def _table_state(self, connection: sqlite3.Connection) -> TableState:
+        return read_state(connection, self.id)
 
     def similarities(
         self,
@@ -189,7 +228,7 @@ class SemanticIndex:
                 from claude_mem.index.vectors.vector_cache import VectorCache
 
                 model = self._load_embedder()
-                cache = VectorCache(model, self._read_ahead, self._open)
+                cache = VectorCache(model, self._read_ahead, self._open, self._chroma)
                 static = model if isinstance(model, StaticModel) else StaticModel.load()
                 self._loaded = _Loaded(model, cache, Calibration.of(model), SoftWords(static))
             return self._loaded

@@ -10,119 +10,57 @@ transaction of its own, so that a long load holds up neither the writer nor the 
 """
 
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from claude_mem.index import indexing
+from claude_mem.errors import RequestFailed
 from claude_mem.index.embedders.embedder import Embedder
-from claude_mem.index.text.documents import TURN, Document, document_id, load, memory_id_of
+from claude_mem.index.text.documents import TURN, Document, document_id, kind_of, load, memory_id_of
 from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.blocks import (
     NO_SIMILARITIES,
-    Ids,
     QueryVector,
     Rows,
-    RowsDropped,
     Similarities,
     VectorBlocks,
     merge,
     quantise,
 )
+from claude_mem.index.vectors.chroma import ChromaCollection, ChromaVectors, CopyBehind
 from claude_mem.index.vectors.embedding_texts import passages
+from claude_mem.index.vectors.local_scan import LocalScan
+from claude_mem.index.vectors.project_vectors import ProjectVectors, passage_ids
+from claude_mem.index.vectors.table_state import TableState, read_state
+from claude_mem.index.vectors.vector_store import VectorStore
 from claude_mem.store.database import Open, open_readonly
 
 MAX_ROWS = 32_768  # vectors that are held in full; beyond, the largest projects keep codes alone
 MAX_CODES = 2_000_000  # beyond, the projects that were not searched lately are dropped
 MAX_READ_AT_ONCE = 4_000  # documents; more are read by a thread of their own
 NEAREST = 1_024  # of the vectors that are held in full, those that are compared
+NEAREST_BY_CHROMA = 300
+MAX_WAITING = 64  # turns that a search with Chroma embeds itself
 RESCORED = 1_000  # candidates by their codes, whose vectors are read from the disk
 # Signs in which two vectors of a cosine of 0.85 differ: 18%, and some deviations more.
 MAX_DIFFERENT_SIGNS, MAX_SIMILAR = 0.28, 64
-CHUNK = 2_048  # rows that are read in a transaction
-
-Embed = Callable[[Sequence[Document]], list[Rows]]
-
-
-class TableState(NamedTuple):
-    """Of the table, when it was last read."""
-
-    generation: int
-    model: int
-    revision: int
-    loss: int
-
-
-class ProjectVectors:
-    """Of documents of one kind: the passages of turns, or observations."""
-
-    def __init__(self, project_id: int, kind: str, dimension: int, state: TableState) -> None:
-        self.blocks = VectorBlocks(dimension, PASSAGE_BITS if kind == TURN else 0)
-        self.lock = threading.Lock()  # of whoever adds vectors; scans need none
-        self.revision = 0
-        self.read_state: TableState | None = None  # when a search last caught up
-        self.embedded: dict[int, Rows] = {}  # by document, ahead of the table
-        self._project_id, self._kind, self._dimension = project_id, kind, dimension
-        self._model, self._first_revision, self._loss = state.model, state.revision, state.loss
-        self._waiting: dict[int, None] = {}  # documents without a vector
-
-    def catch_up(self, connection: sqlite3.Connection, state: TableState) -> None:
-        lost = vector_table.losses(connection, self._project_id, self._loss)
-        self._remove(lost)
-        self._loss = max(self._loss, state.loss)
-        while rows := vector_table.changes(
-            connection, self._project_id, self._kind, self.revision, CHUNK
-        ):
-            self._apply(rows)
-            self.revision = rows[-1].revision
-        self.revision = max(self.revision, state.revision)
-
-    def embed_waiting(self, connection: sqlite3.Connection, embed: Embed, limit: int) -> None:
-        """The newest first, up to the limit."""
-        ids = list(self._waiting)[-limit:] if limit else []
-        documents = load(connection, ids) if ids else []
-        for document, rows in zip(documents, embed(documents), strict=True):
-            self.embedded[document.id] = rows
-            self.blocks.add(self.ids(document.id, len(rows)), rows)
-        for waiting in ids:
-            del self._waiting[waiting]
-
-    def ids(self, document: int, count: int) -> Ids:
-        """Of the vectors of a document."""
-        if self._kind != TURN:
-            return np.full(count, document, np.int64)
-        return np.arange(count, dtype=np.int64) + (memory_id_of(document) << PASSAGE_BITS)
-
-    def _apply(self, rows: list[vector_table.VectorRow]) -> None:
-        self._remove([row.document for row in rows if row.revision > self._first_revision])
-        ids: list[Ids] = []
-        vectors: list[bytes] = []
-        for row in rows:
-            if row.vector and row.model == self._model:
-                ids.append(self.ids(row.document, len(row.vector) // self._dimension))
-                vectors.append(row.vector)
-            else:
-                self._waiting[row.document] = None
-        if ids:
-            flat = np.frombuffer(b"".join(vectors), np.int8)
-            self.blocks.add(np.concatenate(ids), flat.reshape(-1, self._dimension))
-
-    def _remove(self, documents: list[int]) -> None:
-        for document in documents:
-            self._waiting.pop(document, None)
-            self.embedded.pop(document, None)
-        owners = map(memory_id_of, documents) if self._kind == TURN else documents
-        self.blocks.remove(owners)
 
 
 class VectorCache:
-    def __init__(self, embedder: Embedder, read_ahead: int, open_: Open = open_readonly) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        read_ahead: int,
+        open_: Open = open_readonly,
+        chroma: ChromaCollection | None = None,
+    ) -> None:
         self._embedder, self._read_ahead, self._open = embedder, read_ahead, open_
+        self._chroma = chroma
         self._lock = threading.Lock()  # of the fields below
         self._projects: dict[tuple[int, str], ProjectVectors] = {}  # least recently used first
         self._threads: list[threading.Thread] = []
@@ -141,26 +79,43 @@ class VectorCache:
         if not row.any():
             return NO_SIMILARITIES
         query = QueryVector(row)
-        state = self._read_state(connection)
-        loaded = self._loaded(connection, project_id, kind, state)
-        count = sum(len(vectors.blocks) for vectors in loaded) if exhaustive else NEAREST
-        included = np.fromiter(include, np.int64, len(include))
-        try:
-            parts = [vectors.blocks.nearest(query, count, included) for vectors in loaded]
-        except RowsDropped:
-            parts = [self._compare_by_codes(connection, query, loaded, kind, state.model)]
-        compared = parts[0] if len(parts) == 1 else merge(parts)
+        projects = vector_table.projects(connection) if project_id is None else [project_id]
+        scan = LocalScan(self, connection, kind, np.fromiter(include, np.int64, len(include)))
+        if exhaustive:
+            compared = scan.nearest(query, projects, sys.maxsize)
+        else:
+            compared = self._nearest(connection, scan, query, projects, kind)
         missing = set(include).difference(compared.of(include)) if kind == TURN else set()
         if not missing:
             return compared
-        return merge([compared, self._compare_passages(connection, query, missing, state.model)])
+        model = self.read_state(connection).model
+        return merge([compared, self.compare_passages(connection, query, missing, model)])
+
+    def _nearest(
+        self,
+        connection: sqlite3.Connection,
+        scan: VectorStore,
+        query: QueryVector,
+        projects: Sequence[int],
+        kind: str,
+    ) -> Similarities:
+        """By Chroma where the settings say so, and it answers."""
+        if self._chroma is not None and kind == TURN and self._chroma.is_available:
+            try:
+                store: VectorStore = ChromaVectors(self._chroma, self, connection)
+                return store.nearest(query, projects, NEAREST_BY_CHROMA)
+            except CopyBehind:
+                pass
+            except RequestFailed as error:
+                self._chroma.failed(error)
+        return scan.nearest(query, projects, NEAREST)
 
     def passage_cosines(
         self, connection: sqlite3.Connection, text: str, passage_ids: Iterable[int]
     ) -> dict[int, float]:
         (row,) = self.encode([text])
-        model = self._read_state(connection).model
-        compared = self._compare_passages(connection, QueryVector(row), set(passage_ids), model)
+        model = self.read_state(connection).model
+        compared = self.compare_passages(connection, QueryVector(row), set(passage_ids), model)
         return dict(zip(compared.ids.tolist(), compared.cosines.tolist(), strict=True))
 
     def similar_pairs(
@@ -173,7 +128,7 @@ class VectorCache:
     ) -> tuple[list[tuple[int, int]], int]:
         """Pairs of these observations, which have a row each, with each other and with all of
         their projects; and the revision of the table that they were compared with."""
-        state = self._read_state(connection)
+        state = self.read_state(connection)
         pairs: list[tuple[int, int]] = []
         for project in dict.fromkeys(document.project_id for document in documents):
             vectors = self._vectors(project, "observation", state)
@@ -211,13 +166,8 @@ class VectorCache:
 
     # What is in memory
 
-    def _read_state(self, connection: sqlite3.Connection) -> TableState:
-        return TableState(
-            indexing.generation(connection),
-            vector_table.number_of(connection, self._embedder.id, self._embedder.dimension),
-            vector_table.revision(connection),
-            vector_table.last_loss(connection),
-        )
+    def read_state(self, connection: sqlite3.Connection) -> TableState:
+        return read_state(connection, self._embedder.id, self._embedder.dimension)
 
     def _vectors(self, project_id: int, kind: str, state: TableState) -> ProjectVectors:
         with self._lock:
@@ -231,11 +181,14 @@ class VectorCache:
             self._projects[key] = vectors
             return vectors
 
-    def _loaded(
-        self, connection: sqlite3.Connection, project_id: int | None, kind: str, state: TableState
+    def loaded(
+        self,
+        connection: sqlite3.Connection,
+        projects: Sequence[int],
+        kind: str,
+        state: TableState,
     ) -> list[ProjectVectors]:
-        """Of a project or of all, those that are in memory now."""
-        projects = vector_table.projects(connection) if project_id is None else [project_id]
+        """Of these projects, those that are in memory now."""
         loaded: list[ProjectVectors] = []
         for project in projects:
             vectors = self._vectors(project, kind, state)
@@ -259,19 +212,57 @@ class VectorCache:
     def _load_in_background(
         self, connection: sqlite3.Connection, vectors: ProjectVectors, state: TableState
     ) -> None:
-        if not vectors.lock.acquire(blocking=False):
-            return  # another search has started it
+        def work(own_connection: sqlite3.Connection) -> None:
+            vectors.catch_up(own_connection, state)
+
+        self._in_background(connection, vectors.lock, work)
+
+    def copy_in_background(
+        self, connection: sqlite3.Connection, collection: ChromaCollection
+    ) -> None:
+        def work(own_connection: sqlite3.Connection) -> None:
+            try:
+                collection.catch_up(own_connection, self.read_state(own_connection))
+            except RequestFailed as error:
+                collection.failed(error)
+
+        self._in_background(connection, collection.lock, work)
+
+    def compare_waiting(
+        self, connection: sqlite3.Connection, query: QueryVector, projects: Sequence[int]
+    ) -> list[Similarities]:
+        """To turns of these projects that have no vector in the table yet."""
+        if not self._read_ahead:
+            return []
+        model = self.read_state(connection).model
+        rows = vector_table.waiting(connection, model, MAX_WAITING)
+        ids = [r.document for r in rows if kind_of(r.document) == TURN and r.project_id in projects]
+        documents = load(connection, ids)
+        return [
+            query.compare(passage_ids(document.id, len(rows)), rows)
+            for document, rows in zip(documents, self.embed(documents), strict=True)
+        ]
+
+    def _in_background(
+        self,
+        connection: sqlite3.Connection,
+        lock: threading.Lock,
+        work: Callable[[sqlite3.Connection], None],
+    ) -> None:
+        """With a connection of its own, unless a thread does it already."""
+        if not lock.acquire(blocking=False):
+            return
         path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
 
-        def work() -> None:
+        def run() -> None:
             try:
                 with closing(self._open(path)) as own_connection:
-                    vectors.catch_up(own_connection, state)
+                    work(own_connection)
             finally:
-                vectors.lock.release()
+                lock.release()
             self._make_room(set())
 
-        thread = threading.Thread(target=work, name="claude-mem-vectors", daemon=True)
+        thread = threading.Thread(target=run, name="claude-mem-vectors", daemon=True)
         with self._lock:
             self._threads.append(thread)
         thread.start()
@@ -290,7 +281,7 @@ class VectorCache:
 
     # What is on the disk
 
-    def _compare_by_codes(
+    def compare_by_codes(
         self,
         connection: sqlite3.Connection,
         query: QueryVector,
@@ -303,10 +294,10 @@ class VectorCache:
         order = np.argsort(-np.concatenate([part.scores for part in parts]), kind="stable")
         nearest = {int(id_) for id_ in ids[order[:RESCORED]]}
         if kind == TURN:
-            return self._compare_passages(connection, query, nearest, model, loaded)
+            return self.compare_passages(connection, query, nearest, model, loaded)
         return merge(self._compare_documents(connection, query, nearest, model))
 
-    def _compare_passages(
+    def compare_passages(
         self,
         connection: sqlite3.Connection,
         query: QueryVector,

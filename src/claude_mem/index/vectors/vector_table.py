@@ -99,6 +99,11 @@ def number_of(connection: sqlite3.Connection, model: str, dimension: int | None 
     return NO_VECTOR if row is None else int(row[0])
 
 
+def dimension_of(connection: sqlite3.Connection, model: int) -> int:
+    row = connection.execute("SELECT dimension FROM vector_models WHERE number = ?", (model,))
+    return int(row.fetchone()[0])
+
+
 def register(connection: sqlite3.Connection, model: str, dimension: int) -> int:
     """The number of a model; a new one when its dimension has changed."""
     connection.execute(
@@ -184,6 +189,32 @@ def changes(
         (project_id, after, document_id(kind, 0), limit),
     )
     return [VectorRow._make(row) for row in rows]
+
+
+def changes_of_kind(
+    connection: sqlite3.Connection, kind: str, after: int, limit: int
+) -> list[VectorRow]:
+    """The oldest changes of documents of a kind after a revision, of all projects."""
+    rows = connection.execute(
+        "SELECT revision, document, project_id, model, vector FROM vectors"
+        " WHERE revision > ? AND document % 4 = ? ORDER BY revision LIMIT ?",
+        (after, document_id(kind, 0), limit),
+    )
+    return [VectorRow._make(row) for row in rows]
+
+
+def changes_after(connection: sqlite3.Connection, after: int, limit: int) -> int:
+    """How many documents changed after a revision, up to the limit."""
+    row = connection.execute(
+        "SELECT count(*) FROM (SELECT 1 FROM vectors WHERE revision > ? LIMIT ?)", (after, limit)
+    ).fetchone()
+    return int(row[0])
+
+
+def lost_documents(connection: sqlite3.Connection, after: int) -> list[int]:
+    """The documents that were removed after that one."""
+    rows = connection.execute("SELECT document FROM vector_losses WHERE number > ?", (after,))
+    return [row[0] for row in rows]
 
 
 def change_count(connection: sqlite3.Connection, project_id: int, after: int, limit: int) -> int:
