@@ -106,7 +106,9 @@ def given_to(session: Session, files: list[Path], budget: int) -> tuple[str, str
             if project is None:
                 return "", ""
             context = build_context(store, project, budget, branch=session.branch)
-            prompt = Prompt(first_prompt(session), project_id=project, context=context)
+            prompt = Prompt(
+                first_prompt(session), project_id=project, context=context, branch=session.branch
+            )
             hint = find_hint(store, prompt, embed_all(store))
             return context, hint.text if hint else ""
 

@@ -76,7 +76,7 @@ class Api(CommittedRows):
         self.runner.run(self.worker.catch_up())
 
     def add_turn(self, session: str, prompt: str, reply: str, project_dir: str = PROJECT_DIR,
-                 edited: str | None = None) -> int:  # fmt: skip
+                 edited: str | None = None, branch: str | None = None) -> int:  # fmt: skip
         """A complete turn, distilled, one second after the previous; the row id of the session."""
         self.clock.ms += 1000
         about = {"contentSessionId": session, "project_dir": project_dir}
@@ -85,6 +85,11 @@ class Api(CommittedRows):
             change = {"file_path": edited, "old_string": "one", "new_string": "two"}
             self.post_json(
                 "/api/sessions/observations", tool_name="Edit", tool_input=change, **about
+            )
+        if branch:
+            command = {"command": f"git checkout -b {branch}"}
+            self.post_json(
+                "/api/sessions/observations", tool_name="Bash", tool_input=command, **about
             )
         self.post_json("/api/sessions/summarize", last_assistant_message=reply, **about)
         self.catch_up()

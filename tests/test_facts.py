@@ -149,6 +149,7 @@ def test_a_pull_request_and_an_answer_of_the_user_are_facts(story: Story) -> Non
     assert sorted((f.kind, f.subject, f.value, f.origin, f.note) for f in stored(story)) == [
         ("artifact", "branch", "x", "agent", ""),
         ("artifact", "pull request", URL, "agent", "Light the lamp"),
+        ("artifact", "push", "x", "agent", ""),
         ("decision", "Which lamp?", "Both", "person", ""),
     ]
 

@@ -90,8 +90,8 @@ def test_the_last_session_is_one_state(story: Story) -> None:
     assert section(story, "Last session") == [
         "Goal: Make the lamp of the pier blink",
         "- Turn the relay of the lamp around (1a2b3c4d) #1: Swapped both wires of the relay in "
-        "`lamp.py`.",
-        f"On: branch blink, {url} (Blink twice; seen 2025-10-09, state unknown)",
+        "`src/lamp.py`.",
+        f"Pull request {url} (Blink twice; seen 2025-10-09, state unknown)",
         "Files edited: src/lamp.py, src/relay.py",
         "Tests failed at the end: `make test` (2 passed, 1 failed)",
         "Next: The fuse box must be replaced.",
@@ -295,7 +295,7 @@ def test_a_session_before_is_told_by_its_commits(story: Story) -> None:
     tell(story, "a", Summary(request="Do what we said"), facts=(*made, branch))
     last(story)
     assert section(story, "Earlier sessions") == [
-        "- 2025-10-09 Light the lamp with oil; Paint the mast (branch oil)"
+        "- 2025-10-09 Light the lamp with oil; Paint the mast — branch oil"
     ]
 
 
@@ -321,21 +321,6 @@ def test_sessions_in_a_row_about_the_same_are_one_line(story: Story) -> None:
     last(story)
     (line,) = section(story, "Earlier sessions")
     assert line.startswith("- 2025-10-09 to 2025-10-10 Plan the oil lamp of the pier again")
-
-
-def test_areas_are_folders_with_their_latest_results(story: Story) -> None:
-    goals = ("Prepare for winter storms", "Replace the herring nets", "Show the inspector round")
-    results = ("Drop the lamp oil", "Trim the wick", "Clean the lens")
-    for number, (goal, result) in enumerate(zip(goals, results, strict=True)):
-        story.now += DAY
-        summary = Summary(request=goal, files_edited=(f"tower\\{number}.py", "README", "/tmp/x"))
-        title = f"{result} every night"
-        tell(story, goal, summary, Observation("change", title=title), observer="claude")
-    story.now += DAY
-    tell(story, "b", Summary(request="Row out to sea", files_edited=("boat/oar.py",)))
-    assert section(story, "Areas worked in") == [
-        "- tower/ (2.py, 1.py): Clean the lens every night; Trim the wick every night"
-    ]
 
 
 # The instructions of a project
@@ -398,7 +383,7 @@ def test_of_a_session_its_work_is_told_and_not_a_remark(story: Story) -> None:
     last(story)
     lines = section(story, "Earlier sessions")
     assert [line.partition(" ")[2].partition(" ")[2] for line in lines] == [
-        "Replace the horn by a bell"
+        "Replace the horn by a bell — horn.py"
     ]
 
 
@@ -478,7 +463,7 @@ def test_a_bug_as_a_title_is_told_as_fixed(story: Story) -> None:
     tell(story, "a", Summary(request=title, files_edited=("lamp.py",)))
     assert section(story, "Last session")[0] == f"Goal: Fix: {title}"
     last(story)
-    assert section(story, "Earlier sessions") == [f"- 2025-10-09 Fix: {title}"]
+    assert section(story, "Earlier sessions") == [f"- 2025-10-09 Fix: {title} — lamp.py"]
 
 
 def test_sessions_on_one_branch_are_one_line_unless_most_sessions_are_on_it(story: Story) -> None:
@@ -496,7 +481,7 @@ def test_sessions_on_one_branch_are_one_line_unless_most_sessions_are_on_it(stor
         story.now += DAY
     last(story)
     assert section(story, "Earlier sessions") == [
-        f"- 2025-10-09 to 2025-10-10 {works[1]}; {works[0]} (branch oil)"
+        f"- 2025-10-09 to 2025-10-10 {works[1]}; {works[0]} — 1.py, 0.py; branch oil"
     ]
     for number, work in enumerate(works[2:]):
         story.now += DAY
@@ -512,7 +497,7 @@ def test_a_problem_is_the_state_before_where_something_was_changed(story: Story)
     )
     tell(story, "a", Summary(request="Paint", files_edited=("lamp.py",)), found)
     lines = section(story, "Last session")
-    problem = "Solved: the lamp does not pause at all."
+    problem = "The problem was: the lamp does not pause at all."
     assert f"- Lamp of the pier: longer pauses #1: {problem}" in lines
 
 

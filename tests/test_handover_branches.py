@@ -40,11 +40,19 @@ def test_the_last_session_is_the_last_on_the_branch(story: Story) -> None:
     assert context(story, "lamps") == text
 
 
-@pytest.mark.parametrize("branch", ["", "main", "unknown", "nets"])
-def test_on_any_other_branch_it_is_the_last_of_all(story: Story, branch: str) -> None:
+@pytest.mark.parametrize(
+    ("branch", "heading"),
+    [
+        ("", "Last session on branch nets"),
+        ("main", "Last session on branch nets"),
+        ("unknown", "Last session, on another branch (nets)"),
+        ("nets", "Last session on branch nets"),
+    ],
+)
+def test_on_any_other_branch_it_is_the_last_of_all(story: Story, branch: str, heading: str) -> None:
     work(story, "a", "Add a green lamp to the pier", on("lamps"))
     work(story, "b", "Replace the herring nets", on("nets"))
-    assert "## Last session, 2025-10-11\nGoal: Replace the herring nets" in context(story, branch)
+    assert f"## {heading}, 2025-10-11\nGoal: Replace the herring nets" in context(story, branch)
 
 
 def test_the_branch_is_read_from_the_repository_or_its_work_tree(tmp_path: Path) -> None:
@@ -121,7 +129,7 @@ def test_an_idea_that_was_dropped_is_no_title_of_its_session(story: Story) -> No
     tell(story, "a", Summary(request="No, do it with glass", files_edited=("mast.py",)), done)
     last(story)
     (line,) = section(story, "Earlier sessions")
-    assert line.endswith("Add a glass shade to every mast")
+    assert line.endswith("Add a glass shade to every mast — mast.py")
 
 
 def test_sessions_about_looks_give_way_to_others(story: Story) -> None:

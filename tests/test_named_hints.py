@@ -37,6 +37,14 @@ def harbor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
             " stands the salt.",
             edited=f"{PROJECT_DIR}/quay/sound_horn.py",
         )
+        api.add_turn(
+            "paint",
+            "Inspect the new paint of the mast for me",
+            "Inspection of the paint of the mast: two layers are dry. The third layer of paint has"
+            " bubbles near the lamp, so it must be sanded.",
+        )
+        api.add_turn("paint", "Buy sandpaper", "Sandpaper of grain 80 lies in the shed of the quay"
+                     " master.", branch="repaint")  # fmt: skip
         for number, thing in enumerate(THINGS * 3):
             api.add_turn(
                 f"other-{number}",
@@ -63,6 +71,24 @@ def test_the_number_of_an_issue_is_no_other_number(harbor: Api) -> None:
     result = hint(harbor, "Look again at https://git.test/harbor/port/issues/318 and fix the rest")
     assert result is not None
     assert len(result.lines) == 1 and "relay" in result.lines[0].text
+
+
+def test_a_prompt_about_this_branch_is_given_what_its_session_said(harbor: Api) -> None:
+    project = harbor.worker.store.find_project("harbor")
+    again = "Inspect the paint of this branch again"
+    result = hint(harbor, again, branch="repaint", project_id=project)
+    assert result is not None and len(result.lines) == 1
+    assert "bubbles" in result.lines[0].text
+    for branch in ("", "main", "other"):
+        assert hint(harbor, again, branch=branch, project_id=project) is None
+    assert hint(harbor, "Inspect the paint again", branch="repaint", project_id=project) is None
+
+
+def test_a_memory_that_the_context_shows_is_not_given_again(harbor: Api) -> None:
+    result = hint(harbor, PLAN)
+    assert result is not None
+    shown = f"- Loud horn {result.lines[0].text.split()[0]}: it is loud"
+    assert hint(harbor, PLAN, context=shown) is None
 
 
 @pytest.mark.parametrize(

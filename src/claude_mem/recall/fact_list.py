@@ -39,7 +39,9 @@ def facts_text(facts: Sequence[JsonRow], *, has_more: bool = False) -> str:
 
 def _line(fact: JsonRow) -> str:
     subject = f"{fact['subject']}: " if fact["subject"] else ""
-    text = shorten(escape_fences(one_line(f"{subject}{fact['value']}")), LONGEST_VALUE)
+    # An obstacle is told by a sentence.
+    sentence = f": {fact['note']}" if fact["kind"] == "fault" and not fact["subject"] else ""
+    text = shorten(escape_fences(one_line(f"{subject}{fact['value']}{sentence}")), LONGEST_VALUE)
     scope = f" in {escape_fences(one_line(str(fact['scope'])))}" if fact["scope"] else ""
     origin = {"person": "the user", "agent": "the agent"}.get(str(fact["origin"]), "outside")
     notes = [origin, f"{fact['count']}x", f"{str(fact['last_seen'])[:10]}"]

@@ -20,6 +20,7 @@ from claude_mem.index.text.document_filters import Filters
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.branch_turns import find_branch_turns, refers_to
 from claude_mem.recall.candidates import Term, look_up_terms
 from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines
 from claude_mem.recall.hint_text import PastFact, past_facts, readable, states_past, work_in
@@ -70,6 +71,7 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 _WORD = re.compile(r"\w+")
+_OBSERVATION = re.compile(r"(?<=\s)#(\d{1,12})\b")
 _QUOTES = str.maketrans({'"': " ", "“": " ", "”": " "})
 
 
@@ -98,7 +100,6 @@ class Rule:
     # Of the first prompt, where it is a task: turns that worked on what it names.
     named_weight: float = 4.0
     named_evidence: float = 1.0
-    named_share: float = 0.8  # of the best turn's evidence, for the second and third line
     min_score_share: float = 0.96  # of the best turn's score
 
     def needed(self, typed: str, is_first: bool) -> float:
@@ -123,6 +124,7 @@ class Prompt:
     context: str = ""  # what the session was given at its start
     hinted_turns: frozenset[int] = frozenset()
     until: int | None = None  # only memories from before, in milliseconds
+    branch: str = ""  # of its directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,8 @@ def find_hint(
     typed = typed_text(prompt.text)
     needed = rule.needed(typed, prompt.is_first)
     names = names_in(prompt.text) if prompt.is_first and is_task(typed) else []
-    if not typed or (needed > MAX_EVIDENCE and not names):
+    is_of_branch = prompt.is_first and refers_to(prompt.branch, typed)
+    if not typed or (needed > MAX_EVIDENCE and not names and not is_of_branch):
         return None
 
     def work(connection: sqlite3.Connection) -> Hint | None:
@@ -160,6 +163,12 @@ def find_hint(
 
         stems = stems_of(query)
         by_words = Shown(query, lambda p: text_of(p, lambda s: holds_any(s, stems)), KINDS)
+        anything = Shown(query, text_of, KINDS, MAX_COMMON)
+        if is_of_branch and semantic_index is not None:
+            selected = _on_branch(connection, prompt, typed, semantic_index)
+            lines = hint_lines(connection, selected, (by_words, anything), semantic_index)
+            if lines:
+                return Hint(tuple(lines))
         if names and semantic_index is not None:
             selected = _named(connection, prompt, typed, names, rule, semantic_index)
             rare = frozenset(name for source in selected for name in source.words)
@@ -178,9 +187,9 @@ def find_hint(
         sources = [
             Source(c.ranked.turn, _words_held(c.row, terms), c.evidence)
             for c in _select(candidates, needed, rule)
-        ]
+        ][: 1 if is_task(typed) else MAX_LINES]
         # The answer to a question may be in other words.
-        way = by_words if is_task(typed) else Shown(query, text_of, KINDS, MAX_COMMON)
+        way = by_words if is_task(typed) else anything
         lines = hint_lines(connection, sources, (way,), semantic_index)
         return Hint(tuple(lines)) if lines else None
 
@@ -206,12 +215,32 @@ def _named(
         and turn.evidence >= rule.named_evidence
         and turn.turn.id not in prompt.hinted_turns
     ]
-    least = rule.named_share * strong[0].evidence if strong else 0.0
+    shown = _memories_in(prompt.context)
     return [
         Source(turn.turn, turn.names, turn.evidence)
-        for turn in strong[:MAX_LINES]
-        if turn.evidence >= least
-    ]
+        for turn in strong
+        if not shown & _memories_of(connection, turn.turn.id)
+    ][:1]
+
+
+def _on_branch(
+    connection: sqlite3.Connection, prompt: Prompt, typed: str, semantic_index: SemanticIndex
+) -> list[Source]:
+    """The turn on the branch that is nearest to the prompt."""
+    filters = Filters(project_id=prompt.project_id, until=prompt.until)
+    own = (prompt.session_db_id,) if prompt.session_db_id is not None else ()
+    sources = find_branch_turns(connection, prompt.branch, typed, filters, own, semantic_index)
+    return [source for source in sources if source.turn.id not in prompt.hinted_turns][:1]
+
+
+def _memories_in(context: str) -> set[str]:
+    """The ids of the observations that it shows."""
+    return set(_OBSERVATION.findall(context))
+
+
+def _memories_of(connection: sqlite3.Connection, turn: int) -> set[str]:
+    rows = connection.execute("SELECT id FROM observations WHERE turn_id = ?", (turn,))
+    return {str(row[0]) for row in rows}
 
 
 def _words_of(names: Iterable[str]) -> tuple[Word, ...]:

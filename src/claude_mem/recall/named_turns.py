@@ -89,7 +89,7 @@ def find_named_turns(
             turns[turn],
             weights[turn],
             weights[turn] / max(1.0, total),
-            _cosine(connection, turn, typed, semantic_index),
+            nearest_passage(connection, turn, typed, semantic_index),
             tuple(sorted(shared[turn], key=shared[turn].__getitem__, reverse=True)),
         )
         for turn in best
@@ -166,9 +166,10 @@ def _count_turns(connection: sqlite3.Connection, filters: Filters) -> int:
     return int(row[0])
 
 
-def _cosine(
+def nearest_passage(
     connection: sqlite3.Connection, turn: int, typed: str, semantic_index: SemanticIndex
 ) -> float:
+    """Its cosine with the text."""
     ids = [row.id for row in passage_index.rows_of_turn(connection, turn) if row.kind in _SUBSTANCE]
     cosines = semantic_index.passage_cosines(connection, typed, ids) if typed else {}
     return max(0.0, *cosines.values()) if cosines else 0.0

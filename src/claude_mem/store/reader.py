@@ -12,6 +12,7 @@ from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
     announcements,
     client_memory,
+    edited_files,
     fact_listing,
     facts,
     file_gotchas,
@@ -20,6 +21,7 @@ from claude_mem.store import (
     hints,
     imported_sessions,
     listing,
+    obstacles,
     outdated,
     outside_words,
     project_moves,
@@ -366,6 +368,21 @@ class StoreReader(TurnReader):
         return self.read(
             lambda c: listing.recent(c, "summaries", project_id, limit, without_session)
         )
+
+    def recent_edits(
+        self, project_id: int, limit: int, without_session: str | None = None
+    ) -> list[edited_files.EditedFiles]:
+        return self.read(lambda c: edited_files.recent(c, project_id, limit, without_session))
+
+    def recurring_obstacles(
+        self, project_id: int, min_sessions: int, without_session: str | None = None
+    ) -> list[obstacles.Obstacle]:
+        return self.read(
+            lambda c: obstacles.recurring(c, project_id, min_sessions, without_session)
+        )
+
+    def turns_of_rules(self, project_id: int) -> dict[int, edited_files.StatingTurn]:
+        return self.read(lambda c: edited_files.of_rules(c, project_id))
 
     def recent_titles(
         self, project_id: int, limit: int, without_session: str | None = None

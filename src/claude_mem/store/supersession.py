@@ -46,7 +46,8 @@ def relation(older: Statement, newer: Statement) -> Relation:
         return "unrelated"
     if (older.subject, older.value) == (newer.subject, newer.value):
         return "same"
-    if older.kind in _INDEPENDENT:
+    is_obstacle = older.kind == "fault" and not (older.subject and newer.subject)
+    if older.kind in _INDEPENDENT or is_obstacle:
         return "unrelated"
     if older.kind == "command":
         return _compare_commands(older, newer)

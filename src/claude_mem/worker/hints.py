@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from claude_mem.errors import EmbedderError
 from claude_mem.hook.hint import RESPONSE_SECONDS
 from claude_mem.intake import spool
+from claude_mem.intake.git_head import current_branch
 from claude_mem.observer.local.files import relative
 from claude_mem.recall.file_hints import find_file_hint
 from claude_mem.recall.hint_lines import Hint
@@ -126,6 +127,7 @@ def _find(worker: Worker, event: Event, text: str, project_id: int) -> Hint | No
         state.is_first_prompt,
         state.context,
         state.hinted_turns,
+        branch=current_branch(event.project_dir) if state.is_first_prompt else "",
     )
     try:
         return find_hint(worker.store, prompt, worker.semantic_index)

@@ -66,9 +66,9 @@ _HEREDOC = re.compile(r"<<-?[ \t]{0,9}['\"]?(\w{1,40})['\"]?[^\n]{0,200}\n")
 _MESSAGE = re.compile(
     r"(?:-[a-z]*m|--message)[= ]\s{0,3}(?:\"((?:[^\"\\]|\\.)+)\"|'([^']+)')", re.DOTALL
 )
-# Their outputs name branches, remotes and pull requests.
+# Their outputs name branches, remotes, pull requests, and commits without a message of their own.
 _PUBLISHES = re.compile(
-    r"\b(?:git\b[^|;&\n]{0,80}?\b(?:push|remote|clone|fetch|pull)|gh\s+(?:pr|repo)|glab\s+mr"
+    r"\b(?:git\b[^|;&\n]{0,80}?\b(?:push|remote|clone|fetch|pull|revert|cherry-pick)|gh\s+(?:pr|repo)|glab\s+mr"
     r"|hub\s+pull-request)\b"
 )
 _CHANGES_DIRECTORY = re.compile(r"\s*cd\s+(?:\"([^\"]+)\"|'([^']+)'|([^\s;&|]+))\s*(?:&&|;)")

@@ -13,7 +13,7 @@ from claude_mem.observer.local.commands import (
 )
 from claude_mem.types import Json, ProposedFact, ToolUse, Turn
 
-BRANCH, COMMIT, PULL_REQUEST = "branch", "commit", "pull request"
+BRANCH, COMMIT, PULL_REQUEST, PUSH = "branch", "commit", "pull request", "push"
 _LONGEST_NAME = 200
 
 _NEW_BRANCH = re.compile(
@@ -24,6 +24,19 @@ _NEW_BRANCH = re.compile(
 _COMMITTED = re.compile(
     r"^\[([\w./-]{1,200})(?: \([a-z-]{1,40}\))? ([0-9a-f]{7,40})\] ([^\n]{1,300})", re.MULTILINE
 )
+HOOK = "hook"  # the purpose of what git runs by itself
+_GIT_HOOK = re.compile(r"\b(pre-commit|pre-push|commit-msg)\b(?=[`\"']? hooks?\b)", re.IGNORECASE)
+_HOOK_RAN = re.compile(
+    r"\b(?:run|runs|ran|running|pass(?:es|ed)?|verif(?:ies|ied))\b", re.IGNORECASE
+)
+_GATE_CHECKS = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in (
+        ("tests", r"\btests?\b"), ("lint", r"\blint"), ("typecheck", r"\btype[- ]?check|\btypes\b"),
+        ("format", r"\bformat|\bfmt\b"), ("build", r"\bbuild\b"),
+    )
+}  # fmt: skip
+_REVERTS = re.compile(r"\bgit\b[^|;&\n]{0,80}?\b(?:revert|cherry-pick)\b")
 _BRANCH_NAME = re.compile(r"[\w][\w./+@#-]{0,199}")
 _DETACHED = "detached"
 # " * [new branch]      fix-lamp -> fix-lamp", as `git push` prints it.
@@ -64,6 +77,9 @@ def _facts_of(event: ToolUse) -> Iterator[ProposedFact]:
     if event.kind == "Branch" and _BRANCH_NAME.fullmatch(event.text or ""):
         yield ProposedFact("artifact", BRANCH, event.text or "")
         return
+    if event.kind in ("Statement", "Stop") and not event.agent_id:
+        yield from _gates(event.text or "")
+        return
     params = event.tool_input if isinstance(event.tool_input, dict) else {}
     if event.kind != "PostToolUse" or event.agent_id:
         return
@@ -89,10 +105,19 @@ def _answers(params: dict[str, Json], response: Json) -> Iterator[ProposedFact]:
             yield ProposedFact("decision", question.strip(), answer.strip(), origin="person")
 
 
+def _gates(text: str) -> Iterator[ProposedFact]:
+    """What a hook of git runs, as the agent tells it after a commit or a push."""
+    for line in text[:READ_OUTPUT].splitlines():
+        for hook in dict.fromkeys(_GIT_HOOK.findall(line)):
+            checks = [name for name, pattern in _GATE_CHECKS.items() if pattern.search(line)]
+            if len(checks) > 1 and _HOOK_RAN.search(line):
+                yield ProposedFact("command", HOOK, hook.lower(), note=", ".join(checks))
+
+
 def _artifacts(command: str, output: str) -> Iterator[ProposedFact]:
     for name in _NEW_BRANCH.findall(command):
         yield ProposedFact("artifact", BRANCH, name[:_LONGEST_NAME])
-    if "commit" in command:
+    if "commit" in command or _REVERTS.search(command):
         commits = _COMMITTED.findall(output)
         for branch, commit_hash, subject in commits:
             yield ProposedFact("artifact", COMMIT, commit_hash, note=subject.strip())
@@ -104,6 +129,7 @@ def _artifacts(command: str, output: str) -> Iterator[ProposedFact]:
     if _GIT_PUSH.search(command):
         for name in _PUSHED.findall(output):
             yield ProposedFact("artifact", BRANCH, name)
+            yield ProposedFact("artifact", PUSH, name)
     if _CREATES_PULL_REQUEST.search(command):
         title = _TITLE.search(command)
         yield from _pull_requests(output, title and (title[1] or title[2]))

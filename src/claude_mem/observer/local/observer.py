@@ -14,6 +14,7 @@ from claude_mem.observer.local.content_words import content_words
 from claude_mem.observer.local.detail import DETAILS
 from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.memory_texts import build_observations, build_summary, says_more_than
+from claude_mem.observer.local.obstacles import find_obstacles
 from claude_mem.observer.local.open_steps import with_open_steps
 from claude_mem.observer.local.provenance import outside_hashes
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
@@ -42,7 +43,11 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
         subtitle=summary.completed if has_subtitle else None,
         observer=LOCAL,
         version=VERSION,
-        facts=(*proposed_rules(turn.prompt or ""), *propose_facts(turn)),
+        facts=(
+            *proposed_rules(turn.prompt or ""),
+            *propose_facts(turn),
+            *find_obstacles(turn),
+        ),
     )
     return replace(distillate, outside=outside_hashes(turn, distillate))
 

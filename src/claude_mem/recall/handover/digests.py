@@ -20,8 +20,9 @@ from claude_mem.store.facts import Artifact
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.turns import MAIN_BRANCHES
 
-SESSIONS = 16
+SESSIONS = 20
 SUMMARIES = 120
+REVERT = re.compile(r'Revert "(.{1,200})"$')
 _REPEATS = re.compile(r"(?:fixup|squash|amend)!|merge (?:branch|pull|remote)|wip\b", re.IGNORECASE)
 _ASKS_TO_COMMIT = re.compile(r"(?:(?:ok|okay|please|now|then|yes)[,.]? )*commit\b", re.IGNORECASE)
 _HELPER_BRANCH = re.compile(r"(?:te?mp|wip|backup|scratch)(?:[-_/]|$)", re.IGNORECASE)
@@ -100,6 +101,11 @@ class TurnDigest:
             return [Result(text, is_commit=bool(_ASKS_TO_COMMIT.match(request)))]
         return [Result(request, text)] if text and is_clear(request) else []
 
+    def is_reverted(self, subjects: frozenset[str]) -> bool:
+        """Whether commits of these subjects were all that came of it."""
+        commits = [artifact.note for artifact in self.artifacts if artifact.subject == "commit"]
+        return bool(commits) and subjects.issuperset(commits)
+
     @property
     def files(self) -> list[str]:
         paths = texts(self.summary["files_edited"])
@@ -121,9 +127,15 @@ class SessionDigest:
 
     @cached_property
     def results(self) -> list[Result]:
-        """The latest first; work and its commit are one."""
+        """The latest first; work and its commit are one. Nothing that was reverted."""
         results = [result for turn in reversed(self.turns) for result in reversed(turn.results)]
-        return _with_their_work(results)
+        return _with_their_work([result for result in results if result.text not in self.reverted])
+
+    @cached_property
+    def reverted(self) -> frozenset[str]:
+        """Subjects of its commits that it took back."""
+        notes = (a.note for turn in self.turns for a in turn.artifacts if a.subject == "commit")
+        return frozenset(match[1] for note in notes if (match := REVERT.match(note)))
 
     @property
     def is_changed(self) -> bool:
@@ -154,6 +166,8 @@ class SessionDigest:
         """Edited ones, those that changed in most turns first."""
         counts: dict[str, int] = {}
         for turn in self.turns:
+            if turn.is_reverted(self.reverted):
+                continue
             for path in turn.files:
                 counts[path] = counts.get(path, 0) + 1
         return sorted(counts, key=lambda path: -counts[path])
@@ -172,6 +186,15 @@ class SessionDigest:
     @property
     def has_commits(self) -> bool:
         return any(a.subject == "commit" for turn in self.turns for a in turn.artifacts)
+
+    @property
+    def push_state(self) -> str:
+        """What is known of the commits of a session that pushed."""
+        last = {a.subject: n for n, turn in enumerate(self.turns) for a in turn.artifacts}
+        if "push" not in last:
+            return ""
+        is_all = last["push"] >= last.get("commit", 0)
+        return "pushed" if is_all else "pushed, except for the last commit"
 
 
 def _with_their_work(results: Sequence[Result]) -> list[Result]:

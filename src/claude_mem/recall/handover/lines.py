@@ -44,6 +44,7 @@ class Line:
     subject: str = ""  # what it must not repeat; "": it may be repeated
     ids: tuple[str, ...] = ()  # of the observations that it shows
     is_quote: bool = False  # of the user, and says so
+    stated: str | None = None  # what it says besides names of files; None: all of it
 
 
 @lru_cache(maxsize=2048)  # each context is made anew of mostly the same titles

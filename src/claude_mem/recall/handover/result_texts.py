@@ -40,8 +40,8 @@ _WORK = re.compile(
 _WITHOUT_SUBJECT = re.compile(
     r"(?:verifi|read|log|stor|return|check|handl|show|list|add|us|updat|remov|mak|creat|ensur|allow"
     r"|catch|set|get|test|run|fetch|push|pull|find|call|send|load|pars|writ)e?s\b(?! (?:for|of)\b)"
-    r"|noted\b|no\b|need\b|[^\w`\"'(#.@/-]"
-    r"|(?:including|and|or|but|which|that|because|so that|where|whose)\b"
+    r"|[a-z]{3,14}s `|noted\b|no\b|need\b|[^\w`\"'(#.@/-]"
+    r"|(?:including|meaning|and|or|but|which|that|because|so that|where|whose)\b"
     r"|`(?:cp|mv|cd|export|source|chmod|mkdir|curl|sudo|brew|npm|git|docker) ",
     re.IGNORECASE,
 )
@@ -49,12 +49,13 @@ _WITHOUT_SUBJECT = re.compile(
 _MINOR = re.compile(
     r"(?:style|lint)(?:\([^()]{1,40}\))?!?:|(?:bump|merge|format|record|reword)\b"
     r"|.*\b(?:nolint|lint\w*|gofmt|whitespace|blank line|typos?|fieldalignment|formatting|changelog"
-    r"|review (?:comments|feedback)|t\.Parallel)\b",
+    r"|(?:review|pr) (?:comments?|feedback)|t\.Parallel)\b",
     re.IGNORECASE,
 )
 _COSMETIC = re.compile(
     r"\b(?:buttons?|badges?|logos?|icons?|layout|alignment|align|borders?|padding|margins?|spacing"
-    r"|fonts?|tooltips?|labels?|placeholders?|wording|readme|typos?|hover|dark mode|css)\b",
+    r"|fonts?|tooltips?|labels?|placeholders?|wording|readme|typos?|hover|dark mode|css|ui|modals?"
+    r"|banners?|home ?pages?|visibility|panels?|landing pages?)\b",
     re.IGNORECASE,
 )
 _SECONDARY = re.compile(r"(?:chore|ci|build|tests?|docs?)(?:\([^()]{1,40}\))?!?:", re.IGNORECASE)
@@ -122,6 +123,11 @@ _PASSES = re.compile(
     re.IGNORECASE,
 )
 _IS_CAUSE = re.compile(r"\b(?:because|since|due to|caused|root cause)\b|, so \w", re.IGNORECASE)
+_IS_PURPOSE = re.compile(
+    r"(?:the )?(?:goal|aim|purpose|idea|fix|solution|approach|intent)"
+    r"(?: here)?(?: is| was|:| —| –) ",
+    re.IGNORECASE,
+)
 _IS_PAST = re.compile(r"\b(?:was|were|had|did)\b", re.IGNORECASE)
 _HASH = re.compile(r"`?[0-9a-f]{7,40}`?\b")
 _LABEL = re.compile(rf"((?:[^:;.!?]|\.(?=\S)){{1,{LONGEST_LABEL}}}?)(?::| [—–-]) (?=\S)")
@@ -132,7 +138,7 @@ def says_what_was_done(title: str) -> bool:
     """A commit's subject, an action, or a heading."""
     if _WITHOUT_OBJECT.match(title) or _IS_ERROR.match(title):
         return False
-    return _starts_as_work(title) or _is_heading(title)
+    return starts_as_work(title) or _is_heading(title)
 
 
 def achievements(results: Iterable[Result], goal: str = "") -> list[Result]:
@@ -153,7 +159,7 @@ def _rank(result: Result) -> int | None:
     is_remark = _WITHOUT_SUBJECT.match(result.text) or _WITHOUT_SUBJECT.match(statement)
     if is_remark or (is_draft(result) and is_vague(result.text)):
         return None
-    if _starts_as_work(result.text):
+    if starts_as_work(result.text):
         return 1
     if _is_heading(result.text):
         return 2
@@ -162,7 +168,7 @@ def _rank(result: Result) -> int | None:
 
 def as_done(title: str) -> str:
     """A title for work that was done: a bug is told as fixed."""
-    is_bug = _IS_BUG.match(title) and not _starts_as_work(title) and not _STARTS_AS_FIX.match(title)
+    is_bug = _IS_BUG.match(title) and not starts_as_work(title) and not _STARTS_AS_FIX.match(title)
     return f"Fix: {title}" if is_bug else title
 
 
@@ -242,7 +248,7 @@ def is_draft(result: Result) -> bool:
     return result.observation is None or result.observation["observer"] == LOCAL
 
 
-def _starts_as_work(title: str) -> bool:
+def starts_as_work(title: str) -> bool:
     if _FILE_ALONE.match(title):
         return False
     return bool(_COMMIT_PREFIX.match(title) or _WORK.match(title))
@@ -263,6 +269,8 @@ def changes_in(text: str, limit: int, title: frozenset[str] = frozenset()) -> st
         words = content_words(clause)
         if len(words) > 1 and is_about(words, title, SAME_STATEMENT):
             continue
+        if is_about(words, content_words(result)):
+            continue
         longer = f"{result} {clause}".strip()
         if len(longer) > limit:
             break
@@ -278,6 +286,14 @@ def problem_in(text: str, limit: int, title: frozenset[str]) -> str:
         is_same = is_about(words, title, SAME_STATEMENT)
         if is_problem(sentence) and words & title and not is_same and _is_whole(sentence, limit):
             return _without_lead_in(sentence)
+    return ""
+
+
+def purpose_in(text: str, limit: int) -> str:
+    """The sentence that says what something was for, or how a problem was to be solved."""
+    for sentence in map(unmarked, split_sentences(one_line(text))):
+        if _IS_PURPOSE.match(sentence) and _is_whole(sentence, limit):
+            return sentence
     return ""
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from claude_mem.recall.handover.digests import Result, SessionDigest, is_repetition
+from claude_mem.recall.handover.digests import REVERT, Result, SessionDigest, is_repetition
 from claude_mem.recall.handover.lines import (
     LOCAL,
     QUESTION_MARKS,
@@ -19,6 +19,7 @@ from claude_mem.recall.handover.lines import (
     is_problem,
     joined,
 )
+from claude_mem.recall.handover.places import is_incidental, place_of, with_paths
 from claude_mem.recall.handover.result_texts import (
     achievements,
     as_done,
@@ -31,7 +32,9 @@ from claude_mem.recall.handover.result_texts import (
     is_secondary,
     main_first,
     problem_in,
+    purpose_in,
     says_what_was_done,
+    starts_as_work,
     without_replaced,
 )
 from claude_mem.store.clock import iso
@@ -45,6 +48,7 @@ from claude_mem.types import CommandRun
 LONGEST_BODY, LONGEST_LAST_BODY = 220, 420
 MAX_FILES, MAX_STEPS, SEVERAL = 6, 3, 2
 LONGEST_NOTE, LONGEST_FILES = 80, 220
+LONGEST_GOAL, LONGEST_EXPLANATION = 420, 220
 ALL = 1.0  # words of a commit that are in another
 _DONE = re.compile(r"\w+ed\b|(?:built|made|wrote|split|set up)\b", re.IGNORECASE)
 _NUMBER_ALONE = re.compile(r"(?:^|\s)(?:issue|pr|pull request) #?\d+$", re.IGNORECASE)
@@ -53,7 +57,7 @@ _CURRENTLY = re.compile(r"currently,? ", re.IGNORECASE)
 MAX_RESULTS = 2
 MIN_LINES, MAX_LINES = 6, 10
 LONGEST_RUN = 3  # sessions on one branch
-LONGEST_RESULT = 100
+LONGEST_RESULT, LONGEST_ABOUT = 100, 160
 
 
 def goal_of(session: SessionDigest) -> Iterator[Line]:
@@ -65,7 +69,16 @@ def goal_of(session: SessionDigest) -> Iterator[Line]:
     is_told = is_told or (bool(commits) and _NUMBER_ALONE.search(goal) is not None)
     is_goal = says_what_was_done(session.goal) and not _DONE.match(session.goal)
     if goal and not is_told and (session.is_client_title or is_goal or goal != session.goal):
-        yield Line(flat(f"Goal: {goal}"), subject=session.goal)
+        about = _explanation(session)
+        text = f"Goal: {goal}. {about}" if about else f"Goal: {goal}"
+        yield Line(flat(text, LONGEST_GOAL), subject=session.goal)
+
+
+def _explanation(session: SessionDigest) -> str:
+    """What the first turn says of the goal, where it is only a heading."""
+    same = [result for result in session.results if result.text == session.title]
+    details = same[-1].details if same else ""
+    return first_sentences(details, LONGEST_EXPLANATION, content_words(session.title))
 
 
 def results_of(session: SessionDigest) -> list[Line]:
@@ -75,6 +88,7 @@ def results_of(session: SessionDigest) -> list[Line]:
     names: set[str] = set()
     for result in _told(session):
         body = _body(result, LONGEST_BODY if lines else LONGEST_LAST_BODY, session.is_changed)
+        body = with_paths(body, session.files)
         about = code_names(result.text)
         # What was found is told by what was done about it.
         if not result.is_commit and (about & names or _is_fixed(result, session, lines)):
@@ -90,8 +104,20 @@ def results_of(session: SessionDigest) -> list[Line]:
         is_said = bool(body) and not result.is_commit and is_about(words, content_words(body))
         text = " ".join((body, *result.ids)) if is_said else result.label
         text += f": {body}" if body and not is_said else ""
-        lines.append(Line(f"- {text}", subject=result.text, ids=result.ids))
-    return lines
+        # That of a revert is what it took back.
+        subject = "" if REVERT.match(result.text) else result.text
+        lines.append(Line(f"- {text}", subject=subject, ids=result.ids))
+    return lines or list(_outcome(session))
+
+
+def _outcome(session: SessionDigest) -> Iterator[Line]:
+    """What the last turn with edits says, where no result can be told as one."""
+    for result in session.results:
+        text = first_sentences(result.details, LONGEST_LAST_BODY)
+        if result.files and text and result.text != session.title:
+            yield Line(" ".join((f"- {with_paths(text, session.files)}", *result.ids)),
+                       ids=result.ids)  # fmt: skip
+            return
 
 
 def _is_fixed(result: Result, session: SessionDigest, later: Sequence[Line]) -> bool:
@@ -156,11 +182,15 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
     Of a draft that changed something only what it changed, or else the problem that it solved.
     """
     title = content_words(result.text)
+    if REVERT.match(result.text):
+        return first_sentences(result.details, limit, title)
     if is_changed and is_draft(result) and is_english_text(result.details):
         if body := changes_in(result.details, limit, title):
             return body
+        if purpose := purpose_in(result.details, limit):
+            return purpose
         if problem := problem_in(result.details, limit, title):
-            return f"Solved: {_CURRENTLY.sub('', problem)}"
+            return f"The problem was: {_CURRENTLY.sub('', problem)}"
         if elaboration := elaboration_in(result.details, limit, title):
             return elaboration
         return cause_in(result.details, limit) if result.is_bugfix else ""
@@ -172,24 +202,27 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
 def where_it_stands(
     session: SessionDigest, results: Sequence[Line], is_usually_committed: bool = False
 ) -> Iterator[Line]:
-    """Besides the results: branch, pull requests, files and whether they were committed, failing
-    tests and next steps."""
-    places = [f"branch {session.branches[0]}"] if session.branches else []
+    """Besides the results: pull requests, files and whether they were committed and pushed,
+    failing tests and next steps."""
+    places = [session.push_state] if session.push_state else []
     places += [
-        f"{request.value} ({_seen(request)}, state unknown)"
+        f"pull request {request.value} ({_seen(request)}, state unknown)"
         for request in session.pull_requests[-2:]
     ]
     if places:
-        yield Line(flat(f"On: {', '.join(places)}"))
+        text = "; ".join(places)
+        yield Line(flat(f"{text[0].upper()}{text[1:]}"))
     told = " ".join(line.text for line in results)
     is_uncommitted = is_usually_committed and not session.has_commits
-    if any(path.replace("\\", "/").rpartition("/")[2] not in told for path in session.files):
+    files = [path.replace("\\", "/") for path in session.files]
+    files.sort(key=is_incidental)
+    if any(path.rpartition("/")[2] not in told for path in files):
         state = ", not committed in that session" if is_uncommitted else ""
-        yield Line(f"Files edited{state}: {_fitting(session.files)}")
+        yield Line(f"Files edited{state}: {_fitting(files)}", stated="")
     elif session.files and is_uncommitted:
         yield Line("Not committed in that session.")
     if session.has_commits and session.uncommitted:
-        yield Line(f"Edited after its last commit: {_fitting(session.uncommitted)}")
+        yield Line(f"Edited after its last commit: {_fitting(session.uncommitted)}", stated="")
     for run in _last_failing_test(session):
         yield Line(flat(f"Tests failed at the end: `{run.command}` ({run.counts or run.outcome})"))
     for step in _next_steps(session.turns[-1].summary)[:MAX_STEPS]:
@@ -235,25 +268,48 @@ def _next_steps(summary: JsonRow) -> list[str]:
 
 
 def earlier_sessions(sessions: Sequence[SessionDigest]) -> Iterator[Line]:
-    """The latest first; sessions in a row about the same are one line. Those about looks only
-    where there are few others."""
+    """The latest first; sessions in a row about the same are one line. Details only where there are
+    few others."""
     runs = [(run, _shown([r for session in run for r in _results(session)]))
             for run in _runs(sessions)]  # fmt: skip
     runs = [(run, results) for run, results in runs if results]
-    main = sum(not all(map(is_cosmetic, results)) for _, results in runs)
-    cosmetic = max(0, MIN_LINES - main)
+    main = sum(not _is_detail(run, results) for run, results in runs)
+    details = max(0, MIN_LINES - main)
     count = 0
+    usual = _usual_branches(sessions)
     for run, results in runs:
-        if all(map(is_cosmetic, results)):
-            cosmetic -= 1
-            if cosmetic < 0:
+        if _is_detail(run, results):
+            details -= 1
+            if details < 0:
                 continue
         count += 1
         if count > MAX_LINES:
             return
         days = f"{run[-1].day} to {run[0].day}" if run[-1].day != run[0].day else run[0].day
         text = "; ".join(flat(result.rstrip("."), LONGEST_RESULT) for result in results)
-        yield Line(f"- {days} {text}{_place(run[0])}", subject=" ".join(results))
+        if len(results) == 1 and (about := _about(run[0], results[0])):
+            text += f": {about.rstrip('.')}"
+        place = _place(run, results, usual)
+        yield Line(f"- {days} {text}{place}", subject=" ".join(results), stated=text)
+
+
+def _is_detail(run: Sequence[SessionDigest], results: Sequence[str]) -> bool:
+    """About looks, or about files that only go along with others."""
+    files = [path for session in run for path in session.files]
+    return all(map(is_cosmetic, results)) or (bool(files) and all(map(is_incidental, files)))
+
+
+def _about(session: SessionDigest, title: str) -> str:
+    """What a session changed, where its title is a heading that does not say it."""
+    is_commit = any(row.is_commit and row.text == title for row in session.results)
+    if is_commit or starts_as_work(title) or not session.is_changed:
+        return ""
+    rows = [row for row in session.results if row.text in title] or [
+        row for row in session.results if row.files
+    ]
+    words = content_words(title)
+    bodies = (changes_in(row.details, LONGEST_ABOUT, words) for row in rows)
+    return with_paths(next(filter(None, bodies), ""), session.files)
 
 
 def _shown(results: Sequence[str]) -> list[str]:
@@ -273,6 +329,8 @@ def _results(session: SessionDigest) -> list[str]:
     is_own_title = session.is_changed and not session.is_client_title
     rows = achievements(session.results, session.goal if is_own_title else "")
     rows = [row for row in rows if row.is_commit or not _is_idea(row, session)]
+    if not session.is_changed:  # a draft cannot tell what was learned from what was asked
+        rows = [row for row in rows if not is_draft(row)]
     commits = without_replaced([row.text for row in rows if row.is_commit])
     commits = main_first(commits, session.goal)
     if commits and not is_minor(commits[0]):
@@ -282,6 +340,7 @@ def _results(session: SessionDigest) -> list[str]:
     else:
         texts = [_with_goal(row.text, session.goal) for row in rows if not row.is_commit][:1]
         texts = texts or commits[:1]
+    texts = [text for text in texts if not is_minor(text)]
     return [as_done(text) for text in texts] if session.is_changed else texts
 
 
@@ -309,13 +368,16 @@ def _with_goal(text: str, goal: str) -> str:
     return goal if text in goal else text
 
 
-def _place(session: SessionDigest) -> str:
-    is_worked_on = bool(session.branches) and session.is_changed
+def _place(run: Sequence[SessionDigest], results: Sequence[str], usual: set[str]) -> str:
+    """Files, branch and pull request; a branch that most sessions are on tells nothing."""
+    session = run[0]
+    files = list(dict.fromkeys(path for other in run for path in other.files))
+    is_worked_on = session.is_changed and session.branches[:1] and session.branches[0] not in usual
     branch = f"branch {session.branches[0]}" if is_worked_on else ""
     requests = [request.value.rpartition("/")[2] for request in session.pull_requests]
     request = f"pull request {requests[-1]}" if requests else ""
-    places = ", ".join(filter(None, (branch, request)))
-    return f" ({places})" if places else ""
+    places = "; ".join(filter(None, (place_of(files, " ".join(results)), branch, request)))
+    return f" — {places}" if places else ""
 
 
 def _runs(sessions: Sequence[SessionDigest]) -> Iterator[list[SessionDigest]]:

@@ -1,8 +1,9 @@
 """What still holds in a project: rules of the user, decisions, gotchas, faults and commands."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from claude_mem.recall.handover.digests import is_in_project
 from claude_mem.recall.handover.lines import (
     LOCAL,
     Line,
@@ -13,9 +14,12 @@ from claude_mem.recall.handover.lines import (
     is_clear,
     texts,
     unmarked,
+    with_end,
 )
 from claude_mem.store.clock import iso
+from claude_mem.store.edited_files import StatingTurn
 from claude_mem.store.listing import JsonRow
+from claude_mem.store.obstacles import THEN, Obstacle
 from claude_mem.store.supersession import compare_texts
 from claude_mem.types import Fact
 
@@ -23,13 +27,20 @@ MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
 RECURRING = 4  # sightings of a fault
 MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 2, 3
 TEST, CHECK, RUN = "test", "check", "run"  # purposes of commands
+HOOK = "hook"  # of git
+MAX_HOOKS = 2
 BUILD = "build"  # a check by its purpose
 SAME_WORK = 3  # words that a decision and a commit about it have in common
-MAX_SAVED, MAX_CHECKS = 6, 3
+MAX_SAVED, MAX_SHOWN = 6, 3
 MAX_PINNED = 10
+MIN_VARIANT = 4  # sightings of a variant of the usual command
+MIN_MEETINGS = 3  # sessions that ran into an obstacle
+LAPSES_AFTER = 15  # sessions without it
+MAX_OBSTACLES, LONGEST_OBSTACLE = 2, 400
+BACKSLASH = "\\"
 MAX_SCOPES = 2  # folders with a command of their own
 MAX_COMPARED = 40  # titles, each with every newer one
-LONGEST_QUESTION, LONGEST_RULE = 110, 430
+LONGEST_QUESTION, LONGEST_RULE = 110, 700
 SAVED_BY = ("person", "agent")  # the observer of a memory that was saved explicitly
 _AGENT_NOTE = "The agent noted: "
 _RECOMMENDED = re.compile(r"\(recommended\)", re.IGNORECASE)
@@ -63,11 +74,49 @@ _PARTIAL = re.compile(
 )
 
 
-def rules(facts: Sequence[Fact]) -> Iterator[Line]:
-    for fact in _of(facts, "rule")[:MAX_RULES]:
-        text = _REPLY_BEFORE.sub("", fact.value)
-        line = flat(f'- The user, {_day(fact)}: "{text}"', LONGEST_RULE)
-        yield Line(line, subject=fact.value, is_quote=True)
+def rules(facts: Sequence[Fact], turns: Mapping[int, StatingTurn]) -> Iterator[Line]:
+    """Those of one message on one line, with what was worked on: it may be their scope."""
+    messages: dict[int, list[Fact]] = {}
+    for fact in _in_order_of_speech(_of(facts, "rule")[:MAX_RULES], turns):
+        message = turns[fact.id].turn_id if fact.id in turns else -fact.id
+        messages.setdefault(message, []).append(fact)
+    for rows in messages.values():
+        texts = [with_end(_REPLY_BEFORE.sub("", fact.value)) for fact in rows]
+        turn = turns.get(rows[0].id)
+        about = _worked_on(turn.files) if turn else ""
+        text = " ".join(texts) if len(texts) > 1 else rows[0].value
+        line = flat(
+            f'- The user, {_day(rows[0])}{about}: "{_REPLY_BEFORE.sub("", text)}"', LONGEST_RULE
+        )
+        yield Line(line, subject=" ".join(fact.value for fact in rows), is_quote=True)
+
+
+def _in_order_of_speech(rules: Sequence[Fact], turns: Mapping[int, StatingTurn]) -> Sequence[Fact]:
+    """Those of one session in the order in which they were stated: one may refer to another."""
+    places: dict[str, int] = {}
+    for number, fact in enumerate(rules):
+        places.setdefault(turns[fact.id].session if fact.id in turns else f"-{fact.id}", number)
+
+    def order(fact: Fact) -> tuple[int, int, int]:
+        turn = turns.get(fact.id)
+        return (
+            (places[turn.session], turn.turn_id, fact.id)
+            if turn
+            else (places[f"-{fact.id}"], 0, fact.id)
+        )
+
+    return sorted(rules, key=order)
+
+
+def _worked_on(files: Sequence[str]) -> str:
+    """What a turn edited: a file outside the project may be a text for somewhere else."""
+    if not files:
+        return ""
+    inside = [path for path in files if is_in_project(path)]
+    if inside:
+        return f", while editing {inside[0].replace(BACKSLASH, '/')}"
+    name = files[0].replace(BACKSLASH, "/").rpartition("/")[2]
+    return f", about a file outside the project ({name})"
 
 
 def pinned(memories: Sequence[JsonRow]) -> Iterator[Line]:
@@ -89,6 +138,8 @@ def pinned_facts(facts: Sequence[Fact]) -> Iterator[Line]:
 
 def _fact_text(fact: Fact) -> str:
     where = f" in {fact.scope}" if fact.scope else ""
+    if fact.kind == "fault" and not fact.subject:
+        return fact.note or fact.value
     if fact.kind == "fault":
         return f"`{fact.subject}` fails here; `{fact.value}` works"
     if fact.kind == "decision" and fact.subject:
@@ -156,7 +207,7 @@ def faults(facts: Sequence[Fact]) -> Iterator[Line]:
     had worked will do so once more."""
     passed = {fact.value: fact for fact in _of(facts, "command") if "fail" not in fact.note}
     shown: set[str] = set()
-    for fact in _of(facts, "fault"):
+    for fact in (fact for fact in _of(facts, "fault") if fact.subject):
         later = passed.get(fact.subject)
         is_recurring = fact.count >= RECURRING and later and later.first_seen_ms < fact.last_seen_ms
         is_over = later is not None and later.last_seen_ms > fact.last_seen_ms
@@ -169,6 +220,43 @@ def faults(facts: Sequence[Fact]) -> Iterator[Line]:
             return
         note = f" ({fact.note})" if fact.note else ""
         yield Line(flat(f"- `{fact.subject}` fails here{note}; `{fact.value}` works"))
+
+
+def obstacles(rows: Sequence[Obstacle]) -> Iterator[Line]:
+    """What several sessions ran into, in the words of the one that says most of what all say."""
+    shown: list[str] = []
+    for row in rows:
+        is_part = any(f"{row.name}/".startswith(f"{name}/") for name in shown)
+        if row.sessions_since > LAPSES_AFTER or is_part or len(shown) == MAX_OBSTACLES:
+            continue
+        shown.append(row.name)
+        text = _most_typical(row)
+        met = f"{len(row.notes)} sessions ran into this, last {iso(row.last_seen_ms)[:10]}"
+        remedy = _remedy(row)
+        done = f" What was done about it: {remedy}" if remedy else ""
+        yield Line(flat(f"- {met}: {text}{done}", LONGEST_OBSTACLE), subject=text)
+
+
+def _most_typical(row: Obstacle) -> str:
+    """The sentence that has most words of the others; of several the latest. Rather one that names
+    the obstacle itself than a part of it."""
+    sentences = [note.partition(THEN)[0] for note in row.notes]
+    named = [text for text in sentences if f"`{row.name}`" in text or f"`{row.name}/`" in text]
+    rows = named or sentences
+    words = [content_words(sentence) for sentence in rows]
+
+    def shared(number: int) -> int:
+        others = (other for position, other in enumerate(words) if position != number)
+        return sum(len(words[number] & other) for other in others)
+
+    return rows[max(range(len(rows)), key=lambda number: (shared(number), -number))]
+
+
+def _remedy(row: Obstacle) -> str:
+    """The latest command; a part of the obstacle may have another name each time."""
+    commands = (note.partition(THEN)[2] for note in row.notes)
+    command = next(filter(None, commands), "")
+    return re.sub(rf"(?<=[\s/]){re.escape(row.name)}/[^\s`]+", f"{row.name}/…", command)
 
 
 def _is_replaced(fault: Fact, facts: Sequence[Fact]) -> bool:
@@ -189,14 +277,29 @@ def commands(facts: Sequence[Fact]) -> Iterator[Line]:
             and fact.value not in faulty
         )
     ]
+    for fact in [fact for fact in usual if fact.subject == HOOK][:MAX_HOOKS]:
+        yield Line(f"- Git runs the {fact.value} hook: {fact.note}")
     for label, purpose in (("Tests", TEST), ("Checks", CHECK), ("Build", BUILD), ("Run", RUN)):
         rows = [fact for fact in usual if _purpose(fact) == purpose]
         rows = _distinct([fact for fact in rows if fact.count * 4 >= rows[0].count])
         if purpose != CHECK:
             # Parts of a repository that are tested on their own have a command each.
             rows = list({fact.scope: fact for fact in reversed(rows)}.values())[::-1][:MAX_SCOPES]
+            rows += _variants(rows, usual)
         if rows:
-            yield Line(flat(f"- {label}: {', '.join(map(_with_scope, rows[:MAX_CHECKS]))}"))
+            yield Line(flat(f"- {label}: {', '.join(map(_with_scope, rows[:MAX_SHOWN]))}"))
+
+
+def _variants(commands: Sequence[Fact], usual: Sequence[Fact]) -> list[Fact]:
+    """Of `make test` also `make test:ci`, where it is run again and again."""
+    return [
+        fact
+        for command in commands
+        for fact in usual
+        if fact.value.startswith(f"{command.value}:")
+        and fact.scope == command.scope
+        and fact.count >= MIN_VARIANT
+    ][:MAX_SCOPES]
 
 
 def _distinct(commands: Sequence[Fact]) -> list[Fact]:

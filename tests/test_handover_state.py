@@ -1,0 +1,169 @@
+"""In which state the last session left its work, and where in the project work was done."""
+
+import pytest
+
+from claude_mem.recall.handover.places import place_of, with_paths
+from claude_mem.types import Observation, ProposedFact, Summary
+from tests.story import DAY, Story
+from tests.test_handover import commit, last, section, tell
+
+BLINK, DIM = "Make the lamp blink in fog", "Dim the lamp at dawn"
+PUSH = ProposedFact("artifact", "push", "lamps")
+
+
+def test_a_reverted_commit_is_told_as_that_with_the_reason_and_without_its_files(
+    story: Story,
+) -> None:
+    tell(story, "a", Summary(request="Dim it", files_edited=("dim.py",)),
+         facts=(commit("1a2b3c4", DIM),))  # fmt: skip
+    tell(story, "a", Summary(request="Blink", files_edited=("blink.py",)),
+         facts=(commit("2b3c4d5", BLINK),))  # fmt: skip
+    why = Observation("discovery", title="Captains wait", narrative="Ferries took it for a wreck.")
+    tell(story, "a", Summary(request="The ferries stopped"), why,
+         facts=(commit("3c4d5e6", f'Revert "{BLINK}"'),))  # fmt: skip
+    assert section(story, "Last session") == [
+        f"- {DIM} (1a2b3c4)",
+        f'- Revert "{BLINK}" (3c4d5e6) #1: Ferries took it for a wreck.',
+        "Files edited: dim.py",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("turns", "line"),
+    [
+        (((commit("1a2b3c4", BLINK), PUSH),), ["Pushed"]),
+        (((commit("1a2b3c4", BLINK), PUSH), (commit("2b3c4d5", DIM),)),
+         ["Pushed, except for the last commit"]),
+        (((commit("1a2b3c4", BLINK),),), []),
+    ],
+)  # fmt: skip
+def test_whether_commits_were_pushed_is_told_of_a_session_that_pushed(
+    story: Story, turns: tuple[tuple[ProposedFact, ...], ...], line: list[str]
+) -> None:
+    for facts in turns:
+        tell(story, "a", Summary(request="Go on"), facts=facts)
+    assert [text for text in section(story, "Last session") if "ushed" in text] == line
+
+
+def test_a_goal_that_is_a_heading_is_explained_by_its_turn(story: Story) -> None:
+    review = Observation(
+        "discovery",
+        title="Inspection report of the north mast",
+        narrative="A second lamp hangs below the first.",
+    )
+    tell(story, "a", Summary(request=review.title), review)
+    (goal, *_) = section(story, "Last session")
+    assert goal == "Goal: Inspection report of the north mast. A second lamp hangs below the first."
+
+
+def test_without_a_result_the_last_edit_tells_the_outcome(story: Story) -> None:
+    tell(story, "a", Summary(request="Lamp burns twice as much oil", files_edited=("oil.py",)))
+    found = Observation(
+        "change", title="lamp.py: the valve is bigger", narrative="The valve leaks no more oil."
+    )
+    tell(story, "a", Summary(request="Yes", files_edited=("pier/lamp.py",)), found)
+    assert "- The valve leaks no more oil. #1" in section(story, "Last session")
+
+
+def test_work_is_told_by_its_purpose_rather_than_by_the_problem(story: Story) -> None:
+    work = Observation(
+        "change",
+        title="Numbered crates for the lamp oil",
+        narrative="Currently the oil crates fail to fit. The goal: number each crate so that any"
+        " keeper finds the next one.",
+    )
+    tell(story, "a", Summary(request="Paint", files_edited=("crates.py",)), work)
+    assert section(story, "Last session")[0].endswith(
+        "#1: The goal: number each crate so that any keeper finds the next one."
+    )
+
+
+def test_a_session_is_told_with_its_main_files(story: Story) -> None:
+    files = ("tests/test_lamp.py", "CHANGELOG.md", "pier\\lamp.py", "pier\\fuse.py")
+    tell(story, "a", Summary(request="Replace the fuse of every lamp", files_edited=files))
+    last(story)
+    assert section(story, "Earlier sessions") == [
+        "- 2025-10-09 Replace the fuse of every lamp — pier/lamp.py, pier/fuse.py"
+    ]
+
+
+def test_of_many_files_the_folder_is_told_that_has_most() -> None:
+    files = ["pier/lamp.py", "boat/oar.py", "pier/fuse.py", "pier/bell.py"]
+    assert place_of(files, "Ring") == "pier/ (lamp.py, fuse.py, …)"
+    assert place_of(["CHANGELOG.md"], "Ring") == "CHANGELOG.md"  # there is no other
+    tree = ".agent/worktrees/a1b2/pier/lamp.py"
+    assert place_of([tree, "pier/tmp_try.py"], "Ring") == "pier/lamp.py"
+
+
+def test_a_file_is_named_with_its_path_where_only_one_has_its_name() -> None:
+    files = ["pier/lamp.py", "boat/oar.py", "canoe/oar.py"]
+    text = "Moved the fuse to `lamp.py:12`; lamp.py blinks; oar.py is new."
+    assert with_paths(text, files) == (
+        "Moved the fuse to `pier/lamp.py:12`; lamp.py blinks; oar.py is new."
+    )
+
+
+def test_of_sessions_about_one_thing_the_title_is_followed_by_what_changed(story: Story) -> None:
+    work = Observation(
+        "change", title="Harbour night watch rota", narrative="Added a `watch` column to the rota."
+    )
+    tell(story, "a", Summary(request=work.title, files_edited=("rota.py",)), work)
+    last(story)
+    assert section(story, "Earlier sessions") == [
+        "- 2025-10-09 Harbour night watch rota: Added a `watch` column to the rota — rota.py"
+    ]
+
+
+def test_a_draft_of_a_session_that_changed_nothing_gives_no_line(story: Story) -> None:
+    report = Observation("discovery", title="Harbour leak report")
+    tell(story, "a", Summary(request="Read this"), report)
+    last(story)
+    assert section(story, "Earlier sessions") == []
+
+
+def test_files_and_folders_are_counted_by_sessions(story: Story) -> None:
+    for number in range(3):
+        story.now += DAY
+        for turn in range(2):
+            files = ("pier/lamp.py", "pier/test_lamp.py", f"boat/{number}.py", "quay/crane.py",
+                     "README", "/tmp/x")[: 6 - 2 * turn]  # fmt: skip
+            tell(story, f"{number}", Summary(request=f"Turn {turn}", files_edited=files))
+    tell(story, "b", Summary(request="Once", files_edited=("sea/fish.py",)))
+    assert section(story, "Most edited") == ["- Folders: boat (3), pier (3), quay (3)"]
+    story.now += DAY
+    for name in ("c", "d"):
+        tell(story, name, Summary(request="Again", files_edited=("sea/fish.py",)))
+    assert section(story, "Most edited") == [
+        "- Folders: boat (3), pier (3), quay (3), sea (3)",
+        "- Files: pier/lamp.py (3), quay/crane.py (3), sea/fish.py (3)",
+    ]
+
+
+# Rules
+
+
+def rule(text: str) -> ProposedFact:
+    return ProposedFact("rule", "", text, origin="person")
+
+
+def test_rules_of_one_message_are_one_line_with_what_was_worked_on(story: Story) -> None:
+    rules = (rule("Never paint at night."), rule("Always stir the paint first"))
+    tell(story, "a", Summary(request="Paint", files_edited=("pier\\door.py",)), facts=rules)
+    assert section(story, "What holds here") == [
+        "- The user, 2025-10-09, while editing pier/door.py: "
+        '"Never paint at night. Always stir the paint first."'
+    ]
+
+
+def test_rules_of_a_session_are_told_in_their_order_and_texts_for_elsewhere_as_that(
+    story: Story,
+) -> None:
+    tell(story, "a", Summary(request="Paint"), facts=(rule("Never wrap the signs in rope."),))
+    story.now += DAY
+    letter = Summary(request="Write", files_edited=("/tmp/work/letter.md",))
+    tell(story, "a", letter, facts=(rule("Always sign with both names."),))
+    assert section(story, "What holds here") == [
+        '- The user, 2025-10-09: "Never wrap the signs in rope."',
+        "- The user, 2025-10-10, about a file outside the project (letter.md): "
+        '"Always sign with both names."',
+    ]
