@@ -99,7 +99,7 @@ class Rule:
     next_discount: float = 0.05  # for the second and third line
     # Of the first prompt, where it is a task: turns that worked on what it names.
     named_weight: float = 4.0
-    named_evidence: float = 1.0
+    named_evidence: float = 1.25
     min_score_share: float = 0.96  # of the best turn's score
 
     def needed(self, typed: str, is_first: bool) -> float:
