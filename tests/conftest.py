@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from claude_mem.config import Layout
+from claude_mem.config import Layout, record_environment
 from claude_mem.install.launcher import launcher_text, mcp_launcher_text, write_launcher
 from claude_mem.server import client
 from claude_mem.worker.lock import is_held
@@ -71,6 +71,12 @@ class Home(CommittedRows):
             **more,
         }
 
+    def record_environment(self) -> None:
+        """As `claude-mem install` in the user's own shell: hooks may have a session's variables."""
+        if self.layout.root.is_dir():
+            with suppress(OSError):
+                record_environment(self.layout, self.env())
+
     def write_launcher_for(self, data_dir: Path) -> None:
         """As `claude-mem install` with that data directory, in place of this home's."""
         self.layout.launcher.write_text(launcher_text(Layout(data_dir)))
@@ -84,6 +90,7 @@ class Home(CommittedRows):
             assert isinstance(payload, dict)
             event = payload["hook_event_name"]
         data = payload if isinstance(payload, bytes) else as_bytes(payload)
+        self.record_environment()
         return subprocess.run(
             [self.layout.launcher, "claude", event],
             input=data,
@@ -101,6 +108,7 @@ class Home(CommittedRows):
         command: list[str | Path] = [self.layout.launcher, "claude", "Wake"]
 
         def started() -> bool:
+            self.record_environment()
             # Again: a worker that is just dying may have taken the first one for itself.
             subprocess.run(
                 command, env=self.env(), stdin=subprocess.DEVNULL, timeout=60, check=True

@@ -1,6 +1,7 @@
 """Search, timeline and full memories over HTTP, with valid, invalid and random requests."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,9 @@ def test_search_gives_rows_to_choose_from(api: Api) -> None:
 def test_the_text_form_has_a_line_for_each_turn_with_the_passage_that_matches(api: Api) -> None:
     text = api.get("/api/search", query="relay", format="text", orderBy="date_asc").text
     heads = [line for line in text.splitlines() if line[:1] in "#SP"]
-    assert heads[0].startswith("#1 2025-11-15 change: Changed relay.py [harbor] (~")
+    (row,) = [r for r in api.get_json("/api/search", query="relay")["results"] if r["id"] == "1"]
+    moment = datetime.fromisoformat(row["created_at"]).astimezone()
+    assert heads[0].startswith(f"#1 {moment:%Y-%m-%d %H:%M} change: Changed relay.py [harbor] (~")
     assert len(heads) == len({line.split(" ")[0] for line in heads}) == 2
     assert all("t)" in line or "t, weak)" in line for line in heads)
 

@@ -1,13 +1,16 @@
 """What the user sees: a line at the start of a session, and each problem once."""
 
 import json
+import os
 from datetime import datetime
 
 import pytest
 
+from claude_mem.hook import trouble
 from claude_mem.store.hints import GivenLine
 from claude_mem.store.listing import RememberedCounts
 from claude_mem.worker.greeting import FIRST_LINE_WIDTH, LINE_WIDTH, greeting, welcome
+from claude_mem.worker.lock import WorkerLock
 from tests.conftest import Home
 from tests.importing import run_import
 from tests.payloads import PROJECT_DIR, prompt, session_end, session_start, stop, tool
@@ -29,16 +32,18 @@ def running(home: Home) -> Home:
 
 def live(home: Home, session: str, text: str) -> None:
     identity = {"session_id": session, "prompt_id": f"{session}-1"}
+    home.hook(session_start(session_id=session))
     for payload in (prompt(text, **identity), stop(**identity), session_end(**identity)):
         home.hook(payload)
     home.wait_settled()
 
 
 def test_the_first_session_is_told_that_memory_is_on(running: Home) -> None:
-    assert message(running).startswith("claude-mem: memory is on.")
-    assert "claude-mem open" in message(running)
-    assert "Tip: " in message(running)
-    assert_fits_a_terminal(message(running))
+    text = message(running)
+    assert text.startswith("claude-mem: memory is on.")
+    assert "claude-mem open" in text and "Tip: " in text
+    assert_fits_a_terminal(text)
+    assert message(running, session="next") == "", "it comes once"
 
 
 def assert_fits_a_terminal(text: str) -> None:
@@ -63,6 +68,32 @@ def test_the_first_session_after_an_import_is_told_what_is_remembered(home: Home
     assert "claude-mem open" in first and "Tip: " in first
     live(home, "one", "Light the lamp")
     assert message(home, session="next").startswith("claude-mem: the agent got the last session")
+
+
+def test_the_welcome_waits_while_a_problem_is_shown(running: Home) -> None:
+    trouble.report(os.fsencode(running.layout.root), "the disk is full")
+    assert "the disk is full" in message(running, session="one")
+    assert message(running, session="two").startswith("claude-mem: memory is on.")
+    assert message(running, session="three") == ""
+
+
+def test_the_welcome_waits_for_a_session_that_has_a_worker(home: Home) -> None:
+    lock = WorkerLock.acquire(home.layout)  # no worker can start
+    assert lock is not None
+    try:
+        assert message(home, session="one") == ""
+    finally:
+        lock.release()
+    home.start_worker()
+    home.wait_settled()
+    assert message(home, session="two").startswith("claude-mem: memory is on.")
+    assert message(home, session="three") == ""
+
+
+@pytest.mark.parametrize("source", ["resume", "compact", "fork"])
+def test_the_welcome_waits_for_a_new_session(running: Home, source: str) -> None:
+    assert message(running, source, session="one") == ""
+    assert message(running, "clear", session="two").startswith("claude-mem: memory is on.")
 
 
 def test_what_was_saved_by_hand_before_it_is_no_session(running: Home) -> None:
@@ -125,11 +156,11 @@ def test_a_session_that_goes_on_is_told_nothing(running: Home, source: str) -> N
 
 
 def test_trouble_is_told_once_and_not_at_every_prompt(running: Home) -> None:
-    running.hook(b"", "PostToolUse")
+    running.hook("{}".encode("utf-16"), "PostToolUse")
     assert b"systemMessage" not in running.hook(prompt()).stdout
     assert b"systemMessage" not in running.hook(tool()).stdout
-    assert "the payload is empty" in message(running)
-    assert "the payload is empty" not in message(running)
+    assert "the payload is not UTF-8" in message(running)
+    assert "the payload is not UTF-8" not in message(running)
 
 
 def test_an_unrelated_project_is_not_told_of_others(running: Home) -> None:

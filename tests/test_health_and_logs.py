@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from claude_mem.store.database import connect
+from claude_mem.worker.queue_warning import WARN_TURNS, queue_warning
 from tests.api import open_api
-from tests.conftest import Home
+from tests.conftest import Home, wait_until
 from tests.payloads import PROJECT_DIR, SESSION, edit, prompt, session_end, stop
 from tests.seed_worker import running_worker
 from tests.session_requests import INIT, SUMMARIZE, begin, example_body
@@ -33,7 +34,12 @@ def test_with_the_token_it_tells_how_it_is(tmp_path: Path) -> None:
     assert health["uptime"] > 0
     assert health["activeSessions"] == 1
     assert 10_000_000 < health["memory"]["rss"] < 10**9
-    assert health["queue"] == {"depth": 0, "oldestSeconds": None, "dead": 0}
+    assert health["queue"] == {
+        "depth": 0,
+        "oldestSeconds": None,
+        "dead": 0,
+        "warning": None,
+    }
     assert (health["observer"], health["lastError"]) == ("local", None)
 
 
@@ -42,7 +48,16 @@ def test_the_queue_is_told_with_its_age(tmp_path: Path) -> None:
         begin(api)
         api.post_json(SUMMARIZE, **example_body(SUMMARIZE))
         api.clock.ms += 90_000
-        assert api.get_json("/health")["queue"] == {"depth": 1, "oldestSeconds": 90.0, "dead": 0}
+        queue = api.get_json("/health")["queue"]
+        assert queue == {"depth": 1, "oldestSeconds": 90.0, "dead": 0, "warning": None}
+        api.clock.ms += 2 * 3_600_000
+        warning = api.get_json("/health")["queue"]["warning"]
+        assert warning == "1 turn waiting to be summarised, the oldest for 2 hours"
+
+
+def test_a_long_queue_is_a_warning_before_it_is_old() -> None:
+    assert queue_warning(WARN_TURNS - 1, 10.0) == ""
+    assert queue_warning(WARN_TURNS, 10.0) == f"{WARN_TURNS} turns waiting to be summarised"
 
 
 def test_the_last_error_is_told(tmp_path: Path) -> None:
@@ -70,7 +85,10 @@ def test_the_log_tells_the_way_of_an_event_from_its_hook_to_its_memories(home: H
     home.hook(stop(last_assistant_message="The light blinks twice: the relay was too slow."))
     home.hook(session_end())
     home.wait_settled()
+    ended = re.compile(r"session 1 completed after \d+ s with 1 prompt$", re.MULTILINE)
+    wait_until(lambda: ended.search(home.layout.worker_log.read_text()), "the end in the log")
     shown = home.command("worker", "logs", "--session", "1").stdout
+    assert ended.search(shown)
     by_agent_id = home.command("worker", "logs", "--session", SESSION).stdout
     assert shown == by_agent_id
     lines = shown.splitlines()

@@ -297,6 +297,7 @@ def test_the_observer_is_switched_in_a_session_without_a_restart(
 def test_the_key_is_never_shown_logged_or_stored(home: Home, api: FakeApi) -> None:
     api.say(says("sk-never-to-be-seen is not valid", status=401))
     use(home, api, "anthropic")
+    assert home.command("worker", "start").returncode == 0  # with the key of the user's shell
     for payload in one_turn():
         home.hook(payload)
     wait_until(lambda: refined(home), "the end")

@@ -39,6 +39,7 @@ def snapshot(home: Home) -> dict[Path, bytes]:
 
 
 def test_while_paused_no_event_touches_the_disk(home: Home) -> None:
+    home.record_environment()
     assert home.command("pause").returncode == 0
     before = snapshot(home)
     for payload in (prompt(f"Say {WORD.decode()}"), tool(), stop(WORD.decode())):

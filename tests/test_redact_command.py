@@ -66,6 +66,7 @@ def leaky(home: Home, api: FakeApi) -> Home:
         log.write(f"something about {TOKEN}\n")
     back_up(home)
     del home.environment["CLAUDE_MEM_REDACT_ALLOW"]
+    home.record_environment()
     client.stop(home.layout)
     return home
 

@@ -264,10 +264,10 @@ def test_a_foreign_database_is_never_written_to_and_the_events_wait(home: Home) 
 
 
 def test_logs_shows_both_logs(home: Home) -> None:
-    home.hook(b"", "PostToolUse")
+    home.hook("{}".encode("utf-16"), "PostToolUse")
     home.start_worker()
     text = home.command("worker", "logs").stdout
-    assert "hooks:" in text and "the payload is empty" in text
+    assert "hooks:" in text and "the payload is not UTF-8" in text
     assert "worker:" in text and "is running, pid" in text
 
 

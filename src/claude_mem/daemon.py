@@ -3,6 +3,12 @@
 Startup, main loop and shutdown, in this order.
 """
 
+import gc
+
+# Imports create many objects and little garbage: looking for it takes a tenth of the start, for
+# which a session may be waiting.
+gc.disable()
+
 import asyncio
 import json
 import logging
@@ -21,15 +27,18 @@ from claude_mem import __version__
 from claude_mem.config import (
     Layout,
     Settings,
+    environment_for_worker,
+    find_layout,
     load_usable_settings,
     refusal_of,
     repository_of,
     retired_settings,
     write_private,
 )
+from claude_mem.config.environment import CONNECTION
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.hook import trouble
-from claude_mem.hook.worker_start import set_aside_state
+from claude_mem.hook.worker_start import OWN_ENVIRONMENT, set_aside_state
 from claude_mem.install import agent_install
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.install.launcher import runs_newer, write_launcher
@@ -44,6 +53,8 @@ from claude_mem.types import Json
 from claude_mem.worker.lock import WorkerLock
 from claude_mem.worker.worker import Worker, report_problems
 
+gc.enable()
+
 log = logging.getLogger("claude_mem.daemon")
 
 PORTS_TRIED = 20
@@ -52,6 +63,7 @@ SHUTDOWN_SECONDS = 4.0
 
 
 def main(arguments: list[str]) -> int:
+    ignored = _leave_session(arguments)
     environ = os.environ
     environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy, if loaded, must not take all cores
     settings, problems = load_usable_settings(environ)
@@ -64,6 +76,7 @@ def main(arguments: list[str]) -> int:
     layout.create()
     _log_to_file(settings)
     report_problems(layout, problems)
+    _report_ignored(settings, ignored)
     for name in retired_settings(environ):
         log.info("%s is no longer a setting: it is ignored", name)
     lock = _take_lock(layout, arguments)
@@ -85,6 +98,29 @@ def main(arguments: list[str]) -> int:
     if retired:
         _start_successor(layout)
     return 0
+
+
+def _leave_session(arguments: list[str]) -> tuple[str, ...]:
+    """Take the environment that the user recorded if a hook started this process; returns the
+    names of what it does not use of the session's."""
+    if "--lock-fd" not in arguments or OWN_ENVIRONMENT in arguments:
+        return ()
+    environment = environment_for_worker(os.environ, find_layout(os.environ))
+    os.environ.clear()  # also what libraries read, such as the proxies
+    os.environ.update(environment.variables)
+    return environment.ignored
+
+
+def _report_ignored(settings: Settings, names: tuple[str, ...]) -> None:
+    """To the user, where it makes a difference: a project may have set them, or the user."""
+    if not names:
+        return
+    advice = "if they are yours, run claude-mem worker restart in your own shell"
+    message = f"ignored from the environment of a session: {', '.join(names)}; {advice}"
+    log.warning(message)
+    sends = settings.observer.kind != "local" or settings.embedder.kind == "endpoint"
+    if sends or settings.layout.team.exists() or not set(names) <= set(CONNECTION):
+        trouble.report(os.fsencode(settings.layout.root), f"worker: {message}")
 
 
 def _start_successor(layout: Layout) -> None:

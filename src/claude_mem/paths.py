@@ -29,6 +29,7 @@ DATABASE = b"memory.db"
 BACKUPS = b"backups"
 TOKEN = b"token"
 SETTINGS = b"settings.json"
+ENVIRONMENT = b"environment.json"  # of the user's own shell, for workers that hooks start
 ACTIVITY_FLAG = b"activity.flag"
 OBSERVER = b"observer"  # working directory of Claude Code as observer
 HINTS = b"hints.on"  # exists while prompts are given hints

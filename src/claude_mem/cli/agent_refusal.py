@@ -5,11 +5,12 @@ This stops agents that announce themselves; a program that runs as the user can 
 
 import os
 
+from claude_mem import config
 from claude_mem.errors import ClaudeMemError
 
 
 def is_agent() -> bool:
-    return bool(os.environ.get("CLAUDECODE"))
+    return config.is_agent(os.environ)
 
 
 def refuse_agents() -> None:

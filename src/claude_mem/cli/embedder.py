@@ -18,6 +18,7 @@ from claude_mem.config import (
     has_consent,
     load_settings,
     record_consent,
+    record_environment,
 )
 from claude_mem.errors import ClaudeMemError, NotRunning
 from claude_mem.index.embedders.embedder import CONSENT, endpoint_problem, terms_of
@@ -76,6 +77,7 @@ def _switch(
         _ask_consent(changed, yes, has_address or settings.source_of(EMBEDDER_URL) != "environment")
     for setting, text in values.items():
         change_setting(settings.layout.settings, setting, text)
+    record_environment(settings.layout, os.environ)
     with suppress(NotRunning):
         client.ask_worker(settings.layout, "/api/settings/reload", {})
     return load_settings(os.environ)

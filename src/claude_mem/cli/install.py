@@ -22,7 +22,7 @@ from claude_mem.cli.agent_install import (
     uninstall_agents,
 )
 from claude_mem.cli.transcripts import all_transcripts, transcripts_home
-from claude_mem.config import Layout, Settings, change_setting, find_setting
+from claude_mem.config import Layout, Settings, change_setting, find_setting, record_environment
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import (
     agent_install,
@@ -108,9 +108,7 @@ def install(
         click.echo(report or "Nothing would change.")
         preview(others, layout, scope or "user", rules)
         return
-    layout.create()
-    write_launcher(layout)
-    client.start(layout, os.environ)
+    _start_memory(layout)
     click.echo(report)
     click.echo("Memory is on, starting with the next session of Claude Code.")
     interactive = sys.stdin.isatty() and not yes
@@ -123,6 +121,13 @@ def install(
     offer_import(settings, import_past, interactive)
     choose_observer(settings, observer, interactive, yes)  # what a model costs is known by now
     click.echo("Check it with claude-mem doctor; remove it with claude-mem uninstall.")
+
+
+def _start_memory(layout: Layout) -> None:
+    layout.create()
+    record_environment(layout, os.environ)
+    write_launcher(layout)
+    client.start(layout, os.environ)
 
 
 def _includes_claude(settings: Settings, agents: tuple[str, ...]) -> bool:
@@ -140,9 +145,7 @@ def _install_others(
         if not preview(agents, layout, scope, rules):
             click.echo("Nothing would change.")
         return
-    layout.create()
-    write_launcher(layout)
-    client.start(layout, os.environ)
+    _start_memory(layout)
     install_agents(agents, layout, scope, rules=rules, yes=yes)
     click.echo("Memory is on, starting with the next session.")
     for agent in agents:

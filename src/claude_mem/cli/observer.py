@@ -17,6 +17,7 @@ from claude_mem.config import (
     has_consent,
     load_settings,
     record_consent,
+    record_environment,
 )
 from claude_mem.errors import ClaudeMemError, NotRunning
 from claude_mem.observer.models.active_observer import (
@@ -71,6 +72,7 @@ def switch(settings: Settings, name: str, yes: bool) -> Settings:
         raise ClaudeMemError(f"{name} cannot be used: {missing}")
     ask_consent(changed, name, yes)
     change_setting(settings.layout.settings, OBSERVER, name)
+    record_environment(settings.layout, os.environ)
     with suppress(NotRunning):
         client.ask_worker(settings.layout, "/api/observer", {})
     return load_settings(os.environ)

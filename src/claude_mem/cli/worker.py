@@ -9,7 +9,7 @@ import click
 
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
-from claude_mem.config import Settings
+from claude_mem.config import Settings, record_environment
 from claude_mem.server import client
 from claude_mem.text import format_counts
 from claude_mem.types import Json
@@ -27,6 +27,7 @@ def worker() -> None:
 @click.pass_obj
 def start(settings: Settings, as_json: bool) -> None:
     """Start the worker unless it is running. An older version is replaced, a newer one is not."""
+    _record(settings)
     stats, started = client.start(settings.layout, os.environ)
     _print_state(stats, as_json, "started" if started else "already running")
 
@@ -50,6 +51,7 @@ def restart(settings: Settings, as_json: bool) -> None:
     if current is not None:
         client.refuse_newer(current)
         client.stop(settings.layout)
+    _record(settings)
     stats, _ = client.start(settings.layout, os.environ)
     _print_state(stats, as_json, "restarted")
 
@@ -78,6 +80,7 @@ def run(settings: Settings) -> None:
     if is_held(settings.layout):
         click.echo("already running: claude-mem worker status")
         return
+    _record(settings)
     click.echo(f"running until Ctrl-C; log: {settings.layout.worker_log}")
     status = main([])
     if status:
@@ -100,6 +103,12 @@ def logs(settings: Settings, lines: int, session: str | None) -> None:
     logs = (("hooks", layout.hook_log), ("worker", layout.worker_log))
     tail = [f"{name}: {line}" for name, path in logs for line in _tail(path, lines)]
     click.echo("\n".join(tail) or "the logs are empty")
+
+
+def _record(settings: Settings) -> None:
+    """For the next worker, which a hook may start."""
+    settings.layout.create()
+    record_environment(settings.layout, os.environ)
 
 
 def _show_session_log(settings: Settings, session: str, lines: int) -> None:

@@ -1,6 +1,12 @@
 """Configuration: the data directory and the settings, read at entry points only."""
 
 from claude_mem.config.consent import has_consent, record_consent
+from claude_mem.config.environment import (
+    environment_for_worker,
+    is_agent,
+    record_environment,
+    recorded_environment,
+)
 from claude_mem.config.layout import Layout, find_layout, refusal_of, repository_of
 from claude_mem.config.private_file import write_private
 from claude_mem.config.settings import (
@@ -52,13 +58,17 @@ __all__ = [
     "Settings",
     "WorkerSettings",
     "change_setting",
+    "environment_for_worker",
     "find_layout",
     "find_setting",
     "has_consent",
+    "is_agent",
     "load_settings",
     "load_usable_settings",
     "read_settings_file",
     "record_consent",
+    "record_environment",
+    "recorded_environment",
     "refusal_of",
     "repository_of",
     "retired_settings",

@@ -14,6 +14,7 @@ _OWN_NAMES = frozenset(
         paths.SPOOL, paths.CONTEXTS, paths.LOGS, paths.TROUBLE, paths.WAKE, paths.LOCK,
         paths.SOCKET, paths.WORKER_STATE, paths.LAST_WORKER_STATE, paths.LAUNCHER,
         paths.MCP_LAUNCHER, paths.DATABASE, paths.BACKUPS, paths.TOKEN, paths.SETTINGS,
+        paths.ENVIRONMENT,
         paths.ACTIVITY_FLAG, paths.OBSERVER, paths.AGREED, paths.INTAKE_MARK,
         paths.LOST, paths.PAUSED,
         paths.INTAKE_SUSPECTS, paths.HINTS, paths.FILE_HINTS, paths.TEAM,
@@ -115,6 +116,10 @@ class Layout:
     @property
     def settings(self) -> Path:
         return self.at(paths.SETTINGS)
+
+    @property
+    def environment(self) -> Path:
+        return self.at(paths.ENVIRONMENT)
 
     @property
     def activity_flag(self) -> Path:

@@ -37,6 +37,8 @@ def run(arguments: list[str]) -> int:
 
 def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
     payload = _read_payload()
+    if not payload.strip():
+        return _plain(dialect)  # as a client ends a hook that it does not need any more
     if not data_dir:
         raise FileNotFoundError("neither CLAUDE_MEM_DATA_DIR nor HOME is set")
     caller = _caller(dialect, payload)
@@ -144,8 +146,6 @@ def _read_payload() -> bytes:
     if size > spool.MAX_PAYLOAD:
         raise ValueError(f"the payload has {size} bytes; the limit is {spool.MAX_PAYLOAD}")
     payload = b"".join(chunks)
-    if not payload.strip():
-        raise ValueError("the payload is empty")
     if b"\0" in payload[:4]:
         # UTF-16 or UTF-32: the scanner cannot recognise private tags in it, so it is not stored.
         raise ValueError("the payload is not UTF-8")

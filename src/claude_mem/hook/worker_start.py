@@ -11,7 +11,7 @@ import sys
 
 from claude_mem import paths
 
-# The client's environment contains keys and tokens. The worker gets only what it needs: its own
+# The client's environment contains keys and tokens. The worker gets only what it may need: its own
 # settings, and the variables for proxies, certificates and the system keyring.
 _PASSED = (
     b"PATH", b"HOME", b"USER", b"LOGNAME", b"SHELL", b"LANG", b"LANGUAGE", b"TZ", b"TMPDIR",
@@ -22,7 +22,14 @@ _PASSED = (
 _PASSED_PREFIXES = (b"CLAUDE_MEM_", b"LC_", b"XDG_")
 
 
-def start_worker(data_dir: bytes, environ: dict[bytes, bytes] | None = None) -> bool:
+# The last argument of a worker that a command of the user started: its environment may decide what
+# is stored and sent. That of a session may come from the repository (`config/environment.py`).
+OWN_ENVIRONMENT = "--own-environment"
+
+
+def start_worker(
+    data_dir: bytes, environ: dict[bytes, bytes] | None = None, *, is_own: bool = False
+) -> bool:
     """True if this call started one; False if another process has the lock."""
     lock = posix.open(
         data_dir + b"/" + paths.LOCK, posix.O_RDWR | posix.O_CREAT | posix.O_CLOEXEC, 0o600
@@ -41,7 +48,7 @@ def start_worker(data_dir: bytes, environ: dict[bytes, bytes] | None = None) -> 
     try:
         posix.setsid()
         if posix.fork() == 0:
-            _become_worker(data_dir, lock, environ or posix.environ)
+            _become_worker(data_dir, lock, environ or posix.environ, is_own)
     finally:
         posix._exit(0)
 
@@ -56,7 +63,7 @@ def set_aside_state(data_dir: bytes) -> None:
         pass
 
 
-def _become_worker(data_dir: bytes, lock: int, environ: dict[bytes, bytes]) -> None:
+def _become_worker(data_dir: bytes, lock: int, environ: dict[bytes, bytes], is_own: bool) -> None:
     if lock != 3:
         posix.dup2(lock, 3)
     posix.set_inheritable(3, True)
@@ -66,6 +73,8 @@ def _become_worker(data_dir: bytes, lock: int, environ: dict[bytes, bytes]) -> N
     posix.closerange(4, 65536)
     posix.chdir(data_dir)
     command = [sys.executable, "-P", "-m", "claude_mem.daemon", "--lock-fd", "3"]
+    if is_own:
+        command.append(OWN_ENVIRONMENT)
     posix.execve(sys.executable, command, worker_environment(environ, data_dir))
 
 

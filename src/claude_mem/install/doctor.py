@@ -11,7 +11,12 @@ from pathlib import Path
 from typing import Literal
 
 from claude_mem import __version__
-from claude_mem.config import Settings, load_usable_settings
+from claude_mem.config import (
+    Settings,
+    environment_for_worker,
+    is_agent,
+    load_usable_settings,
+)
 from claude_mem.config.pausing import current_pause
 from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
 from claude_mem.hook import trouble
@@ -29,6 +34,7 @@ from claude_mem.types import Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.lock import is_held
 from claude_mem.worker.observer_status import describe, format_spending, has_spent
+from claude_mem.worker.queue_warning import queue_warning
 
 Verdict = Literal["ok", "warning", "wrong"]
 HOUR_MS = 3_600_000
@@ -69,6 +75,10 @@ class Doctor:
             yield Check("settings", "wrong", error, "claude-mem settings NAME --unset")
         if not errors:
             yield Check("settings", "ok", "valid")
+        ignored = environment_for_worker(self.environ, self.settings.layout).ignored
+        if ignored and not is_agent(self.environ):
+            text = f"a worker that a hook starts does not use {', '.join(ignored)} of this shell"
+            yield Check("environment", "warning", text, "claude-mem worker restart")
 
     # the agent
 
@@ -313,14 +323,14 @@ class Doctor:
 
     def _queue(self) -> Iterator[Check]:
         with StoreReader.open_existing(self.settings.layout.database) as store:
-            dead, oldest = store.queue_state()["dead"], store.oldest_waiting()
-        hours = (now_ms() - oldest) // HOUR_MS if oldest is not None else 0
-        if hours >= 1:
-            text = f"the oldest turn has been waiting for {hours} hours"
+            queue, oldest = store.queue_state(), store.oldest_waiting()
+        waiting = queue["pending"] + queue["processing"]
+        age = (now_ms() - oldest) / 1000 if oldest is not None else None
+        if text := queue_warning(waiting, age):
             yield Check("queue", "warning", text, "claude-mem worker restart")
         else:
             yield Check("queue", "ok", "no turn has been waiting for an hour")
-        if dead:
+        if dead := queue["dead"]:
             text = f"{dead} turns could not be summarised"
             yield Check("dead letters", "warning", text, "claude-mem retry")
 

@@ -117,7 +117,7 @@ def _result_lines(
     project = f" [{_flat(row.project)}]" if names_project else ""
     weak = ", weak" if marks_weak and not row.is_strong else ""
     notes = f"~{row.tokens}t{weak}{_marks(row)}{_continues(row)}{_owner(row.owner)}"
-    head = f"{_label(row.id)} {moment:%Y-%m-%d} {_flat(row.type)}: {title}{project} ({notes})"
+    head = f"{_label(row.id)} {moment:%Y-%m-%d %H:%M} {_flat(row.type)}: {title}{project} ({notes})"
     return [head, f"  {show(snippet)}"] if has_snippet else [head]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from claude_mem import __version__
-from claude_mem.config import Layout, refusal_of, repository_of
+from claude_mem.config import Layout, is_agent, refusal_of, repository_of
 from claude_mem.errors import ClaudeMemError, NewerWorker, NotRunning, WorkerError
 from claude_mem.hook.worker_start import start_worker
 from claude_mem.types import Json
@@ -134,7 +134,7 @@ def start(layout: Layout, environ: Mapping[str, str]) -> tuple[dict[str, Json], 
         raise WorkerError(refusal_of(repository))
     layout.create()
     encoded = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
-    start_worker(os.fsencode(layout.root), encoded)
+    start_worker(os.fsencode(layout.root), encoded, is_own=not is_agent(environ))
     return _wait_until_ready(layout), True
 
 

@@ -17,6 +17,7 @@ from claude_mem.server.guard import TRUSTED
 from claude_mem.server.pausing import capture_state
 from claude_mem.server.requests import reject_parameters
 from claude_mem.types import Json
+from claude_mem.worker.queue_warning import queue_warning
 from claude_mem.worker.worker import Worker
 
 
@@ -32,6 +33,8 @@ async def health(request: Request) -> JSONResponse:
 def _health(worker: Worker, process: dict[str, Json]) -> dict[str, Json]:
     queue, now = worker.store.queue_state(), worker.clock()
     oldest, started = worker.store.oldest_waiting(), process.get("started_at_epoch")
+    waiting = queue["pending"] + queue["processing"]
+    age = None if oldest is None else max(0, now - oldest) / 1000
     return {
         "pid": process["pid"],
         "port": process["port"],
@@ -40,9 +43,10 @@ def _health(worker: Worker, process: dict[str, Json]) -> dict[str, Json]:
         "activeSessions": worker.store.count_active_sessions(),
         "memory": {"rss": resident_bytes()},
         "queue": {
-            "depth": queue["pending"] + queue["processing"],
-            "oldestSeconds": None if oldest is None else max(0, now - oldest) / 1000,
+            "depth": waiting,
+            "oldestSeconds": age,
             "dead": queue["dead"],
+            "warning": queue_warning(waiting, age) or None,
         },
         "observer": worker.observer.active,
         "lastError": worker.last_error.describe(),

@@ -2,6 +2,7 @@
 
 import sqlite3
 
+WELCOME = "welcome"
 RECORD_BEGINS = "record_begins"
 RECORD_NEARLY_FULL = "record_nearly_full"
 

@@ -494,6 +494,15 @@ def _add_unindexed_turns(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _add_welcome(connection: sqlite3.Connection) -> None:
+    """It is pending until a session shows it; users of an earlier version have seen it."""
+    connection.execute(
+        "INSERT INTO notices (name, given_at_epoch) SELECT 'welcome', CASE WHEN EXISTS ("
+        "SELECT 1 FROM sdk_sessions s WHERE dialect NOT IN ('hand', 'claude-mem-ts') AND NOT EXISTS"
+        " (SELECT 1 FROM user_prompts WHERE session_id = s.id AND imported)) THEN 0 END"
+    )
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -519,6 +528,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0033_team_recent", _add_team_recent),
     ("0034_origins", _add_origins),
     ("0035_unindexed_turns", _add_unindexed_turns),
+    ("0037_welcome", _add_welcome),
 )
 
 

@@ -188,19 +188,6 @@ class StoreReader(TurnReader):
         )
         return sorted(set(ids) - {row[0] for row in rows})
 
-    def is_first_session(self, content_session_id: str) -> bool:
-        """Whether no other session was recorded yet, not counting imports and saved memories."""
-        row = self.read(
-            lambda c: c.execute(
-                "SELECT 1 FROM sdk_sessions s WHERE content_session_id <> ?"
-                f" AND dialect NOT IN ('{sessions.MANUAL}', '{sessions.OF_TYPESCRIPT}')"
-                " AND NOT EXISTS (SELECT 1 FROM user_prompts WHERE session_id = s.id AND imported)"
-                " LIMIT 1",
-                (content_session_id,),
-            ).fetchone()
-        )
-        return row is None
-
     def remembered_counts(self) -> listing.RememberedCounts:
         """Of what has memories."""
         return self.read(listing.remembered_counts)

@@ -96,6 +96,7 @@ class Announcer:
         except NotFound:
             self.feed.publish({**news, "status": "deleted"})
             return
+        event_log.session_ended(session)
         fields = ("content_session_id", "project", "status", "title", "subtitle", "user_prompt",
                   "prompt_counter", "started_at_epoch", "completed_at_epoch")  # fmt: skip
         self.feed.publish({**news, **{name: session[name] for name in fields}})

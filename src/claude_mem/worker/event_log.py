@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from claude_mem.store.clock import iso
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.turns import Recorded
-from claude_mem.text import one_line, shorten
+from claude_mem.text import one_line, pluralize, shorten
 from claude_mem.types import Event, Turn
 
 log = logging.getLogger("claude_mem.events")
@@ -61,6 +61,19 @@ def memories_stored(turn: Turn, items: Iterable[JsonRow]) -> None:
             title = shorten(one_line(str(item["request"] or "")), _TITLE)
             mark = session_mark(turn.content_session_id)
             log.info("%ssummary S%s stored: %s", mark, item["id"], title)
+
+
+def session_ended(session: JsonRow) -> None:
+    started, ended = session["started_at_epoch"], session["completed_at_epoch"]
+    if isinstance(started, int) and isinstance(ended, int):
+        log.info(
+            "%ssession %s %s after %d s with %s",
+            session_mark(str(session["content_session_id"])),
+            session["id"],
+            session["status"],
+            (ended - started) // 1000,
+            pluralize(int(str(session["prompt_counter"])), "prompt"),
+        )
 
 
 def observation_stored(content_session_id: str, item: JsonRow) -> None:

@@ -39,9 +39,7 @@ def greeting(
     has_hints: bool,
     zone: tzinfo | None = None,
 ) -> str:
-    """Empty for a session that was given nothing and is not the first of all."""
-    if store.is_first_session(session_id):
-        return welcome(store.remembered_counts())
+    """Empty for a session that was given nothing."""
     earlier = store.recent_sessions(project_id, MAX_SESSIONS, session_id)
     if context and earlier:
         parts = [*_sessions(earlier, context, zone), *_rules(store, project_id, context)]
@@ -51,7 +49,7 @@ def greeting(
 
 
 def welcome(counts: RememberedCounts) -> str:
-    """To the first session after the installation, which may have imported others."""
+    """To the first session after the installation that can show it. Others may be imported."""
     if not counts.sessions:
         return NOTHING_YET
     sessions, projects = _count(counts.sessions, "session"), _count(counts.projects, "project")

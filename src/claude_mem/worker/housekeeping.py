@@ -13,6 +13,7 @@ from claude_mem.index import indexing
 from claude_mem.intake import rejected_events, spool
 from claude_mem.store import Store, hints
 from claude_mem.store.announcements import RECORD_NEARLY_FULL
+from claude_mem.worker.queue_warning import queue_warning
 
 log = logging.getLogger("claude_mem.housekeeping")
 
@@ -101,8 +102,16 @@ class Housekeeping:
             path.unlink(missing_ok=True)
 
     def _warn_of_backlog(self, now: int) -> None:
+        if now - self._warned_at < DAY:
+            return
+        queue, oldest = self._store.queue_state(), self._store.oldest_waiting()
+        age = (now - oldest) / 1000 if oldest is not None else None
+        if reason := queue_warning(queue["pending"] + queue["processing"], age):
+            self._warned_at = now
+            self._warn(reason)
+            return
         waiting = spool.waiting(self._layout)
-        if not waiting or now - self._warned_at < DAY:
+        if not waiting:
             return
         hours = (now - spool.arrival_ms(waiting[0])) // HOUR
         if len(waiting) >= spool.WARN_FILES or hours >= spool.WARN_HOURS:

@@ -6,10 +6,10 @@ import os
 from claude_mem.config.pausing import Pause, current_pause
 from claude_mem.hook import trouble
 from claude_mem.intake import spool
-from claude_mem.store.announcements import RECORD_BEGINS
+from claude_mem.store.announcements import RECORD_BEGINS, WELCOME
 from claude_mem.store.clock import iso
 from claude_mem.types import SESSION_START, Event, HookAnswer, Project
-from claude_mem.worker.greeting import greeting
+from claude_mem.worker.greeting import greeting, welcome
 from claude_mem.worker.project_changes import join_own_project, project_question
 from claude_mem.worker.worker import Worker
 
@@ -40,15 +40,21 @@ async def _context_and_message(worker: Worker, event: Event, source: str) -> tup
     message = _trouble(worker) or await _announcement(worker)
     message = message or await project_question(worker, event.project_dir, project_id)
     if not message and source in GREETED_SOURCES:
-        message = await asyncio.to_thread(
-            greeting,
-            worker.store,
-            project_id,
-            event.session_id,
-            context,
-            has_hints=worker.settings.context.hints,
-        )
+        message = await _greeting(worker, project_id, event.session_id, context)
     return context, message
+
+
+async def _greeting(worker: Worker, project_id: int, session_id: str, context: str) -> str:
+    """The welcome waits for a session that has nothing more important to show, and comes once."""
+    store = worker.store
+    if store.has_announcement(WELCOME) and await asyncio.wrap_future(
+        store.is_first_announcement(WELCOME)
+    ):
+        return welcome(await asyncio.to_thread(store.remembered_counts))
+    has_hints = worker.settings.context.hints
+    return await asyncio.to_thread(
+        greeting, store, project_id, session_id, context, has_hints=has_hints
+    )
 
 
 async def _bring_own_sessions(worker: Worker, event: Event) -> None:
