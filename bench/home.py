@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tests.payloads import Payload, as_bytes
 
-from claude_mem.config import Layout, Settings, load_settings
+from claude_mem.config import Layout, Settings, load_settings, record_environment
 from claude_mem.errors import NotRunning
 from claude_mem.hook import spool
 from claude_mem.install.launcher import write_launcher
@@ -133,6 +133,7 @@ def temporary_home(port: int = 0) -> Iterator[Home]:
         Path(home.project_dir).mkdir()
         home.layout.create()
         write_launcher(home.layout)
+        record_environment(home.layout, home.environment)
         yield home
     finally:
         if is_held(home.layout):

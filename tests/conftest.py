@@ -178,6 +178,7 @@ def temporary_home(directory: Path) -> Iterator[Home]:
     home.path.mkdir()
     home.layout.create()
     write_launcher(home.layout)
+    home.record_environment()
     try:
         yield home
     finally:
