@@ -390,7 +390,7 @@ def test_a_resumed_session_gets_the_bytes_it_got_before(home: Home) -> None:
 
 def test_two_prompts_of_one_session_are_never_mixed_with_another_project(home: Home) -> None:
     home.start_worker()
-    for payload in (prompt("Blink"), write(), stop()):
+    for payload in (session_start(), prompt("Blink"), write(), stop()):
         home.hook(payload)
     home.wait_settled()
     other = session_start(session_id="other", cwd="/home/dev/elsewhere")

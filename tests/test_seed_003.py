@@ -249,4 +249,5 @@ def test_environment_variables_of_the_appendix_are_settings() -> None:
 
 
 def test_add_queue_metrics_to_health(worker: SeedWorker) -> None:
-    assert worker.get("/health").json()["queue"].keys() == {"depth", "oldestSeconds", "dead"}
+    queue = worker.get("/health").json()["queue"]
+    assert queue.keys() == {"depth", "oldestSeconds", "dead", "warning"}

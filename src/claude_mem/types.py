@@ -281,6 +281,7 @@ class Distillate:
     facts: tuple[ProposedFact, ...] = ()  # besides those of the summary
     version: int = 0  # of the local observer
     outside: tuple[str, ...] = ()  # hashes of runs of words that came from outside
+    outside_of_record: tuple[str, ...] = ()  # those that are only in the record
 
 
 @dataclass(frozen=True, slots=True)

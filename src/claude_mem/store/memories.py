@@ -73,7 +73,7 @@ def save_memories(
         save_summary(connection, distillate.summary, origin)
     _save_observations(connection, distillate.observations, origin)
     facts.save_proposals(connection, turn_id, distillate)
-    outside_words.save(connection, turn_id, distillate.outside)
+    outside_words.save(connection, turn_id, distillate.outside, distillate.outside_of_record)
     _set_version(connection, turn_id, distillate)
     set_titles(connection, session_db_id, distillate.title, distillate.subtitle)
 

@@ -503,6 +503,11 @@ def _add_welcome(connection: sqlite3.Connection) -> None:
     )
 
 
+def _add_outside_words_of_records(connection: sqlite3.Connection) -> None:
+    """Apart from those of memories, by which the lines of contexts are marked."""
+    connection.execute("ALTER TABLE outside_words ADD COLUMN of_record TEXT NOT NULL DEFAULT ''")
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -529,6 +534,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0034_origins", _add_origins),
     ("0035_unindexed_turns", _add_unindexed_turns),
     ("0037_welcome", _add_welcome),
+    ("0038_outside_words_of_records", _add_outside_words_of_records),
 )
 
 

@@ -8,26 +8,25 @@ import sqlite3
 from collections.abc import Sequence
 
 LATEST_TURNS = 1_000  # of a project, for its context
+EARLIER_TURNS = 20  # of a session: what the agent read there it may repeat later
 
 
-def save(connection: sqlite3.Connection, turn_id: int, hashes: Sequence[str]) -> None:
+def save(
+    connection: sqlite3.Connection, turn_id: int, hashes: Sequence[str], of_record: Sequence[str]
+) -> None:
     """Replaces those of the turn."""
-    if not hashes:
+    if not hashes and not of_record:
         connection.execute("DELETE FROM outside_words WHERE turn_id = ?", (turn_id,))
         return
     connection.execute(
-        "INSERT OR REPLACE INTO outside_words (turn_id, hashes) VALUES (?, ?)",
-        (turn_id, " ".join(hashes)),
+        "INSERT OR REPLACE INTO outside_words (turn_id, hashes, of_record) VALUES (?, ?, ?)",
+        (turn_id, " ".join(hashes), " ".join(of_record)),
     )
 
 
 def of_turns(connection: sqlite3.Connection, turn_ids: Sequence[int]) -> dict[int, frozenset[str]]:
-    rows = connection.execute(
-        "SELECT turn_id, hashes FROM outside_words"
-        " WHERE turn_id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(turn_ids)),),
-    )
-    return {turn_id: frozenset(hashes.split()) for turn_id, hashes in rows}
+    """Of the memories and the record of each turn, and of the turns before it in its session."""
+    return _of(connection, "user_prompts", "m.id", turn_ids)
 
 
 def of_project(connection: sqlite3.Connection, project_id: int) -> frozenset[str]:
@@ -43,11 +42,22 @@ def of_project(connection: sqlite3.Connection, project_id: int) -> frozenset[str
 def of_memories(
     connection: sqlite3.Connection, table: str, ids: Sequence[int]
 ) -> dict[int, frozenset[str]]:
-    """By the id of an observation, summary or prompt."""
-    turn = "m.id" if table == "user_prompts" else "m.turn_id"
+    """By the id of an observation, summary or prompt: those of its turn, as above."""
+    return _of(connection, table, "m.id" if table == "user_prompts" else "m.turn_id", ids)
+
+
+def _of(
+    connection: sqlite3.Connection, table: str, turn: str, ids: Sequence[int]
+) -> dict[int, frozenset[str]]:
     rows = connection.execute(
-        f"SELECT m.id, o.hashes FROM {table} m JOIN outside_words o ON o.turn_id = {turn}"
+        f"SELECT m.id, o.hashes || ' ' || o.of_record FROM {table} m"
+        f" JOIN user_prompts t ON t.id = {turn} JOIN outside_words o ON o.turn_id IN"
+        " (SELECT e.id FROM user_prompts e WHERE e.session_id = t.session_id AND e.id <= t.id"
+        "  ORDER BY e.id DESC LIMIT ?)"
         " WHERE m.id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(ids)),),
+        (EARLIER_TURNS, json.dumps(list(ids))),
     )
-    return {memory_id: frozenset(hashes.split()) for memory_id, hashes in rows}
+    words: dict[int, set[str]] = {}
+    for memory_id, hashes in rows:
+        words.setdefault(memory_id, set()).update(hashes.split())
+    return {memory_id: frozenset(hashes) for memory_id, hashes in words.items()}

@@ -5,7 +5,6 @@ are worth keeping, which text makes the best title, and whether the turn is wort
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 
 from claude_mem.observer import LOCAL
@@ -16,7 +15,7 @@ from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.memory_texts import build_observations, build_summary, says_more_than
 from claude_mem.observer.local.obstacles import find_obstacles
 from claude_mem.observer.local.open_steps import with_open_steps
-from claude_mem.observer.local.provenance import outside_hashes
+from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
 from claude_mem.observer.local.scored_turn import ScoredTurn, score_turn, select_passages
 from claude_mem.observer.local.title_candidates import announced_changes
@@ -49,7 +48,7 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
             *find_obstacles(turn),
         ),
     )
-    return replace(distillate, outside=outside_hashes(turn, distillate))
+    return with_outside_words(turn, distillate)
 
 
 def turn_title(scored: ScoredTurn) -> str:

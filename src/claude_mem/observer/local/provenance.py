@@ -1,30 +1,85 @@
 """Which words of a turn's memories come from outside: tool output, web pages, files, reports.
 
 What the agent repeats from there counts as outside, too; what the user typed or the agent wrote for
-its tools does not. Names of files are outside: whoever made a repository chose them.
+its tools does not, unless it had read it before or replaced it. Names of files are outside: whoever
+made a repository chose them.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from claude_mem.types import Distillate, Json, Turn
+from claude_mem.types import Distillate, Json, ToolUse, Turn
 from claude_mem.word_runs import hashes_of, runs_of
 
 MAX_HASHES = 400
-MAX_OF_REPORTS = 1_500
+MAX_OF_RECORD = 1_500
 MAX_CHARS = 400_000  # of the outside text of a turn
 _REPORTS = ("report",)
 _PATHS = ("file_path", "path", "notebook_path", "pattern", "glob", "url")
+_REPLACED = ("old_string", "old_str", "oldString")
 _AGENT_KINDS = ("Statement", "Stop")
 
 
-def outside_hashes(turn: Turn, distillate: Distillate) -> tuple[str, ...]:
-    """Of the runs of words in the memories and facts that are from outside."""
-    runs = dict.fromkeys(run for text in _texts(distillate) for run in runs_of(text))
-    names = set(_runs(_names(turn)))
-    outside = set(_runs(_outside(turn))) - set(_runs(_own(turn))) | names
+def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
+    """With the hashes of the runs of words that are from outside, in its texts and in the record,
+    which search and hints show as well."""
+    outside = _outside_runs(turn)
+    runs = (run for text in _texts(distillate) for run in runs_of(text))
     copied = hashes_of((run for run in runs if run in outside), MAX_HASHES)
-    # The record has reports in full, and search finds them there.
-    return tuple(dict.fromkeys((*copied, *hashes_of(_runs(_reports(turn)), MAX_OF_REPORTS))))
+    statements = (run for text in _statements(turn) for run in runs_of(text))
+    repeated = (run for run in statements if run in outside)
+    recorded = (
+        *hashes_of(repeated, MAX_OF_RECORD),
+        *hashes_of(_runs(_reports(turn)), MAX_OF_RECORD),
+    )
+    known = frozenset(copied)
+    return replace(
+        distillate,
+        outside=copied,
+        outside_of_record=tuple(dict.fromkeys(h for h in recorded if h not in known)),
+    )
+
+
+def _outside_runs(turn: Turn) -> set[str]:
+    """In the order of events: what the agent wrote after it had read it is not its own."""
+    own = set(runs_of(turn.prompt or ""))
+    outside = set(_runs(_names(turn)))
+    remaining = MAX_CHARS
+    for event in turn.events:
+        own |= _commands(event.tool_input)
+        own |= _written(event.tool_input) - outside
+        for text in _read_by(event):
+            outside |= set(runs_of(text[:remaining])) - own
+            remaining -= len(text)
+            if remaining <= 0:
+                return outside
+    return outside
+
+
+def _read_by(event: ToolUse) -> Iterator[str]:
+    yield from (part.text for part in event.parts if part.kind in _REPORTS)
+    yield from _strings(event.tool_response)
+    if event.kind not in _AGENT_KINDS:
+        yield event.text or ""
+
+
+def _commands(value: Json) -> set[str]:
+    """A command that the agent runs is its own, also one that a file suggests."""
+    command = value.get("command") if isinstance(value, dict) else None
+    return set(runs_of(command)) if isinstance(command, str) else set()
+
+
+def _written(value: Json) -> set[str]:
+    """The runs that the agent wrote for a tool; not those that it named to replace them."""
+    if isinstance(value, str):
+        return set(runs_of(value))
+    if isinstance(value, list):
+        return {run for item in value for run in _written(item)}
+    if not isinstance(value, dict):
+        return set()
+    replaced = {run for name in _REPLACED for run in _written(value.get(name))}
+    new = {run for name, item in value.items() if name not in _REPLACED for run in _written(item)}
+    return new - replaced
 
 
 def _runs(texts: Iterator[str]) -> Iterator[str]:
@@ -61,18 +116,12 @@ def _reports(turn: Turn) -> Iterator[str]:
         yield from (part.text for part in event.parts if part.kind in _REPORTS)
 
 
-def _outside(turn: Turn) -> Iterator[str]:
-    yield from _reports(turn)
+def _statements(turn: Turn) -> Iterator[str]:
+    """What the agent wrote to the user."""
     for event in turn.events:
-        yield from _strings(event.tool_response)
-        if event.kind not in _AGENT_KINDS:
+        if event.kind in _AGENT_KINDS:
             yield event.text or ""
-
-
-def _own(turn: Turn) -> Iterator[str]:
-    yield turn.prompt or ""
-    for event in turn.events:
-        yield from _strings(event.tool_input)
+        yield from (part.text for part in event.parts if part.kind not in _REPORTS)
 
 
 def _strings(value: Json) -> Iterator[str]:

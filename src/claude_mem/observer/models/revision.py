@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from html import unescape
 from typing import Any, TypeVar
 
-from claude_mem.observer.local.provenance import outside_hashes
+from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.models.failures import UnusableReply
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.prompts import PROMPT_VERSION
@@ -55,7 +55,7 @@ def revise_draft(
         model=reply.model,
         prompt_version=PROMPT_VERSION,
     )
-    distillate = replace(distillate, outside=outside_hashes(turn, distillate))
+    distillate = with_outside_words(turn, distillate)
     is_complete = not parsed.unplaced and not claims.unproven
     return Revision(
         _redact(redactor, distillate),
