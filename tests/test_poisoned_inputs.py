@@ -1,15 +1,21 @@
 """What the agent read somewhere never becomes a rule, a command or a plain line of memory."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+from click.testing import CliRunner
 
+from claude_mem.cli.search import search as search_command
+from claude_mem.cli.show import show as show_command
+from claude_mem.config import load_settings
 from claude_mem.hook import spool
 from claude_mem.mcp.tools import call_tool
 from claude_mem.recall.fence import OUTSIDE_MARK
 from tests.api import Api, open_api, record_header
-from tests.payloads import PROJECT_DIR, as_bytes, prompt, session_end, stop
+from tests.payloads import PROJECT_DIR, as_bytes, prompt, session_end, session_start, stop
 from tests.poisoned_inputs import INPUTS, Poisoned
 
 
@@ -76,15 +82,73 @@ def test_in_the_results_of_tools_it_is_marked(api: Api, poisoned: Poisoned) -> N
     def call(tool: str, **arguments: Any) -> str:
         return api.runner.run(call_tool(api.worker, tool, arguments, directory_of(poisoned)))
 
-    found = call("search", query=f"relay lamp {poisoned.canary}", limit=10)
-    heads = found.splitlines()
-    for position, line in enumerate(heads):
+    heads = call("search", query=f"relay lamp {poisoned.canary}", limit=10).splitlines()
+    assert_rows_marked(heads, poisoned)
+    assert_rows_marked(call("timeline", query="relay lamp").splitlines(), poisoned)
+    ids = ids_of(api, poisoned)
+    assert_marked(call("get_observations", ids=ids, record=True), poisoned)
+    assert_marked(call("get_observations", ids=ids, words=f"lamp {poisoned.canary}"), poisoned)
+
+
+def ids_of(api: Api, poisoned: Poisoned) -> list[str]:
+    """Of all memories of its project."""
+    rows = {
+        prefix: api.get_json(f"/api/{kind}", project=directory_of(poisoned), limit=20)["items"]
+        for kind, prefix in (("observations", ""), ("summaries", "S"), ("prompts", "P"))
+    }
+    return [f"{prefix}{row['id']}" for prefix, of_kind in rows.items() for row in of_kind]
+
+
+def assert_rows_marked(lines: list[str], poisoned: Poisoned) -> None:
+    """The head of a row has the mark, also for the snippet below it."""
+    for position, line in enumerate(lines):
         if poisoned.canary.lower() in line.lower():
-            assert ", outside" in line or ", outside" in heads[position - 1], line
+            head = line if line[:1] in "#SP" else lines[position - 1]
+            assert ", outside" in head, line
+
+
+@pytest.mark.parametrize("poisoned", INPUTS, ids=lambda poisoned: poisoned.name)
+def test_over_http_it_is_marked(api: Api, poisoned: Poisoned) -> None:
+    project = directory_of(poisoned)
+    query = f"relay lamp {poisoned.canary}"
+    found = api.get("/api/search", query=query, project=project, format="text").text
+    assert_rows_marked(found.splitlines(), poisoned)
+    around = api.get("/api/timeline", query="relay lamp", project=project, format="text").text
+    assert_rows_marked(around.splitlines(), poisoned)
+    body = {"ids": ids_of(api, poisoned), "format": "text"}
+    assert_marked(api.post("/api/observations/batch", **body).text, poisoned)
     for kind in ("observations", "summaries"):
-        rows = api.get_json(f"/api/{kind}", project=directory_of(poisoned), limit=20)["items"]
-        for row in rows:
+        for row in api.get_json(f"/api/{kind}", project=project, limit=20)["items"]:
             texts = {name: value for name, value in row.items() if "project" not in name}
             if poisoned.canary.lower() in str(texts).lower():
                 assert row["origin"] == "outside", row
             assert row["origin"] in ("person", "agent", "outside")
+
+
+@pytest.mark.parametrize("poisoned", INPUTS, ids=lambda poisoned: poisoned.name)
+def test_in_the_terminal_it_is_marked(api: Api, poisoned: Poisoned, tmp_path: Path) -> None:
+    settings = load_settings({"CLAUDE_MEM_DATA_DIR": str(api.layout.root), "HOME": str(tmp_path)})
+
+    def run(command: click.Command, *arguments: str) -> str:
+        return CliRunner().invoke(command, arguments, obj=settings).output
+
+    query = (f"relay lamp {poisoned.canary}", "--project", directory_of(poisoned))
+    assert_rows_marked(run(search_command, *query).splitlines(), poisoned)
+    shown = run(show_command, *ids_of(api, poisoned), "--record")
+    assert "lamp" in shown
+    assert_marked(shown, poisoned)
+
+
+@pytest.mark.parametrize("poisoned", INPUTS, ids=lambda poisoned: poisoned.name)
+def test_hooks_mark_it_in_hints_and_do_not_show_it_to_the_user(
+    api: Api, poisoned: Poisoned
+) -> None:
+    directory = directory_of(poisoned)
+    identity = {"session_id": f"{poisoned.name}-later", "cwd": directory}
+    started = api.start_session(session_start(**identity), directory).json()
+    assert_marked(started["hookSpecificOutput"]["additionalContext"], poisoned)
+    assert poisoned.canary.lower() not in str(started.get("systemMessage")).lower()
+    question = f"Why does the lamp of the north pier need {poisoned.canary} and the relay?"
+    answer = api.submit_prompt(prompt(question, **identity), directory).json()
+    hint = answer.get("hookSpecificOutput", {}).get("additionalContext", "")
+    assert_marked(hint, poisoned)

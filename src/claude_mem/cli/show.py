@@ -13,10 +13,11 @@ from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.answers import Answer, find_answers
+from claude_mem.recall.fence import OUTSIDE_KINDS, OUTSIDE_MARK, marked_lines
 from claude_mem.recall.formatting import ORIGINS, answers_text
-from claude_mem.recall.marks import MARKS
+from claude_mem.recall.marks import MARKS, OutsideWords, outside_words_of
 from claude_mem.recall.memories import NOUNS
-from claude_mem.recall.memory_ids import parse_memory_id
+from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.team import TEAM
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import JsonRow
@@ -63,6 +64,8 @@ def show(
             matches = {text: _find(store, text) for text in ids if not is_of_team(text)}
             if with_record:
                 matches = {text: _with_records(store, rows) for text, rows in matches.items()}
+        shown = [_memory_id(kind, record) for rows in matches.values() for kind, record in rows]
+        outside = _outside_words(store, shown)
     if of_team := [text for text in ids if is_of_team(text)]:
         rows = memories_of_team(settings, of_team, with_record)
         by_id = {f"T{row['id']}": row for row in rows}
@@ -74,7 +77,7 @@ def show(
         for position, (kind, record) in enumerate(records):
             if position:
                 click.echo()
-            _print_record(kind, record)
+            _print_record(kind, record, outside.get(_memory_id(kind, record), frozenset()))
     if missing := [text for text, match in matches.items() if not match]:
         raise NotFound(f"no memory with id {', '.join(missing)}")
 
@@ -142,7 +145,16 @@ _LABELS = {
 _MARKS = {"observations": "#", "summaries": "S", "prompts": "P", "sessions": "session ", TEAM: "T"}
 
 
-def _print_record(kind: str, record: JsonRow) -> None:
+def _memory_id(noun: str, record: JsonRow) -> MemoryId:
+    kind = next((kind for kind, name in NOUNS.items() if name == noun), noun)
+    return MemoryId(kind, int(str(record["id"])))
+
+
+def _outside_words(store: StoreReader, ids: Sequence[MemoryId]) -> OutsideWords:
+    return store.read(lambda connection: outside_words_of(connection, ids))
+
+
+def _print_record(kind: str, record: JsonRow, outside: frozenset[str] = frozenset()) -> None:
     when = local_time(record.get("created_at_epoch") or record.get("updated_at_epoch"))
     type_ = f" {_flat(record['type'])}" if kind == "observations" else ""
     marks = "".join(f"  {mark}" for mark in MARKS if record.get(mark))
@@ -156,15 +168,18 @@ def _print_record(kind: str, record: JsonRow) -> None:
             value = str(value[0]) if single else "\n".join(f"- {item}" for item in value)
         if value is None or value == "":
             continue
-        text = without_controls(str(value))
+        text = "\n".join(marked_lines(without_controls(str(value)), outside))
         label = name.replace("_", " ")
         click.echo(f"{label}:\n{_indented(text)}" if _has_lines(text) else f"{label}: {text}")
     parts = record.get("record")
     for part in parts if isinstance(parts, list) else ():
         assert isinstance(part, dict)
         click.echo()
-        print_heading(f"{_flat(part['speaker'])}, {_flat(part['kind']).replace('_', ' ')}")
-        click.echo(_indented(without_controls(str(part["text"]))))
+        mark = OUTSIDE_MARK if part["kind"] in OUTSIDE_KINDS else ""
+        kind_text = _flat(part["kind"]).replace("_", " ")
+        print_heading(f"{_flat(part['speaker'])}, {kind_text}{mark}")
+        lines = marked_lines(without_controls(str(part["text"])), outside)
+        click.echo(_indented("\n".join(lines)))
 
 
 def _flat(value: Json) -> str:
@@ -192,17 +207,17 @@ def _show_answers(
     if as_json:
         print_json([answer.as_json() for answer in answers])
     else:
-        _print_answers(answers)
+        _print_answers(answers, _outside_words(store, memory_ids))
     existing = {answer.id for answer in answers}
     if missing := [str(memory_id) for memory_id in memory_ids if memory_id not in existing]:
         raise NotFound(f"no memory with id {', '.join(missing)}")
 
 
-def _print_answers(answers: Sequence[Answer]) -> None:
+def _print_answers(answers: Sequence[Answer], outside: OutsideWords) -> None:
     for position, answer in enumerate(answers):
         if position:
             click.echo()
-        head, _, text = without_controls(answers_text([answer])).partition("\n")
+        head, _, text = without_controls(answers_text([answer], outside)).partition("\n")
         print_heading(head)
         click.echo(text)
 

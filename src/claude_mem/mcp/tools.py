@@ -26,6 +26,7 @@ from claude_mem.recall.formatting import (
     search_text,
     timeline_text,
 )
+from claude_mem.recall.marks import outside_words_of
 from claude_mem.recall.search import Query
 from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.store import StoreReader
@@ -159,11 +160,12 @@ async def _timeline(call: Call) -> str:
 
 async def _get_observations(call: Call) -> str:
     ids, words, with_record = params.batch(call.arguments)
+    outside = await call.read(lambda store: store.read(lambda c: outside_words_of(c, ids)))
     if words:
         answers = await answers_both(call.worker, ids, words, call.now)
-        return fenced(await asyncio.to_thread(answers_text, answers))
+        return fenced(await asyncio.to_thread(answers_text, answers, outside))
     memories = await memories_both(call.worker, ids, with_record=with_record)
-    return fenced(await asyncio.to_thread(memories_text, memories))
+    return fenced(await asyncio.to_thread(memories_text, memories, outside))
 
 
 async def _facts(call: Call) -> str:

@@ -3,11 +3,10 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
-from itertools import starmap
 
 from claude_mem.recall.answers import Answer
-from claude_mem.recall.fence import OUTSIDE_KINDS, escape_block, escape_fences
-from claude_mem.recall.marks import MARKS
+from claude_mem.recall.fence import OUTSIDE_KINDS, escape_block, escape_fences, marked_lines
+from claude_mem.recall.marks import MARKS, NO_WORDS, OutsideWords
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import SearchResult, SearchRow
 from claude_mem.recall.timeline import Timeline
@@ -148,27 +147,36 @@ def _moment(row: SearchRow, zone: tzinfo | None) -> datetime:
     return datetime.fromtimestamp(row.created_at_epoch / 1000, zone)
 
 
-def memories_text(memories: Iterable[tuple[MemoryId, JsonRow]]) -> str:
-    """Full memories, each below its id."""
-    return "\n\n".join(starmap(_memory_text, memories)) or "Nothing found."
+def memories_text(
+    memories: Iterable[tuple[MemoryId, JsonRow]], outside: OutsideWords = NO_WORDS
+) -> str:
+    """Full memories, each below its id. `outside`: by which lines with such words are marked."""
+    texts = (
+        _memory_text(memory_id, row, outside.get(memory_id, frozenset()))
+        for memory_id, row in memories
+    )
+    return "\n\n".join(texts) or "Nothing found."
 
 
-def answers_text(answers: Iterable[Answer]) -> str:
+def answers_text(answers: Iterable[Answer], outside: OutsideWords = NO_WORDS) -> str:
     """Memories by title, each with the passages of its turn; in full where there are none."""
-    return "\n\n".join(map(_answer_text, answers)) or "Nothing found."
+    texts = (_answer_text(answer, outside.get(answer.id, frozenset())) for answer in answers)
+    return "\n\n".join(texts) or "Nothing found."
 
 
-def _answer_text(answer: Answer) -> str:
+def _answer_text(answer: Answer, outside: frozenset[str]) -> str:
     if not answer.passages:
-        return _memory_text(answer.id, answer.memory)
-    lines = [f"{_label(answer.id)} {_minute(answer.memory)} {_title(answer.title)}"]
+        return _memory_text(answer.id, answer.memory, outside)
+    head = f"{_label(answer.id)} {_minute(answer.memory)} {_title(answer.title)}"
+    lines = marked_lines(head, outside)
     lines += [
-        f"{_kind_of(passage.kind)}: {escape_block(passage.text)}" for passage in answer.passages
+        f"{_kind_of(passage.kind)}: {escape_block(passage.text, outside)}"
+        for passage in answer.passages
     ]
     return "\n".join(lines)
 
 
-def _memory_text(memory_id: MemoryId, record: JsonRow) -> str:
+def _memory_text(memory_id: MemoryId, record: JsonRow, outside: frozenset[str]) -> str:
     title = record.get("title")
     type_ = f" {_flat(str(record['type']))}" if "type" in record else ""
     marks = "".join(f", {mark}" for mark in MARKS if record.get(mark))
@@ -178,15 +186,15 @@ def _memory_text(memory_id: MemoryId, record: JsonRow) -> str:
     project = _title(str(record["project"]))
     lines = [f"{_label(memory_id)}{type_} {_minute(record)} {project}{marks}{owner}"]
     if title:
-        lines.append(f"title: {_flat(str(title))}")
+        lines.append(f"title: {escape_block(one_line(str(title)), outside)}")
     for field in _FIELDS:
         value = fact_texts(record, field) or record.get(field)
         if isinstance(value, list):
             value = "\n".join(f"- {item}" for item in value)
         if value:
-            lines.append(f"{field.replace('_', ' ')}: {escape_block(str(value))}")
+            lines.append(f"{field.replace('_', ' ')}: {escape_block(str(value), outside)}")
     parts = record.get("record")
-    lines += map(_part_text, parts) if isinstance(parts, list) else []
+    lines += [_part_text(part, outside) for part in parts] if isinstance(parts, list) else []
     return "\n".join(lines)
 
 
@@ -195,11 +203,11 @@ def _kind_of(kind: str) -> str:
     return f"{kind} [outside]" if kind in OUTSIDE_KINDS else kind
 
 
-def _part_text(part: Json) -> str:
+def _part_text(part: Json, outside: frozenset[str]) -> str:
     """A part of the record of a turn."""
     assert isinstance(part, dict)
     kind = _kind_of(_flat(str(part["kind"]))).replace("_", " ")
-    return f"{_flat(str(part['speaker']))}, {kind}: {escape_block(str(part['text']))}"
+    return f"{_flat(str(part['speaker']))}, {kind}: {escape_block(str(part['text']), outside)}"
 
 
 def _minute(record: JsonRow) -> str:

@@ -3,7 +3,8 @@ has words from outside, and which earlier memory it continues."""
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.store import outside_words
@@ -15,6 +16,10 @@ _COLUMNS = {
     "prompt": ("user_prompts", "0, pinned, wrong"),
 }
 _TURN_OF = {"observation": "observations", "summary": "session_summaries"}
+
+
+OutsideWords = Mapping[MemoryId, frozenset[str]]
+NO_WORDS: OutsideWords = MappingProxyType({})
 
 
 def outside_words_of(

@@ -19,6 +19,7 @@ from claude_mem.recall.formatting import (
     timeline_json,
     timeline_text,
 )
+from claude_mem.recall.marks import outside_words_of
 from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import Query, SearchResult
 from claude_mem.recall.timeline import TimelineQuery
@@ -132,14 +133,15 @@ async def batch(request: Request) -> Response:
     as_text = _is_text(body.pop("format", None))
     ids, words, with_record = params.batch(body)
     worker: Worker = request.app.state.worker
+    outside = await asyncio.to_thread(worker.store.read, lambda c: outside_words_of(c, ids))
     if words:
         answers = await answers_both(worker, ids, words, _now(worker))
         if as_text:
-            return PlainTextResponse(answers_text(answers))
+            return PlainTextResponse(answers_text(answers, outside))
         return JSONResponse([answer.as_json() for answer in answers])
     memories = await memories_both(worker, ids, with_record=with_record)
     if as_text:
-        return PlainTextResponse(memories_text(memories))
+        return PlainTextResponse(memories_text(memories, outside))
     return JSONResponse([record for _, record in memories])
 
 
