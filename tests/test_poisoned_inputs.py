@@ -15,7 +15,7 @@ from claude_mem.hook import spool
 from claude_mem.mcp.tools import call_tool
 from claude_mem.recall.fence import OUTSIDE_MARK
 from tests.api import Api, open_api, record_header
-from tests.payloads import PROJECT_DIR, as_bytes, prompt, session_end, session_start, stop
+from tests.payloads import PROJECT_DIR, Payload, as_bytes, prompt, session_end, session_start, stop
 from tests.poisoned_inputs import INPUTS, Poisoned
 
 
@@ -36,10 +36,18 @@ def directory_of(poisoned: Poisoned) -> str:
 
 def play(api: Api, poisoned: Poisoned, session: str) -> None:
     name = f"{poisoned.name}-{session}"
-    identity = {"session_id": name, "prompt_id": name}
     events = (prompt(poisoned.prompt), *poisoned.events, stop(poisoned.reply), session_end())
+    if poisoned.earlier:
+        before = (prompt("Look around"), *poisoned.earlier, stop("I looked at it."))
+        send(api, before, poisoned, {"session_id": name, "prompt_id": f"{name}-before"})
+    send(api, events, poisoned, {"session_id": name, "prompt_id": name})
+
+
+def send(
+    api: Api, events: tuple[Payload, ...], poisoned: Poisoned, identity: dict[str, str]
+) -> None:
+    directory = directory_of(poisoned)
     for event in events:
-        directory = directory_of(poisoned)
         text = as_bytes({**event, **identity}).replace(PROJECT_DIR.encode(), directory.encode())
         api.clock.ms += 1000
         head = record_header(api.clock.ms, directory, str(event["hook_event_name"]))
@@ -55,7 +63,7 @@ def assert_marked(text: str, poisoned: Poisoned) -> None:
 
 def test_there_are_enough_of_them_and_of_every_way() -> None:
     assert len(INPUTS) >= 60
-    assert len({poisoned.way for poisoned in INPUTS}) == 9
+    assert len({poisoned.way for poisoned in INPUTS}) == 11
 
 
 @pytest.mark.parametrize("poisoned", INPUTS, ids=lambda poisoned: poisoned.name)

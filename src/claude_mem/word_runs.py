@@ -16,12 +16,16 @@ _WORD = re.compile(
 )
 
 
-def runs_of(text: str) -> Iterator[str]:
-    """Each as its words, separated by spaces."""
+def words_of(text: str) -> list[str]:
     if not text.isascii():
         visible = (c for c in text if unicodedata.category(c) != "Cf")
         text = unicodedata.normalize("NFKC", "".join(visible))
-    words = _WORD.findall(text.lower())
+    return _WORD.findall(text.lower())
+
+
+def runs_of(text: str) -> Iterator[str]:
+    """Each as its words, separated by spaces."""
+    words = words_of(text)
     for start in range(len(words) - LENGTH + 1):
         run = words[start : start + LENGTH]
         if sum(len(word) > 3 or not word.isascii() for word in run) > 1:

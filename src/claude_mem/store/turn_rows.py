@@ -11,6 +11,7 @@ from claude_mem.store.records import dump_parts, parse_parts
 from claude_mem.types import Event, Project, ToolUse, Turn
 
 _COUNTED = "counted-"
+EARLIER_TURNS, EARLIER_OUTPUTS, OUTPUT_CHARS = 5, 20, 10_000
 
 
 def counted_prompt_id(session_id: str, number: int) -> str:
@@ -130,7 +131,20 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         events=tuple(_tool_use(event) for event in events),
         is_client_message=bool(row["notice"]),
         recent_memories=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
+        earlier_output=_earlier_output(connection, row["session_id"], turn_id),
     )
+
+
+def _earlier_output(connection: sqlite3.Connection, session_id: int, turn_id: int) -> str:
+    """By which words are recognised that the agent read before; the latest first."""
+    rows = connection.execute(
+        "SELECT substr(tool_response, 1, ?) FROM tool_events WHERE tool_response IS NOT NULL"
+        " AND turn_id IN (SELECT id FROM user_prompts WHERE session_id = ? AND id < ?"
+        " ORDER BY id DESC LIMIT ?) ORDER BY id DESC LIMIT ?",
+        (OUTPUT_CHARS, session_id, turn_id, EARLIER_TURNS, EARLIER_OUTPUTS),
+    )
+    # JSON: a line break before a word must not become a letter of it.
+    return " ".join(text for (text,) in rows).replace("\\n", " ").replace('\\"', " ")
 
 
 def _tool_use(row: sqlite3.Row) -> ToolUse:

@@ -6,10 +6,10 @@ made a repository chose them.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from claude_mem.types import Distillate, Json, ToolUse, Turn
-from claude_mem.word_runs import hashes_of, runs_of
+from claude_mem.word_runs import hashes_of, runs_of, words_of
 
 MAX_HASHES = 400
 MAX_OF_RECORD = 1_500
@@ -23,11 +23,9 @@ _AGENT_KINDS = ("Statement", "Stop")
 def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     """With the hashes of the runs of words that are from outside, in its texts and in the record,
     which search and hints show as well."""
-    outside = _outside_runs(turn)
-    runs = (run for text in _texts(distillate) for run in runs_of(text))
-    copied = hashes_of((run for run in runs if run in outside), MAX_HASHES)
-    statements = (run for text in _statements(turn) for run in runs_of(text))
-    repeated = (run for run in statements if run in outside)
+    outside = _OutsideText.of(turn)
+    copied = hashes_of(outside.runs_in(_texts(distillate)), MAX_HASHES)
+    repeated = outside.runs_in(_statements(turn))
     recorded = (
         *hashes_of(repeated, MAX_OF_RECORD),
         *hashes_of(_runs(_reports(turn)), MAX_OF_RECORD),
@@ -40,20 +38,35 @@ def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     )
 
 
-def _outside_runs(turn: Turn) -> set[str]:
-    """In the order of events: what the agent wrote after it had read it is not its own."""
-    own = set(runs_of(turn.prompt or ""))
-    outside = set(_runs(_names(turn)))
-    remaining = MAX_CHARS
-    for event in turn.events:
-        own |= _commands(event.tool_input)
-        own |= _written(event.tool_input) - outside
-        for text in _read_by(event):
-            outside |= set(runs_of(text[:remaining])) - own
-            remaining -= len(text)
-            if remaining <= 0:
-                return outside
-    return outside
+@dataclass(frozen=True, slots=True)
+class _OutsideText:
+    """What the agent read: in this turn as runs, before it as words in a row, which is faster."""
+
+    runs: frozenset[str]
+    own: frozenset[str]
+    earlier: str
+
+    @classmethod
+    def of(cls, turn: Turn) -> "_OutsideText":
+        """In the order of events: what the agent wrote after it had read it is not its own."""
+        own = set(runs_of(turn.prompt or ""))
+        outside = set(_runs(_names(turn)))
+        remaining = MAX_CHARS
+        for event in turn.events:
+            own |= _commands(event.tool_input)
+            outside |= set(_runs(_replaced(event.tool_input))) - own
+            own |= _written(event.tool_input) - outside
+            for text in _read_by(event):
+                outside |= set(runs_of(text[: max(0, remaining)])) - own
+                remaining -= len(text)
+        earlier = f" {' '.join(words_of(turn.earlier_output))} "
+        return cls(frozenset(outside), frozenset(own), earlier)
+
+    def runs_in(self, texts: Iterator[str]) -> Iterator[str]:
+        for text in texts:
+            for run in runs_of(text):
+                if run in self.runs or (run not in self.own and f" {run} " in self.earlier):
+                    yield run
 
 
 def _read_by(event: ToolUse) -> Iterator[str]:
@@ -70,16 +83,14 @@ def _commands(value: Json) -> set[str]:
 
 
 def _written(value: Json) -> set[str]:
-    """The runs that the agent wrote for a tool; not those that it named to replace them."""
-    if isinstance(value, str):
-        return set(runs_of(value))
-    if isinstance(value, list):
-        return {run for item in value for run in _written(item)}
-    if not isinstance(value, dict):
-        return set()
-    replaced = {run for name in _REPLACED for run in _written(value.get(name))}
-    new = {run for name, item in value.items() if name not in _REPLACED for run in _written(item)}
-    return new - replaced
+    """The runs that the agent wrote for a tool; not those that it names to replace them."""
+    texts = (text for name, text in _named_strings("", value) if name not in _REPLACED)
+    return {run for text in texts for run in runs_of(text)}
+
+
+def _replaced(value: Json) -> Iterator[str]:
+    """What was in a file before."""
+    yield from (text for name, text in _named_strings("", value) if name in _REPLACED)
 
 
 def _runs(texts: Iterator[str]) -> Iterator[str]:
@@ -126,11 +137,16 @@ def _statements(turn: Turn) -> Iterator[str]:
 
 def _strings(value: Json) -> Iterator[str]:
     """All texts in a JSON value."""
+    yield from (text for _, text in _named_strings("", value))
+
+
+def _named_strings(name: str, value: Json) -> Iterator[tuple[str, str]]:
+    """All texts in a JSON value, with the name of the nearest field."""
     if isinstance(value, str):
-        yield value
+        yield name, value
     elif isinstance(value, dict):
-        for item in value.values():
-            yield from _strings(item)
+        for field, item in value.items():
+            yield from _named_strings(field, item)
     elif isinstance(value, list):
         for item in value:
-            yield from _strings(item)
+            yield from _named_strings(name, item)
