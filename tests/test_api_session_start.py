@@ -37,6 +37,7 @@ def test_a_new_session_is_given_the_memory_of_the_earlier_ones(api: Api) -> None
 
 def test_the_first_session_of_a_project_is_given_nothing(api: Api) -> None:
     api.add_sessions(1, "/home/dev/elsewhere")
+    api.start_session(payloads.session_start(session_id="first"), "/home/dev/elsewhere")
     answer = api.start_session(payloads.session_start()).json()
     assert answer == {"continue": True, "suppressOutput": True}
 
@@ -53,6 +54,7 @@ def test_a_resumed_session_is_given_the_bytes_it_was_given_before(api: Api, sour
 
 def test_a_session_start_costs_one_transaction(api: Api) -> None:
     api.add_sessions(2)
+    api.start_session(payloads.session_start(session_id="first"))  # with the welcome, once
     with transactions_of(api.worker.store) as begun:
         assert context_of(api, payloads.session_start()) != ""
     assert len(begun) == 1

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from claude_mem.cli.demo import payloads
+from claude_mem.recall.fence import OUTSIDE_MARK
 from claude_mem.store import Store
 from claude_mem.store.forgetting import Selection
 from claude_mem.store.undoing import Forgotten
@@ -374,8 +375,10 @@ def test_show_prints_a_turn_as_it_was_said(imported: Home) -> None:
     (summary,) = imported.rows(f"SELECT id FROM session_summaries WHERE turn_id = {turn['id']}")
     done = imported.command("show", f"P{turn['id']}", "--record")
     assert done.returncode == 0, done.stderr
-    places = [done.stdout.index(f"\n{indent(text, '  ')}\n") for _, _, text in SAID]
+    shown = done.stdout.replace(OUTSIDE_MARK, "")
+    places = [shown.index(f"\n{indent(text, '  ')}\n") for _, _, text in SAID]
     assert places == sorted(places)
+    assert f"subagent, report{OUTSIDE_MARK}\n" in done.stdout
     assert "user, question" in done.stdout and "subagent, report" in done.stdout
     plain = imported.command("show", f"P{turn['id']}").stdout
     assert "It is below deck." not in plain

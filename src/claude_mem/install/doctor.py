@@ -76,7 +76,7 @@ class Doctor:
         if not errors:
             yield Check("settings", "ok", "valid")
         ignored = environment_for_worker(self.environ, self.settings.layout).ignored
-        if ignored and not is_agent(self.environ):
+        if ignored and self.settings.layout.root.is_dir() and not is_agent(self.environ):
             text = f"a worker that a hook starts does not use {', '.join(ignored)} of this shell"
             yield Check("environment", "warning", text, "claude-mem worker restart")
 
