@@ -38,7 +38,7 @@ from claude_mem.store.listing import JsonRow
 from claude_mem.store.summary_json import open_steps_from
 from claude_mem.store.turns import MAIN_BRANCHES
 from claude_mem.text import one_line
-from claude_mem.word_runs import has_run
+from claude_mem.word_runs import LENGTH, has_run
 
 MAX_UNITS = 9_900  # of the client's 10,000; longer texts are replaced by a preview
 OBSERVATIONS = 120
@@ -219,8 +219,7 @@ class _Page:
             if self._is_shown(line):
                 continue
             escaped = escape_fences(one_line(line.text) if line.text[:1] != " " else line.text)
-            stated = line.text if line.stated is None else line.stated
-            if not line.is_quote and has_run(stated, self._outside):
+            if not line.is_quote and _has_outside_words(line, self._outside):
                 escaped += OUTSIDE_MARK
             text = text_before + escaped
             size = _sizes(f"{text}\n")[0]
@@ -303,3 +302,12 @@ def _is_taken_up(step: str, later: Sequence[SessionDigest]) -> bool:
 
 def _shares(words: frozenset[str], later: frozenset[str]) -> bool:
     return is_about(words, later) or len(words & later) >= max(3, RELATED * len(words))
+
+
+def _has_outside_words(line: Line, outside: frozenset[str]) -> bool:
+    """Names of files are from outside and need no mark, unless one reads like a sentence."""
+    if line.stated is None:
+        return has_run(line.text, outside)
+    names = line.text.partition(": ")[2].split(",")
+    sentences = (n for n in names if sum("/" not in word for word in n.split()) >= LENGTH)
+    return any(has_run(text, outside) for text in (line.stated, *sentences))
