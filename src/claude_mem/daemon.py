@@ -301,6 +301,7 @@ def _server(app: object, protocol: type[asyncio.Protocol] | None = None) -> _Ser
         http=protocol or "auto",
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         lifespan="off",
         ws="none",
         server_header=False,

@@ -124,10 +124,11 @@ class Intake:
     async def accept(self, events: list[Event]) -> list[Recorded]:
         """Stores events that did not come through the spool; returns when they are on disk.
 
-        No thread waits for that: all that are waiting share a commit.
+        No thread waits for that: all that are waiting share a commit. Nor does the listener get
+        one: it takes less than the change of threads.
         """
         recorded = await asyncio.wrap_future(self._store.record_events(events))
-        await asyncio.to_thread(self._notify, list(zip(events, recorded, strict=True)))
+        self._notify(list(zip(events, recorded, strict=True)))
         return recorded
 
     def _drain_batch(self, paths: list[Path], counts: DrainCounts) -> None:

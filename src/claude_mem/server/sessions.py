@@ -19,6 +19,7 @@ from claude_mem.types import SESSION_START, Event, Json, Project
 from claude_mem.worker.worker import Worker
 
 MAX_PROMPT_NUMBER = 1_000_000
+SMALL_CHARACTERS = 8_000  # of a payload: read in less time than it takes to give it to a thread
 _SESSION = ("contentSessionId", "claudeSessionId", "sessionId", "session_id")
 # The kind of event of each action, and the status in its response.
 _ACTIONS = {
@@ -45,8 +46,8 @@ async def by_content_id(request: Request) -> JSONResponse:
     body = await read_object(request)
     session_id = required_text(body, *_SESSION)
     body["session_id"] = session_id
-    session = worker.store.session_by_content_id(session_id)
-    return await _accept(worker, _action(request), body, _project_of(session) if session else None)
+    project = worker.store.named_session_project(session_id)
+    return await _accept(worker, _action(request), body, project)
 
 
 def _project_of(session: JsonRow) -> Project:
@@ -54,7 +55,7 @@ def _project_of(session: JsonRow) -> Project:
 
 
 def _action(request: Request) -> str:
-    return request.url.path.rsplit("/", 1)[-1]
+    return str(request.scope["path"]).rsplit("/", 1)[-1]
 
 
 async def _accept(
@@ -95,9 +96,26 @@ async def _read_event(
     directory = text_of(body, "project_dir", "projectDir", "cwd") or ""
     kind = _ACTIONS[action][0] if "prompt" in payload or action != "init" else SESSION_START
     header = EventHeader(kind, worker.clock(), directory, dialect="http")
-    event = await asyncio.to_thread(worker.reader.read, header, payload)
+    if _is_small(payload):
+        event = worker.reader.read(header, payload)
+    else:  # looking for secrets must not keep other requests waiting
+        event = await asyncio.to_thread(worker.reader.read, header, payload)
     number = _prompt_number(body)
     return event if number is None else with_prompt_number(event, number)
+
+
+def _is_small(payload: dict[str, Json]) -> bool:
+    remaining = SMALL_CHARACTERS
+    values: list[Json] = [payload]
+    while values and remaining > 0:
+        value = values.pop()
+        remaining -= len(value) if isinstance(value, str) else 8
+        if isinstance(value, dict):
+            remaining -= sum(map(len, value))
+            values += value.values()
+        elif isinstance(value, list):
+            values += value
+    return remaining > 0
 
 
 def _payload(action: str, body: dict[str, Json]) -> dict[str, Json]:

@@ -87,6 +87,18 @@ def project_of_session(connection: sqlite3.Connection, session_id: int) -> int |
     return int(row[0]) if row else None
 
 
+def named_session_project(
+    connection: sqlite3.Connection, content_session_id: str
+) -> Project | None:
+    """Of a session by the agent's name for it."""
+    row = connection.execute(
+        "SELECT p.key, p.name FROM sdk_sessions s JOIN projects p ON p.id = s.project_id"
+        " WHERE s.content_session_id = ?",
+        (content_session_id,),
+    ).fetchone()
+    return Project(*row) if row else None
+
+
 # What a list shows: the name, or the key where several projects have that name.
 SHOWN = (
     "CASE WHEN EXISTS (SELECT 1 FROM projects other WHERE other.name = p.name"

@@ -195,6 +195,9 @@ class StoreReader(TurnReader):
     def session_by_content_id(self, content_session_id: str) -> JsonRow | None:
         return self.read(lambda c: listing.get_session(c, "content_session_id", content_session_id))
 
+    def named_session_project(self, content_session_id: str) -> Project | None:
+        return self.read(lambda c: projects.named_session_project(c, content_session_id))
+
     def find_session(self, name: str) -> int:
         """By the agent's session id, or by its number."""
         session = self.session_by_content_id(name)
