@@ -75,6 +75,45 @@ def test_tags_written_with_escapes(raw: bytes) -> None:
     assert json.loads(strip_private(raw)) == "ab"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a＜private＞x＜/private＞b", "a＜PRIVATE＞x</private>b", "a<private>x＜/private＞b",
+        "a&lt;private&gt;x&lt;/private&gt;b", "a&LT;private reason=1&GT;x&lt;/private&gt;b",
+        "a<pri\u200bvate>x</priv\u00adate>b", "a＜pri\u2060vate＞x＜/private＞b",
+    ],
+)  # fmt: skip
+def test_tags_with_other_brackets_and_invisible_characters(text: str) -> None:
+    data = json.dumps({"prompt": text, "n": 1}, ensure_ascii=False).encode()
+    assert json.loads(strip_private(data)) == {"prompt": "ab", "n": 1}
+
+
+def test_other_brackets_as_escapes() -> None:
+    data = json.dumps({"prompt": "a＜private＞x＜/private＞b", "n": 1}).encode()
+    assert json.loads(strip_private(data)) == {"prompt": "ab", "n": 1}
+
+
+def test_other_brackets_in_json_inside_json() -> None:
+    inner = json.dumps({"t": "a＜private＞x＜/private＞b"})
+    data = json.dumps({"prompt": inner}).encode()
+    assert b"x" not in strip_private(data)
+    assert json.loads(strip_private(data))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if a &lt; b and private &gt; c",
+        "＜b＞ private",
+        "caf\u00ade 👩\u200d💻 private",
+        "&lt;p&gt;",
+    ],
+)
+def test_other_brackets_without_a_tag_stay(text: str) -> None:
+    data = json.dumps({"prompt": text}, ensure_ascii=False).encode()
+    assert strip_private(data) == data
+
+
 def test_a_tag_ends_with_the_member_that_it_stands_in() -> None:
     payload = {"one": f"<private>{SECRET}", "two": "stays", "three": ["<private>x", SECRET], "4": 5}
     assert stripped(payload) == {"one": "", "two": "stays", "three": ["", ""], "4": 5}

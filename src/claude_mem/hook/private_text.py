@@ -3,6 +3,7 @@ r"""Removes private sections from raw JSON bytes, in linear time and without par
 A section begins at an opening tag and ends where every tag opened in it is closed. Tags may be in
 any case, nested, with attributes and with spaces (`< private >`, a no-break space), and any of
 their characters may be escaped (`\u003cprivate>`, `<\/private>`, `\\u003c` in JSON inside JSON).
+Their brackets may be full-width or of HTML (`&lt;`), and `private` may have invisible characters.
 
 A section that its string does not close reaches through the strings after it, keys and numbers
 included, to its closing tag or to the end of the value: a member of the top-level object, else the
@@ -48,17 +49,69 @@ _FORMAT_WORDS = frozenset((
     b"totalLines", b"usage", b"stop_reason",
 ))  # fmt: skip
 
+_OPENERS = (b"\xef\xbc\x9c", b"&lt;", b"\\uff1c")
+_CLOSERS = (b">", b"\xef\xbc\x9e", b"&gt;", b"\\uff1e")
+_DISGUISES = (b"\xef\xbc\x9c", b"&lt;", b"&LT;", b"uff1c", b"uFF1C")
+_INVISIBLE = (b"\xe2\x80\x8b", b"\xe2\x80\x8c", b"\xe2\x80\x8d", b"\xe2\x81\xa0",
+              b"\xef\xbb\xbf", b"\xc2\xad")  # fmt: skip
+_LONGEST_TAG = 200  # with its attributes, where its brackets are disguised
+
 Tag = tuple[int, int, bytes, bool]  # start, end, name, closing
 
 
 def strip_private(data: bytes) -> bytes:
     """The same bytes without private sections."""
+    data = _with_plain_brackets(_with_visible_names(data))
     if b"<" not in data and b"u003" not in data:
         return data
     lowered = data.lower()
     if b"u00" not in lowered and not any(name in lowered for name in NAMES):
         return data
     return _strip(data, lowered, is_json=_has_json_shape(data))
+
+
+def _with_visible_names(data: bytes) -> bytes:
+    if not any(mark in data for mark in _INVISIBLE):
+        return data
+    visible = data
+    for mark in _INVISIBLE:
+        visible = visible.replace(mark, b"")
+    has_more = visible.lower().count(NAMES[0]) > data.lower().count(NAMES[0])
+    return visible if has_more else data
+
+
+def _with_plain_brackets(data: bytes) -> bytes:
+    """Where a tag begins with another bracket; all other text stays as it is."""
+    if not any(mark in data for mark in _DISGUISES):
+        return data
+    for opener in _OPENERS:
+        data = _with_plain_bracket(data, data.lower(), opener)
+    return data
+
+
+def _with_plain_bracket(data: bytes, lowered: bytes, opener: bytes) -> bytes:
+    pieces: list[bytes] = []
+    position = 0
+    while (start := lowered.find(opener, position)) >= 0:
+        behind = start + len(opener)
+        name = lowered[behind : behind + _LONGEST_NAME + 8].lstrip(b" /\\")
+        if not name.startswith(NAMES):
+            pieces.append(data[position:behind])
+            position = behind
+            continue
+        while opener[0] == _BACKSLASH and start > position and data[start - 1] == _BACKSLASH:
+            start -= 1  # in JSON inside JSON
+        pieces += (data[position:start], b"<")
+        end, closer = _nearest(lowered, _CLOSERS, behind, behind + _LONGEST_TAG)
+        pieces += (data[behind:end].rstrip(b"\\"), b">" if closer else b"")
+        position = end + len(closer)
+    return b"".join(pieces) + data[position:]
+
+
+def _nearest(lowered: bytes, needles: tuple[bytes, ...], start: int, end: int) -> tuple[int, bytes]:
+    """The first of them and its place; (start, b"") if there is none."""
+    places = [(at, needle) for needle in needles if (at := lowered.find(needle, start, end)) >= 0]
+    return min(places, default=(start, b""))
 
 
 def _has_json_shape(data: bytes) -> bool:
