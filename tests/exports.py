@@ -48,11 +48,11 @@ def as_file(directory: Path, *records: dict[str, Any] | bytes, end: bool = True)
     return path
 
 
-def restored(story: Story, data: bytes | Path) -> RestoreReport:
+def restored(story: Story, data: bytes | Path, *, is_own: bool = True) -> RestoreReport:
     path = data if isinstance(data, Path) else story.layout.root.parent / "in.jsonl"
     if isinstance(data, bytes):
         path.write_bytes(data)
-    return restore(story.store, path, Redactor())
+    return restore(story.store, path, Redactor(), is_own=is_own)
 
 
 def sound(story: Story) -> bool:

@@ -52,7 +52,7 @@ def crowded(tmp_path: Path) -> Iterator[SeedWorker]:
 
 
 def test_hooks_and_session_starts_go_on_during_500_slow_connections(crowded: SeedWorker) -> None:
-    for payload in (prompt("Light the lamp"), stop("The lamp is lit.")):
+    for payload in (session_start(), prompt("Light the lamp"), stop("The lamp is lit.")):
         assert crowded.hook(payload).returncode == 0
     crowded.wait_settled()
     answer = json.loads(crowded.hook(session_start(session_id="next")).stdout)

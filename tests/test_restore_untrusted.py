@@ -2,6 +2,7 @@
 
 import json
 import random
+import sqlite3
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from tests.payloads import (
     stop,
 )
 from tests.story import Story
+
+PINNED = ("facts", "observations", "session_summaries")
 
 # A file is a stranger's
 
@@ -54,6 +57,40 @@ def test_a_session_is_given_nothing_again_that_no_fence_holds(
     story.store.remember_start_context(SESSION, context).result()
     restored(other, dump(story.store))
     assert other.store.start_context(SESSION) is None
+
+
+def pin_all(connection: sqlite3.Connection) -> None:
+    for table in PINNED:
+        connection.execute(f"UPDATE {table} SET pinned = 1")
+
+
+def test_rules_of_others_are_candidates_and_their_pins_do_not_count(
+    story: Story, other: Story
+) -> None:
+    story.tell(
+        prompt("From now on always run the harbour tests before you commit."), edit(), stop("Done.")
+    )
+    story.distil()
+    assert story.column("SELECT status FROM facts WHERE kind = 'rule'") == ["holds"]
+    story.store.write(pin_all).result()
+    data = dump(story.store)
+    report = restored(other, data, is_own=False)
+    assert report.candidates == 1 and "1 rule to confirm" in "\n".join(report_of_file(report))
+    assert other.column("SELECT status FROM facts WHERE kind = 'rule'") == ["candidate"]
+    for table in PINNED:
+        assert set(other.column(f"SELECT pinned FROM {table}")) == {0}
+    again = restored(other, data)
+    assert again.candidates == 0
+    assert other.column("SELECT status FROM facts WHERE kind = 'rule'") == ["candidate"]
+
+
+def test_a_rule_that_holds_here_still_holds_after_the_import_of_others(story: Story) -> None:
+    story.tell(
+        prompt("From now on always run the harbour tests before you commit."), edit(), stop("Done.")
+    )
+    story.distil()
+    restored(story, dump(story.store), is_own=False)
+    assert story.column("SELECT status FROM facts WHERE kind = 'rule'") == ["holds"]
 
 
 PROJECT = {"table": "projects", "id": 1, "key": "k", "name": "n"}

@@ -9,6 +9,7 @@ from claude_mem.config import Settings
 from claude_mem.redaction import Redactor
 from claude_mem.store.transfer.restore import Refusal, RestoreReport, is_export, restore
 from claude_mem.store.transfer.typescript.importer import DatabaseReport, import_typescript
+from claude_mem.text import pluralize
 from claude_mem.worker.rendered_contexts import refresh_contexts
 
 __all__ = [
@@ -21,10 +22,10 @@ __all__ = [
 ]
 
 
-def restore_file(settings: Settings, path: Path) -> RestoreReport:
+def restore_file(settings: Settings, path: Path, *, is_own: bool = True) -> RestoreReport:
     """Merge an export into the database; running it again changes nothing."""
     with open_store_for_import(settings) as store:
-        report = restore(store, path, _redactor(settings))
+        report = restore(store, path, _redactor(settings), is_own=is_own)
         refresh_contexts(settings, store, os.environ)
     return report
 
@@ -46,6 +47,9 @@ def report_of_file(report: RestoreReport) -> list[str]:
         f"{report.added.total()} records restored, {report.existing.total()} already stored",
         *_refusals(report.refused, report.reasons),
     ]
+    if report.candidates:
+        rules = pluralize(report.candidates, "rule")
+        lines.append(f"{rules} to confirm: claude-mem facts; for an export of your own, use --own")
     if report.private:
         lines.append(f"{report.private} skipped: they belong to private prompts")
     if report.forgotten:

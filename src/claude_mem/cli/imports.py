@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from claude_mem.agents import AGENTS
+from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.import_file import (
     import_database,
     report_of_database,
@@ -60,6 +61,9 @@ TROUBLES_SHOWN = 5
     help="Import the database of the TypeScript claude-mem; it is not changed.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported without importing it.")
+@click.option(
+    "--own", is_flag=True, help="The export is your own: its rules hold, and its pins count."
+)
 @click.option("--again", is_flag=True, help="Read unchanged files again.")
 @json_option
 @click.pass_obj
@@ -71,6 +75,7 @@ def import_past(
     since: str,
     from_db: Path | None,
     dry_run: bool,
+    own: bool,
     again: bool,
     as_json: bool,
 ) -> None:
@@ -81,6 +86,8 @@ def import_past(
     is sent anywhere. It is safe to run it again: existing memories are not changed or duplicated;
     turns without a record get one.
     """
+    if own:
+        refuse_agents()
     if dry_run and from_db is not None:
         raise BadInput("--dry-run cannot be combined with --from-db")
     if from_db is not None:
@@ -90,7 +97,7 @@ def import_past(
     if dry_run and exports:
         raise BadInput(f"--dry-run supports only transcripts, but {exports[0]} is an export")
     for path in exports:
-        _print_lines(report_of_file(restore_file(settings, path)))
+        _print_lines(report_of_file(restore_file(settings, path, is_own=own)))
     if exports and len(exports) == len(paths):
         return
     transcripts = [path for path in paths if path not in exports]

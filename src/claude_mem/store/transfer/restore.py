@@ -6,7 +6,7 @@ restore that was killed is completed by running it again: existing rows are pass
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -38,6 +38,7 @@ class RestoreReport:
     private: int = 0  # rows of a prompt that is private here or in the file
     forgotten: int = 0
     refused: int = 0
+    candidates: int = 0  # rules that the user may confirm
     reasons: list[Refusal] = field(default_factory=list)  # the first of them
     is_complete: bool = False  # whether the file had its last line
     projects: list[int] = field(default_factory=list)
@@ -57,7 +58,8 @@ def is_export(path: Path) -> bool:
         return False
 
 
-def restore(store: Store, path: Path, redactor: Redactor) -> RestoreReport:
+def restore(store: Store, path: Path, redactor: Redactor, *, is_own: bool = True) -> RestoreReport:
+    """`is_own`: whether the user wrote it, so that its rules hold here and its pins count."""
     try:
         file = path.open("rb")
     except FileNotFoundError:
@@ -66,7 +68,7 @@ def restore(store: Store, path: Path, redactor: Redactor) -> RestoreReport:
         raise BadInput(f"{path} cannot be read: {error.strerror}") from None
     with file:
         _check_header(path, file)
-        return _restore(store, file, RowReader(store.schema(), redactor))
+        return _restore(store, file, RowReader(store.schema(), redactor), is_own)
 
 
 def _check_header(path: Path, file: BinaryIO) -> None:
@@ -84,10 +86,12 @@ def _check_header(path: Path, file: BinaryIO) -> None:
         raise BadInput(f"{path} was written by a newer claude-mem: upgrade this installation")
 
 
-def _restore(store: Store, file: BinaryIO, reader: RowReader) -> RestoreReport:
+def _restore(store: Store, file: BinaryIO, reader: RowReader, is_own: bool) -> RestoreReport:
     report = RestoreReport()
     store.begin_merge().result()
     for batch in _batches(file, reader, report):
+        if not is_own:
+            batch = [_undecided(row, report) for row in batch]
         for row, merged in zip(batch, store.merge_rows(batch).result(), strict=True):
             if merged.outcome == "added":
                 report.added[row.table] += 1
@@ -124,6 +128,19 @@ def _batches(file: BinaryIO, reader: RowReader, report: RestoreReport) -> Iterat
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def _undecided(row: Row, report: RestoreReport) -> Row:
+    """Without the decisions of whoever wrote it: what they typed is from outside here."""
+    values = {**row.values}
+    if values.get("pinned"):
+        values["pinned"] = 0
+    if row.table == "facts" and (values.get("kind"), values.get("status")) == ("rule", "holds"):
+        values["status"] = "candidate"
+        report.candidates += 1
+    elif row.table != "facts" and values.get("origin") == "person":
+        values["origin"] = "outside"
+    return replace(row, values=values)
 
 
 def _read(reader: RowReader, number: int, line: bytes) -> Row:
