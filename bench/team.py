@@ -30,13 +30,16 @@ from typing import Any
 from tests.postgres import Postgres, running_postgres
 from tests.team import Member, TeamServer, running_team, turn_item
 
-from bench.memories import fill
 from bench.questions import RANKED, TOPS, load_turns, read_questions
 from bench.recall import Score, ask, locomo
+from bench.search import questions
 from bench.semantic import embed_all
+from bench.team_scale import fill_team
 from bench.transcripts import import_all
+from bench.turns import Pool, fill_turns
 from claude_mem.config import Layout
-from claude_mem.index import indexing
+from claude_mem.index.embedders.static_model import StaticModel
+from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.recall.answers import turn_of
 from claude_mem.recall.search import Query, search
@@ -46,9 +49,6 @@ from claude_mem.team.client.bundles import load_turn
 from claude_mem.team.wire import TurnItem
 
 BATCH = 100
-QUERIES = ("harbour", "parser error in the token stream", "why does the cache miss",
-           "src/light.py", "timeout of the retry loop", "decided to use a queue",
-           "test fixture for the database", "rename the module")  # fmt: skip
 ROUNDS = 10
 
 
@@ -63,6 +63,7 @@ def main() -> int:
     talks.add_argument("--every", type=int, default=1, help="Ask only every Nth question.")
     scale = commands.add_parser("search")
     scale.add_argument("--turns", type=int, default=100_000)
+    scale.add_argument("--passages", type=int, default=3, help="Of a turn; 9 with its record.")
     pushes = commands.add_parser("pushes")
     pushes.add_argument("--turns", type=int, default=2_000)
     options = parser.parse_args()
@@ -73,7 +74,7 @@ def main() -> int:
         elif options.command == "locomo":
             measure_locomo(postgres, root, options.file, options.every)
         elif options.command == "search":
-            measure_search(postgres, root, options.turns)
+            measure_search(postgres, root, options.turns, options.passages)
         else:
             measure_pushes(postgres, root, options.turns)
     return 0
@@ -179,28 +180,28 @@ def measure_locomo(postgres: Postgres, root: Path, file: Path, every: int) -> No
 # Search
 
 
-def measure_search(postgres: Postgres, root: Path, turns: int) -> None:
+def measure_search(postgres: Postgres, root: Path, turns: int, passages: int) -> None:
+    """The same turns on both sides, in turns of the same words."""
+    pool = Pool(StaticModel.load())
     with _opened(root) as store, running_team(postgres, "search", root) as server:
-        fill(Layout(root / "data").database, "bench", "/home/dev/bench", turns * 4)
-        while store.write(indexing.refresh).result():
-            pass
-        index = embed_all(store)
+        fill_turns(store, pool, "bench", turns, passages)
         member = server.join("Bench")
-        project = member.share("bench")
-        batch: list[TurnItem] = []
-        for _, item in _items(store):
-            batch.append(item)
-            if len(batch) == BATCH:
-                _push(member, project, batch)
-                batch = []
-        _push(member, project, batch)
-        print(server.command("maintain"))
+        fill_team(server.database_url, pool, member.share("bench"), turns, passages)
+        server.sql("VACUUM ANALYZE")
+        started = time.perf_counter()
+        print(server.command("maintain", seconds=7_200), f"{time.perf_counter() - started:.0f} s")
+        index = SemanticIndex(pool.model.id, lambda: pool.model)
         now = datetime.now(UTC)
+        texts = list(questions(pool.words, 0).values())
+        search(store, Query(texts[0]), now, index)
+        index.settle()
         timings: dict[str, list[float]] = {"local": [], "team": []}
         of_server = (server.pid, postgres.pid)
+        for text in texts:
+            member.search(text)
         used = {"local": 0.0, "team": -_processor_seconds(of_server)}
-        for _ in range(ROUNDS):
-            for text in QUERIES:
+        for number in range(ROUNDS):
+            for text in questions(pool.words, number).values():
                 before = time.process_time()
                 timings["local"].append(
                     _seconds(lambda t=text: search(store, Query(t), now, index))
@@ -209,7 +210,7 @@ def measure_search(postgres: Postgres, root: Path, turns: int) -> None:
                 timings["team"].append(_seconds(lambda t=text: member.search(t)))
         used["team"] += _processor_seconds(of_server)
         size = server.sql("SELECT pg_size_pretty(pg_database_size(current_database()))")[0][0]
-        print(f"{turns:,} turns, {len(QUERIES) * ROUNDS} searches each; database {size}")
+        print(f"{turns:,} turns, {len(timings['team'])} searches each; database {size}")
         for name, seconds in timings.items():
             _print_times(name, seconds, used[name])
 

@@ -7,9 +7,11 @@ one by one. Words are those of the shipped model, as frequent as words of a lang
 
 import random
 import sqlite3
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,14 +77,38 @@ def vocabulary() -> list[str]:
     return words
 
 
-def fill_turns(store: Store, pool: Pool, key: str, turns: int) -> int:
+class DrawnTurn(NamedTuple):
+    id: int
+    number: int  # in its session
+    passages: list[PooledPassage]
+    vectors: bytes
+
+
+def draw_turns(pool: Pool, before: int, count: int, passages: int) -> Iterator[DrawnTurn]:
+    """The same for the same turn before them."""
+    rng = random.Random(before)
+    numbers = np.random.default_rng(before)
+    for place in range(count):
+        selected = rng.choices(pool.passages, k=passages)
+        # Equal vectors would be candidates together: a little noise tells them apart.
+        flat = np.frombuffer(b"".join(p.vector for p in selected), np.int8).astype(np.int16)
+        noisy = np.clip(flat + numbers.integers(-6, 7, len(flat)), -127, 127).astype(np.int8)
+        number = place % TURNS_PER_SESSION + 1
+        yield DrawnTurn(before + place + 1, number, selected, noisy.tobytes())
+
+
+def fill_turns(
+    store: Store, pool: Pool, key: str, turns: int, passages: int = PASSAGES_PER_TURN
+) -> int:
     """Creates a project with that many turns and their records; returns its id."""
     if not store.read(indexing.is_current):
         indexing.rebuild(store)
     project = store.write(lambda c: _add_project(c, key)).result()
     for first in range(0, turns, CHUNK):
         count = min(CHUNK, turns - first)
-        store.write(partial(_add_turns, pool=pool, project=project, count=count)).result()
+        store.write(
+            partial(_add_turns, pool=pool, project=project, count=count, passages=passages)
+        ).result()
     store.write(indexing.tidy).result()
     return project
 
@@ -91,24 +117,19 @@ def _add_project(connection: sqlite3.Connection, key: str) -> int:
     return insert(connection, "projects", {"key": key, "name": key})
 
 
-def _add_turns(connection: sqlite3.Connection, pool: Pool, project: int, count: int) -> None:
+def _add_turns(
+    connection: sqlite3.Connection, pool: Pool, project: int, count: int, passages: int
+) -> None:
     model = vector_table.register(connection, pool.model.id, pool.model.dimension)
     before = connection.execute("SELECT coalesce(max(id), 0) FROM user_prompts").fetchone()[0]
-    rng = random.Random(before)
-    numbers = np.random.default_rng(before)
     session = 0
-    for turn in range(before + 1, before + count + 1):
-        number = (turn - before - 1) % TURNS_PER_SESSION + 1
+    for turn, number, selected, vectors in draw_turns(pool, before, count, passages):
         if number == 1:
             row = session_row(project, "/home/dev/harbor", turn - 1, TURNS_PER_SESSION)
             session = insert(connection, "sdk_sessions", row)
-        selected = rng.choices(pool.passages, k=PASSAGES_PER_TURN)
         _add_turn(connection, project, session, turn, number, selected)
         _index_turn(connection, project, session, turn, number, selected)
-        # Equal vectors would be candidates together: a little noise tells them apart.
-        flat = np.frombuffer(b"".join(p.vector for p in selected), np.int8).astype(np.int16)
-        noisy = np.clip(flat + numbers.integers(-6, 7, len(flat)), -127, 127).astype(np.int8)
-        _add_vector(connection, document_id(TURN, turn), project, model, noisy.tobytes())
+        _add_vector(connection, document_id(TURN, turn), project, model, vectors)
     connection.execute("DELETE FROM unindexed")
 
 

@@ -118,12 +118,12 @@ class TeamServer:
             self._process.wait(timeout=30)
             self._process = None
 
-    def command(self, *arguments: str) -> str:
+    def command(self, *arguments: str, seconds: float = 60) -> str:
         """Of the operator, on the server's machine."""
         result = subprocess.run(
             [sys.executable, "-m", "claude_mem", "team", *arguments],
             env=self.environment, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-            timeout=60,
+            timeout=seconds,
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
         return result.stdout.strip()

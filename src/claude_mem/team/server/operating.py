@@ -13,6 +13,8 @@ from claude_mem.team.server.schema import PARTITIONS, SCHEMA
 if TYPE_CHECKING:
     from claude_mem.team.server.database import Connection
 
+BUILD_MEMORY = "1GB"  # for 3 million passages; a graph that does not fit takes much longer
+
 
 @contextmanager
 def _owner(url: str) -> "Iterator[Connection]":
@@ -43,6 +45,7 @@ def build_vector_indexes(url: str, above: int) -> list[str]:
     built: list[str] = []
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"SET search_path = {SCHEMA}, public")
+        connection.execute(f"SET maintenance_work_mem = '{BUILD_MEMORY}'")
         for number in range(PARTITIONS):
             table = f"codes_{number}"
             row = connection.execute(
