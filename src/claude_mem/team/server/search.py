@@ -33,7 +33,7 @@ from claude_mem.types import Json
 if TYPE_CHECKING:
     from claude_mem.team.server.database import Connection
 
-BY_WORDS, BY_VECTOR, READ = 150, 100, 120  # passages
+BY_WORDS, BY_VECTOR, READ = 250, 100, 120  # passages
 MAX_COUNTED = 5_000  # a word in more passages than that is not looked up by itself
 MAX_LIMIT = 100
 
