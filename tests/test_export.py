@@ -33,6 +33,7 @@ NOT_EXPORTED = {
     "indexed_turns", "passages", "passage_count",
     "project_overrides", "project_aliases", "project_claims",  # about directories of this machine
     "team_projects", "team_outbox", "team_turns", "team_state", "team_recent",
+    "team_facts", "team_recent_facts",
     "sqlite_sequence", "sqlite_stat1", "sqlite_stat4",
 }  # fmt: skip
 

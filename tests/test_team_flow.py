@@ -241,6 +241,33 @@ def test_two_people_with_three_machines(team: Team) -> None:
     assert "flickers because" not in team.server.content()
 
 
+def test_a_rule_of_one_person_is_shown_to_the_other_as_theirs(team: Team) -> None:
+    alice, laptop, bob = team.alice, team.laptop, team.bob
+    rule = "Never commit generated charts to this repository."
+    alice.session("a-30", f"{rule} Now list the charts.", "Listed the charts of the harbour.")
+    (fact,) = alice.home.column("SELECT id FROM facts WHERE kind = 'rule' AND status = 'holds'")
+    alice.sync()
+    bob.sync()
+    bob.wait_for_context("Rule of Alice", "Never commit generated charts")
+    assert bob.home.column("SELECT value FROM facts WHERE kind = 'rule'") == []
+    output = bob.home.command("facts", "--project", "harbor", "--kind", "rule").stdout
+    assert "No facts." in output and "rule of Alice" in output and "The user" not in output
+    bob.wait_for_tool("rule of Alice", "facts", kind="rule")
+    laptop.sync()
+    laptop.wait_for_context("Rule of the user, on another machine")
+
+    # It ends for all when it is marked as wrong, and holds again after that is undone
+    alice.run("wrong", f"F{fact}")
+    alice.sync()
+    bob.sync()
+    assert "rule of Alice" not in bob.home.command("facts", "--project", "harbor").stdout
+    assert "generated charts" not in str(team.server.sql("SELECT value FROM claude_mem.facts"))
+    alice.run("wrong", f"F{fact}", "--undo")
+    alice.sync()
+    bob.sync()
+    assert "rule of Alice" in bob.home.command("facts", "--project", "harbor").stdout
+
+
 def test_another_project_of_a_member_is_not_visible_through_mcp(team: Team) -> None:
     alice, bob = team.alice, team.bob
     add_turns(alice.home.layout.database, "git.example.com/dev/lagoon", "lagoon-1", 3, "zephyr")

@@ -19,10 +19,9 @@ from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.intake.projects import open_projects
-from claude_mem.recall.fact_list import facts_text, list_facts
+from claude_mem.recall.fact_list import FactsQuery, facts_text, list_facts, list_team_facts
 from claude_mem.server.client import request
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import JsonRow
 from claude_mem.text import NO_MEMORIES, without_controls
 from claude_mem.types import FACT_KINDS, FACT_STATUSES, Json
 
@@ -54,16 +53,19 @@ def facts(context: click.Context, /, as_json: bool, **options: Any) -> None:
     settings: Settings = context.obj
     values: dict[str, Json] = {name: v for name, v in options.items() if v is not None}
     with open_reader(settings) as store:
-        rows, has_more = _rows(store, values) if store else ([], False)
+        query = _query(store, values) if store else None
+        rows, has_more = list_facts(store, query) if store and query else ([], False)
+        of_team = list_team_facts(store, query) if store and query else []
     if as_json:
-        print_json({"facts": list(rows), "hasMore": has_more})
+        print_json({"facts": list(rows), "hasMore": has_more, "team": list(of_team)})
     elif store is None:
         click.echo(NO_MEMORIES)
     else:
-        click.echo(without_controls(facts_text(rows, has_more=has_more)))
+        click.echo(without_controls(facts_text(rows, has_more=has_more, of_team=of_team)))
 
 
-def _rows(store: StoreReader, values: dict[str, Json]) -> tuple[list[JsonRow], bool]:
+def _query(store: StoreReader, values: dict[str, Json]) -> FactsQuery | None:
+    """None if the project of this directory has no memories."""
     project = values.get("project")
     if project == ALL_PROJECTS:
         del values["project"]
@@ -71,9 +73,9 @@ def _rows(store: StoreReader, values: dict[str, Json]) -> tuple[list[JsonRow], b
         directory = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
         key = open_projects(store, os.environ).of(directory).key
         if store.project_by_key(key) is None:
-            return [], False
+            return None
         values["project"] = key
-    return list_facts(store, params.facts_query(store, values))
+    return params.facts_query(store, values)
 
 
 @facts.command()

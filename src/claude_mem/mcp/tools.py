@@ -18,7 +18,7 @@ from claude_mem.intake.event_reader import parse_payload
 from claude_mem.mcp.scope import check_scope
 from claude_mem.parameter_table import ALL_PROJECTS, names_of, properties_of, required_of
 from claude_mem.recall import fence
-from claude_mem.recall.fact_list import facts_text, list_facts
+from claude_mem.recall.fact_list import facts_text, list_facts, list_team_facts
 from claude_mem.recall.formatting import (
     answers_text,
     counts_text,
@@ -172,10 +172,10 @@ async def _facts(call: Call) -> str:
     arguments = _with_project(call)
     if arguments is None:
         return fenced(_NEW_PROJECT)
-    facts, has_more = await call.read(
-        lambda store: list_facts(store, params.facts_query(store, arguments))
-    )
-    return fenced(await asyncio.to_thread(facts_text, facts, has_more=has_more))
+    query = await call.read(lambda store: params.facts_query(store, arguments))
+    facts, has_more = await call.read(lambda store: list_facts(store, query))
+    of_team = await call.read(lambda store: list_team_facts(store, query))
+    return fenced(await asyncio.to_thread(facts_text, facts, has_more=has_more, of_team=of_team))
 
 
 # Saving and forgetting

@@ -31,6 +31,7 @@ from claude_mem.recall.handover.sessions import (
     results_of,
     where_it_stands,
 )
+from claude_mem.recall.handover.team_facts import team_facts
 from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
@@ -76,7 +77,8 @@ def build_context(
     observations = store.recent_titles(project_id, OBSERVATIONS, without_session)
     pinned = store.pinned(project_id)
     team = store.recent_of_team(project_id)
-    if budget <= 0 or not (sessions or observations or pinned or team):
+    facts_of_team = store.facts_of_team(project_id)
+    if budget <= 0 or not (sessions or observations or pinned or team or facts_of_team):
         return ""
     introduction = _INTRODUCTION.format(name=flat(store.project(project_id).name))
     page = _Page(introduction, budget, store.outside_words(project_id))
@@ -106,7 +108,7 @@ def build_context(
     page.add_section(EARLIER_SESSIONS, EARLIER, earlier_sessions(others))
     edits = store.recent_edits(project_id, EDITS, without_session)
     page.add_section("Most edited (number of sessions)", AREAS, most_edited(edits))
-    page.add_section("From the team", TEAM, _from_team(team))
+    page.add_section("From the team", TEAM, [*team_facts(facts_of_team), *_from_team(team)])
     if not page.has_content:  # another program's memories may have no summaries
         page.add_section("Recent memories", LAST_SESSION, _recent_memories(observations))
     return page.text() if page.has_content else ""

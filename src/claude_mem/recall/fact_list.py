@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from claude_mem.recall.fence import escape_fences
+from claude_mem.recall.handover.team_facts import owner_of
 from claude_mem.store import StoreReader
+from claude_mem.store.clock import iso
 from claude_mem.store.listing import JsonRow
 from claude_mem.text import one_line, shorten
 from claude_mem.types import FactKind, FactStatus
@@ -32,17 +35,32 @@ def list_facts(store: StoreReader, query: FactsQuery) -> tuple[list[JsonRow], bo
     return rows[: query.limit], len(rows) > query.limit
 
 
-def facts_text(facts: Sequence[JsonRow], *, has_more: bool = False) -> str:
+def list_team_facts(store: StoreReader, query: FactsQuery) -> list[JsonRow]:
+    """Those of others of a team, on the first page: all of them hold."""
+    if query.offset or (query.statuses and "holds" not in query.statuses):
+        return []
+    rows = store.facts_of_team(query.project_id)
+    return [row for row in rows if not query.kinds or row["kind"] in query.kinds]
+
+
+def facts_text(
+    facts: Sequence[JsonRow], *, has_more: bool = False, of_team: Sequence[JsonRow] = ()
+) -> str:
     lines = [_line(fact) for fact in facts] or ["No facts."]
-    return "\n".join([*lines, "More facts: set offset."] if has_more else lines)
+    if has_more:
+        lines.append("More facts: set offset.")
+    if of_team:
+        lines += ["From the team:", *map(_team_line, of_team)]
+    return "\n".join(lines)
+
+
+def _team_line(fact: JsonRow) -> str:
+    day = iso(cast(int, fact["last_seen_epoch"]))[:10]
+    owner = escape_fences(one_line(owner_of(fact)))
+    return f"{fact['kind']} of {owner}{_scope(fact)}: {_text(fact)} ({day})"
 
 
 def _line(fact: JsonRow) -> str:
-    subject = f"{fact['subject']}: " if fact["subject"] else ""
-    # An obstacle is told by a sentence.
-    sentence = f": {fact['note']}" if fact["kind"] == "fault" and not fact["subject"] else ""
-    text = shorten(escape_fences(one_line(f"{subject}{fact['value']}{sentence}")), LONGEST_VALUE)
-    scope = f" in {escape_fences(one_line(str(fact['scope'])))}" if fact["scope"] else ""
     origin = {"person": "the user", "agent": "the agent"}.get(str(fact["origin"]), "outside")
     notes = [origin, f"{fact['count']}x", f"{str(fact['last_seen'])[:10]}"]
     notes += [mark for mark in ("edited", "pinned") if fact[mark]]
@@ -52,4 +70,17 @@ def _line(fact: JsonRow) -> str:
     status = str(fact["status"])
     if fact["superseded_by"] is not None:
         status += f", replaced by F{fact['superseded_by']}"
-    return f"F{fact['id']} {fact['kind']} ({status}){scope}: {text} ({', '.join(notes)})"
+    return (
+        f"F{fact['id']} {fact['kind']} ({status}){_scope(fact)}: {_text(fact)} ({', '.join(notes)})"
+    )
+
+
+def _text(fact: JsonRow) -> str:
+    subject = f"{fact['subject']}: " if fact["subject"] else ""
+    # An obstacle is told by a sentence.
+    sentence = f": {fact['note']}" if fact["kind"] == "fault" and not fact["subject"] else ""
+    return shorten(escape_fences(one_line(f"{subject}{fact['value']}{sentence}")), LONGEST_VALUE)
+
+
+def _scope(fact: JsonRow) -> str:
+    return f" in {escape_fences(one_line(str(fact['scope'])))}" if fact["scope"] else ""

@@ -7,7 +7,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from claude_mem import params
-from claude_mem.recall.fact_list import list_facts
+from claude_mem.recall.fact_list import list_facts, list_team_facts
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.server.requests import read_object, reject_parameters
 from claude_mem.worker import editing
@@ -19,7 +19,8 @@ async def page(request: Request) -> JSONResponse:
     worker: Worker = request.app.state.worker
     query = params.facts_query(worker.store, dict(request.query_params))
     facts, has_more = await asyncio.to_thread(list_facts, worker.store, query)
-    return JSONResponse({"facts": facts, "hasMore": has_more})
+    of_team = await asyncio.to_thread(list_team_facts, worker.store, query)
+    return JSONResponse({"facts": facts, "hasMore": has_more, "team": of_team})
 
 
 async def confirm(request: Request) -> JSONResponse:

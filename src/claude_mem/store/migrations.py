@@ -489,6 +489,11 @@ def _add_team_recent(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _add_team_facts(connection: sqlite3.Connection) -> None:
+    for statement in team_tables.FACTS:
+        connection.execute(statement)
+
+
 def _add_unindexed_turns(connection: sqlite3.Connection) -> None:
     for statement in migrated_index_marks.STATEMENTS:
         connection.execute(statement)
@@ -535,6 +540,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0035_unindexed_turns", _add_unindexed_turns),
     ("0037_welcome", _add_welcome),
     ("0038_outside_words_of_records", _add_outside_words_of_records),
+    ("0039_team_facts", _add_team_facts),
 )
 
 

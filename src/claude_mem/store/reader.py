@@ -389,6 +389,9 @@ class StoreReader(TurnReader):
     ) -> list[JsonRow]:
         return self.read(lambda c: listing.recent_sessions(c, project_id, limit, without_session))
 
+    def facts_of_team(self, project_id: int | None) -> list[JsonRow]:
+        return self.read(lambda c: team_tables.facts_of_team(c, project_id))
+
     def recent_of_team(self, project_id: int) -> list[JsonRow]:
         return self.read(lambda c: team_tables.recent_of_team(c, project_id))
 

@@ -15,7 +15,7 @@ from claude_mem.redaction import Redactor
 from claude_mem.store.transfer.export_lines import IDENTITY, JSON_COLUMNS
 from claude_mem.store.transfer.tables import CANONICAL, primary_key
 
-# Besides the tables of an export: what waits for a model, the trash, and titles of a team.
+# Besides the tables of an export: what waits for a model, the trash, and what a team shares.
 TABLES = (
     *(table.name for table in CANONICAL),
     "refinements",
@@ -23,6 +23,7 @@ TABLES = (
     "forgotten_rows",
     "hints",
     "team_recent",
+    "team_recent_facts",
 )
 BATCH = 200
 _MARK = re.compile(r"\[redacted:([\w-]+)\]")

@@ -30,6 +30,16 @@ RECENT = (
     " created_at_epoch INTEGER NOT NULL, owner TEXT NOT NULL, type TEXT NOT NULL,"
     " title TEXT NOT NULL, PRIMARY KEY (project_id, place)) WITHOUT ROWID",
 )
+FACTS = (
+    # The facts that the server has of this machine's user; without a hash: ended there.
+    "CREATE TABLE team_facts (team_id INTEGER NOT NULL, uid TEXT NOT NULL, hash TEXT NOT NULL,"
+    " PRIMARY KEY (team_id, uid)) WITHOUT ROWID",
+    "CREATE TABLE team_recent_facts (project_id INTEGER NOT NULL REFERENCES projects(id)"
+    " ON DELETE CASCADE, place INTEGER NOT NULL, kind TEXT NOT NULL, subject TEXT NOT NULL,"
+    " value TEXT NOT NULL, scope TEXT NOT NULL, origin TEXT NOT NULL, owner TEXT NOT NULL,"
+    " is_own INTEGER NOT NULL, last_seen_epoch INTEGER NOT NULL,"
+    " PRIMARY KEY (project_id, place)) WITHOUT ROWID",
+)
 
 
 def _trigger(name: str, event: str, table: str, turn: str) -> str:
@@ -67,3 +77,15 @@ def recent_of_team(connection: sqlite3.Connection, project_id: int) -> list[Json
         (project_id,),
     )
     return [dict(row) for row in rows]
+
+
+def facts_of_team(connection: sqlite3.Connection, project_id: int | None) -> list[JsonRow]:
+    """What holds for others of the team, or on other machines, in a project or in all."""
+    rows = connection.execute(
+        "SELECT f.kind, f.subject, f.value, f.scope, f.origin, f.owner, f.is_own,"
+        " f.last_seen_epoch, p.name AS project FROM team_recent_facts f"
+        " JOIN projects p ON p.id = f.project_id WHERE ?1 IS NULL OR f.project_id = ?1"
+        " ORDER BY f.project_id, f.place",
+        (project_id,),
+    )
+    return [{**dict(row), "is_own": bool(row["is_own"])} for row in rows]

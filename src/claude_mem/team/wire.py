@@ -24,6 +24,8 @@ LOCAL_COLUMNS = frozenset((
     "project_dir", "transcript_path", "start_context", "provider", "provider_session_id",
 ))  # fmt: skip
 SCOPES = ("read", "write", "admin")
+FACT_KINDS = ("rule", "decision", "command", "fault", "place")  # those that outlast a session
+MAX_FACTS = 1_000  # of a user in a project
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,44 @@ class Tombstone:
         return {"kind": "tombstone", "uid": self.uid, "at_epoch": self.at_epoch}
 
 
-Item = TurnItem | Tombstone
+@dataclass(frozen=True, slots=True)
+class FactItem:
+    """A fact of a project that holds, in the words of its user."""
+
+    kind: str
+    subject: str
+    value: str
+    scope: str
+    origin: str
+    version: int  # milliseconds: when it was last stated
+    is_restored: bool = False  # after it was ended
+
+    @property
+    def uid(self) -> str:
+        """The same on every machine of the user."""
+        return _digest("\0".join(("fact", self.kind, self.scope, self.subject, self.value)))
+
+    @property
+    def hash(self) -> str:
+        return _digest(f"{self.origin}\0{self.version}")
+
+    def as_json(self) -> dict[str, Json]:
+        return {
+            "kind": "fact",
+            "uid": self.uid,
+            "version": self.version,
+            "restored": self.is_restored,
+            "fact": {
+                "kind": self.kind,
+                "subject": self.subject,
+                "value": self.value,
+                "scope": self.scope,
+                "origin": self.origin,
+            },
+        }
+
+
+Item = TurnItem | Tombstone | FactItem
 
 
 def turn_uid(content_session_id: str, prompt_id: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from claude_mem.store import Store
 from claude_mem.store.projects import ensure_project
 from claude_mem.team.client import outbox
+from claude_mem.team.client.facts import fetch_facts
 from claude_mem.team.client.forgetting import forget_turns
 from claude_mem.team.client.membership import Membership
 from claude_mem.team.client.remote import ask
@@ -52,7 +53,8 @@ async def fetch_recent(store: Store, membership: Membership) -> list[Project]:
         work = store.write(lambda c, p=project, r=rows: _replace_recent(c, p, r))  # type: ignore[misc]
         if await asyncio.wrap_future(work):
             changed.append(project)
-    return changed
+    changed += await fetch_facts(store, membership, me["projects"])
+    return list(dict.fromkeys(changed))
 
 
 def _replace_recent(

@@ -14,6 +14,7 @@ from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from claude_mem.team.client import outbox
 from claude_mem.team.client.bundles import is_waiting, load_turn
+from claude_mem.team.client.facts import push_facts
 from claude_mem.team.client.membership import Membership
 from claude_mem.team.client.outbox import SharedProject
 from claude_mem.team.client.pushing import Pusher
@@ -47,6 +48,7 @@ def push_everything(
     async def run() -> list[Check]:
         pusher = Pusher(store, membership, redactor, now_ms)
         await pusher.push_all(progress)
+        await push_facts(store, membership, redactor, now_ms)
         return [await _check(store, membership, redactor, project) for project in shared]
 
     return asyncio.run(run())

@@ -58,7 +58,15 @@ def mark_all(connection: sqlite3.Connection, project: SharedProject) -> int:
 
 
 def leave(connection: sqlite3.Connection) -> None:
-    for table in ("team_projects", "team_outbox", "team_turns", "team_state", "team_recent"):
+    for table in (
+        "team_projects",
+        "team_outbox",
+        "team_turns",
+        "team_state",
+        "team_recent",
+        "team_facts",
+        "team_recent_facts",
+    ):
         connection.execute(f"DELETE FROM {table}")
 
 

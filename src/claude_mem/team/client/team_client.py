@@ -17,6 +17,7 @@ from claude_mem.store import Store
 from claude_mem.store.clock import Clock
 from claude_mem.team.client import outbox
 from claude_mem.team.client.asking import Asking
+from claude_mem.team.client.facts import push_facts
 from claude_mem.team.client.fetching import fetch_recent, fetch_tombstones
 from claude_mem.team.client.membership import Membership, read_membership
 from claude_mem.team.client.pushing import Pusher
@@ -44,6 +45,7 @@ class TeamClient:
     ) -> None:
         self._layout, self._store, self._clock = layout, store, clock
         self._membership, self._on_news, self._wake = membership, on_news, wake
+        self._redactor = redactor
         self._pusher = Pusher(store, membership, redactor, clock)
         self.asking = Asking(store, membership, clock)
         self._task: asyncio.Task[None] | None = None
@@ -75,7 +77,8 @@ class TeamClient:
 
     async def _run(self) -> None:
         try:
-            await self._pusher.push_all()
+            if await self._pusher.push_all() or self._is_fetch_due:
+                await self._push_facts()
             if self._is_fetch_due:
                 await self._fetch()
         except ClaudeMemError as error:
@@ -87,6 +90,9 @@ class TeamClient:
             self._failures, self._not_before, self.last_error = 0, 0, ""
         finally:
             self._wake()
+
+    async def _push_facts(self) -> int:
+        return await push_facts(self._store, self._membership, self._redactor, self._clock)
 
     async def _fetch(self) -> None:
         await fetch_tombstones(self._store, self._membership)
@@ -109,7 +115,7 @@ class TeamClient:
         """Push and fetch now, and wait for it. Raises what the server answers."""
         if self._is_running and self._task is not None:
             await asyncio.wait([self._task])
-        count = await self._pusher.push_all()
+        count = await self._pusher.push_all() + await self._push_facts()
         await self._fetch()
         self._failures, self._not_before, self.last_error = 0, 0, ""
         return {"pushed": count}

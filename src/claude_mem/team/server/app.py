@@ -68,6 +68,7 @@ ACTIONS = (
     Action("/v1/timeline", "read", requests.timeline),
     Action("/v1/turns", "read", requests.turns),
     Action("/v1/recent", "read", requests.recent),
+    Action("/v1/facts", "read", requests.facts),
     Action("/v1/tombstones", "read", requests.tombstones),
     Action("/v1/export", "read", requests.export),
 )

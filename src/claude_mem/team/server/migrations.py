@@ -8,7 +8,7 @@ import psycopg
 from psycopg import sql
 
 from claude_mem.errors import NewerDatabase
-from claude_mem.team.server import schema, search_schema
+from claude_mem.team.server import facts_schema, schema, search_schema
 
 LOCK = 0x636C6D65  # of the advisory lock
 
@@ -19,6 +19,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         (schema.TABLES, schema.PARTITION_STATEMENTS, schema.RIGHTS, schema.FUNCTIONS),
     ),
     ("0002_codes", (search_schema.CODES, search_schema.RIGHTS, search_schema.FUNCTIONS)),
+    ("0003_facts", (facts_schema.FACTS,)),
 )
 
 

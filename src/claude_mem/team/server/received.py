@@ -57,7 +57,8 @@ class ReceivedTurn:
 
 class TurnReader:
     def __init__(self) -> None:
-        self._rows = RowReader(_schema(), Redactor())
+        self.redactor = Redactor()
+        self._rows = RowReader(_schema(), self.redactor)
 
     def read(self, item: dict[str, Json], *, with_record: bool) -> ReceivedTurn:
         """Raises BadInput. Without `with_record`, a record is dropped."""

@@ -9,6 +9,7 @@ from starlette.responses import StreamingResponse
 
 from claude_mem.errors import BadInput
 from claude_mem.team.server import access, listing, projects
+from claude_mem.team.server import facts as stored_facts
 from claude_mem.team.server import turns as stored_turns
 from claude_mem.team.server.database import Database, Person
 from claude_mem.team.server.export import export as export_lines
@@ -16,7 +17,7 @@ from claude_mem.team.server.metrics import Metrics
 from claude_mem.team.server.received import ReceivedTurn, TurnReader
 from claude_mem.team.server.search import MAX_LIMIT, TeamQuery
 from claude_mem.team.server.search import search as find
-from claude_mem.team.wire import MAX_ITEMS, Tombstone
+from claude_mem.team.wire import MAX_ITEMS, FactItem, Tombstone
 from claude_mem.types import Json
 
 if TYPE_CHECKING:
@@ -118,19 +119,26 @@ def push(call: Call) -> Json:
     refused: dict[int, str] = {}
     received: list[ReceivedTurn] = []
     tombstones: list[Tombstone] = []
+    facts: list[FactItem] = []
     for place, item in enumerate(items):
         try:
             if not isinstance(item, dict):
                 raise BadInput("an item must be an object", "items")
             if item.get("kind") == "tombstone":
                 tombstones.append(Tombstone(_uid(item), _number(item, "at_epoch")))
+            elif item.get("kind") == "fact":
+                facts.append(stored_facts.read_fact(item, call.reader.redactor))
             else:
                 received.append(call.reader.read(item, with_record=project.shares_record))
         except BadInput as error:
             refused[place] = str(error)
     prepared = stored_turns.prepare(received)
     with call.database.transaction(call.person) as connection:
-        outcomes = stored_turns.store(connection, call.person, project, prepared, tombstones)
+        outcomes: dict[str, str] = {
+            **stored_turns.store(connection, call.person, project, prepared, tombstones)
+        }
+        ended = [tombstone.uid for tombstone in tombstones]
+        outcomes |= stored_facts.store_facts(connection, call.person, project, facts, ended)
     results: list[Json] = [
         {"outcome": "refused", "reason": refused[place]}
         if place in refused
@@ -193,6 +201,12 @@ def recent(call: Call) -> Json:
             connection, _selected(call, connection), _number(call.body, "limit", 20)
         )
     return {"results": cast(Json, rows)}
+
+
+def facts(call: Call) -> Json:
+    with call.database.transaction(call.person) as connection:
+        rows = stored_facts.list_facts(connection, _selected(call, connection))
+    return {"facts": cast(Json, rows)}
 
 
 def tombstones(call: Call) -> Json:
