@@ -7,19 +7,23 @@ words.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from hashlib import blake2b
 
 LENGTH = 4
 _WORD = re.compile(
     r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 )
+_FORMAT_CHARACTERS = re.compile(  # the Unicode category Cf
+    "[\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]+"
+)
 
 
 def words_of(text: str) -> list[str]:
     if not text.isascii():
-        visible = (c for c in text if unicodedata.category(c) != "Cf")
-        text = unicodedata.normalize("NFKC", "".join(visible))
+        text = unicodedata.normalize("NFKC", _FORMAT_CHARACTERS.sub("", text))
     return _WORD.findall(text.lower())
 
 
@@ -32,6 +36,22 @@ def runs_of(text: str) -> Iterator[str]:
             yield " ".join(run)
 
 
+class RunFinder:
+    """Finds certain runs in texts without making all runs of these: in a long text, few words are
+    the first word of one of them."""
+
+    def __init__(self, runs: Iterable[str]) -> None:
+        self._runs = frozenset(runs)
+        self._first_words = frozenset(run.partition(" ")[0] for run in self._runs)
+
+    def find(self, text: str) -> Set[str]:
+        words = words_of(text)
+        if self._first_words.isdisjoint(words):
+            return frozenset()
+        starts = [start for start, word in enumerate(words) if word in self._first_words]
+        return self._runs.intersection(" ".join(words[at : at + LENGTH]) for at in starts)
+
+
 def hash_run(run: str) -> str:
     return blake2b(run.encode("utf-8", "replace"), digest_size=5).hexdigest()
 
@@ -42,4 +62,9 @@ def has_run(text: str, hashes: frozenset[str]) -> bool:
 
 def hashes_of(runs: Iterable[str], limit: int) -> tuple[str, ...]:
     """At most `limit`, each once, in order."""
-    return tuple(dict.fromkeys(map(hash_run, runs)))[:limit]
+    hashes: dict[str, None] = {}
+    for run in runs:
+        if len(hashes) == limit:
+            break
+        hashes[hash_run(run)] = None
+    return tuple(hashes)

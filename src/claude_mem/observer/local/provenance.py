@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from claude_mem.types import Distillate, Json, ToolUse, Turn
-from claude_mem.word_runs import hashes_of, runs_of, words_of
+from claude_mem.word_runs import RunFinder, hashes_of, runs_of, words_of
 
 MAX_HASHES = 400
 MAX_OF_RECORD = 1_500
@@ -23,12 +23,14 @@ _AGENT_KINDS = ("Statement", "Stop")
 def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     """With the hashes of the runs of words that are from outside, in its texts and in the record,
     which search and hints show as well."""
-    outside = _OutsideText.of(turn)
-    copied = hashes_of(outside.runs_in(_texts(distillate)), MAX_HASHES)
-    repeated = outside.runs_in(_statements(turn))
+    in_texts = dict.fromkeys(run for text in _texts(distillate) for run in runs_of(text))
+    in_record = dict.fromkeys(run for text in _statements(turn) for run in runs_of(text))
+    outside = _OutsideText.of(turn, RunFinder((*in_texts, *in_record)))
+    copied = hashes_of(filter(outside.has, in_texts), MAX_HASHES)
+    reported = (run for text in _limited(_reports(turn)) for run in runs_of(text))
     recorded = (
-        *hashes_of(repeated, MAX_OF_RECORD),
-        *hashes_of(_runs(_reports(turn)), MAX_OF_RECORD),
+        *hashes_of(filter(outside.has, in_record), MAX_OF_RECORD),
+        *hashes_of(reported, MAX_OF_RECORD),
     )
     known = frozenset(copied)
     return replace(
@@ -40,33 +42,35 @@ def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
 
 @dataclass(frozen=True, slots=True)
 class _OutsideText:
-    """What the agent read: in this turn as runs, before it as words in a row, which is faster."""
+    """What the agent read, of the runs that are looked for: in this turn as runs, before it as
+    words in a row, which is faster."""
 
     runs: frozenset[str]
     own: frozenset[str]
     earlier: str
 
     @classmethod
-    def of(cls, turn: Turn) -> "_OutsideText":
+    def of(cls, turn: Turn, finder: RunFinder) -> "_OutsideText":
         """In the order of events: what the agent wrote after it had read it is not its own."""
-        own = set(runs_of(turn.prompt or ""))
-        outside = set(_runs(_names(turn)))
+        own = set(finder.find(turn.prompt or ""))
+        outside = _found(finder, _limited(_names(turn)))
         remaining = MAX_CHARS
         for event in turn.events:
-            own |= _commands(event.tool_input)
-            outside |= set(_runs(_replaced(event.tool_input))) - own
-            own |= _written(event.tool_input) - outside
+            own |= finder.find(_command(event.tool_input))
+            outside |= _found(finder, _limited(_replaced(event.tool_input))) - own
+            own |= _found(finder, _written(event.tool_input)) - outside
             for text in _read_by(event):
-                outside |= set(runs_of(text[: max(0, remaining)])) - own
+                outside |= finder.find(text[: max(0, remaining)]) - own
                 remaining -= len(text)
         earlier = f" {' '.join(words_of(turn.earlier_output))} "
         return cls(frozenset(outside), frozenset(own), earlier)
 
-    def runs_in(self, texts: Iterator[str]) -> Iterator[str]:
-        for text in texts:
-            for run in runs_of(text):
-                if run in self.runs or (run not in self.own and f" {run} " in self.earlier):
-                    yield run
+    def has(self, run: str) -> bool:
+        return run in self.runs or (run not in self.own and f" {run} " in self.earlier)
+
+
+def _found(finder: RunFinder, texts: Iterator[str]) -> set[str]:
+    return {run for text in texts for run in finder.find(text)}
 
 
 def _read_by(event: ToolUse) -> Iterator[str]:
@@ -76,16 +80,15 @@ def _read_by(event: ToolUse) -> Iterator[str]:
         yield event.text or ""
 
 
-def _commands(value: Json) -> set[str]:
+def _command(value: Json) -> str:
     """A command that the agent runs is its own, also one that a file suggests."""
     command = value.get("command") if isinstance(value, dict) else None
-    return set(runs_of(command)) if isinstance(command, str) else set()
+    return command if isinstance(command, str) else ""
 
 
-def _written(value: Json) -> set[str]:
-    """The runs that the agent wrote for a tool; not those that it names to replace them."""
-    texts = (text for name, text in _named_strings("", value) if name not in _REPLACED)
-    return {run for text in texts for run in runs_of(text)}
+def _written(value: Json) -> Iterator[str]:
+    """What the agent wrote for a tool; not what it names to replace it."""
+    yield from (text for name, text in _named_strings("", value) if name not in _REPLACED)
 
 
 def _replaced(value: Json) -> Iterator[str]:
@@ -93,10 +96,10 @@ def _replaced(value: Json) -> Iterator[str]:
     yield from (text for name, text in _named_strings("", value) if name in _REPLACED)
 
 
-def _runs(texts: Iterator[str]) -> Iterator[str]:
+def _limited(texts: Iterator[str]) -> Iterator[str]:
     remaining = MAX_CHARS
     for text in texts:
-        yield from runs_of(text[:remaining])
+        yield text[:remaining]
         remaining -= len(text)
         if remaining <= 0:
             return
