@@ -30,10 +30,10 @@ def words_of(text: str) -> list[str]:
 def runs_of(text: str) -> Iterator[str]:
     """Each as its words, separated by spaces."""
     words = words_of(text)
+    is_long = [len(word) > 3 or not word.isascii() for word in words]
     for start in range(len(words) - LENGTH + 1):
-        run = words[start : start + LENGTH]
-        if sum(len(word) > 3 or not word.isascii() for word in run) > 1:
-            yield " ".join(run)
+        if sum(is_long[start : start + LENGTH]) > 1:
+            yield " ".join(words[start : start + LENGTH])
 
 
 class RunFinder:
