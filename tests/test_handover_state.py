@@ -2,9 +2,11 @@
 
 import pytest
 
+from claude_mem.recall.context import build_context
 from claude_mem.recall.handover.places import place_of, with_paths
-from claude_mem.types import Observation, ProposedFact, Summary
+from claude_mem.types import CommandRun, Observation, ProposedFact, Summary
 from tests.story import DAY, Story
+from tests.test_context import WORDS
 from tests.test_handover import commit, last, section, tell
 
 BLINK, DIM = "Make the lamp blink in fog", "Dim the lamp at dawn"
@@ -87,9 +89,11 @@ def test_a_session_is_told_with_its_main_files(story: Story) -> None:
     ]
 
 
-def test_of_many_files_the_folder_is_told_that_has_most() -> None:
-    files = ["pier/lamp.py", "boat/oar.py", "pier/fuse.py", "pier/bell.py"]
-    assert place_of(files, "Ring") == "pier/ (lamp.py, fuse.py, …)"
+def test_files_that_the_title_names_come_first_one_of_each_folder() -> None:
+    files = ["pier/fuse.py", "pier/lampPost.py", "docs/lamps.md", "pier/lamp.py", "boat/oar.py"]
+    named = place_of(files, "Light the lamps of each post")
+    assert named == "pier/lampPost.py, docs/lamps.md, pier/lamp.py and 2 more"
+    assert place_of(files, "Row") == "pier/fuse.py, docs/lamps.md, boat/oar.py and 2 more"
     assert place_of(["CHANGELOG.md"], "Ring") == "CHANGELOG.md"  # there is no other
     tree = ".agent/worktrees/a1b2/pier/lamp.py"
     assert place_of([tree, "pier/tmp_try.py"], "Ring") == "pier/lamp.py"
@@ -121,24 +125,6 @@ def test_a_draft_of_a_session_that_changed_nothing_gives_no_line(story: Story) -
     assert section(story, "Earlier sessions") == []
 
 
-def test_files_and_folders_are_counted_by_sessions(story: Story) -> None:
-    for number in range(3):
-        story.now += DAY
-        for turn in range(2):
-            files = ("pier/lamp.py", "pier/test_lamp.py", f"boat/{number}.py", "quay/crane.py",
-                     "README", "/tmp/x")[: 6 - 2 * turn]  # fmt: skip
-            tell(story, f"{number}", Summary(request=f"Turn {turn}", files_edited=files))
-    tell(story, "b", Summary(request="Once", files_edited=("sea/fish.py",)))
-    assert section(story, "Most edited") == ["- Folders: boat (3), pier (3), quay (3)"]
-    story.now += DAY
-    for name in ("c", "d"):
-        tell(story, name, Summary(request="Again", files_edited=("sea/fish.py",)))
-    assert section(story, "Most edited") == [
-        "- Folders: boat (3), pier (3), quay (3), sea (3)",
-        "- Files: pier/lamp.py (3), quay/crane.py (3), sea/fish.py (3)",
-    ]
-
-
 # Rules
 
 
@@ -164,6 +150,61 @@ def test_rules_of_a_session_are_told_in_their_order_and_texts_for_elsewhere_as_t
     tell(story, "a", letter, facts=(rule("Always sign with both names."),))
     assert section(story, "What holds here") == [
         '- The user, 2025-10-09: "Never wrap the signs in rope."',
-        "- The user, 2025-10-10, about a file outside the project (letter.md): "
-        '"Always sign with both names."',
+        "- The user, 2025-10-10, of a text for elsewhere (letter.md), not of files of "
+        'this project: "Always sign with both names."',
     ]
+
+
+# Which sessions
+
+
+def test_older_sessions_about_what_the_branch_is_named_after_are_told(story: Story) -> None:
+    tell(story, "old", Summary(request="Number the oil barrels", files_edited=("barrel_list.py",)))
+    for number, word in enumerate(WORDS[:14]):
+        story.now += DAY
+        work = f"Replace {word} {word}s {word}ing"
+        tell(story, word, Summary(request=work, files_edited=(f"{number}.py",)))
+    project = story.store.find_project("harbor")
+    for branch, is_told in (("kim/empty-barrels", True), ("kim/masts", False), ("", False)):
+        text = build_context(story.store, project, 1000, branch=branch)
+        assert ("Number the oil barrels" in text) is is_told
+        assert f"Replace {WORDS[11]} " in text  # the latest are told in any case
+
+
+def test_the_last_commit_is_told_where_no_result_tells_it(story: Story) -> None:
+    made = (commit("1a2b3c4", "Number the oil barrels"), commit("2b3c4d5", "Count the barrels"))
+    tell(story, "a", Summary(request="Go on"), facts=made)
+    tell(story, "a", Summary(request="And?"), facts=(commit("3c4d5e6", "Fix lint findings"),))
+    assert section(story, "Last session")[-1] == "Last commit 3c4d5e6 Fix lint findings"
+    tell(story, "a", Summary(request="So"), facts=(commit("4d5e6f7", "fixup! Count the barrels"),))
+    assert not any("ast commit" in line for line in section(story, "Last session"))
+
+
+def test_what_was_found_is_told_before_what_was_changed_about_it(story: Story) -> None:
+    found = Observation(
+        "bugfix",
+        title="The `oil` flag is unknown to the new pump",
+        narrative="Replaced the `oil` flag by `fuel` in the rota of the pump.",
+    )
+    tell(story, "a", Summary(request="Hm", files_edited=("rota.py",)), found)
+    assert section(story, "Last session")[0] == (
+        "- The `oil` flag is unknown to the new pump. Replaced the `oil` flag by `fuel` in the"
+        " rota of the pump. #1"
+    )
+
+
+@pytest.mark.parametrize(
+    "title",
+    ["The pump sends a signal", "Added the neighbour's pump to the list", "gull[bot] Oil the pump"],
+)
+def test_a_statement_or_half_a_sentence_is_no_title_of_a_session(story: Story, title: str) -> None:
+    tell(story, "a", Summary(request=title, files_edited=("pump.py",)))
+    last(story)
+    assert section(story, "Earlier sessions") == []
+
+
+def test_a_linter_of_single_files_is_one_command(story: Story) -> None:
+    for number in range(4):
+        run = CommandRun(f"npx textlint docs/{number}.md docs/x.md", "check", "passed")
+        tell(story, f"{number}", Summary(request=f"Write page {number}", commands=(run,)))
+    assert section(story, "Commands") == ["- Checks: `npx textlint FILES`"]

@@ -32,8 +32,8 @@ QUESTION = (
     " compressor was replaced?"
 )
 TASK = (
-    "Let the foghorn on the north quay sound twice in fog: its compressor must keep the pressure"
-    " for the second blast, and the valve must not be lost in a storm again."
+    "Let the foghorn on the north quay sound twice again: its compressor lost pressure in the"
+    " storm, so the valve must be replaced."
 )
 OFF_TOPIC = (
     "Which colour palette did the marketing team pick for the newsletter template, and who signs"
@@ -244,4 +244,5 @@ def test_a_question_about_the_next_step_needs_as_much_as_a_task() -> None:
             f"{ahead} the foghorn on the north quay of our old harbour, silent since the storm that"
             " broke its valve-7?"
         )
-        assert RULE.needed(text, True) == RULE.task + RULE.needed(known, True) - RULE.question
+        needed = RULE.task + RULE.needed(known, True) - RULE.question
+        assert RULE.needed(text, True) == pytest.approx(needed)

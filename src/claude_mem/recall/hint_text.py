@@ -27,7 +27,7 @@ _MOMENTARY = re.compile(
     r"|i am going to|i see|i have (?:all|the full|a clear)|i now have|looking at"
     r"|here(?:'s| is) (?:a|the) (?:summary|plan)|implement the following plan"
     r"|now (?:add|update|fix|run|the))\b"
-    r"|(?:wait|hmm|oh|oops|you're right|good (?:point|catch))\b"
+    r"|(?:wait|hmm|oh|oops|you're right|good (?:point|catch)|(?:but )?actually)\b"
     r"|(?:want|shall|should|would you like) (?:me|i)\b|i haven't|that closes|all clean"
     r"|(?:task|step|phase) \w{1,3} (?:is )?(?:done|complete|verified)"
     r"|(?:done|good|perfect|great|plan|context|summary|changes)[.!:]?$"

@@ -24,7 +24,7 @@ from claude_mem.recall.branch_turns import find_branch_turns, refers_to
 from claude_mem.recall.candidates import Term, look_up_terms
 from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines
 from claude_mem.recall.hint_text import PastFact, past_facts, readable, states_past, work_in
-from claude_mem.recall.named_turns import find_named_turns
+from claude_mem.recall.named_turns import NamedTurn, find_named_turns
 from claude_mem.recall.parsed_query import ParsedQuery, Word, parse_query
 from claude_mem.recall.prompt_names import Name, names_in
 from claude_mem.recall.ranking import RankedTurn, rank
@@ -91,8 +91,8 @@ class Rule:
     passage is shown. Chosen on three projects, all three together (`bench/hints.py`)."""
 
     question: float = 0.6  # the first prompt of a session, that asks what is known
-    task: float = 1.0  # the first prompt otherwise
-    later: float = 1.4  # what follows in a session is mostly about the session itself
+    task: float = 1.25  # the first prompt otherwise
+    later: float = 1.5  # what follows in a session is mostly about the session itself
     full_length: int = 100  # characters; a shorter prompt says too little and needs more evidence
     length_factor: float = 4.0
     prompt_discount: float = 0.05  # what a user asked for says less than what came of it
@@ -100,7 +100,13 @@ class Rule:
     # Of the first prompt, where it is a task: turns that worked on what it names.
     named_weight: float = 4.0
     named_evidence: float = 1.25
+    many_weight: float = 15.0
+    many_cosine: float = 0.7
     min_score_share: float = 0.96  # of the best turn's score
+
+    def is_about_many(self, turn: NamedTurn) -> bool:
+        """A long plan names so much that no turn has a large share of it."""
+        return turn.weight >= self.many_weight and turn.cosine >= self.many_cosine
 
     def needed(self, typed: str, is_first: bool) -> float:
         needed = self.later
@@ -212,7 +218,7 @@ def _named(
         turn
         for turn in turns
         if turn.weight >= rule.named_weight
-        and turn.evidence >= rule.named_evidence
+        and (turn.evidence >= rule.named_evidence or rule.is_about_many(turn))
         and turn.turn.id not in prompt.hinted_turns
     ]
     shown = _memories_in(prompt.context)

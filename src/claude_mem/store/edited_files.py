@@ -1,19 +1,8 @@
-"""Which files turns edited: the latest turns of a project, and those that stated its rules."""
+"""Which turns stated the rules of a project, and which files they edited."""
 
 import json
 import sqlite3
 from dataclasses import dataclass
-
-from claude_mem.store.clock import iso
-
-
-@dataclass(frozen=True, slots=True)
-class EditedFiles:
-    """Of one turn."""
-
-    session: str
-    day: str
-    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,23 +12,6 @@ class StatingTurn:
     session: str
     turn_id: int
     files: tuple[str, ...]
-
-
-def recent(
-    connection: sqlite3.Connection, project_id: int, limit: int, without_session: str | None
-) -> list[EditedFiles]:
-    """The latest first."""
-    rows = connection.execute(
-        "SELECT s.content_session_id, m.created_at_epoch, m.files_edited FROM session_summaries m"
-        " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
-        " WHERE m.project_id = ? AND s.content_session_id IS NOT ? AND m.files_edited <> '[]'"
-        " AND m.wrong = 0 AND m.observer <> 'client-file'"
-        " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
-        (project_id, without_session, limit),
-    )
-    return [
-        EditedFiles(session, iso(ms)[:10], tuple(json.loads(files))) for session, ms, files in rows
-    ]
 
 
 def of_rules(connection: sqlite3.Connection, project_id: int) -> dict[int, StatingTurn]:

@@ -359,11 +359,6 @@ class StoreReader(TurnReader):
             lambda c: listing.recent(c, "summaries", project_id, limit, without_session)
         )
 
-    def recent_edits(
-        self, project_id: int, limit: int, without_session: str | None = None
-    ) -> list[edited_files.EditedFiles]:
-        return self.read(lambda c: edited_files.recent(c, project_id, limit, without_session))
-
     def recurring_obstacles(
         self, project_id: int, min_sessions: int, without_session: str | None = None
     ) -> list[obstacles.Obstacle]:

@@ -29,7 +29,8 @@ _TOOLS = (
     "dune", "rebar3", "ant", "bundle exec", "artisan", "docker compose (?:run|exec)", "xcodebuild",
 )  # fmt: skip
 _CHECKS = (
-    "lint", "eslint", "biome", "ruff", "flake8", "mypy", "pyright", "tsc", "type-?check", "clippy",
+    "lint", "eslint", r"[a-z]{2,20}lint(?:-cli\d?)?", "biome", "ruff", "flake8", "mypy", "pyright",
+    "tsc", "type-?check", "clippy",
     "vet", "golangci-lint", "prettier", "black", "build", "compile", "check", "assemble", "plan",
     "validate", "apply",
 )  # fmt: skip

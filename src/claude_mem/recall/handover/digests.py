@@ -20,8 +20,8 @@ from claude_mem.store.facts import Artifact
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.turns import MAIN_BRANCHES
 
-SESSIONS = 20
-SUMMARIES = 120
+SESSIONS = 40
+SUMMARIES = 200
 REVERT = re.compile(r'Revert "(.{1,200})"$')
 _REPEATS = re.compile(r"(?:fixup|squash|amend)!|merge (?:branch|pull|remote)|wip\b", re.IGNORECASE)
 _ASKS_TO_COMMIT = re.compile(r"(?:(?:ok|okay|please|now|then|yes)[,.]? )*commit\b", re.IGNORECASE)
@@ -186,6 +186,13 @@ class SessionDigest:
     @property
     def has_commits(self) -> bool:
         return any(a.subject == "commit" for turn in self.turns for a in turn.artifacts)
+
+    @property
+    def last_commit(self) -> Artifact | None:
+        """If its hash is known, and it does not repeat another."""
+        commits = [a for turn in self.turns for a in turn.artifacts if a.subject == "commit"]
+        is_told = bool(commits) and _hash_of(commits[-1]) and not is_repetition(commits[-1].note)
+        return commits[-1] if is_told else None
 
     @property
     def push_state(self) -> str:

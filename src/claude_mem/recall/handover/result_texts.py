@@ -25,13 +25,13 @@ from claude_mem.title_rules import count_words, has_name, specific_words
 FEWEST_WORDS = 3  # of a heading that says what it is about
 _COMMIT_PREFIX = re.compile(r"[a-z]{2,15}(?:\([^()\s]{1,40}\))?!?: ")
 _WORK = re.compile(
-    r"(?:add|allow|appl|avoid|build|bump|cach|chang|clarif|clean|consolidat|convert|correct|creat"
+    r"(?:add|adjust|align|allow|appl|avoid|block|build|bump|cach|chang|clarif|clean|collaps|combin|consolidat|convert|correct|creat"
     r"|default|defer|display|delet|deprecat|detect|disabl|document|drop|enabl|ensur|exclud|expand|expos"
-    r"|extend|extract|filter|fix|format|gat|guard|handl|hid|implement|improv|includ|increas|inlin"
-    r"|install|introduc|limit|link|log|mak|mark|merg|migrat|mov|optimi[sz]|pars|persist|pin|polish"
-    r"|prefer|prepar|preserv|prevent|propagat|publish|reduc|refactor|reject|releas|remov|renam"
+    r"|extend|extract|filter|fix|format|gat|generat|guard|handl|hid|implement|improv|includ|increas|inlin"
+    r"|install|instruct|integrat|introduc|limit|link|log|lower|mak|mark|merg|migrat|mov|optimi[sz]|pars|pass|persist|pin|polish"
+    r"|prefer|prepar|preserv|prevent|propagat|publish|rais|reduc|refactor|reject|releas|remov|renam"
     r"|reorder|replac|report|requir|reset|resolv|restor|restrict|return|revert|rework|rewrit|rout"
-    r"|scal|ship|show|simplif|skip|sort|split|stop|stor|strip|stub|support|surfac|switch|sync|test"
+    r"|scal|separat|ship|show|simplif|skip|sort|split|stop|stor|strip|stub|support|surfac|switch|sync|test"
     r"|track|trim|unif|updat|upgrad|us|validat|wir|wrap|writ)"
     r"(?:e|ed|d|ing|y|ied|ning|ped|ting|ted)?\b",
     re.IGNORECASE,
@@ -73,6 +73,8 @@ _INQUIRY = re.compile(
     r"|find out|see|think|verify|double-check|compare)\b",
     re.IGNORECASE,
 )
+# Its subject stood before: "Added the parent's lamp".
+_OF_SOMEBODY = re.compile(r"[a-z]{3,14}ed the [a-z]{2,20}['’]s\b", re.IGNORECASE)
 _LABELLED = re.compile(r"[^:`]{1,40}: ")
 FEWEST_SPECIFIC = 2
 _SENTENCE_ENDS = ".!?。！？؟"
@@ -84,7 +86,7 @@ _WITHOUT_OBJECT = re.compile(
 _FILE_ALONE = re.compile(r"(?:Changed|Updated|Edited) \S+(?:(?:, | and )\S+)*$")
 # An error that somebody pasted.
 _IS_ERROR = re.compile(
-    r"(?:remote|fatal|error|warning|panic|traceback|exception)\b ?[:(]"
+    r"(?:remote|fatal|error|warning|panic|traceback|exception)\b ?[:(]|\w{1,40}\[bot\]"
     r"|.*\b(?:permission denied|denied to|no such file|not found$|failed to|cannot find)\b",
     re.IGNORECASE,
 )
@@ -92,7 +94,7 @@ _IS_ERROR = re.compile(
 _IS_STATEMENT = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|did|do|can|could|will|would|should|now|being|been|isn't"
     r"|aren't|wasn't|doesn't|didn't|can't|cannot|won't|confirmed|needs?)\b"
-    r"|^(?:the|this|no|when|waiting)\b|^(?-i:[^A-Z])|,|→",
+    r"|\b[a-z]{3,}s (?:an?|the|`)|^(?:the|this|no|when|waiting)\b|^(?-i:[^A-Z])|,|→",
     re.IGNORECASE,
 )
 FEWEST_CHANGE_WORDS = 4
@@ -236,7 +238,7 @@ def is_fragment(text: str) -> bool:
 
 def is_vague(title: str) -> bool:
     """An inquiry, or too few words that say what it is about."""
-    if _INQUIRY.match(title) or _IS_ERROR.match(title):
+    if _INQUIRY.match(title) or _IS_ERROR.match(title) or _OF_SOMEBODY.match(title):
         return True
     return (
         not has_name(title) and len(specific_words(_WORK.sub("", title, count=1))) < FEWEST_SPECIFIC
@@ -257,7 +259,8 @@ def starts_as_work(title: str) -> bool:
 def _is_heading(title: str) -> bool:
     if count_words(title) < FEWEST_WORDS or _FILE_ALONE.match(title):
         return False
-    if not title.isascii():  # the words of a statement are known in English only
+    if any(letter.isalpha() and not letter.isascii() for letter in title):
+        # The words of a statement are known in English only.
         return title[-1] not in _SENTENCE_ENDS
     return not _IS_STATEMENT.search(title)
 
@@ -344,5 +347,7 @@ def _change(clause: str) -> str:
     label = _LABEL.match(clause)
     rest = clause[label.end() :] if label else clause
     if label and _IS_CHANGE.match(rest):
+        if is_fragment(rest):
+            return ""
         return clause if _HAS_NAME.search(label[1]) else rest[0].upper() + rest[1:]
     return clause if _IS_CHANGE.match(clause) and not is_fragment(clause) else ""

@@ -16,10 +16,12 @@ from claude_mem.recall.handover.lines import (
     first_sentences,
     flat,
     is_about,
+    is_clear,
     is_problem,
     joined,
+    with_end,
 )
-from claude_mem.recall.handover.places import is_incidental, place_of, with_paths
+from claude_mem.recall.handover.places import is_incidental, place_of, stems_of, with_paths
 from claude_mem.recall.handover.result_texts import (
     achievements,
     as_done,
@@ -56,6 +58,13 @@ _ANNOUNCES_NEXT = re.compile(r"(?:[\w. ]{0,20} )?next: ", re.IGNORECASE)
 _CURRENTLY = re.compile(r"currently,? ", re.IGNORECASE)
 MAX_RESULTS = 2
 MIN_LINES, MAX_LINES = 6, 10
+RECENT = 20  # sessions of which any may be told
+NEWEST, MAX_RELATED = 3, 4  # told in any case, and because of the branch
+# Parts of names of branches that say nothing of their subject.
+_BRANCH_WORDS = stems_of(
+    "feature features branch update updates change changes issue issues tests tests refactor chore"
+    " hotfix bugfix release develop worktree main improve improvement cleanup wip claude"
+)
 LONGEST_RUN = 3  # sessions on one branch
 LONGEST_RESULT, LONGEST_ABOUT = 100, 160
 
@@ -98,7 +107,8 @@ def results_of(session: SessionDigest) -> list[Line]:
         is_goal = len(words) > 1 and is_about(words, goal)
         if not result.is_commit and (is_goal or not _is_title(result, session)):
             if body:
-                lines.append(Line(" ".join((f"- {body}", *result.ids)), ids=result.ids))
+                text = body if is_goal else _with_reason(body, result)
+                lines.append(Line(" ".join((f"- {text}", *result.ids)), ids=result.ids))
             continue
         # A body that says the title and more stands for it.
         is_said = bool(body) and not result.is_commit and is_about(words, content_words(body))
@@ -108,6 +118,13 @@ def results_of(session: SessionDigest) -> list[Line]:
         subject = "" if REVERT.match(result.text) else result.text
         lines.append(Line(f"- {text}", subject=subject, ids=result.ids))
     return lines or list(_outcome(session))
+
+
+def _with_reason(change: str, result: Result) -> str:
+    """What a draft found, as its title says it, before what it changed about the same."""
+    names = code_names(result.text)
+    is_reason = is_clear(result.text) and names & code_names(change) and result.text not in change
+    return f"{with_end(result.text)} {change}" if is_reason else change
 
 
 def _outcome(session: SessionDigest) -> Iterator[Line]:
@@ -204,7 +221,10 @@ def where_it_stands(
 ) -> Iterator[Line]:
     """Besides the results: pull requests, files and whether they were committed and pushed,
     failing tests and next steps."""
-    places = [session.push_state] if session.push_state else []
+    last = session.last_commit
+    is_told = last is None or any(last.note in line.text for line in results)
+    places = [] if last is None or is_told else [f"last commit {last.value[:8]} {last.note}"]
+    places += [session.push_state] if session.push_state else []
     places += [
         f"pull request {request.value} ({_seen(request)}, state unknown)"
         for request in session.pull_requests[-2:]
@@ -267,30 +287,41 @@ def _next_steps(summary: JsonRow) -> list[str]:
 # The sessions before the last one
 
 
-def earlier_sessions(sessions: Sequence[SessionDigest]) -> Iterator[Line]:
-    """The latest first; sessions in a row about the same are one line. Details only where there are
-    few others."""
-    runs = [(run, _shown([r for session in run for r in _results(session)]))
-            for run in _runs(sessions)]  # fmt: skip
-    runs = [(run, results) for run, results in runs if results]
-    main = sum(not _is_detail(run, results) for run, results in runs)
-    details = max(0, MIN_LINES - main)
-    count = 0
+_Run = tuple[list[SessionDigest], list[str]]  # sessions in a row about the same, and their results
+
+
+def earlier_sessions(sessions: Sequence[SessionDigest], branch: str = "") -> Iterator[Line]:
+    """The latest first; sessions in a row about the same are one line."""
     usual = _usual_branches(sessions)
-    for run, results in runs:
-        if _is_detail(run, results):
-            details -= 1
-            if details < 0:
-                continue
-        count += 1
-        if count > MAX_LINES:
-            return
+    for run, results in _chosen(sessions, branch if branch not in usual else ""):
         days = f"{run[-1].day} to {run[0].day}" if run[-1].day != run[0].day else run[0].day
         text = "; ".join(flat(result.rstrip("."), LONGEST_RESULT) for result in results)
         if len(results) == 1 and (about := _about(run[0], results[0])):
             text += f": {about.rstrip('.')}"
         place = _place(run, results, usual)
         yield Line(f"- {days} {text}{place}", subject=" ".join(results), stated=text)
+
+
+def _chosen(sessions: Sequence[SessionDigest], branch: str) -> list[_Run]:
+    """The latest, and older ones about what the name of the branch says. Details only where there
+    are few others."""
+    all_runs = ((run, _shown([r for session in run for r in _results(session)]))
+                for run in _runs(sessions))  # fmt: skip
+    runs = [(run, results) for run, results in all_runs if results]
+    recent = {id(session) for session in sessions[:RECENT]}
+    words = stems_of(branch) - _BRANCH_WORDS
+    related = [n for n, run in enumerate(runs) if words and _is_related(run, words)][:MAX_RELATED]
+    latest = [n for n, (run, _) in enumerate(runs) if id(run[0]) in recent]
+    main = [n for n in latest if not _is_detail(*runs[n])]
+    details = [n for n in latest if n not in main][: max(0, MIN_LINES - len(main))]
+    first = sorted((*main, *details))
+    ranked = dict.fromkeys((*first[:NEWEST], *related, *first[NEWEST:]))
+    return [runs[n] for n in sorted(list(ranked)[:MAX_LINES])]
+
+
+def _is_related(run: _Run, words: frozenset[str]) -> bool:
+    files = (path for session in run[0] for path in session.files)
+    return bool(stems_of(" ".join((*run[1], *files))) & words)
 
 
 def _is_detail(run: Sequence[SessionDigest], results: Sequence[str]) -> bool:
@@ -365,7 +396,7 @@ def _is_idea(row: Result, session: SessionDigest) -> bool:
 
 def _with_goal(text: str, goal: str) -> str:
     """The title says "Fix: …" where the result leaves it out."""
-    return goal if text in goal else text
+    return goal if text in goal and says_what_was_done(goal) else text
 
 
 def _place(run: Sequence[SessionDigest], results: Sequence[str], usual: set[str]) -> str:

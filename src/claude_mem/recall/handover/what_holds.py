@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from claude_mem.recall.handover.digests import is_in_project
 from claude_mem.recall.handover.lines import (
@@ -60,6 +61,9 @@ _CONSTRAINT = re.compile(
     r"|requires?|needs?|keeps?|instead|because|no longer|without|steals?|loses?|ignores?)\b",
     re.IGNORECASE,
 )
+# One file or several, without options after them.
+_FILES_AT_END = re.compile(r"(?: \"?[\w./\\*@-]{1,200}\.\w{1,5}\"?){1,20}$")
+_LINTER = re.compile(r"\b[a-z]{0,20}lint(?:-cli\d?)?$")
 _BUILDS = re.compile(r"\b(?:build|compile|assemble)\b")
 # Of the toolchain: everyone knows it.
 _USUAL_BUILD = re.compile(r"(?:go|cargo|dotnet|swift|zig) build\b")
@@ -116,7 +120,7 @@ def _worked_on(files: Sequence[str]) -> str:
     if inside:
         return f", while editing {inside[0].replace(BACKSLASH, '/')}"
     name = files[0].replace(BACKSLASH, "/").rpartition("/")[2]
-    return f", about a file outside the project ({name})"
+    return f", of a text for elsewhere ({name}), not of files of this project"
 
 
 def pinned(memories: Sequence[JsonRow]) -> Iterator[Line]:
@@ -269,7 +273,7 @@ def commands(facts: Sequence[Fact]) -> Iterator[Line]:
     faulty = {fact.subject for fact in _of(facts, "fault")}
     usual = [
         fact
-        for fact in _of(facts, "command")
+        for fact in _of_any_file(_of(facts, "command"))
         if fact.is_pinned
         or (
             fact.count >= MIN_SIGHTINGS
@@ -288,6 +292,22 @@ def commands(facts: Sequence[Fact]) -> Iterator[Line]:
             rows += _variants(rows, usual)
         if rows:
             yield Line(flat(f"- {label}: {', '.join(map(_with_scope, rows[:MAX_SHOWN]))}"))
+
+
+def _of_any_file(commands: Sequence[Fact]) -> list[Fact]:
+    """Linters that are run on the edited files only are one command, whatever the files."""
+    together: dict[tuple[str, str], Fact] = {}
+    others: list[Fact] = []
+    for fact in commands:
+        program = _FILES_AT_END.sub("", fact.value)
+        if program == fact.value or not _LINTER.search(program) or fact.subject != CHECK:
+            others.append(fact)
+            continue
+        known = together.get((program, fact.scope))
+        count = fact.count + (known.count if known else 0)
+        together[program, fact.scope] = replace(fact, value=f"{program} FILES", count=count)
+    often = [fact for fact in together.values() if fact.count >= MIN_VARIANT]
+    return sorted([*others, *often], key=lambda fact: (-fact.is_pinned, -fact.count))
 
 
 def _variants(commands: Sequence[Fact], usual: Sequence[Fact]) -> list[Fact]:
