@@ -88,8 +88,11 @@ def test_tags_with_other_brackets_and_invisible_characters(text: str) -> None:
     assert json.loads(strip_private(data)) == {"prompt": "ab", "n": 1}
 
 
-def test_other_brackets_as_escapes() -> None:
-    data = json.dumps({"prompt": "a＜private＞x＜/private＞b", "n": 1}).encode()
+@pytest.mark.parametrize(
+    "text", ["a＜private＞x＜/private＞b", "a<pri\u200bvate>x</pri\u200bvate>b"]
+)
+def test_other_brackets_and_invisible_characters_as_escapes(text: str) -> None:
+    data = json.dumps({"prompt": text, "n": 1}).encode()
     assert json.loads(strip_private(data)) == {"prompt": "ab", "n": 1}
 
 

@@ -52,8 +52,13 @@ _FORMAT_WORDS = frozenset((
 _OPENERS = (b"\xef\xbc\x9c", b"&lt;", b"\\uff1c")
 _CLOSERS = (b">", b"\xef\xbc\x9e", b"&gt;", b"\\uff1e")
 _DISGUISES = (b"\xef\xbc\x9c", b"&lt;", b"&LT;", b"uff1c", b"uFF1C")
-_INVISIBLE = (b"\xe2\x80\x8b", b"\xe2\x80\x8c", b"\xe2\x80\x8d", b"\xe2\x81\xa0",
-              b"\xef\xbb\xbf", b"\xc2\xad")  # fmt: skip
+_CODES = (0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF)
+_LITERAL = tuple(chr(code).encode() for code in _CODES)
+_INVISIBLE = (
+    *_LITERAL,
+    *(b"\\u%04x" % code for code in _CODES),
+    *(b"\\u%04X" % code for code in _CODES),
+)
 _LONGEST_TAG = 200  # with its attributes, where its brackets are disguised
 
 Tag = tuple[int, int, bytes, bool]  # start, end, name, closing
@@ -61,7 +66,8 @@ Tag = tuple[int, int, bytes, bool]  # start, end, name, closing
 
 def strip_private(data: bytes) -> bytes:
     """The same bytes without private sections."""
-    data = _with_plain_brackets(_with_visible_names(data))
+    if not data.isascii() or b"&" in data or b"\\u" in data:
+        data = _with_plain_brackets(_with_visible_names(data))
     if b"<" not in data and b"u003" not in data:
         return data
     lowered = data.lower()
@@ -71,11 +77,12 @@ def strip_private(data: bytes) -> bytes:
 
 
 def _with_visible_names(data: bytes) -> bytes:
-    if not any(mark in data for mark in _INVISIBLE):
+    if not any(mark in data for mark in (_INVISIBLE if b"\\u" in data else _LITERAL)):
         return data
-    visible = data
+    visible = data.replace(b"\\\\", b"\0")  # a backslash is no beginning of an escape
     for mark in _INVISIBLE:
         visible = visible.replace(mark, b"")
+    visible = visible.replace(b"\0", b"\\\\")
     has_more = visible.lower().count(NAMES[0]) > data.lower().count(NAMES[0])
     return visible if has_more else data
 
