@@ -60,11 +60,14 @@ log = logging.getLogger("claude_mem.daemon")
 PORTS_TRIED = 20
 LOCK_CHECK_SECONDS = 30.0
 SHUTDOWN_SECONDS = 4.0
+SWITCH_SECONDS = 0.001  # between threads
 
 
 def main(arguments: list[str]) -> int:
     ignored = _leave_session(arguments)
     environ = os.environ
+    # The writer asks for the interpreter at every statement, and would wait for the event loop.
+    sys.setswitchinterval(SWITCH_SECONDS)
     environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy, if loaded, must not take all cores
     settings, problems = load_usable_settings(environ)
     layout = settings.layout
