@@ -99,6 +99,16 @@ def test_files_that_the_title_names_come_first_one_of_each_folder() -> None:
     assert place_of([tree, "pier/tmp_try.py"], "Ring") == "pier/lamp.py"
 
 
+def test_of_many_commits_a_title_is_told_with_its_own_files_only(story: Story) -> None:
+    for number, subject in enumerate(("Dry the sails", "Count every net", "Tar the hull")):
+        facts = (commit(f"{number}a2b3c4", subject),)
+        tell(story, "a", Summary(request="Go on", files_edited=(f"x{number}.py",)), facts=facts)
+    tell(story, "a", Summary(request="Also", files_edited=("crane.py", "netList.py")))
+    last(story)
+    (line,) = section(story, "Earlier sessions")
+    assert line.endswith("Dry the sails; Count every net — x1.py, x0.py")
+
+
 def test_a_file_is_named_with_its_path_where_only_one_has_its_name() -> None:
     files = ["pier/lamp.py", "boat/oar.py", "canoe/oar.py"]
     text = "Moved the fuse to `lamp.py:12`; lamp.py blinks; oar.py is new."

@@ -12,6 +12,9 @@ from typing import cast
 from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, escape_fences, fenced
 from claude_mem.recall.handover import what_holds
 from claude_mem.recall.handover.digests import SessionDigest, digest_sessions
+from claude_mem.recall.handover.earlier_sessions import earlier_sessions
+from claude_mem.recall.handover.habits import habits
+from claude_mem.recall.handover.last_session import goal_of, results_of, where_it_stands
 from claude_mem.recall.handover.lines import (
     QUESTION_MARKS,
     SAME_STATEMENT,
@@ -23,12 +26,6 @@ from claude_mem.recall.handover.lines import (
     is_about,
     is_clear,
     without_facts,
-)
-from claude_mem.recall.handover.sessions import (
-    earlier_sessions,
-    goal_of,
-    results_of,
-    where_it_stands,
 )
 from claude_mem.recall.handover.team_facts import team_facts
 from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
@@ -98,6 +95,7 @@ def build_context(
         *what_holds.obstacles(
             store.recurring_obstacles(project_id, what_holds.MIN_MEETINGS, without_session)
         ),
+        *habits(store.short_prompts(project_id, without_session)),
         *what_holds.decisions(facts, commits, last.day if last else ""),
         *what_holds.gotchas(observations),
     ])  # fmt: skip

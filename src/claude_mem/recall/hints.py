@@ -99,7 +99,7 @@ class Rule:
     next_discount: float = 0.05  # for the second and third line
     # Of the first prompt, where it is a task: turns that worked on what it names.
     named_weight: float = 4.0
-    named_evidence: float = 1.25
+    named_evidence: float = 1.4
     many_weight: float = 15.0
     many_cosine: float = 0.7
     min_score_share: float = 0.96  # of the best turn's score

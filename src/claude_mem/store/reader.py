@@ -31,6 +31,7 @@ from claude_mem.store import (
     refine_requests,
     refinements,
     sessions,
+    short_prompts,
     spending,
     team_tables,
     undoing,
@@ -365,6 +366,11 @@ class StoreReader(TurnReader):
         return self.read(
             lambda c: obstacles.recurring(c, project_id, min_sessions, without_session)
         )
+
+    def short_prompts(
+        self, project_id: int, without_session: str | None = None
+    ) -> list[short_prompts.ShortPrompt]:
+        return self.read(lambda c: short_prompts.recent(c, project_id, without_session))
 
     def turns_of_rules(self, project_id: int) -> dict[int, edited_files.StatingTurn]:
         return self.read(lambda c: edited_files.of_rules(c, project_id))

@@ -28,8 +28,8 @@ def place_of(files: Sequence[str], title: str) -> str:
     paths = [_plain(path) for path in files if not _TEMPORARY.search(_plain(path))]
     main = [path for path in paths if not _INCIDENTAL.search(path)] or paths
     words = stems_of(title)
-    ranked = sorted(main, key=lambda path: -len(stems_of(_name(path)) & words))
-    named = [path for path in ranked if stems_of(_name(path)) & words]
+    ranked = sorted(main, key=lambda path: -len(stems_of(name_of(path)) & words))
+    named = [path for path in ranked if stems_of(name_of(path)) & words]
     by_folder: dict[str, str] = {}
     for path in named or ranked:
         by_folder.setdefault(_folder(path), path)
@@ -48,8 +48,8 @@ def with_paths(text: str, files: Sequence[str]) -> str:
     """With the whole path of each edited file where the text first names it."""
     paths = [_plain(path) for path in files]
     for path in paths:
-        name = _name(path)
-        if name == path or path in text or sum(_name(other) == name for other in paths) > 1:
+        name = name_of(path)
+        if name == path or path in text or sum(name_of(other) == name for other in paths) > 1:
             continue
         text = re.sub(rf"(?<![\w/\\.-]){re.escape(name)}(?![\w/-])", lambda _: path, text, count=1)  # noqa: B023
     return text
@@ -65,5 +65,5 @@ def _folder(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
+def name_of(path: str) -> str:
+    return _plain(path).rpartition("/")[2]

@@ -1,0 +1,38 @@
+"""What the user asks for again and again, in their own words."""
+
+from collections.abc import Iterator, Sequence
+
+from claude_mem.recall.handover.lines import Line, flat
+from claude_mem.recall.handover.places import stems_of
+from claude_mem.store.short_prompts import ShortPrompt
+
+MIN_SESSIONS = 4
+FEWEST_WORDS, MAX_HABITS = 2, 2
+# Consent and courtesy, which say nothing about the work.
+_REPLIES = stems_of(
+    "yeah okay please thanks thank continue proceed ahead looks good great nice again next right"
+    " sure same that this with just then also here those these what when does have should could"
+    " would will want like make sense your them done more from"
+)
+
+
+def habits(prompts: Sequence[ShortPrompt]) -> Iterator[Line]:
+    """Each with the number of sessions; those that say most first."""
+    words = {prompt: stems_of(prompt.text.lower()) - _REPLIES for prompt in prompts}
+    asked: dict[frozenset[str], list[ShortPrompt]] = {}
+    for prompt, stems in words.items():
+        if len(stems) >= FEWEST_WORDS and "?" not in prompt.text:
+            asked.setdefault(stems, []).append(prompt)
+    sessions = {
+        stems: len({prompt.session for prompt, other in words.items() if stems <= other})
+        for stems in asked
+    }
+    often = [stems for stems in asked if sessions[stems] >= MIN_SESSIONS]
+    shown: list[frozenset[str]] = []
+    for stems in sorted(often, key=lambda stems: (-len(stems), -sessions[stems], sorted(stems))):
+        if any(stems <= other for other in shown) or len(shown) == MAX_HABITS:
+            continue
+        shown.append(stems)
+        text = flat(asked[stems][0].text)
+        line = f'- The user asked this in {sessions[stems]} sessions: "{text}"'
+        yield Line(line, is_quote=True)
