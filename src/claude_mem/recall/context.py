@@ -67,7 +67,7 @@ def build_context(
     `rule_files` is the text of the project's own instructions (CLAUDE.md and the like): what it
     says already is left out. The last session is the last one on this branch, if there is any.
     """
-    sessions = _from_last_work(digest_sessions(store, project_id, without_session))
+    sessions = _from_last_work(digest_sessions(store, project_id, without_session, branch))
     last = _last_on(branch, sessions)
     observations = store.recent_titles(project_id, OBSERVATIONS, without_session)
     pinned = store.pinned(project_id)

@@ -20,8 +20,8 @@ from claude_mem.store.facts import Artifact
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.turns import MAIN_BRANCHES
 
-SESSIONS = 40
-SUMMARIES = 200
+SESSIONS, SESSIONS_FOR_BRANCH = 20, 40
+SUMMARIES = 6  # turns for each session, on average
 REVERT = re.compile(r'Revert "(.{1,200})"$')
 _REPEATS = re.compile(r"(?:fixup|squash|amend)!|merge (?:branch|pull|remote)|wip\b", re.IGNORECASE)
 _ASKS_TO_COMMIT = re.compile(r"(?:(?:ok|okay|please|now|then|yes)[,.]? )*commit\b", re.IGNORECASE)
@@ -265,12 +265,14 @@ def is_in_project(path: str) -> bool:
 
 
 def digest_sessions(
-    store: StoreReader, project_id: int, without_session: str | None
+    store: StoreReader, project_id: int, without_session: str | None, branch: str = ""
 ) -> list[SessionDigest]:
-    """The latest first; sessions without a summary have no digest."""
-    sessions = store.recent_sessions(project_id, SESSIONS, without_session)
+    """The latest first; sessions without a summary have no digest. For a branch also older ones:
+    one of them may be about it."""
+    count = SESSIONS if branch in ("", *MAIN_BRANCHES) else SESSIONS_FOR_BRANCH
+    sessions = store.recent_sessions(project_id, count, without_session)
     ids = [str(session["content_session_id"]) for session in sessions]
-    summaries = store.recent_summaries(project_id, SUMMARIES, without_session)
+    summaries = store.recent_summaries(project_id, count * SUMMARIES, without_session)
     # A rule is given while it holds, and never as a result.
     rules = store.facts(project_id, ("rule",))
     observations = without_facts(store.observations_of_sessions(ids), rules)
