@@ -28,7 +28,7 @@ from bench.transcripts import import_all
 from claude_mem.index.text.document_filters import NO_FILTERS, Filters
 from claude_mem.index.text.passage_index import PASSAGE_BITS, TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.intake.transcripts.importer import find_transcripts
+from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.recall.candidates import Candidates, collect
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.ranking import Neighbourhood, Step, neighbourhood, order
