@@ -36,6 +36,7 @@ from claude_mem.store import Store
 
 SIZES, FULL_SIZES = (1_000, 10_000), (1_000, 10_000, 100_000)
 ROUNDS = 15
+CHUNK = 10_000  # passages
 TARGET = 2.0
 BARE_TABLE = (
     f"CREATE VIRTUAL TABLE bare_text USING fts5(text, content='', tokenize=\"{TOKENIZER}\")"
@@ -179,7 +180,10 @@ def _bytes(connection: sqlite3.Connection, pattern: str) -> int:
 def _add_bare_table(connection: sqlite3.Connection) -> None:
     """FTS5 as it is, over the same passages."""
     connection.execute(BARE_TABLE)
-    connection.execute("INSERT INTO bare_text (rowid, text) SELECT id, text FROM passages")
+    ids = [row[0] for row in connection.execute("SELECT id FROM passages ORDER BY id")]
+    for first in range(0, len(ids), CHUNK):
+        texts = passage_texts.texts(connection, ids[first : first + CHUNK])
+        connection.executemany("INSERT INTO bare_text (rowid, text) VALUES (?, ?)", texts.items())
     connection.execute("INSERT INTO bare_text (bare_text) VALUES ('optimize')")
 
 
