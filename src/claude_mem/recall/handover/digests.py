@@ -106,7 +106,7 @@ class TurnDigest:
         commits = [artifact.note for artifact in self.artifacts if artifact.subject == "commit"]
         return bool(commits) and subjects.issuperset(commits)
 
-    @property
+    @cached_property
     def files(self) -> list[str]:
         paths = texts(self.summary["files_edited"])
         return [path for path in paths if is_in_project(path) and not _TEMPORARY.search(path)]

@@ -259,7 +259,7 @@ def starts_as_work(title: str) -> bool:
 def _is_heading(title: str) -> bool:
     if count_words(title) < FEWEST_WORDS or _FILE_ALONE.match(title):
         return False
-    if any(letter.isalpha() and not letter.isascii() for letter in title):
+    if not title.isascii() and any(c.isalpha() and not c.isascii() for c in title):
         # The words of a statement are known in English only.
         return title[-1] not in _SENTENCE_ENDS
     return not _IS_STATEMENT.search(title)
