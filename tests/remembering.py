@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from claude_mem.index.text.document_filters import Filters
+from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.search import Query, SearchResult, search
 from claude_mem.types import Distillate, Event, Observation, Project, Summary

@@ -11,7 +11,7 @@ import pytest
 
 from claude_mem.errors import BadInput, EmbedderError, NotFound
 from claude_mem.index import indexing
-from claude_mem.index.text.document_filters import NO_FILTERS, Filters
+from claude_mem.index.text.document_queries import NO_FILTERS, Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.related import RelatedQuery, related

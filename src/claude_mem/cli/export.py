@@ -54,8 +54,8 @@ def _export_from_team(
     project: str | None,
     own: bool,
 ) -> int:
+    from claude_mem.team.client.full_transfer import export_from_server
     from claude_mem.team.client.membership import read_membership
-    from claude_mem.team.client.moving import export_from_server
 
     membership = read_membership(settings.layout)
     if membership is None:

@@ -177,7 +177,7 @@ def push(settings: Settings, everything: bool) -> None:
         click.echo(f"Sent {pluralize(int(pushed), 'change')}.")
         return
     from claude_mem.redaction import Redactor
-    from claude_mem.team.client.moving import push_everything
+    from claude_mem.team.client.full_transfer import push_everything
 
     joined = _joined(settings)
 

@@ -13,8 +13,8 @@ from claude_mem.config import Settings, record_environment
 from claude_mem.server import client
 from claude_mem.text import format_counts
 from claude_mem.types import Json
-from claude_mem.worker.event_log import session_mark
 from claude_mem.worker.lock import is_held
+from claude_mem.worker.session_logging import session_mark
 
 
 @click.group(short_help="Manage the background process.")

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from claude_mem.index.text import document_filters, passage_index
-from claude_mem.index.text.document_filters import Filters
+from claude_mem.index.text import document_queries, passage_index
+from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -82,7 +82,7 @@ def collect(
     """For at least `count` turns, where there are so many."""
     terms = look_up_terms(connection, parsed)
     limit = max(PASSAGES, 2 * count)
-    condition = document_filters.turn_condition(filters)
+    condition = document_queries.turn_condition(filters)
     by_words = _by_words(connection, parsed, terms, filters, condition, limit)
     cosines = _cosines(
         connection, parsed, terms, by_words, filters, condition, limit, weights, semantic_index
@@ -92,7 +92,7 @@ def collect(
     rows = passage_index.passage_rows(connection, ids)
     if excluded:
         rows = [row for row in rows if row.turn not in excluded]
-    shown = document_filters.result_condition(filters)
+    shown = document_queries.result_condition(filters)
     turns = passage_index.turn_rows(
         connection, {row.id >> PASSAGE_BITS for row in rows}, shown.sql, shown.values
     )
@@ -141,7 +141,7 @@ def _by_words(
     parsed: ParsedQuery,
     terms: list[Term],
     filters: Filters,
-    condition: document_filters.Condition,
+    condition: document_queries.Condition,
     limit: int,
 ) -> dict[int, float]:
     expression = match_expression(parsed, terms)
@@ -179,8 +179,8 @@ def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
     forms = [form for word in words for form in word.forms]
     if not (forms or parsed.phrases):
         return ""
-    expression = document_filters.any_of([*forms, *parsed.phrases])
-    return document_filters.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
+    expression = document_queries.any_of([*forms, *parsed.phrases])
+    return document_queries.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
 
 
 def _excluded_turns(
@@ -189,7 +189,7 @@ def _excluded_turns(
     if not parsed.excluded:
         return set()
     return passage_index.turns_holding(
-        connection, document_filters.any_of(parsed.excluded), project_id
+        connection, document_queries.any_of(parsed.excluded), project_id
     )
 
 
@@ -199,7 +199,7 @@ def _cosines(
     terms: list[Term],
     by_words: dict[int, float],
     filters: Filters,
-    condition: document_filters.Condition,
+    condition: document_queries.Condition,
     limit: int,
     weights: Weights,
     semantic_index: SemanticIndex | None,
@@ -224,7 +224,7 @@ def _cosines(
 def _nearest(
     connection: sqlite3.Connection,
     similarities: "Similarities",
-    condition: document_filters.Condition,
+    condition: document_queries.Condition,
     limit: int,
     least: float,
 ) -> dict[int, float]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from claude_mem.index.passages import Passage
-from claude_mem.index.text import document_filters, passage_texts
-from claude_mem.index.text.document_filters import Filters
+from claude_mem.index.text import document_queries, passage_texts
+from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import MIN_SCORE, passage_scores
@@ -86,7 +86,7 @@ def hint_lines(
     """Of the first turn what the first of these ways shows that shows anything; of the others only
     what the first way shows."""
     places = [(source.turn.session_id, source.turn.number) for source in sources]
-    memories = document_filters.memories_of_turns(connection, places, Filters())
+    memories = document_queries.memories_of_turns(connection, places, Filters())
     named = [
         (source, memories[place][0])
         for source, place in zip(sources, places, strict=True)

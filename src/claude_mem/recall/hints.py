@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from claude_mem.index import indexing
 from claude_mem.index.passages import NOTES, Passage
 from claude_mem.index.text import passage_index, passage_texts
-from claude_mem.index.text.document_filters import Filters
+from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from claude_mem.index.text import document_filters, passage_index
-from claude_mem.index.text.document_filters import Filters
+from claude_mem.index.text import document_queries, passage_index
+from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -65,7 +65,7 @@ def rank(
 
 
 def neighbourhood(connection: sqlite3.Connection, filters: Filters, reach: int) -> Neighbourhood:
-    condition = document_filters.result_condition(filters)
+    condition = document_queries.result_condition(filters)
     return Neighbourhood(
         lambda turns: passage_index.neighbours(connection, turns, reach),
         lambda ids: passage_index.turn_rows(connection, ids, condition.sql, condition.values),

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import indexing
-from claude_mem.index.text import document_filters
-from claude_mem.index.text.document_filters import NO_FILTERS, Filters
+from claude_mem.index.text import document_queries
+from claude_mem.index.text.document_queries import NO_FILTERS, Filters
 from claude_mem.index.text.documents import load
 from claude_mem.index.vectors.embedding_texts import passages
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -48,9 +48,9 @@ def related(
         threshold = semantic_index.cosine(WEIGHTS.min_deviations)
         nearest = {other: cosine for other, cosine in similarities.best(CANDIDATES)
                    if cosine >= threshold and other != document}  # fmt: skip
-        passing = document_filters.passing(connection, list(nearest), filters)
+        passing = document_queries.passing(connection, list(nearest), filters)
         scores = {other: cosine for other, cosine in nearest.items() if other in passing}
-        documents = document_filters.get(connection, list(scores)[: query.limit + 1])
+        documents = document_queries.get(connection, list(scores)[: query.limit + 1])
         rows = as_rows(connection, documents[: query.limit], scores)
         has_more = len(documents) > query.limit
         return SearchResult(tuple(rows), has_more, indexing.waiting(connection))

@@ -8,8 +8,8 @@ from typing import Literal
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
-from claude_mem.index.text import document_filters, passage_texts
-from claude_mem.index.text.document_filters import NO_FILTERS, Filters, Match
+from claude_mem.index.text import document_queries, passage_texts
+from claude_mem.index.text.document_queries import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.marks import continued_by, marks_of, outside_words_of
@@ -140,7 +140,7 @@ def _find(
 ) -> tuple[list[SearchRow], bool]:
     """The rows of the page, and whether there are more."""
     if parsed.is_empty:
-        matches = document_filters.newest(
+        matches = document_queries.newest(
             connection, query.filters, query.limit + 1, query.offset,
             oldest=query.order == "date_asc", without=parsed.excluded,
         )  # fmt: skip
@@ -189,7 +189,7 @@ def _turn_rows(
     filters; and whether there are more."""
     judge = Strength.of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
-    memories = document_filters.memories_of_turns(connection, places, query.filters)
+    memories = document_queries.memories_of_turns(connection, places, query.filters)
     names = project_names(connection)
     passing = [(r, memories[at]) for r, at in zip(ranked, places, strict=True) if at in memories]
     page = passing[: query.limit]
@@ -242,7 +242,7 @@ def with_occasions(
     """Resolves "before the release" to the time of the newest memory whose title names it."""
     spans = list(parsed.spans)
     for occasion in parsed.occasions:
-        moment = document_filters.newest_named(
+        moment = document_queries.newest_named(
             connection, content_word_forms(occasion.words), project_id
         )
         if moment is not None:

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from claude_mem.errors import NotFound
 from claude_mem.index import indexing
-from claude_mem.index.text import document_filters
-from claude_mem.index.text.document_filters import NO_FILTERS, Filters, Match
+from claude_mem.index.text import document_queries
+from claude_mem.index.text.document_queries import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchRow, as_rows, search
@@ -51,16 +51,16 @@ def timeline(
 
 def _around(connection: sqlite3.Connection, anchor: MemoryId, query: TimelineQuery) -> Timeline:
     indexed = indexing.is_current(connection)
-    anchors = document_filters.get(connection, [anchor.document]) if indexed else []
+    anchors = document_queries.get(connection, [anchor.document]) if indexed else []
     if not anchors:
         raise NotFound(f"there is no memory {anchor}")
     middle, filters = anchors[0], query.filters
     if filters.project_id is None:
         filters = replace(filters, project_id=middle.project_id)
     documents: list[Match] = [
-        *document_filters.in_order(connection, middle, filters, query.before, backwards=True)[::-1],
+        *document_queries.in_order(connection, middle, filters, query.before, backwards=True)[::-1],
         middle,
-        *document_filters.in_order(connection, middle, filters, query.after),
+        *document_queries.in_order(connection, middle, filters, query.after),
     ]
     rows = as_rows(connection, documents)
     return Timeline(rows[documents.index(middle)], tuple(rows))
@@ -77,10 +77,10 @@ def around_moment(
         if not indexing.is_current(connection):
             return ()
         documents = [
-            *document_filters.in_order(connection, middle, filters, query.before, backwards=True)[
+            *document_queries.in_order(connection, middle, filters, query.before, backwards=True)[
                 ::-1
             ],
-            *document_filters.in_order(connection, middle, filters, query.after),
+            *document_queries.in_order(connection, middle, filters, query.after),
         ]
         return tuple(as_rows(connection, documents))
 

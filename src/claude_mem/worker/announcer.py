@@ -14,7 +14,7 @@ from claude_mem.store.turns import Recorded
 from claude_mem.store.undoing import Forgotten
 from claude_mem.text import shorten
 from claude_mem.types import PROMPT, SESSION_END, Distillate, Event, Json, Project, Turn
-from claude_mem.worker import event_log
+from claude_mem.worker import session_logging
 from claude_mem.worker.activity import Activity
 from claude_mem.worker.feed import Feed
 
@@ -33,7 +33,7 @@ class Announcer:
 
     def events_recorded(self, recorded: list[tuple[Event, Recorded]]) -> None:
         for event, record in recorded:
-            event_log.event_recorded(event, record)
+            session_logging.event_recorded(event, record)
         self.activity.update(recorded)
         self.processing()
         stored = [(event, record) for event, record in recorded if record.outcome == "stored"]
@@ -64,7 +64,7 @@ class Announcer:
 
     def memory_stored(self, turn: Turn, distillate: Distillate) -> None:
         items = self._store.memories_of_turn(turn.id)
-        event_log.memories_stored(turn, items)
+        session_logging.memories_stored(turn, items)
         self.feed.publish({
             "type": "memory",
             "session_db_id": turn.session_db_id,
@@ -82,7 +82,7 @@ class Announcer:
         records = self._store.get_many("observations", [observation_id])
         items: list[Json] = [{**item, "kind": "observation"} for item in records]
         for item in records:
-            event_log.observation_stored(str(item["content_session_id"]), item)
+            session_logging.observation_stored(str(item["content_session_id"]), item)
         self.feed.publish(
             {"type": "memory", "project": project.name, "observations": 1, "items": items}
         )
@@ -96,7 +96,7 @@ class Announcer:
         except NotFound:
             self.feed.publish({**news, "status": "deleted"})
             return
-        event_log.session_ended(session)
+        session_logging.session_ended(session)
         fields = ("content_session_id", "project", "status", "title", "subtitle", "user_prompt",
                   "prompt_counter", "started_at_epoch", "completed_at_epoch")  # fmt: skip
         self.feed.publish({**news, **{name: session[name] for name in fields}})

@@ -19,8 +19,8 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.store import Store
 from claude_mem.types import Distillate, Job, Project, Turn, Verbosity
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.event_log import session_mark, turn_step
 from claude_mem.worker.rendered_contexts import StaleContexts
+from claude_mem.worker.session_logging import session_mark, turn_step
 
 log = logging.getLogger("claude_mem.jobs")
 

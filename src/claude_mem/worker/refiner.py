@@ -40,8 +40,8 @@ from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn, Verbosity
 from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
-from claude_mem.worker.event_log import session_mark, turn_step
 from claude_mem.worker.rendered_contexts import StaleContexts
+from claude_mem.worker.session_logging import session_mark, turn_step
 
 log = logging.getLogger("claude_mem.refiner")
 
