@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("claude_mem.vectors")
 
 COLLECTIONS = "/api/v2/tenants/default_tenant/databases/default_database/collections"
-SEARCH_SECONDS, COPY_SECONDS = 1.0, 30.0
+SEARCH_SECONDS, COPY_SECONDS = 1.0, 30.0  # of a request
+COPY_AT_SEARCH_SECONDS = 3.0
 PAUSE_MS = 30_000  # after a failure
 CHUNK = 256  # documents that are copied with a request
 MAX_AT_SEARCH = CHUNK  # changes that a search copies itself; more are copied by a thread
@@ -47,6 +48,7 @@ class ChromaCollection:
         self.lock = threading.Lock()  # of whoever copies
         self.copied: TableState | None = None
         self._id, self._dimension = "", 0
+        self._copy_seconds = COPY_SECONDS  # of a request that copies
         self._not_before = 0
 
     @property
@@ -69,8 +71,11 @@ class ChromaCollection:
         finally:
             self.lock.release()
 
-    def catch_up(self, connection: sqlite3.Connection, state: TableState) -> None:
+    def catch_up(
+        self, connection: sqlite3.Connection, state: TableState, seconds: float = COPY_SECONDS
+    ) -> None:
         """Needs the lock. Without a vector of this model there is nothing to copy."""
+        self._copy_seconds = seconds
         if state.model == vector_table.NO_VECTOR:
             return
         if self.copied is None or self.copied[:2] != state[:2]:
@@ -142,9 +147,10 @@ class ChromaCollection:
         self.copied = copied
 
     def _call(
-        self, method: str, path: str, body: Mapping[str, Json], seconds: float = COPY_SECONDS
+        self, method: str, path: str, body: Mapping[str, Json], seconds: float | None = None
     ) -> dict[str, Any]:
-        response = send_json_blocking(method, self._base + path, body, seconds)
+        limit = self._copy_seconds if seconds is None else seconds
+        response = send_json_blocking(method, self._base + path, body, limit)
         if response.status not in (200, 201):
             raise RequestFailed(f"status {response.status}")
         return response.json_object()
@@ -181,6 +187,6 @@ class ChromaVectors:
         if not collection.lock.acquire(blocking=False):
             raise CopyBehind
         try:
-            collection.catch_up(connection, state)
+            collection.catch_up(connection, state, COPY_AT_SEARCH_SECONDS)
         finally:
             collection.lock.release()
