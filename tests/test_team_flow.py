@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -297,6 +298,28 @@ def test_another_project_of_a_member_is_not_visible_through_mcp(team: Team) -> N
     answers += [unknown.stdout + unknown.stderr, bob.page("/search?q=zephyr")]
     for answer in answers:
         assert "lagoon" not in answer and "bearing" not in answer
+
+
+def test_a_push_of_everything_that_was_killed_is_completed_by_the_next(team: Team) -> None:
+    alice, turns = team.alice, 400
+    alice.home.start_worker()
+    add_turns(alice.home.layout.database, "git.example.com/dev/dock", "dock-1", turns, "sluice")
+    alice.run("team", "share", "dock", "--from-now")  # so that only the command sends them
+
+    def stored() -> int:
+        query = "SELECT count(*) FROM claude_mem.turns WHERE content LIKE '%of dock-1:%'"
+        return int(team.server.sql(query)[0][0])
+
+    assert stored() == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "claude_mem", "team", "push", "--all"],
+        env=alice.home.env(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait_until(lambda: stored() or process.poll() is not None, "the first turns", PATIENT)
+    process.kill()
+    process.wait()
+    assert "verified" in alice.run("team", "push", "--all")
+    assert stored() == turns
 
 
 def test_an_export_from_the_server_gives_everything_back(team: Team, tmp_path: Path) -> None:
