@@ -193,10 +193,12 @@ def test_a_project_that_began_anew_takes_its_past_back(memory: Api) -> None:
     forget(memory, project="bakery")
     memory.add_turn("elsewhere", "Plant a tree", "Planted.", project_dir="/home/dev/garden")
     memory.add_turn("four", "Bake a cake", "The cake is baked.", project_dir=BAKERY)
-    assert "bread" not in context(memory, BAKERY)
+    new = {row["project_id"] for row in everything(memory)["sdk_sessions"]}
+    assert "bread" not in str(everything(memory))
     memory.post_json("/api/forget/undo")
-    text = context(memory, BAKERY)
-    assert "bread" in text and "Bake a cake" in text
+    assert "Two loaves of baked bread." in str(everything(memory)["session_summaries"])
+    assert {row["project_id"] for row in everything(memory)["sdk_sessions"]} == new
+    assert "Bake a cake" in context(memory, BAKERY)
     assert "bread" not in context(memory, "/home/dev/garden")
 
 

@@ -159,4 +159,4 @@ def test_the_context_shows_the_users_name_of_a_session(story: Story, file: Path)
         assert story.store.set_client_title(story.session_db_id(session), title).result()
     text = build_context(story.store, story.store.find_project("harbor"), 1000)
     assert "Goal: GCC" in text
-    assert " Pier\n" in text
+    assert " Pier — Pier.py\n" in text

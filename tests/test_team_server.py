@@ -9,7 +9,6 @@ from pathlib import Path
 import httpx
 import pytest
 
-from claude_mem.team.server.migrations import MIGRATIONS
 from claude_mem.team.wire import Tombstone
 from tests.postgres import Postgres, running_postgres
 from tests.team import MOMENT, Member, TeamServer, running_team, turn_item
@@ -184,6 +183,8 @@ def test_an_index_of_vectors_finds_the_same(server: TeamServer, alice: Member) -
 
 
 def test_several_servers_migrate_one_database_once(server: TeamServer) -> None:
+    from claude_mem.team.server.migrations import MIGRATIONS  # needs psycopg
+
     assert server.command("migrate") == "The database is up to date."
     names = server.sql("SELECT name FROM claude_mem.schema_migrations ORDER BY name")
     assert [name for (name,) in names] == [name for name, _ in MIGRATIONS]
