@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.conftest import wait_until
 from tests.fake_api import FakeApi
 from tests.observed import KINDS, Observed, children
 from tests.real_client import skip_without_client
@@ -14,7 +15,7 @@ from tests.story import Story
 def observed(request: pytest.FixtureRequest, story: Story, api: FakeApi) -> Iterator[Observed]:
     """By each provider."""
     yield Observed(story, api, str(request.param))
-    assert children() == []
+    wait_until(lambda: children() == [], "the end of the clients")
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import pytest
 from claude_mem.recall.context import build_context
 from claude_mem.recall.handover.places import place_of, with_paths
 from claude_mem.types import CommandRun, Observation, ProposedFact, Summary
+from tests.payloads import prompt, session_end, tool
 from tests.story import DAY, Story
 from tests.test_context import WORDS
 from tests.test_handover import commit, last, section, tell
@@ -218,3 +219,10 @@ def test_a_linter_of_single_files_is_one_command(story: Story) -> None:
         run = CommandRun(f"npx textlint docs/{number}.md docs/x.md", "check", "passed")
         tell(story, f"{number}", Summary(request=f"Write page {number}", commands=(run,)))
     assert section(story, "Commands") == ["- Checks: `npx textlint FILES`"]
+
+
+def test_of_a_session_that_was_interrupted_its_goal_is_told(story: Story) -> None:
+    story.tell(prompt("Row across the bay"), tool(), session_end())
+    story.distil()
+    text = build_context(story.store, story.store.find_project("harbor"), 1000)
+    assert "Goal: Row across the bay" in text

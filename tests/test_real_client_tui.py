@@ -142,7 +142,7 @@ def test_the_resume_list_shows_the_persons_sessions_and_none_of_the_observer(
     home, api = client.home, client.api
     use(home, api, "claude")
     client.environment |= home.environment
-    client.claude_mem("worker", "stop")  # the next has the environment that the hooks have now
+    client.claude_mem("worker", "restart")  # with this environment
     api.otherwise = by_topic
     api.say(Reply("The harbour light is repaired"))
     sitting = Terminal([str(client.path)], client.project, client.env())

@@ -59,7 +59,9 @@ def goal_of(session: SessionDigest) -> Iterator[Line]:
     is_told = any(is_about(words, subject) for subject in commits)
     is_told = is_told or (bool(commits) and _NUMBER_ALONE.search(goal) is not None)
     is_goal = says_what_was_done(session.goal) and not _DONE.match(session.goal)
-    if goal and not is_told and (session.is_client_title or is_goal or goal != session.goal):
+    is_all = not session.results  # of a session that was interrupted, for example
+    is_shown = session.is_client_title or is_goal or is_all or goal != session.goal
+    if goal and not is_told and is_shown:
         about = _explanation(session)
         text = f"Goal: {goal}. {about}" if about else f"Goal: {goal}"
         yield Line(flat(text, LONGEST_GOAL), subject=session.goal)
