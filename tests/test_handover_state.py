@@ -226,3 +226,21 @@ def test_of_a_session_that_was_interrupted_its_goal_is_told(story: Story) -> Non
     story.distil()
     text = build_context(story.store, story.store.find_project("harbor"), 1000)
     assert "Goal: Row across the bay" in text
+
+
+def test_work_of_an_earlier_session_that_was_not_committed_is_told_as_that(story: Story) -> None:
+    """Where sessions usually commit."""
+    for file, title, facts in (
+        ("wall.py", "Paint the harbour wall with tar", ()),
+        ("mole.py", "Lengthen the mole by a metre", (commit("3c4d5e6", "Lengthen the mole"),)),
+        ("ropes.py", DIM, (commit("1a2b3c4", DIM),)),
+        ("crane.py", BLINK, (commit("2b3c4d5", BLINK),)),
+    ):
+        summary = Summary(request=title, files_edited=(file,))
+        tell(story, file, summary, Observation("feature", title=title), facts=facts)
+        story.now += DAY
+    assert [line.partition(" — ")[2] for line in section(story, "Earlier sessions")] == [
+        "ropes.py",
+        "mole.py",
+        "wall.py; not committed in that session",
+    ]

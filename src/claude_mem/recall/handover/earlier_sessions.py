@@ -50,12 +50,15 @@ _Run = tuple[list[SessionDigest], list[str]]  # sessions in a row about the same
 def earlier_sessions(sessions: Sequence[SessionDigest], branch: str = "") -> Iterator[Line]:
     """The latest first; sessions in a row about the same are one line."""
     usual = _usual_branches(sessions)
+    are_committed = _are_mostly_committed(sessions)
     for run, results in _chosen(sessions, branch if branch not in usual else ""):
         days = f"{run[-1].day} to {run[0].day}" if run[-1].day != run[0].day else run[0].day
         text = "; ".join(flat(result.rstrip("."), LONGEST_RESULT) for result in results)
         if len(results) == 1 and (about := _about(run[0], results[0])):
             text += f": {about.rstrip('.')}"
         place = _place(run, results, usual)
+        if are_committed and _is_uncommitted(run):
+            place += "; not committed in that session"
         yield Line(f"- {days} {text}{place}", subject=" ".join(results), stated=text)
 
 
@@ -74,6 +77,15 @@ def _chosen(sessions: Sequence[SessionDigest], branch: str) -> list[_Run]:
     first = sorted((*main, *details))
     ranked = dict.fromkeys((*first[:NEWEST], *related, *first[NEWEST:]))
     return [runs[n] for n in sorted(list(ranked)[:MAX_LINES])]
+
+
+def _are_mostly_committed(sessions: Sequence[SessionDigest]) -> bool:
+    changed = [session.has_commits for session in sessions if session.is_changed]
+    return 2 * sum(changed) > len(changed)
+
+
+def _is_uncommitted(run: Sequence[SessionDigest]) -> bool:
+    return any(session.files for session in run) and not any(s.has_commits for s in run)
 
 
 def _is_related(run: _Run, words: frozenset[str]) -> bool:
