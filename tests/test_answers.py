@@ -148,7 +148,7 @@ def test_words_and_the_whole_record_exclude_each_other(api: Api) -> None:
 
 
 @given(words=st.text(max_size=80), budget=st.integers(0, 400))
-@settings(max_examples=75)
+@settings(max_examples=150)
 def test_any_words_are_answered_within_the_budget(api: Api, words: str, budget: int) -> None:
     selected = passages(api, words, budget)
     assert sum(estimate_tokens(passage.text) for passage in selected) <= budget

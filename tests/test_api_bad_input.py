@@ -237,7 +237,7 @@ FIELDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=200)
+@settings(max_examples=400)
 @given(path=st.sampled_from(POSTS), field=FIELDS, value=ANY_VALUE)
 def test_any_value_in_any_field_is_taken_or_refused(
     api: Api, path: str, field: str, value: Any
@@ -250,7 +250,7 @@ def test_any_value_in_any_field_is_taken_or_refused(
     assert isinstance(answer.json(), dict | list)
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(path=st.sampled_from(POSTS), body=ANY_JSON)
 def test_any_json_to_any_address_is_taken_or_refused(api: Api, path: str, body: Any) -> None:
     api.send("/api/resume", b"{}")  # an example before may have paused
@@ -259,7 +259,7 @@ def test_any_json_to_any_address_is_taken_or_refused(api: Api, path: str, body: 
     assert answer.status_code == 200 or 400 <= answer.status_code < 500, answer.text
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(path=st.sampled_from(POSTS), body=st.binary(max_size=200))
 def test_any_bytes_to_any_address_are_taken_or_refused(api: Api, path: str, body: bytes) -> None:
     api.send("/api/resume", b"{}")  # an example before may have paused

@@ -341,7 +341,7 @@ WORDS = st.sampled_from(["", "0", "1", "-1", "²", "1_0", "9" * 25, "harbor", PR
 TEXTS = WORDS | st.text(max_size=20)
 
 
-@settings(max_examples=125)
+@settings(max_examples=250)
 @given(
     path=st.sampled_from(GETS),
     identity=TEXTS,

@@ -272,7 +272,7 @@ VALUES = st.one_of(
 KEYS = st.sampled_from([*SEARCH, *TIMELINE, "format", "filePath", "concept"]) | st.text(max_size=10)
 
 
-@settings(max_examples=100)
+@settings(max_examples=200)
 @given(
     path=st.sampled_from([*SEARCHES, *TIMELINES]),
     parameters=st.dictionaries(KEYS, VALUES, max_size=4),
@@ -284,7 +284,7 @@ def test_any_parameters_give_an_answer_or_a_clear_refusal(
     assert is_clear(answer.status_code, answer.text), answer.text
 
 
-@settings(max_examples=100)
+@settings(max_examples=200)
 @given(query=st.text(max_size=60), name=KEYS, value=VALUES)
 def test_any_question_with_any_filter_gives_an_answer_or_a_clear_refusal(
     api: Api, query: str, name: str, value: str

@@ -266,7 +266,7 @@ pieces = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=20)
+@settings(max_examples=40)
 @given(
     completed=pieces,
     title=pieces,

@@ -493,7 +493,7 @@ LIKELY = st.sampled_from(["one", "1", "harbor", "lamp", "src", "decision", [1, "
     path=st.sampled_from(["/api/forget", "/api/forget/undo", "/api/memories"]),
     body=st.dictionaries(st.sampled_from(NAMES), LIKELY | JSON, max_size=4),
 )
-@settings(max_examples=100)
+@settings(max_examples=200)
 def test_any_body_is_answered_or_clearly_refused(
     memory: Api, path: str, body: dict[str, Any]
 ) -> None:

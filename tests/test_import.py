@@ -53,7 +53,7 @@ def test_to_import_twice_is_to_import_once(target: ImportTarget, tmp_path: Path)
     assert target.contents == once
 
 
-@settings(max_examples=10)
+@settings(max_examples=20)
 @given(st.data())
 def test_in_any_order_and_in_any_number_of_runs_it_comes_to_the_same(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -121,7 +121,7 @@ def test_every_prefix_of_a_growing_file_comes_to_what_the_whole_file_is(
     assert target.contents == import_alone(tmp_path / "alone", file)
 
 
-@settings(max_examples=8)
+@settings(max_examples=15)
 @given(st.data())
 def test_copies_of_different_length_come_to_the_longest_in_any_order(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -119,7 +119,7 @@ def lively(session: str = SESSION, **options: Any) -> Chat:
 @pytest.mark.parametrize(
     "with_ids", mostly_extra([True, False]), ids=["with prompt ids", "without prompt ids"]
 )
-@settings(max_examples=8)
+@settings(max_examples=15)
 @given(st.data())
 def test_while_hooks_tell_the_same_session_it_comes_to_the_same(
     tmp_path_factory: pytest.TempPathFactory, with_ids: bool, data: st.DataObject

@@ -460,7 +460,7 @@ LIKELY = st.sampled_from(["*", "harbor", "1", "S1", "P1", "decision", "2026-03-0
     ),
     directory=st.sampled_from(["", "/home/dev/harbor", "/nowhere"]),
 )
-@settings(max_examples=150)
+@settings(max_examples=300)
 def test_any_arguments_are_answered_or_clearly_refused(
     api_: Api, name: str, arguments: dict[str, Any], directory: str
 ) -> None:
@@ -473,7 +473,7 @@ def test_any_arguments_are_answered_or_clearly_refused(
 
 
 @given(st.binary(max_size=300) | JSON.map(lambda value: json.dumps(value).encode()))
-@settings(max_examples=50)
+@settings(max_examples=100)
 def test_any_body_is_answered(api_: Api, body: bytes) -> None:
     answer = api_.request(
         "POST", "/mcp", content=body, headers={**ACCEPT, "content-type": "application/json"}

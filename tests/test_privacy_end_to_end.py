@@ -91,7 +91,7 @@ def _payloads(draw: st.DrawFn) -> tuple[str, bytes]:
     return payload["hook_event_name"], data
 
 
-@settings(max_examples=75)
+@settings(max_examples=150)
 @given(_payloads())
 def test_no_private_byte_reaches_any_file(shared_home: Home, sent: tuple[str, bytes]) -> None:
     event, data = sent

@@ -201,7 +201,7 @@ _documents = st.recursive(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=1000)
 @given(_documents, st.booleans(), st.sampled_from([(",", ":"), (", ", ": "), (" ,\n", " : ")]))
 def test_the_scanner_does_what_a_plain_program_does(
     value: object, ascii_only: bool, separators: tuple[str, str]

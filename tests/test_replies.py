@@ -165,7 +165,7 @@ _said = _words.map(lambda count: " ".join(["{}"] * count))
 _around = st.sampled_from(["\n", "\n- ", "```xml\n", "&lt;", "<![CDATA[", "<", "</", " "])
 
 
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(st.lists(_tag | _said | _around, max_size=60).map("".join))
 def test_every_word_is_in_a_memory_or_told_to_be_in_none(text: str) -> None:
     count = text.count("{}")

@@ -80,7 +80,7 @@ EVENTS: list[Callable[[str], Payload]] = [
     st.lists(st.tuples(st.sampled_from(EVENTS), st.sampled_from(["a", "b", "c"])), max_size=12),
     st.integers(0, 12),
 )
-@settings(max_examples=8)
+@settings(max_examples=15)
 def test_whatever_happened_comes_back_to_the_byte(
     events: list[tuple[Callable[[str], Payload], str]], distilled_at: int
 ) -> None:

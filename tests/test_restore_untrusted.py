@@ -202,7 +202,7 @@ def test_lines_that_are_missing_in_the_middle_are_noticed(story: Story, other: S
 
 
 @given(st.data())
-@settings(max_examples=12)
+@settings(max_examples=25)
 def test_no_damage_to_a_file_ends_in_a_traceback_or_an_unsound_database(
     data: st.DataObject,
 ) -> None:

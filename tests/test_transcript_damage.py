@@ -189,7 +189,7 @@ def replaced(value: Any, name: str, by: Any) -> Any:
     return value
 
 
-@settings(max_examples=75)
+@settings(max_examples=150)
 @given(st.sampled_from((*FIELDS, *PARTS)), anything, st.integers(0, 6))
 def test_a_wrong_type_in_any_field_of_any_line_stops_nothing(
     tmp_path_factory: pytest.TempPathFactory, name: str, by: Any, number: int
@@ -208,7 +208,7 @@ def test_a_wrong_type_in_any_field_of_any_line_stops_nothing(
         repr(session).encode("utf-8")
 
 
-@settings(max_examples=75)
+@settings(max_examples=150)
 @given(st.data())
 def test_damage_anywhere_in_a_file_stops_nothing(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

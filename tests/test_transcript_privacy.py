@@ -53,7 +53,7 @@ def test_private_text_is_gone_however_its_tag_is_spelled(file: Path, spelled: by
     assert read_events(file, data)[-2].payload["last_assistant_message"] == "Done"
 
 
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(
     st.lists(
         st.sampled_from([b"<", b">", b"/", b"\\", b"\\u003c", b"\\U003C", b"u00", b"private", b"x",
