@@ -157,7 +157,7 @@ def test_rules_of_a_session_are_told_in_their_order_and_texts_for_elsewhere_as_t
 ) -> None:
     tell(story, "a", Summary(request="Paint"), facts=(rule("Never wrap the signs in rope."),))
     story.now += DAY
-    letter = Summary(request="Write", files_edited=("/tmp/work/letter.md",))
+    letter = Summary(request="Write", files_edited=("/home/dev/letters/letter.md",))
     tell(story, "a", letter, facts=(rule("Always sign with both names."),))
     assert section(story, "What holds here") == [
         '- The user, 2025-10-09: "Never wrap the signs in rope."',
