@@ -1,6 +1,6 @@
 """The context of a new session: a hand-over from the sessions before it.
 
-Where the last session left its work, what still holds, a map of the project, what earlier sessions
+Where the last session left its work, what still holds, which commands work, what earlier sessions
 came to. Only lines that can be understood alone; the budget is a limit, not a target. The same
 memories give the same bytes (no clock), so that the prompt cache stays valid. Fenced as data.
 """

@@ -12,7 +12,6 @@ from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
     announcements,
     client_memory,
-    edited_files,
     fact_listing,
     facts,
     file_gotchas,
@@ -30,6 +29,7 @@ from claude_mem.store import (
     records,
     refine_requests,
     refinements,
+    rule_turns,
     sessions,
     short_prompts,
     spending,
@@ -372,8 +372,8 @@ class StoreReader(TurnReader):
     ) -> list[short_prompts.ShortPrompt]:
         return self.read(lambda c: short_prompts.recent(c, project_id, without_session))
 
-    def turns_of_rules(self, project_id: int) -> dict[int, edited_files.StatingTurn]:
-        return self.read(lambda c: edited_files.of_rules(c, project_id))
+    def turns_of_rules(self, project_id: int) -> dict[int, rule_turns.StatingTurn]:
+        return self.read(lambda c: rule_turns.of_rules(c, project_id))
 
     def recent_titles(
         self, project_id: int, limit: int, without_session: str | None = None

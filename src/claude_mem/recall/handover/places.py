@@ -1,4 +1,4 @@
-"""Where work was done: the main files of a session, and a map of the folders of the project."""
+"""Where work was done: the main files of a session, and paths of files that a text names."""
 
 import re
 from collections.abc import Sequence

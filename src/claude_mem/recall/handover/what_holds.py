@@ -18,9 +18,9 @@ from claude_mem.recall.handover.lines import (
     with_end,
 )
 from claude_mem.store.clock import iso
-from claude_mem.store.edited_files import StatingTurn
 from claude_mem.store.listing import JsonRow
 from claude_mem.store.obstacles import THEN, Obstacle
+from claude_mem.store.rule_turns import StatingTurn
 from claude_mem.store.supersession import compare_texts
 from claude_mem.types import Fact
 
