@@ -18,6 +18,7 @@ from claude_mem.store import Store
 from claude_mem.types import Json
 from claude_mem.worker.worker import Worker
 from tests.empty_database import put_empty_database
+from tests.live_files import contents_below
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.rows import CommittedRows
 
@@ -116,8 +117,7 @@ class Api(CommittedRows):
         return self.send(PROMPT, head + as_bytes(payload))
 
     def bytes_on_disk(self) -> bytes:
-        files = (path for path in self.layout.root.rglob("*") if path.is_file())
-        return b"\n".join(path.read_bytes() for path in files)
+        return b"\n".join(contents_below(self.layout.root).values())
 
 
 def record_header(ms: int, project_dir: str = PROJECT_DIR, event: str = "SessionStart") -> bytes:

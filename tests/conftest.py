@@ -23,6 +23,7 @@ from tests.command_server import run_command
 from tests.empty_database import put_empty_database
 from tests.fake_api import FakeApi, running_api
 from tests.legacy_database import LegacyDatabase
+from tests.live_files import contents_below
 from tests.payloads import PROJECT_DIR, Payload, as_bytes
 from tests.rows import CommittedRows
 from tests.story import Story
@@ -158,14 +159,7 @@ class Home(CommittedRows):
 
     def files(self) -> dict[Path, bytes]:
         """Every byte under the data directory."""
-        contents = {}
-        for path in self.layout.root.rglob("*"):
-            if path.is_file() and not path.is_symlink():
-                try:
-                    contents[path] = path.read_bytes()
-                except FileNotFoundError:
-                    continue  # a spool file that the worker has just deleted
-        return contents
+        return contents_below(self.layout.root)
 
     def context(self, payload: Payload) -> str:
         answer = json.loads(self.hook(payload).stdout)

@@ -26,6 +26,7 @@ from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.refiner import Policy, Refiner
 from tests.conftest import Home
 from tests.fake_api import Body, FakeApi, Reply, mentions
+from tests.live_files import paths_below
 from tests.payloads import Payload, edit, prompt, stop, tool
 from tests.real_client import bundled_client
 from tests.rows import CommittedRows
@@ -213,7 +214,7 @@ def stored_memory(story: Story, turn_id: int = 1) -> tuple[Turn, Distillate]:
 
 def client_pids(directory: Path) -> list[int]:
     pids = []
-    for path in directory.rglob("client-*.pid"):
+    for path in paths_below(directory, "client-*.pid"):
         with contextlib.suppress(OSError, ValueError):
             pids.append(int(path.read_bytes()))
     return pids

@@ -7,6 +7,7 @@ import pytest
 from claude_mem.observer.models import claude as claude_module
 from claude_mem.worker.refiner import Refiner
 from tests.fake_api import Body, FakeApi, Reply
+from tests.live_files import paths_below
 from tests.observed import (
     TURN,
     Observed,
@@ -84,7 +85,7 @@ def test_a_conversation_whose_transcript_is_gone_begins_anew(story: Story, api: 
 
     async def lose_the_transcript(refiner: Refiner) -> None:
         first = await refined_turn(observed, refiner, "topic-x1")
-        (transcript,) = observed.directory.rglob(f"{first}.jsonl")
+        (transcript,) = paths_below(observed.directory, f"{first}.jsonl")
         transcript.unlink()
         assert await refined_turn(observed, refiner, "topic-x2") not in (None, first)
 
@@ -144,10 +145,10 @@ def test_transcripts_of_the_observer_are_deleted_with_the_session(
     api.otherwise = by_topic
     observed.tell(*TURN)
     observed.refine()
-    assert list(observed.directory.rglob("client/.claude/projects/*/*.jsonl"))
+    assert transcripts_of(observed)
     observed.tell(session_end())
     observed.with_refiner(lambda refiner: refiner.clean_up())
-    assert not list(observed.directory.rglob("client/.claude/projects/*/*.jsonl"))
+    assert not transcripts_of(observed)
     (row,) = observed.rows("SELECT provider, provider_session_id FROM sdk_sessions")
     assert row == {"provider": None, "provider_session_id": None}
 
@@ -197,7 +198,8 @@ def test_a_conversation_that_grew_long_is_ended_and_the_next_is_told_what_is_rem
 
 
 def transcripts_of(observed: Observed) -> list[str]:
-    return [path.stem for path in observed.directory.rglob("client/.claude/projects/*/*.jsonl")]
+    paths = paths_below(observed.directory, "*.jsonl")
+    return [path.stem for path in paths if path.match("client/.claude/projects/*/*.jsonl")]
 
 
 @needs_client

@@ -17,6 +17,7 @@ from claude_mem.server.client import ask_worker
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi
+from tests.live_files import paths_below
 from tests.observed import (
     MODEL,
     answer,
@@ -186,7 +187,7 @@ def test_the_observer_leaves_no_trace_in_the_users_project_or_resume_list(
     client = Client.in_new_project(home, api, "harbor")
     session = client.ask_session_id("Say OK")
     projects = home.path / ".claude" / "projects"
-    before = {path: path.read_bytes() for path in projects.rglob("*.jsonl")}
+    before = {path: path.read_bytes() for path in paths_below(projects, "*.jsonl")}
     assert [path.stem for path in before] == [session]
     api.otherwise = by_topic
     use(home, api, "claude")
@@ -194,9 +195,9 @@ def test_the_observer_leaves_no_trace_in_the_users_project_or_resume_list(
         home.hook(payload)
     wait_until(lambda: refined(home), "the revision")
     assert observers(home) == ["claude"]
-    theirs = [path for path in projects.rglob("*.jsonl") if path in before]
+    theirs = [path for path in paths_below(projects, "*.jsonl") if path in before]
     assert {path: path.read_bytes() for path in theirs} == before
-    assert {p.parent for p in projects.rglob("*.jsonl")} - {p.parent for p in before} == {
+    assert {p.parent for p in paths_below(projects, "*.jsonl")} - {p.parent for p in before} == {
         path for path in projects.iterdir() if path.name.endswith("-observer")
     }
     # What `claude --continue` takes up in the project is still the user's own.

@@ -15,6 +15,7 @@ import pytest
 
 from claude_mem.server import client
 from tests.conftest import Home, wait_until
+from tests.live_files import paths_below
 from tests.payloads import prompt, session_start, stop, tool
 
 
@@ -80,7 +81,7 @@ def test_everything_it_makes_is_the_owners_alone(home: Home) -> None:
     wait_until(lambda: list(home.layout.contexts.glob("*harbor*")), "the rendered context")
     home.command("worker", "restart")  # it keeps house when it starts: a backup is there, too
     wait_until(lambda: list(home.layout.backups.glob("memory-*.db")), "the backup")
-    for path in [home.layout.root, *home.layout.root.rglob("*")]:
+    for path in [home.layout.root, *paths_below(home.layout.root)]:
         try:
             mode = stat.S_IMODE(path.lstat().st_mode)
         except FileNotFoundError:
