@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Tests often wait for other processes, so two more run than there are cores.
 JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
-.PHONY: demo test test-all coverage check format bench bench-peers screenshots clean
+.PHONY: demo test test-all test-failed coverage check format bench bench-peers screenshots clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/claude-mem demo
@@ -17,6 +17,10 @@ test: $(VENV)/.dev
 # is missing, or PostgreSQL, which comes from a wheel.
 test-all: $(VENV)/.browser $(VENV)/.agents $(VENV)/.chroma
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile -m extra
+
+# The tests that failed last, one after another; without a failed one, this fails.
+test-failed: $(VENV)/.dev
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m "extra or not extra"
 
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term:skip-covered
