@@ -59,6 +59,22 @@ def _add_turn(
     )
 
 
+def add_rule(database: Path, key: str, session: str, text: str) -> None:
+    """A rule that the user stated in all turns of a session."""
+    with closing(sqlite3.connect(database, timeout=30)) as connection, connection:
+        fact = connection.execute(
+            "INSERT INTO facts (project_id, kind, subject, value, origin, status,"
+            " first_seen_epoch, last_seen_epoch)"
+            " VALUES (?, 'rule', '', ?, 'person', 'holds', ?, ?)",
+            (project_id(connection, key), text, MOMENT, MOMENT),
+        ).lastrowid
+        connection.execute(
+            "INSERT INTO fact_sources (fact_id, turn_id, observer, seen_at_epoch)"
+            " SELECT ?, id, 'local', created_at_epoch FROM user_prompts WHERE prompt_id GLOB ?",
+            (fact, f"{session}-*"),
+        )
+
+
 def add_turn(connection: sqlite3.Connection, project: int, session: str, prompt: str) -> int:
     """A session of one prompt, without memories; returns the id of the turn."""
     session_id = connection.execute(

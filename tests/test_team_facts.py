@@ -1,13 +1,19 @@
 """Facts that a team shares: whose they are, how they end, and who may read them."""
 
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from claude_mem.config import Layout
+from claude_mem.redaction import Redactor
+from claude_mem.store import Store
+from claude_mem.store.transfer.restore import restore
 from claude_mem.team.wire import FactItem, Tombstone
 from tests.postgres import running_postgres
-from tests.team import MOMENT, Member, TeamServer, running_team
+from tests.team import MOMENT, Member, TeamServer, running_team, turn_item
 
 pytestmark = pytest.mark.extra
 
@@ -105,3 +111,70 @@ def test_facts_of_other_projects_cannot_be_read(server: TeamServer, alice: Membe
     )
     assert rows == []
     assert listed(carol) == [(RULE.value, "Carol", True)]
+
+
+FIRST, SECOND = turn_item("exported", 1), turn_item("exported", 2)
+RESTORED = """
+SELECT f.kind, f.value, f.status, f.count, f.last_seen_epoch,
+  (SELECT group_concat(prompt_id) FROM (SELECT t.prompt_id FROM fact_sources s
+    JOIN user_prompts t ON t.id = s.turn_id WHERE s.fact_id = f.id ORDER BY t.prompt_number))
+FROM facts f JOIN projects p ON p.id = f.project_id WHERE p.key = ? ORDER BY f.kind, f.value
+"""
+
+
+def restored_facts(
+    member: Member, key: str, directory: Path, **body: object
+) -> list[tuple[object, ...]]:
+    directory.mkdir(exist_ok=True)
+    file = directory / "export.jsonl"
+    file.write_bytes(member.request("export", project_key=key, **body).content)
+    layout = Layout(directory / "data")
+    layout.create()
+    with Store.open(layout.database, layout.backups) as store:
+        report = restore(store, file, Redactor())
+        assert report.is_complete and not report.refused, report.reasons
+        assert not restore(store, file, Redactor()).added  # nothing is doubled
+
+        def facts(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+            return [tuple(row) for row in connection.execute(RESTORED, (key,))]
+
+        return store.read(facts)
+
+
+def test_an_export_gives_facts_back_with_the_turns_that_they_come_from(
+    alice: Member, tmp_path: Path
+) -> None:
+    project = alice.share("exported")
+    alice.push(project, FIRST, SECOND)
+    unknown = "0" * 32  # a turn that was not shared
+    rule = replace(RULE, sources=tuple(sorted((FIRST.uid, SECOND.uid, unknown))))
+    command = replace(COMMAND, version=MOMENT + 9_000, sources=(SECOND.uid,))
+    assert alice.push(project, rule, command) == ["stored", "stored"]
+    assert restored_facts(alice, "exported", tmp_path) == [
+        ("command", COMMAND.value, "holds", 1, MOMENT + 9_000, "exported-2"),
+        ("rule", RULE.value, "holds", 2, MOMENT + 2_000, "exported-1,exported-2"),
+    ]
+
+
+def test_a_rule_of_another_is_a_candidate_in_an_export(alice: Member, tmp_path: Path) -> None:
+    project = alice.share("exported by two")
+    bob = alice.invite("Bob", project)
+    other = replace(RULE, value="Always use two coats of paint")
+    alice.push(project, FIRST, replace(RULE, sources=(FIRST.uid,)))
+    bob.push(project, SECOND, replace(RULE, sources=(SECOND.uid,)), other, COMMAND)
+    both = restored_facts(alice, "exported by two", tmp_path)
+    assert [fact[:4] for fact in both] == [
+        ("command", COMMAND.value, "holds", 0),
+        ("rule", other.value, "candidate", 0),
+        ("rule", RULE.value, "holds", 2),
+    ]
+    own = restored_facts(alice, "exported by two", tmp_path / "own", own=True)
+    assert [fact[:4] for fact in own] == [("rule", RULE.value, "holds", 1)]
+
+
+@pytest.mark.parametrize("sources", [("not a uid",), ("0" * 65,), ("0",) * 101])
+def test_sources_of_a_fact_that_are_not_uids_are_refused(
+    alice: Member, sources: tuple[str, ...]
+) -> None:
+    project = alice.share("bad sources")
+    assert alice.push(project, replace(RULE, sources=sources)) == ["refused"]

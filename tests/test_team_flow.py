@@ -18,7 +18,7 @@ from tests import payloads
 from tests.conftest import Home, temporary_home, wait_until
 from tests.postgres import running_postgres
 from tests.team import TeamServer, running_team
-from tests.team_turns import add_turns
+from tests.team_turns import add_rule, add_turns
 from tests.test_guard import free_port
 from tests.trust_dialog import accept_trust_dialog
 
@@ -325,12 +325,14 @@ def test_a_push_of_everything_that_was_killed_is_completed_by_the_next(team: Tea
 def test_an_export_from_the_server_gives_everything_back(team: Team, tmp_path: Path) -> None:
     alice = team.alice
     add_turns(alice.home.layout.database, "git.example.com/dev/pier", "pier-1", 4, "crane")
+    rule = "Grease the crane before each shift"
+    add_rule(alice.home.layout.database, "git.example.com/dev/pier", "pier-1", rule)
     alice.run("team", "share", "pier")
     assert "verified" in alice.run("team", "push", "--all")
     file = tmp_path / "team.jsonl"
     assert "Wrote" in alice.run("export", "--team", str(file))
     with temporary_home(tmp_path) as home:
-        restored = home.command("import", str(file))
+        restored = home.command("import", "--own", str(file))
         assert restored.returncode == 0, restored.stderr
         assert "rejected" not in restored.stdout
         for query in (
@@ -340,6 +342,12 @@ def test_an_export_from_the_server_gives_everything_back(team: Team, tmp_path: P
         ):
             assert len(home.column(query)) == 4
             assert home.column(query) == alice.home.column(query)
+        query = (
+            "SELECT f.value || f.status || f.count || group_concat(t.prompt_id) FROM facts f"
+            " JOIN fact_sources s ON s.fact_id = f.id JOIN user_prompts t ON t.id = s.turn_id"
+            " WHERE f.value GLOB '*crane*'"
+        )
+        assert home.column(query) == alice.home.column(query) != []
         own = sorted(team.server.sql("SELECT count(*) FROM claude_mem.turns"))
         assert home.count("user_prompts") == int(own[0][0])
 

@@ -26,6 +26,7 @@ LOCAL_COLUMNS = frozenset((
 SCOPES = ("read", "write", "admin")
 FACT_KINDS = ("rule", "decision", "command", "fault", "place")  # those that outlast a session
 MAX_FACTS = 1_000  # of a user in a project
+MAX_SOURCES = 100  # turns of a fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ class FactItem:
     origin: str
     version: int  # milliseconds: when it was last stated
     is_restored: bool = False  # after it was ended
+    sources: tuple[str, ...] = ()  # uids of turns, sorted
 
     @property
     def uid(self) -> str:
@@ -83,7 +85,7 @@ class FactItem:
 
     @property
     def hash(self) -> str:
-        return _digest(f"{self.origin}\0{self.version}")
+        return _digest("\0".join((self.origin, str(self.version), *self.sources)))
 
     def as_json(self) -> dict[str, Json]:
         return {
@@ -91,6 +93,7 @@ class FactItem:
             "uid": self.uid,
             "version": self.version,
             "restored": self.is_restored,
+            "sources": list(self.sources),
             "fact": {
                 "kind": self.kind,
                 "subject": self.subject,

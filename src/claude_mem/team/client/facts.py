@@ -18,7 +18,7 @@ from claude_mem.store.projects import ensure_project
 from claude_mem.team.client.membership import Membership
 from claude_mem.team.client.outbox import SharedProject, shared_projects
 from claude_mem.team.client.remote import ask
-from claude_mem.team.wire import FACT_KINDS, MAX_FACTS, FactItem, Tombstone
+from claude_mem.team.wire import FACT_KINDS, MAX_FACTS, MAX_SOURCES, FactItem, Tombstone
 from claude_mem.types import Project
 
 BATCH = 100
@@ -84,8 +84,9 @@ def _holding(
     connection: sqlite3.Connection, project: SharedProject, redactor: Redactor
 ) -> Iterable[FactItem]:
     rows = connection.execute(
-        "SELECT f.kind, f.subject, f.value, f.scope, f.origin, f.last_seen_epoch FROM facts f"
-        " JOIN projects p ON p.id = f.project_id WHERE p.key = ? AND f.status = 'holds'"
+        "SELECT f.kind, f.subject, f.value, f.scope, f.origin, f.last_seen_epoch, f.id"
+        " FROM facts f JOIN projects p ON p.id = f.project_id"
+        " WHERE p.key = ? AND f.status = 'holds'"
         f" AND f.kind IN ({', '.join('?' * len(FACT_KINDS))})"
         " AND NOT (f.kind = 'fault' AND f.subject = '')"  # told by a sentence about this machine
         " AND EXISTS (SELECT 1 FROM fact_sources s JOIN team_turns t ON t.turn_id = s.turn_id"
@@ -93,7 +94,7 @@ def _holding(
         " ORDER BY f.last_seen_epoch DESC, f.id LIMIT ?",
         (project.key, *FACT_KINDS, project.team_id, MAX_FACTS),
     )
-    for kind, subject, value, scope, origin, version in rows:
+    for kind, subject, value, scope, origin, version, fact_id in rows.fetchall():
         yield FactItem(
             kind,
             redactor.redact(subject),
@@ -101,7 +102,19 @@ def _holding(
             redactor.redact(scope),
             origin,
             version,
+            sources=_sources(connection, fact_id, project.team_id),
         )
+
+
+def _sources(connection: sqlite3.Connection, fact_id: int, team_id: int) -> tuple[str, ...]:
+    """The latest turns that it comes from, of those that are shared."""
+    rows = connection.execute(
+        "SELECT DISTINCT t.uid FROM fact_sources s JOIN team_turns t ON t.turn_id = s.turn_id"
+        " WHERE s.fact_id = ? AND t.team_id = ? AND t.state IN ('sent', 'stored')"
+        " ORDER BY s.seen_at_epoch DESC, t.uid LIMIT ?",
+        (fact_id, team_id, MAX_SOURCES),
+    )
+    return tuple(sorted(row[0] for row in rows))
 
 
 def _remember(

@@ -76,9 +76,14 @@ class Database:
             yield connection
 
     @contextmanager
-    def transaction(self, person: Person | None = None) -> "Iterator[Connection]":
-        """As the server's role, for this person; for nobody it reads nothing."""
+    def transaction(
+        self, person: Person | None = None, *, is_snapshot: bool = False
+    ) -> "Iterator[Connection]":
+        """As the server's role, for this person; for nobody it reads nothing. `is_snapshot`: all
+        statements read the same state, and none writes."""
         with self._pool.connection() as connection, connection.transaction():
+            if is_snapshot:
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             enter(connection, person)
             yield connection
 

@@ -4,19 +4,20 @@ A fact that its person ended has a tombstone, as a turn that was forgotten. It h
 stated after that, or if the end was undone.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from claude_mem.errors import BadInput
 from claude_mem.redaction import Redactor
 from claude_mem.team.server.projects import QuotaExceeded, TeamProject
-from claude_mem.team.wire import FACT_KINDS, MAX_FACTS, FactItem
+from claude_mem.team.wire import FACT_KINDS, MAX_FACTS, MAX_SOURCES, FactItem
 from claude_mem.types import Json
 
 if TYPE_CHECKING:
     from claude_mem.team.server.database import Connection, Person
 
-MAX_TEXT = 2_000
+MAX_TEXT, MAX_UID = 2_000, 64
 MAX_LISTED = 200
 ORIGINS = ("person", "agent", "outside")
 
@@ -38,13 +39,25 @@ def read_fact(item: dict[str, Json], redactor: Redactor) -> FactItem:
         raise BadInput("a fact has an unknown kind or origin, or no value", "kind")
     if texts["kind"] == "rule" and texts["origin"] != "person":
         raise BadInput("only a person makes a rule", "origin")
-    read = FactItem(**texts, version=version, is_restored=item.get("restored") is True)
+    read = FactItem(**texts, version=version, is_restored=item.get("restored") is True,
+                    sources=_sources(item))  # fmt: skip
     if read.uid != item.get("uid"):
         raise BadInput("the uid of a fact does not match its values", "uid")
     for name in ("subject", "value", "scope"):
         if redactor.redact(texts[name]) != texts[name]:
             raise BadInput("a fact contains a secret", name)
     return read
+
+
+def _sources(item: dict[str, Json]) -> tuple[str, ...]:
+    """None if a client that does not send them stated the fact."""
+    uids = item.get("sources") or []
+    if not isinstance(uids, list) or len(uids) > MAX_SOURCES:
+        raise BadInput(f"sources must be a list of at most {MAX_SOURCES} uids", "sources")
+    for uid in uids:
+        if not isinstance(uid, str) or len(uid) > MAX_UID or not (uid.isascii() and uid.isalnum()):
+            raise BadInput("sources must be uids of turns", "sources")
+    return tuple(str(uid) for uid in uids)
 
 
 def store_facts(
@@ -89,13 +102,16 @@ def _insert(connection: "Connection", place: tuple[int, str], facts: Sequence[Fa
         [fact.version for fact in facts],
         *([getattr(fact, name) for fact in facts]
           for name in ("kind", "subject", "value", "scope", "origin")),
+        [json.dumps(fact.sources) for fact in facts],
     ]  # fmt: skip
     connection.execute(
         "INSERT INTO facts SELECT DISTINCT ON (f.uid) %s, %s, f.* FROM unnest(%s::text[],"
-        " %s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[])"
-        " f(uid, version, kind, subject, value, scope, origin) ORDER BY f.uid, f.version DESC"
+        " %s::bigint[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::text[])"
+        " f(uid, version, kind, subject, value, scope, origin, sources)"
+        " ORDER BY f.uid, f.version DESC"
         " ON CONFLICT (project_id, person_id, uid) DO UPDATE SET version = excluded.version,"
-        " origin = excluded.origin WHERE excluded.version >= facts.version",
+        " origin = excluded.origin, sources = excluded.sources"
+        " WHERE excluded.version >= facts.version",
         (*place, *columns),
     )
 

@@ -1,4 +1,4 @@
-"""The statements of the third migration: facts that hold, of each person in a project."""
+"""Facts that hold, of each person in a project: the third migration; their turns: the fourth."""
 
 from claude_mem.team.server.schema import ROLE
 from claude_mem.team.wire import FACT_KINDS
@@ -27,3 +27,5 @@ CREATE POLICY changed ON facts FOR UPDATE USING ({_OWN});
 CREATE POLICY removed ON facts FOR DELETE USING ({_OWN});
 GRANT SELECT, INSERT, UPDATE, DELETE ON facts TO {ROLE};
 """
+
+SOURCES = "ALTER TABLE facts ADD COLUMN sources text NOT NULL DEFAULT '[]'"  # uids, as JSON

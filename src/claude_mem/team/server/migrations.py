@@ -20,6 +20,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     ("0002_codes", (search_schema.CODES, search_schema.RIGHTS, search_schema.FUNCTIONS)),
     ("0003_facts", (facts_schema.FACTS,)),
+    ("0004_fact_sources", (facts_schema.SOURCES,)),
 )
 
 

@@ -226,7 +226,7 @@ def export(call: Call) -> Json:
         selected = projects.select_projects(connection, key=_key(call.body))
 
     def lines() -> Iterator[bytes]:
-        with call.database.transaction(call.person) as connection:
+        with call.database.transaction(call.person, is_snapshot=True) as connection:
             yield from export_lines(connection, selected, own=call.body.get("own") is True)
 
     return cast(Json, StreamingResponse(lines(), media_type="application/x-ndjson"))
