@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.material import code
@@ -53,6 +54,13 @@ def insert(connection: sqlite3.Connection, table: str, row: Row) -> int:
     places = ", ".join(f":{name}" for name in row)
     cursor = connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({places})", row)
     return int(cursor.lastrowid or 0)
+
+
+def insert_many(connection: sqlite3.Connection, table: str, rows: Sequence[Row]) -> None:
+    """Rows with the same columns."""
+    names = list(rows[0])
+    places = ", ".join(f":{name}" for name in names)
+    connection.executemany(f"INSERT INTO {table} ({', '.join(names)}) VALUES ({places})", rows)
 
 
 def moment(turn: int) -> int:

@@ -2,7 +2,7 @@
 
     python -m bench.team recall --sessions DIR --questions FILE
     python -m bench.team locomo --file FILE --every 5
-    python -m bench.team search --turns 100000
+    python -m bench.team search --turns 100000 1000000 --passages 1
     python -m bench.team pushes
 
 Each starts a PostgreSQL with pgvector of its own (extra `team-test`) and real server processes, and
@@ -15,19 +15,20 @@ machine.
 
 import argparse
 import os
+import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from tests.postgres import Postgres, running_postgres
+from tests.postgres import BUFFERS, Postgres, running_postgres
 from tests.team import Member, TeamServer, running_team, turn_item
 
 from bench.questions import RANKED, TOPS, load_turns, read_questions
@@ -50,6 +51,10 @@ from claude_mem.team.wire import TurnItem
 
 BATCH = 100
 ROUNDS = 10
+SEARCH_BUFFERS = "1GB"
+
+
+Search = Callable[[str], object]
 
 
 def main() -> int:
@@ -62,19 +67,21 @@ def main() -> int:
     talks.add_argument("--file", type=Path, required=True)
     talks.add_argument("--every", type=int, default=1, help="Ask only every Nth question.")
     scale = commands.add_parser("search")
-    scale.add_argument("--turns", type=int, default=100_000)
+    scale.add_argument("--turns", type=int, nargs="+", default=[100_000])
     scale.add_argument("--passages", type=int, default=3, help="Of a turn; 9 with its record.")
     pushes = commands.add_parser("pushes")
     pushes.add_argument("--turns", type=int, default=2_000)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory, running_postgres() as postgres:
+    buffers = SEARCH_BUFFERS if options.command == "search" else BUFFERS
+    with tempfile.TemporaryDirectory() as directory, running_postgres(buffers) as postgres:
         root = Path(directory)
         if options.command == "recall":
             measure_recall(postgres, root, options.sessions, options.questions)
         elif options.command == "locomo":
             measure_locomo(postgres, root, options.file, options.every)
         elif options.command == "search":
-            measure_search(postgres, root, options.turns, options.passages)
+            for turns in options.turns:
+                measure_search(postgres, root / str(turns), turns, options.passages)
         else:
             measure_pushes(postgres, root, options.turns)
     return 0
@@ -182,37 +189,68 @@ def measure_locomo(postgres: Postgres, root: Path, file: Path, every: int) -> No
 
 def measure_search(postgres: Postgres, root: Path, turns: int, passages: int) -> None:
     """The same turns on both sides, in turns of the same words."""
+    root.mkdir()
     pool = Pool(StaticModel.load())
-    with _opened(root) as store, running_team(postgres, "search", root) as server:
-        fill_turns(store, pool, "bench", turns, passages)
+    name = f"search_{turns}"
+    print(f"{turns:,} turns of {passages} passages", flush=True)
+    with _opened(root) as store, running_team(postgres, name, root) as server:
+        _timed("local turns", lambda: fill_turns(store, pool, "bench", turns, passages))
         member = server.join("Bench")
-        fill_team(server.database_url, pool, member.share("bench"), turns, passages)
-        server.sql("VACUUM ANALYZE")
-        started = time.perf_counter()
-        print(server.command("maintain", seconds=7_200), f"{time.perf_counter() - started:.0f} s")
+        project = member.share("bench")
+        _timed("team turns",
+               lambda: fill_team(server.database_url, pool, project, turns, passages))  # fmt: skip
+        _timed("vacuum", lambda: server.sql("VACUUM ANALYZE"))
+        _timed("maintain", lambda: server.command("maintain", seconds=7_200))
         index = SemanticIndex(pool.model.id, lambda: pool.model)
         now = datetime.now(UTC)
-        texts = list(questions(pool.words, 0).values())
-        search(store, Query(texts[0]), now, index)
+        search(store, Query(pool.words[0]), now, index)
         index.settle()
-        timings: dict[str, list[float]] = {"local": [], "team": []}
-        of_server = (server.pid, postgres.pid)
-        for text in texts:
-            member.search(text)
-        used = {"local": 0.0, "team": -_processor_seconds(of_server)}
-        for number in range(ROUNDS):
-            for text in questions(pool.words, number).values():
-                before = time.process_time()
-                timings["local"].append(
-                    _seconds(lambda t=text: search(store, Query(t), now, index))
-                )
-                used["local"] += time.process_time() - before
-                timings["team"].append(_seconds(lambda t=text: member.search(t)))
-        used["team"] += _processor_seconds(of_server)
-        size = server.sql("SELECT pg_size_pretty(pg_database_size(current_database()))")[0][0]
-        print(f"{turns:,} turns, {len(timings['team'])} searches each; database {size}")
-        for name, seconds in timings.items():
-            _print_times(name, seconds, used[name])
+        sides: dict[str, Search] = {
+            "local": lambda text: search(store, Query(text), now, index),
+            "team": member.search,
+        }
+        of_sides = {"local": (os.getpid(),), "team": (server.pid, postgres.pid)}
+        for text in questions(pool.words, 0).values():
+            for ask_side in sides.values():
+                ask_side(text)
+        asked = list(_ask_both(sides, of_sides, pool.words))
+        local = sum(file.stat().st_size for file in (root / "data").iterdir() if file.is_file())
+        size = server.sql("SELECT pg_database_size(current_database())")[0][0]
+        print(f"  disk: local {local / 1e6:,.0f} MB, team {int(size) / 1e6:,.0f} MB")
+        for side in sides:
+            _print_searches(side, [row for row in asked if row.side == side])
+    shutil.rmtree(root)
+    postgres.sql("postgres", f"DROP DATABASE {name}")
+
+
+def _timed(name: str, work: Callable[[], object]) -> None:
+    started = time.perf_counter()
+    work()
+    print(f"  {name}: {time.perf_counter() - started:.0f} s", flush=True)
+
+
+class AskedSearch(NamedTuple):
+    side: str
+    kind: str  # of question
+    seconds: float
+    processor: float
+
+
+def _ask_both(
+    sides: dict[str, Search], of_sides: dict[str, tuple[int, ...]], words: list[str]
+) -> Iterator[AskedSearch]:
+    for number in range(ROUNDS):
+        for kind, text in questions(words, number).items():
+            for side, ask_side in sides.items():
+                before = _processor_seconds(of_sides[side])
+                seconds = _seconds(lambda a=ask_side, t=text: a(t))
+                yield AskedSearch(side, kind, seconds, _processor_seconds(of_sides[side]) - before)
+
+
+def _print_searches(side: str, asked: Sequence[AskedSearch]) -> None:
+    _print_times(side, asked)
+    for kind in dict.fromkeys(row.kind for row in asked):
+        _print_times(f"  {kind}", [row for row in asked if row.kind == kind])
 
 
 def _seconds(work: Any) -> float:
@@ -221,11 +259,14 @@ def _seconds(work: Any) -> float:
     return time.perf_counter() - started
 
 
-def _print_times(name: str, seconds: Sequence[float], used: float) -> None:
+def _print_times(name: str, asked: Sequence[AskedSearch]) -> None:
+    seconds = [row.seconds for row in asked]
     p95 = statistics.quantiles(seconds, n=20)[-1]
+    used = sum(row.processor for row in asked) / len(asked)
     print(
-        f"{name:>6}: p50 {statistics.median(seconds) * 1e3:.1f} ms, p95 {p95 * 1e3:.1f} ms,"
-        f" processor {used / len(seconds) * 1e3:.1f} ms a search"
+        f"  {name:<26} {len(asked):3} searches: p50 {statistics.median(seconds) * 1e3:.0f} ms,"
+        f" p95 {p95 * 1e3:.0f} ms, processor {used * 1e3:.0f} ms",
+        flush=True,
     )
 
 

@@ -1,13 +1,13 @@
 """Fills a store with many turns, their records and their index, from a pool of passages.
 
 About nine passages a turn. Rows of the index are copied from the pool instead of computed from each
-text: 100,000 turns take minutes, and what a search reads is the same as if they had been indexed
-one by one. Words are those of the shipped model, as frequent as words of a language are (Zipf).
+text, and inserted in bulk: 100,000 turns take minutes, and what a search reads is the same as if
+they had been indexed one by one. Words are those of the shipped model, as frequent as words of a
+language are (Zipf).
 """
 
 import random
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bench.memories import Row, insert, moment, session_row
+from bench.memories import Row, insert, insert_many, moment, session_row
 from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import SHIPPED, StaticModel
 from claude_mem.index.passages import part_source
@@ -24,7 +24,7 @@ from claude_mem.index.text.documents import TURN, document_id
 from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.text.words import searchable
 from claude_mem.index.vectors import vector_table
-from claude_mem.index.vectors.blocks import quantise
+from claude_mem.index.vectors.blocks import Rows, quantise
 from claude_mem.index.vectors.soft_words import SoftWords
 from claude_mem.store import Store
 from claude_mem.store.clock import iso
@@ -34,7 +34,7 @@ from claude_mem.types import RecordPart
 POOL = 20_000
 PASSAGES_PER_TURN, TURNS_PER_SESSION = 9, 10
 WORDS_PER_PASSAGE = 60
-CHUNK = 2_000
+CHUNK = 10_000  # turns of a transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class PooledPassage:
     indexed: str
     terms: bytes
     pieces: bytes
-    vector: bytes
+    title: str
+    title_stems: str
 
 
 class Pool:
@@ -57,16 +58,20 @@ class Pool:
             for _ in range(size)
         ]
         soft_words = SoftWords(model)
-        self.passages = [
-            PooledPassage(
-                text,
-                searchable(text),
-                passage_index.hashed_terms(text),
-                soft_words.pieces(text),
-                vector.tobytes(),
-            )
-            for text, vector in zip(texts, quantise(model.encode(texts)), strict=True)
-        ]
+        self.vectors = quantise(model.encode(texts))
+        self.passages = [_pooled(text, soft_words) for text in texts]
+
+
+def _pooled(text: str, soft_words: SoftWords) -> PooledPassage:
+    title = text[:60]
+    return PooledPassage(
+        text,
+        searchable(text),
+        passage_index.hashed_terms(text),
+        soft_words.pieces(text),
+        title,
+        " ".join(sorted(passage_index.terms_of(title))),
+    )
 
 
 def vocabulary() -> list[str]:
@@ -80,21 +85,34 @@ def vocabulary() -> list[str]:
 class DrawnTurn(NamedTuple):
     id: int
     number: int  # in its session
+    drawn: list[int]  # places in the pool
     passages: list[PooledPassage]
-    vectors: bytes
+    vectors: Rows
+
+    @property
+    def session(self) -> int:
+        """The id of the turn before its session."""
+        return self.id - self.number
 
 
-def draw_turns(pool: Pool, before: int, count: int, passages: int) -> Iterator[DrawnTurn]:
+def draw_turns(pool: Pool, before: int, count: int, passages: int) -> list[DrawnTurn]:
     """The same for the same turn before them."""
-    rng = random.Random(before)
     numbers = np.random.default_rng(before)
-    for place in range(count):
-        selected = rng.choices(pool.passages, k=passages)
-        # Equal vectors would be candidates together: a little noise tells them apart.
-        flat = np.frombuffer(b"".join(p.vector for p in selected), np.int8).astype(np.int16)
-        noisy = np.clip(flat + numbers.integers(-6, 7, len(flat)), -127, 127).astype(np.int8)
-        number = place % TURNS_PER_SESSION + 1
-        yield DrawnTurn(before + place + 1, number, selected, noisy.tobytes())
+    places = numbers.integers(0, len(pool.passages), (count, passages))
+    # Equal vectors would be candidates together: a little noise tells them apart.
+    vectors = pool.vectors[places].astype(np.int16)
+    vectors += numbers.integers(-6, 7, vectors.shape, np.int16)
+    noisy = np.clip(vectors, -127, 127).astype(np.int8)
+    return [
+        DrawnTurn(
+            before + at + 1,
+            at % TURNS_PER_SESSION + 1,
+            drawn,
+            [pool.passages[place] for place in drawn],
+            noisy[at],
+        )
+        for at, drawn in enumerate(places.tolist())
+    ]
 
 
 def fill_turns(
@@ -122,84 +140,76 @@ def _add_turns(
 ) -> None:
     model = vector_table.register(connection, pool.model.id, pool.model.dimension)
     before = connection.execute("SELECT coalesce(max(id), 0) FROM user_prompts").fetchone()[0]
-    session = 0
-    for turn, number, selected, vectors in draw_turns(pool, before, count, passages):
-        if number == 1:
-            row = session_row(project, "/home/dev/harbor", turn - 1, TURNS_PER_SESSION)
-            session = insert(connection, "sdk_sessions", row)
-        _add_turn(connection, project, session, turn, number, selected)
-        _index_turn(connection, project, session, turn, number, selected)
-        _add_vector(connection, document_id(TURN, turn), project, model, vectors)
+    turns = draw_turns(pool, before, count, passages)
+    sessions = {
+        turn.id - 1: insert(connection, "sdk_sessions", _session(project, turn))
+        for turn in turns
+        if turn.number == 1
+    }
+    prompts = [_prompt(turn, project, sessions[turn.session]) for turn in turns]
+    insert_many(connection, "user_prompts", prompts)
+    insert_many(connection, "turn_records", [_record(turn) for turn in turns])
+    _index_turns(connection, project, sessions, turns)
+    connection.executemany(
+        "INSERT INTO vectors (document, project_id, model, vector) VALUES (?, ?, ?, ?)",
+        [(document_id(TURN, turn.id), project, model, turn.vectors.tobytes()) for turn in turns],
+    )
     connection.execute("DELETE FROM unindexed")
 
 
-def _add_turn(
-    connection: sqlite3.Connection,
-    project: int,
-    session: int,
-    turn: int,
-    number: int,
-    selected: list[PooledPassage],
-) -> None:
-    origin: Row = {
-        "project_id": project,
-        "prompt_number": number,
-        "created_at": iso(moment(turn)),
-        "created_at_epoch": moment(turn),
-    }
-    prompt: Row = {
-        "id": turn,
+def _session(project: int, turn: DrawnTurn) -> Row:
+    return session_row(project, "/home/dev/harbor", turn.session, TURNS_PER_SESSION)
+
+
+def _prompt(turn: DrawnTurn, project: int, session: int) -> Row:
+    return {
+        "id": turn.id,
         "session_id": session,
-        "prompt_id": f"prompt-{turn}",
-        "prompt_text": selected[0].text,
+        "prompt_id": f"prompt-{turn.id}",
+        "prompt_text": turn.passages[0].text,
         "closed": 1,
-        "updated_at_epoch": moment(turn),
+        "updated_at_epoch": moment(turn.id),
+        "project_id": project,
+        "prompt_number": turn.number,
+        "created_at": iso(moment(turn.id)),
+        "created_at_epoch": moment(turn.id),
     }
-    insert(connection, "user_prompts", prompt | origin)
-    statements = [RecordPart("statement", "agent", passage.text) for passage in selected[1:]]
-    parts = dump_parts([RecordPart("prompt", "user", selected[0].text), *statements])
-    insert(connection, "turn_records", {
-        "turn_id": turn, "parts": parts, "bytes": len(parts), "created_at_epoch": moment(turn),
-    })  # fmt: skip
 
 
-def _index_turn(
-    connection: sqlite3.Connection,
-    project: int,
-    session: int,
-    turn: int,
-    number: int,
-    selected: list[PooledPassage],
+def _record(turn: DrawnTurn) -> Row:
+    statements = [RecordPart("statement", "agent", passage.text) for passage in turn.passages[1:]]
+    parts = dump_parts([RecordPart("prompt", "user", turn.passages[0].text), *statements])
+    return {"turn_id": turn.id, "parts": parts, "bytes": len(parts),
+            "created_at_epoch": moment(turn.id)}  # fmt: skip
+
+
+def _index_turns(
+    connection: sqlite3.Connection, project: int, sessions: dict[int, int], turns: list[DrawnTurn]
 ) -> None:
-    title = selected[0].text[:60]
-    stems = " ".join(sorted(passage_index.terms_of(title)))
-    shown, at, words = document_id("prompt", turn), moment(turn), WORDS_PER_PASSAGE
-    connection.execute(
+    words = WORDS_PER_PASSAGE
+    connection.executemany(
         "INSERT INTO indexed_turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (turn, project, session, number, at, shown, "prompt", title, stems,
-         words * len(selected), 400 * len(selected)),
+        [(turn.id, project, sessions[turn.session], turn.number, moment(turn.id),
+          document_id("prompt", turn.id), "prompt", first.title, first.title_stems,
+          words * len(turn.passages), 400 * len(turn.passages))
+         for turn in turns for first in turn.passages[:1]],
     )  # fmt: skip
-    place = number << 20
-    connection.execute(
+    connection.executemany(
         "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (shown, project, session, place, at, "prompt", title, "", None, "[]", "[]",
-         len(selected[0].text)),
+        [(document_id("prompt", turn.id), project, sessions[turn.session], turn.number << 20,
+          moment(turn.id), "prompt", first.title, "", None, "[]", "[]", len(first.text))
+         for turn in turns for first in turn.passages[:1]],
     )  # fmt: skip
-    ids = [turn << PASSAGE_BITS | ordinal for ordinal in range(len(selected))]
+    passages = [
+        (turn.id << PASSAGE_BITS | ordinal, ordinal, passage)
+        for turn in turns
+        for ordinal, passage in enumerate(turn.passages)
+    ]
     connection.executemany(
         "INSERT INTO passages (id, kind, words, names_time, source, place, terms, pieces)"
         " VALUES (?, ?, ?, 0, ?, 0, ?, ?)",
         [(id_, "statement" if part else "prompt", words, part_source(part), p.terms, p.pieces)
-         for part, (id_, p) in enumerate(zip(ids, selected, strict=True))],
+         for id_, part, p in passages],
     )  # fmt: skip
-    texts = [(id_, p.indexed) for id_, p in zip(ids, selected, strict=True)]
+    texts = [(id_, passage.indexed) for id_, _, passage in passages]
     passage_index.add_texts(connection, project, texts)
-
-
-def _add_vector(
-    connection: sqlite3.Connection, document: int, project: int, model: int, vector: bytes
-) -> None:
-    connection.execute(
-        "INSERT INTO vectors (document, project_id, model, vector) VALUES (?, ?, ?, ?)",
-        (document, project, model, vector),
-    )

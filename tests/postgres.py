@@ -20,11 +20,11 @@ import pytest
 from tests.conftest import wait_until
 
 NOBODY = 65534
+BUFFERS = "64MB"  # that its processes share
 _OPTIONS = {
     "fsync": "off",  # a killed process loses nothing by that, only a killed machine would
     "listen_addresses": "",
     "max_connections": "60",
-    "shared_buffers": "64MB",
     "jit": "off",
     "timezone": "UTC",
 }
@@ -55,8 +55,9 @@ class SqlError(Exception):
 
 
 class Postgres:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, buffers: str = BUFFERS) -> None:
         self.root = root
+        self._options = {**_OPTIONS, "shared_buffers": buffers}
         self._programs = programs()
         self._process: subprocess.Popen[bytes] | None = None
         self._identity: dict[str, Any] = (
@@ -82,7 +83,7 @@ class Postgres:
         return f"postgresql://{user}@/{database}?host={self.root}"
 
     def start(self) -> None:
-        options = [part for k, v in _OPTIONS.items() for part in ("-c", f"{k}={v}")]
+        options = [part for k, v in self._options.items() for part in ("-c", f"{k}={v}")]
         with (self.root / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [self._programs / "postgres", "-D", self.root / "data", "-k", self.root, *options],
@@ -139,11 +140,11 @@ class Postgres:
 
 
 @contextmanager
-def running_postgres() -> Iterator[Postgres]:
+def running_postgres(buffers: str = BUFFERS) -> Iterator[Postgres]:
     """Its directory is short: the path of a socket must be below 108 bytes."""
     programs()
     root = Path(tempfile.mkdtemp(prefix="claude-mem-pg-"))
-    postgres = Postgres(root)
+    postgres = Postgres(root, buffers)
     try:
         postgres.start()
         yield postgres
