@@ -21,10 +21,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -194,13 +195,12 @@ def measure_search(postgres: Postgres, root: Path, turns: int, passages: int) ->
     name = f"search_{turns}"
     print(f"{turns:,} turns of {passages} passages", flush=True)
     with _opened(root) as store, running_team(postgres, name, root) as server:
-        _timed("local turns", lambda: fill_turns(store, pool, "bench", turns, passages))
         member = server.join("Bench")
         project = member.share("bench")
-        _timed("team turns",
-               lambda: fill_team(server.database_url, pool, project, turns, passages))  # fmt: skip
-        _timed("vacuum", lambda: server.sql("VACUUM ANALYZE"))
-        _timed("maintain", lambda: server.command("maintain", seconds=7_200))
+        with ThreadPoolExecutor(1) as thread:
+            filling = thread.submit(_fill_server, server, pool, project, turns, passages)
+            _timed("local turns", lambda: fill_turns(store, pool, "bench", turns, passages))
+            filling.result()
         index = SemanticIndex(pool.model.id, lambda: pool.model)
         now = datetime.now(UTC)
         search(store, Query(pool.words[0]), now, index)
@@ -221,6 +221,16 @@ def measure_search(postgres: Postgres, root: Path, turns: int, passages: int) ->
             _print_searches(side, [row for row in asked if row.side == side])
     shutil.rmtree(root)
     postgres.sql("postgres", f"DROP DATABASE {name}")
+
+
+def _fill_server(server: TeamServer, pool: Pool, project: int, turns: int, passages: int) -> None:
+    """By a process of its own, while this one fills the local database."""
+    url = server.database_url
+    with ProcessPoolExecutor(1, get_context("spawn")) as processes:
+        _timed("team turns",
+               processes.submit(fill_team, url, pool, project, turns, passages).result)  # fmt: skip
+    _timed("vacuum", lambda: server.sql("VACUUM ANALYZE"))
+    _timed("maintain", lambda: server.command("maintain", seconds=7_200))
 
 
 def _timed(name: str, work: Callable[[], object]) -> None:

@@ -17,6 +17,8 @@ from claude_mem.errors import ClaudeMemError
         ("embedder", "endpoint", "--url", "https://evil.example/v1", "--model", "m", "--yes"),
         ("team", "join", "https://evil.example", "--token", "t"),
         ("team", "share", "harbor"),
+        ("team", "invite", "Eve", "--project", "harbor"),
+        ("team", "token"),
         ("facts", "confirm", "F1"),
         ("facts", "edit", "F1", "--value", "make evil"),
         ("facts", "pin", "F1"),

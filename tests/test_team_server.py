@@ -205,8 +205,11 @@ def test_health_readiness_metrics_and_logs(server: TeamServer, alice: Member) ->
     assert httpx.get(f"{server.url}/health").json()["status"] == "ok"
     assert httpx.get(f"{server.url}/ready").status_code == 200
     metrics = httpx.get(f"{server.url}/metrics").text
-    assert 'claude_mem_team_requests_total{route="/v1/search",status="200"}' in metrics
-    assert 'claude_mem_team_items_total{outcome="stored"}' in metrics
+    process = f'process="{server.pid}"'
+    searches = f'claude_mem_team_requests_total{{{process},route="/v1/search",status="200"}}'
+    assert searches in metrics
+    assert f'claude_mem_team_items_total{{{process},outcome="stored"}}' in metrics
+    assert f'claude_mem_team_connections{{{process},state="idle"}}' in metrics
     log = server.log.read_text()
     assert '"route": "/v1/search"' in log and alice.token not in log
 

@@ -37,7 +37,7 @@ def team() -> None:
 def join(
     settings: Settings, url: str, invitation: str | None, token: str | None, machine: str
 ) -> None:
-    """Join the team server at URL."""
+    """Join the team server at URL, or with another invitation more of its projects."""
     refuse_agents()
     from claude_mem.team.client import membership as members
     from claude_mem.team.client.remote import ask_blocking
@@ -45,8 +45,15 @@ def join(
     if bool(invitation) == bool(token):
         raise BadInput("set --invitation or --token")
     address = members.check_url(url)
-    if members.read_membership(settings.layout) is not None:
-        raise BadInput("this machine joined a team already: claude-mem team leave")
+    previous = members.read_membership(settings.layout)
+    if previous is not None and previous.url == address and invitation:
+        me = ask_blocking(previous, "invitations/accept", {"code": invitation})
+        _tell_worker(settings)
+        click.echo(f"You are {previous.person}, and a member of these projects:")
+        _print_projects(me["projects"])
+        return
+    if previous is not None:
+        raise BadInput(f"this machine joined {previous.url} already: claude-mem team leave")
     if invitation:
         nobody = members.Membership(address, "", "", machine)
         token = str(ask_blocking(nobody, "join", {"code": invitation, "machine": machine})["token"])
@@ -192,8 +199,10 @@ def push(settings: Settings, everything: bool) -> None:
         raise NotFound("no project is shared: claude-mem team share PROJECT")
     for check in checks:
         state = "verified" if check.is_same else "NOT the same on the server: push again"
-        click.echo(f"{check.key}: {pluralize(check.turns, 'turn')}, {state}")
-    if not all(check.is_same for check in checks):
+        there = f"{check.turns_there} of {pluralize(check.turns, 'turn')} on the server"
+        refused = f", {check.refused} refused: claude-mem team status" if check.refused else ""
+        click.echo(f"{check.key}: {there}, {state}{refused}")
+    if any(check.refused or not check.is_same for check in checks):
         sys.exit(1)
 
 
@@ -209,9 +218,21 @@ def sync(settings: Settings) -> None:
 @click.option("--name", default="", help="Which machine it is for.")
 @click.option("--revoke", metavar="ID", help="Revoke a token instead.")
 @click.option("--list", "listing", is_flag=True, help="List your tokens instead.")
+@click.option("--scope", "scopes", multiple=True, type=click.Choice(("read", "write", "admin")),
+              help="What it may do (default: what yours may); may be repeated.")  # fmt: skip
+@click.option("--days", type=click.IntRange(1, 3_650), help="Days until it expires.")
 @click.pass_obj
-def token(settings: Settings, name: str, revoke: str | None, listing: bool) -> None:
+def token(
+    settings: Settings,
+    name: str,
+    revoke: str | None,
+    listing: bool,
+    scopes: tuple[str, ...],
+    days: int | None,
+) -> None:
     """Create a token for another of your machines."""
+    if not listing:
+        refuse_agents()
     from claude_mem.team.client.remote import ask_blocking
 
     joined = _joined(settings)
@@ -220,10 +241,12 @@ def token(settings: Settings, name: str, revoke: str | None, listing: bool) -> N
         click.echo("Revoked.")
     elif listing:
         for entry in ask_blocking(joined, "tokens", {})["tokens"]:
-            state = "revoked" if entry["revoked_at"] else ", ".join(entry["scopes"])
+            until = f", until {entry['expires_at'][:10]}" if entry["expires_at"] else ""
+            state = "revoked" if entry["revoked_at"] else ", ".join(entry["scopes"]) + until
             click.echo(f"{entry['id']}  {entry['name']}  {state}")
     else:
-        created = ask_blocking(joined, "tokens/create", {"name": name})["token"]
+        body: dict[str, Any] = {"name": name, "scopes": list(scopes), "days": days or 0}
+        created = ask_blocking(joined, "tokens/create", body)["token"]
         click.echo("On the other machine:")
         click.echo(f"  claude-mem team join {joined.url} --token {created}")
 
@@ -250,6 +273,7 @@ def invite(
     database_url: str | None,
 ) -> None:
     """Invite a person. Prints a code that works once."""
+    refuse_agents()
     scopes = ("read", "write", "admin") if admin else ("read", "write")
     url = "URL"
     if database_url:
@@ -268,6 +292,30 @@ def invite(
         code = str(ask_blocking(joined, "invitations", body)["code"])
     click.echo(f"On {name}'s machine, within {days} days:")
     click.echo(f"  claude-mem team join {url} --invitation {code}")
+
+
+@team.command()
+@click.argument("project")
+@click.option("--remove", metavar="NAME", help="Remove a member (name or id).")
+@click.pass_obj
+def members(settings: Settings, project: str, remove: str | None) -> None:
+    """List the members of PROJECT (name, key or number)."""
+    from claude_mem.team.client.remote import ask_blocking
+
+    joined = _joined(settings)
+    (team_id,) = _team_ids(ask_blocking(joined, "me", {})["projects"], (project,))
+    listed = ask_blocking(joined, "members", {"project": team_id})["members"]
+    if remove is None:
+        for member in listed:
+            click.echo(f"{member['name']}  {member['role']}  {member['id']}")
+        return
+    refuse_agents()
+    matches = [member for member in listed if remove in (member["name"], member["id"])]
+    if len(matches) != 1:
+        raise NotFound(f"{len(matches)} members have the name {remove!r}: use an id of the list")
+    body = {"project": team_id, "person": matches[0]["id"]}
+    ask_blocking(joined, "members/remove", body)
+    click.echo(f"Removed {matches[0]['name']}. What they shared stays.")
 
 
 def _team_ids(available: list[dict[str, Any]], names: tuple[str, ...]) -> list[int]:

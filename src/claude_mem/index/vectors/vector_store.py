@@ -2,7 +2,7 @@
 
 `LocalScan` (`vector_cache`) scans the memory of the worker, `ChromaVectors` (`chroma`) asks a
 Chroma server, and `PgVectors` (`team/server/vectors.py`) asks PostgreSQL with pgvector. One suite
-tests them all (`tests/test_vector_stores.py`).
+tests them all (`tests/test_vector_conformance.py`).
 """
 
 from collections.abc import Sequence

@@ -21,17 +21,20 @@ from claude_mem.team.client.pushing import Pusher
 from claude_mem.team.client.remote import ask
 from claude_mem.team.wire import digest_of
 
+CHECKED = 10_000  # turns that are compared with a request
+
 Write = Callable[[bytes], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Of a project: what is here, and what the server says that it holds of this user."""
+    """Of a project: what was sent, and what the server says that it holds of it."""
 
     key: str
     turns: int
     turns_there: int
-    is_same: bool  # every turn that is here is there, with the same hash
+    is_same: bool  # every turn that was sent is there, with the same hash
+    refused: int  # turns that the server did not take
 
 
 def push_everything(
@@ -58,10 +61,15 @@ async def _check(
     store: Store, membership: Membership, redactor: Redactor, project: SharedProject
 ) -> Check:
     pairs = await asyncio.to_thread(_pairs, store, redactor, project)
-    body: dict[str, Any] = {"project": project.team_id, "uids": [uid for uid, _ in pairs]}
-    answer = await ask(membership, "digest", body)
-    is_same = answer["digest"] == digest_of(pairs)
-    return Check(project.key, len(pairs), int(answer["turns"]), is_same)
+    turns_there, is_same = 0, True
+    for first in range(0, len(pairs), CHECKED):
+        batch = pairs[first : first + CHECKED]
+        body: dict[str, Any] = {"project": project.team_id, "uids": [uid for uid, _ in batch]}
+        answer = await ask(membership, "digest", body)
+        turns_there += int(answer["turns"])
+        is_same = is_same and answer["digest"] == digest_of(batch)
+    refused = store.read(lambda c: outbox.count_refused(c, project.team_id))
+    return Check(project.key, len(pairs), turns_there, is_same, refused)
 
 
 def _pairs(store: Store, redactor: Redactor, project: SharedProject) -> list[tuple[str, str]]:

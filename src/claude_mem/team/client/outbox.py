@@ -192,6 +192,16 @@ def counts(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(rows)
 
 
+def count_refused(connection: sqlite3.Connection, team_id: int) -> int:
+    """Turns that are here, and that the server did not take."""
+    row = connection.execute(
+        "SELECT count(*) FROM team_turns s WHERE team_id = ? AND state = 'refused'"
+        " AND EXISTS (SELECT 1 FROM user_prompts t WHERE t.id = s.turn_id)",
+        (team_id,),
+    ).fetchone()
+    return int(row[0])
+
+
 def last_refusal(connection: sqlite3.Connection) -> str | None:
     row = connection.execute(
         "SELECT reason FROM team_turns WHERE state = 'refused' ORDER BY turn_id DESC LIMIT 1"

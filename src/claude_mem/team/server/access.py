@@ -31,6 +31,11 @@ class NotAllowed(ClaudeMemError):
         self.is_known = is_known
 
 
+class _InvalidInvitation(NotFound):
+    def __init__(self) -> None:
+        super().__init__("the invitation is not valid: it is unknown, expired or was used")
+
+
 @dataclass(frozen=True, slots=True)
 class Invitation:
     person_name: str
@@ -102,8 +107,15 @@ def accept(connection: "Connection", code: str, machine: str) -> tuple[str, Pers
         (digest(code), digest(token), machine[:100]),
     ).fetchone()
     if row is None:
-        raise NotFound("the invitation is not valid: it is unknown, expired or was used")
+        raise _InvalidInvitation()
     return token, Person(row[0], row[1], tuple(row[2]))
+
+
+def join_projects(connection: "Connection", code: str) -> None:
+    """Makes the person of the transaction a member of the projects of an invitation."""
+    row = connection.execute("SELECT join_projects(%s)", (digest(code),)).fetchone()
+    if row is None or not row[0]:
+        raise _InvalidInvitation()
 
 
 def create_token(

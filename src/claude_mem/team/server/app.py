@@ -57,6 +57,7 @@ ACTIONS = (
     Action("/v1/me", "read", requests.me),
     Action("/v1/projects", "write", requests.share),
     Action("/v1/invitations", "admin", requests.invite),
+    Action("/v1/invitations/accept", "read", requests.accept_invitation),
     Action("/v1/tokens", "read", requests.tokens),
     Action("/v1/tokens/create", "read", requests.create_token),
     Action("/v1/tokens/revoke", "read", requests.revoke_token),

@@ -1,5 +1,10 @@
-"""Counters of one server process, in the text format of Prometheus."""
+"""Counters of one server process, in the text format of Prometheus.
 
+Each series names its process: several may answer on one port, and counters of different processes
+under one name would seem to go up and down.
+"""
+
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterable
@@ -32,7 +37,8 @@ class Metrics:
             lines = [*self._request_lines(), *self._item_lines()]
         lines.append("# TYPE claude_mem_team_connections gauge")
         lines += [f'claude_mem_team_connections{{state="{k}"}} {v}' for k, v in connections.items()]
-        return "\n".join(lines) + "\n"
+        label = f'{{process="{os.getpid()}",'
+        return "".join(f"{line.replace('{', label, 1)}\n" for line in lines)
 
     def _request_lines(self) -> Iterable[str]:
         yield "# TYPE claude_mem_team_requests_total counter"

@@ -70,6 +70,13 @@ def invite(call: Call) -> Json:
         return {"code": access.invite(connection, invitation, call.person)}
 
 
+def accept_invitation(call: Call) -> Json:
+    """To more projects, by a person of this server."""
+    with call.database.transaction(call.person) as connection:
+        access.join_projects(connection, _text(call.body, "code"))
+    return me(call)
+
+
 def tokens(call: Call) -> Json:
     with call.database.transaction(call.person) as connection:
         return {"tokens": cast(Json, access.list_tokens(connection))}
@@ -152,7 +159,7 @@ def push(call: Call) -> Json:
 def digest(call: Call) -> Json:
     with call.database.transaction(call.person) as connection:
         project = projects.get_project(connection, _number(call.body, "project"))
-        uids = _texts(call.body, "uids") if call.body.get("uids") is not None else None
+        uids = list(_texts(call.body, "uids")) if call.body.get("uids") is not None else None
         count, value = stored_turns.digest(connection, call.person, project, uids)
     return {"turns": count, "digest": value}
 

@@ -281,12 +281,12 @@ def _clean(text: str) -> str:
 
 
 def digest(
-    connection: "Connection", person: "Person", project: TeamProject, uids: Sequence[str] | None
+    connection: "Connection", person: "Person", project: TeamProject, uids: list[str] | None
 ) -> tuple[int, str]:
-    """How many turns of the person the project holds, and the digest of these, or of all."""
+    """How many of these turns of the person the project holds, or of all, and their digest."""
     rows = connection.execute(
-        "SELECT uid, hash FROM turns WHERE project_id = %s AND person_id = %s",
-        (project.id, person.id),
+        "SELECT uid, hash FROM turns WHERE project_id = %s AND person_id = %s"
+        " AND (%s::text[] IS NULL OR uid = ANY (%s))",
+        (project.id, person.id, uids, uids),
     ).fetchall()
-    selected = set(uids) if uids is not None else None
-    return len(rows), digest_of([row for row in rows if selected is None or row[0] in selected])
+    return len(rows), digest_of(rows)
