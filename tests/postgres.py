@@ -68,7 +68,7 @@ class Postgres:
             self._programs = _readable_by_nobody(self._programs, root)
         command = ["initdb", "-D", str(root / "data"), "-U", "postgres", "--auth=trust", "-N",
                    "--encoding=UTF8", "--locale=C"]  # fmt: skip
-        self._run(*command)
+        self.run(*command)
 
     @property
     def pid(self) -> int:
@@ -128,7 +128,7 @@ class Postgres:
         text = result.stdout.rstrip("\n")
         return [row.strip("\n").split("\x1f") for row in text.split("\x1e") if row.strip("\n")]
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def run(self, program: str, *arguments: str) -> None:
         subprocess.run(
             [self._programs / program, *arguments],
             check=True,

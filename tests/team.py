@@ -67,11 +67,12 @@ class TeamServer:
         port: int = 0,
         options: Sequence[str] = (),
         trusted: Path | None = None,
+        user: str = "postgres",
     ) -> None:
-        """`trusted`: the certificate that the server has."""
+        """`trusted`: the certificate that the server has. `user`: of the database."""
         self.postgres, self.database = postgres, database
         self.options, self.trusted = options, trusted
-        self.database_url = postgres.url_of(database)
+        self.database_url = postgres.url_of(database, user)
         self.log = directory / f"{database}.log"
         self.port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
