@@ -246,3 +246,24 @@ def test_turns_of_an_earlier_schema_are_found_after_the_migration(
     assert postgres.sql("earlier", codes) == [["2", "10" * 128]]
     postgres.sql("earlier", "DELETE FROM claude_mem.turns")
     assert postgres.sql("earlier", codes) == []
+
+
+def test_a_filter_finds_what_many_better_matches_outside_of_it_would_hide(alice: Member) -> None:
+    project = alice.share("filtered")
+    day = 86_400_000
+    older = [
+        turn_item("old", n, title=f"Beacon {n} of the beacon", prompt="beacon beacon")
+        for n in range(1, 161)
+    ]
+    text = f"Moved the beacon {'and much else of the harbour that has another name ' * 20}"
+    latest = turn_item("new", title="Tidied up", prompt=text, moment=MOMENT + day)
+    for first in range(0, len(older), 80):
+        alice.push(project, *older[first : first + 80])
+    alice.push(project, latest)
+    key = {"project_key": "filtered"}
+    assert "Tidied up" not in alice.titles("beacon", limit=100, **key)
+    assert alice.titles("beacon", since=MOMENT + day, **key) == ["Tidied up"]
+    assert alice.titles('"the beacon"', since=MOMENT + day, **key) == ["Tidied up"]
+    assert alice.titles("beacon -harbour", since=MOMENT + day, **key) == []
+    assert alice.titles("beacon", since=MOMENT + 2 * day, **key) == []
+    assert alice.titles("beacon", until=MOMENT, **key) == []
