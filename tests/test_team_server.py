@@ -267,3 +267,28 @@ def test_a_filter_finds_what_many_better_matches_outside_of_it_would_hide(alice:
     assert alice.titles("beacon -harbour", since=MOMENT + day, **key) == []
     assert alice.titles("beacon", since=MOMENT + 2 * day, **key) == []
     assert alice.titles("beacon", until=MOMENT, **key) == []
+
+
+def test_words_that_are_in_very_many_passages_are_looked_up_in_the_latest_turns(
+    server: TeamServer, alice: Member
+) -> None:
+    project = alice.share("common words")
+    alice.push(project, *(turn_item("many", n, title=f"Step {n}") for n in range(20)))
+    query = f"SELECT person_id FROM claude_mem.memberships WHERE project_id = {project}"
+    ((person,),) = server.sql(query)
+
+    def matching(most: int) -> list[str]:
+        """A word is in too many passages if it is in `most`."""
+        (row,) = server.sql(
+            "SET ROLE claude_mem_server",
+            "SET search_path = claude_mem, public",
+            f"SET claude_mem.person = '{person}'",
+            "SET claude_mem.scopes = 'read'",
+            "SELECT counts, cardinality(turn_ids), (SELECT count(DISTINCT t) FROM unnest(turn_ids)"
+            f" t) FROM matching_passages(ARRAY[{project}], 3, ARRAY['harbour', 'light', 'unknown']"
+            f"::tsquery[], NULL, {most}, 900)",
+        )
+        return row
+
+    prompts_and_summaries = ["{40,40,0}", "40", "20"]
+    assert matching(most=1) == matching(most=5_000) == prompts_and_summaries

@@ -12,6 +12,7 @@ from claude_mem.team.server import (
     facts_schema,
     filter_schema,
     joining_schema,
+    matching_schema,
     schema,
     search_schema,
 )
@@ -29,6 +30,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0004_fact_sources", (facts_schema.SOURCES,)),
     ("0005_joining", (joining_schema.JOINING,)),
     ("0006_filters", (filter_schema.FILTERED,)),
+    ("0007_matching", (matching_schema.MATCHING,)),
 )
 
 

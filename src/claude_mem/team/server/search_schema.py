@@ -1,4 +1,5 @@
-"""The statements of the second migration: what makes a search take milliseconds.
+"""The statements of the second migration: what makes a search take milliseconds (`matching_schema`
+replaces one of them).
 
 Functions in PL/pgSQL keep their plans for as long as a connection lives; planning a statement over
 all partitions takes longer than running it. `codes` holds one bit for each number of a vector: a
@@ -84,7 +85,7 @@ $$;
 )  # fmt: skip
 
 SAMPLE = 1_000  # passages
-_ALLOWED = "ARRAY(SELECT unnest(within) INTERSECT SELECT readable())"
+ALLOWED = "ARRAY(SELECT unnest(within) INTERSECT SELECT readable())"
 _GENERIC = "SET plan_cache_mode = force_generic_plan"
 # Plans for few keys, whatever the statistics said when they were made.
 BY_KEY = f"{_GENERIC} SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off"
@@ -100,7 +101,7 @@ CREATE FUNCTION matching_passages(within bigint[], words integer, queries tsquer
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {SCHEMA}, pg_temp {BY_KEY} AS
 $$
 DECLARE
-  allowed bigint[] := {_ALLOWED};
+  allowed bigint[] := {ALLOWED};
   estimates bigint[] := array_fill(0::bigint, ARRAY[words]);
   looked_up integer[];
   project record;
@@ -156,7 +157,7 @@ CREATE FUNCTION nearest_passages(within bigint[], query halfvec, compared intege
   RETURNS TABLE (project_id bigint, turn_id bigint, number smallint, cosine float8)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {SCHEMA}, public, pg_temp {_GENERIC} AS
 $$
-DECLARE allowed bigint[] := {_ALLOWED};
+DECLARE allowed bigint[] := {ALLOWED};
 BEGIN
   RETURN QUERY SELECT p.project_id, p.turn_id, p.number, 1 - (p.embedding <=> query)
     FROM nearest_codes(allowed, binary_quantize(query)::bit({DIMENSION}), compared) c
