@@ -98,7 +98,10 @@ class DrawnTurn(NamedTuple):
 def draw_turns(pool: Pool, before: int, count: int, passages: int) -> list[DrawnTurn]:
     """The same for the same turn before them."""
     numbers = np.random.default_rng(before)
-    places = numbers.integers(0, len(pool.passages), (count, passages))
+    # In equal steps: a text is indexed once in a turn.
+    size = len(pool.passages)
+    steps = numbers.integers(1, size // passages, (count, 1))
+    places = (numbers.integers(0, size, (count, 1)) + steps * np.arange(passages)) % size
     # Equal vectors would be candidates together: a little noise tells them apart.
     vectors = pool.vectors[places].astype(np.int16)
     vectors += numbers.integers(-6, 7, vectors.shape, np.int16)

@@ -17,6 +17,7 @@ from claude_mem.recall.hints import (
     Prompt,
     find_hint,
     rarest_words,
+    shares_subject,
 )
 from claude_mem.recall.tokens import estimate_tokens
 from tests.api import Api, open_api
@@ -246,3 +247,23 @@ def test_a_question_about_the_next_step_needs_as_much_as_a_task() -> None:
         )
         needed = RULE.task + RULE.needed(known, True) - RULE.question
         assert RULE.needed(text, True) == pytest.approx(needed)
+
+
+@pytest.mark.parametrize(
+    ("line", "is_about"),
+    [
+        ("#7 2026-01-02 Lamp colours: the driver of the beacon keeps its colour after a restart",
+         True),
+        ("#8 2026-01-02 lamp.py: renamed a helper", False),
+    ],
+)  # fmt: skip
+def test_a_task_is_given_what_is_about_it_and_not_what_names_the_same_file(
+    line: str, is_about: bool
+) -> None:
+    task = "Let the driver in lamp.py restore the colour of the beacon after each restart"
+    assert shares_subject(line, task) == is_about
+
+
+def test_a_short_task_needs_half_of_its_words() -> None:
+    assert shares_subject("#7 2026-01-02 The beacon is green", "Paint the beacon green")
+    assert not shares_subject("#7 2026-01-02 The pier is long", "Paint the beacon green")

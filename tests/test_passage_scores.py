@@ -9,6 +9,7 @@ import pytest
 
 from claude_mem.index.text import passage_index
 from claude_mem.index.text.passage_index import PASSAGE_BITS
+from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import TOKENIZER, stem
 
 PROJECT, OTHER = 3, 4
@@ -50,7 +51,7 @@ def plain_scores(connection: sqlite3.Connection, expression: str) -> Scores:
 
 @pytest.mark.parametrize("word", ["harbor", "pier", "keel"])
 def test_one_word_has_the_bm25_of_fts5(connection: sqlite3.Connection, word: str) -> None:
-    count = passage_index.term_counts(connection, [stem(word)])[stem(word)]
+    count = term_counts(connection, [stem(word)], 1)[stem(word)]
     scores = passage_index.passages_by_words(connection, word, None, 1_000, occurrences=count)
     assert scores == pytest.approx(plain_scores(connection, word), rel=1e-6)
 

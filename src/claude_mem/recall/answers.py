@@ -14,8 +14,10 @@ from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.passages import MOST, Passage
 from claude_mem.index.text import passage_index, passage_texts
+from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import (
+    Term,
     embedded_text,
     find_evidence,
     look_up_terms,
@@ -98,7 +100,7 @@ def best_passages(
     `shown_as` gives the text that a passage is shown with; empty: not at all. `weights` are those
     of kinds of passages, 1.0 if they have none.
     """
-    scores = passage_scores(connection, turn_id, parsed, semantic_index)
+    scores = passage_scores(connection, [turn_id], parsed, semantic_index)[turn_id]
     texts = passage_texts.texts_of_turn(connection, turn_id)
     if weights:
         scores = {n: score * weights.get(texts[n].kind, 1.0) for n, score in scores.items()}
@@ -149,26 +151,31 @@ def _passages(
 
 def passage_scores(
     connection: sqlite3.Connection,
-    turn_id: int,
+    turn_ids: Sequence[int],
     parsed: ParsedQuery,
     semantic_index: SemanticIndex | None,
-) -> dict[int, float]:
-    """By the number of the passage."""
-    terms = look_up_terms(connection, parsed)
-    expression = match_expression(parsed, terms)
+    terms: list[Term] | None = None,
+) -> dict[int, dict[int, float]]:
+    """By turn, by the number of the passage. `terms`: those of the query, if they were looked up
+    before."""
+    terms = look_up_terms(connection, parsed) if terms is None else terms
+    expression, sole = match_expression(parsed, terms), occurrences(parsed, terms)
     by_words: dict[int, float] = {}
-    if expression:
-        by_words = passage_index.scores_in_turn(
-            connection, expression, turn_id, occurrences(parsed, terms)
-        )
-    rows = passage_index.rows_of_turn(connection, turn_id)
+    rows: list[PassageRow] = []
+    for turn_id in turn_ids:
+        rows += passage_index.rows_of_turn(connection, turn_id)
+        if expression:
+            by_words |= passage_index.scores_in_turn(connection, expression, turn_id, sole)
     cosines: dict[int, float] = {}
     if semantic_index is not None:
         ids = [row.id for row in rows]
         text = embedded_text(parsed, terms)
         cosines = semantic_index.passage_cosines(connection, text, ids)
-    candidates = find_evidence(rows, terms, by_words, cosines, semantic_index)
-    return {candidate.row.id % MOST: score_of(candidate) for candidate in candidates}
+    scores: dict[int, dict[int, float]] = {turn_id: {} for turn_id in turn_ids}
+    for candidate in find_evidence(rows, terms, by_words, cosines, semantic_index):
+        turn_id, number = divmod(candidate.row.id, MOST)
+        scores[turn_id][number] = score_of(candidate)
+    return scores
 
 
 _TURNS = {

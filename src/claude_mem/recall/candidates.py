@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from claude_mem.index.text import document_queries, passage_index
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
+from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.parsed_query import ParsedQuery
@@ -78,9 +79,11 @@ def collect(
     count: int,
     weights: Weights,
     semantic_index: SemanticIndex | None = None,
+    terms: list[Term] | None = None,
 ) -> Candidates:
-    """For at least `count` turns, where there are so many."""
-    terms = look_up_terms(connection, parsed)
+    """For at least `count` turns, where there are so many. `terms`: those of the query, if they
+    were looked up before."""
+    terms = look_up_terms(connection, parsed) if terms is None else terms
     limit = max(PASSAGES, 2 * count)
     condition = document_queries.turn_condition(filters)
     by_words = _by_words(connection, parsed, terms, filters, condition, limit)
@@ -117,8 +120,8 @@ def texts_by_stem(parsed: ParsedQuery) -> dict[str, str]:
 
 def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
     texts = texts_by_stem(parsed)
-    counts = passage_index.term_counts(connection, texts)
     total = passage_index.passage_count(connection)
+    counts = term_counts(connection, texts, total)
     terms = [
         Term(stemmed, text, passage_index.inverse_frequency(total, count), count)
         for stemmed, text in texts.items()

@@ -12,6 +12,7 @@ from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import MIN_SCORE, passage_scores
+from claude_mem.recall.candidates import Term
 from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, fenced
 from claude_mem.recall.hint_text import plain, whole_sentences
 from claude_mem.recall.memory_ids import MemoryId
@@ -71,6 +72,7 @@ class Shown:
     """How passages are shown: `text_of` is empty for one that is not; `weights` by kind."""
 
     query: ParsedQuery
+    terms: list[Term]  # of the query
     text_of: Callable[[Passage], str]
     weights: Mapping[str, float]
     # Share of its words that a passage may have in common with those before it.
@@ -95,15 +97,19 @@ def hint_lines(
     heads = [_head(MemoryId.of_document(m.document), m.created_at_epoch, m.title) for _, m in named]
     room = BUDGET - estimate_tokens(fenced(INTRODUCTION, *heads)) - len(heads)
     outside = outside_words.of_turns(connection, [source.turn.id for source, _ in named])
+    turn_ids = [source.turn.id for source, _ in named]
+    scores = _scores(connection, turn_ids, ways[0], semantic_index)
     lines: list[HintLine] = []
     for number, (source, memory) in enumerate(named):
         turn_id = source.turn.id
         share = int(room * SHARES[len(named) - 1][number])
         title = plain(memory.title)
-        texts = (_said(connection, turn_id, title, share, way, semantic_index)
-                 for way in (ways[:1] if lines else ways))  # fmt: skip
-        text = next((text for text in texts if len(text) >= MIN_TEXT), "")
-        if not text:
+        text = _said(connection, turn_id, title, share, ways[0], scores[turn_id])
+        for way in ways[1:] if not lines else ():
+            if len(text) < MIN_TEXT:
+                others = _scores(connection, [turn_id], way, semantic_index)
+                text = _said(connection, turn_id, title, share, way, others[turn_id])
+        if len(text) < MIN_TEXT:
             continue  # its title alone says too little
         lines.append(
             HintLine(
@@ -117,19 +123,33 @@ def hint_lines(
     return lines
 
 
+def _scores(
+    connection: sqlite3.Connection,
+    turn_ids: Sequence[int],
+    shown: Shown,
+    semantic_index: SemanticIndex | None,
+) -> dict[int, dict[int, float]]:
+    """Of all turns at once: much of it takes as long for one."""
+    return passage_scores(connection, turn_ids, shown.query, semantic_index, shown.terms)
+
+
 def _said(
     connection: sqlite3.Connection,
     turn_id: int,
     title: str,
     budget: int,
     shown: Shown,
-    semantic_index: SemanticIndex | None,
+    unweighted: Mapping[int, float],
 ) -> str:
     """The best passages, each of which adds something, in the order of the turn; of those that do
     not fit whole sentences. Nothing that says the title again."""
-    scores = passage_scores(connection, turn_id, shown.query, semantic_index)
     passages = passage_texts.texts_of_turn(connection, turn_id)
-    scores = {n: score * shown.weights.get(passages[n].kind, 1.0) for n, score in scores.items()}
+    weights = shown.weights
+    scores = {
+        n: score * weights.get(passages[n].kind, 1.0)
+        for n, score in unweighted.items()
+        if n < len(passages)  # not of a turn that was changed in between
+    }
     least = MIN_SCORE * max(scores.values(), default=0.0)
     texts: dict[int, str] = {}
     known: set[str] = set()

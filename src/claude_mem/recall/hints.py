@@ -9,9 +9,10 @@ import json
 import math
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 
 from claude_mem.index import indexing
 from claude_mem.index.passages import NOTES, Passage
@@ -21,14 +22,14 @@ from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.branch_turns import find_branch_turns, refers_to
-from claude_mem.recall.candidates import Term, look_up_terms
+from claude_mem.recall.candidates import Term, look_up_terms, texts_by_stem
 from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines
 from claude_mem.recall.hint_text import PastFact, past_facts, readable, states_past, work_in
 from claude_mem.recall.named_turns import NamedTurn, find_named_turns
 from claude_mem.recall.parsed_query import ParsedQuery, Word, parse_query
 from claude_mem.recall.prompt_names import Name, names_in
 from claude_mem.recall.ranking import RankedTurn, rank
-from claude_mem.recall.snippets import holds_any, stems_of
+from claude_mem.recall.snippets import content_stems, holds_any, stems_of
 from claude_mem.recall.typed_text import typed_text
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
@@ -39,12 +40,14 @@ MAX_WORDS = 12  # the rarest of the prompt
 MIN_WORDS = 4
 MAX_EVIDENCE = 2.0  # a cosine and a share
 CANDIDATES = 40  # turns, of which some may be known to the session, or only repeat the prompt
+READ_AT_ONCE = 6  # of these
 MAX_REPEATED = 0.6  # share of its words that a passage may have in common with the prompt
 MIN_PASSAGE = 40  # characters
 TITLE = 300  # characters at the start of a prompt that say what it is about
 # Of a turn, what became of it says more in few words than what was asked or planned.
 KINDS = {"memory": 1.1}
 NAMED_KINDS = {"memory": 1.3, "commit": 1.3, "prompt": 0.35, "plan": 0.35}
+MIN_SHARED = 5  # words of the beginning of a task that a line about it has
 MIN_LINE_WORDS = 4  # of a line of the context that can hold what a hint would say
 MAX_COMMON = 0.8  # share of its words that a passage of an answer may have in common with another
 TOLD = 0.6  # share of its words that a line of the context has, from which a passage says no more
@@ -137,7 +140,6 @@ class Prompt:
 class _Candidate:
     ranked: RankedTurn
     row: PassageRow
-    text: str  # of the passage
     evidence: float
 
 
@@ -168,8 +170,8 @@ def find_hint(
             return "" if _is_told(context, text) else text
 
         stems = stems_of(query)
-        by_words = Shown(query, lambda p: text_of(p, lambda s: holds_any(s, stems)), KINDS)
-        anything = Shown(query, text_of, KINDS, MAX_COMMON)
+        by_words = Shown(query, terms, lambda p: text_of(p, lambda s: holds_any(s, stems)), KINDS)
+        anything = Shown(query, terms, text_of, KINDS, MAX_COMMON)
         if is_of_branch and semantic_index is not None:
             selected = _on_branch(connection, prompt, typed, semantic_index)
             lines = hint_lines(connection, selected, (by_words, anything), semantic_index)
@@ -178,28 +180,40 @@ def find_hint(
         if names and semantic_index is not None:
             selected = _named(connection, prompt, typed, names, rule, semantic_index)
             rare = frozenset(name for source in selected for name in source.words)
+            about = replace(query, text=typed[:TITLE], words=_words_of(rare))
             by_names = Shown(
-                replace(query, text=typed[:TITLE], words=_words_of(rare)),
+                about,
+                look_up_terms(connection, about),
                 lambda p: text_of(p, lambda s: _names_any(s, rare)),
                 NAMED_KINDS,
             )
             ways = (by_names, replace(by_words, weights=NAMED_KINDS))
             lines = hint_lines(connection, selected, ways, semantic_index)
+            lines = [line for line in lines if shares_subject(line.text, typed)]
             if lines:
                 return Hint(tuple(lines))
         if len(query.words) < MIN_WORDS or needed > MAX_EVIDENCE:
             return None
-        candidates = _candidates(connection, prompt, query, rule, semantic_index, past)
+        candidates = _candidates(connection, prompt, query, terms, rule, semantic_index, past)
         sources = [
             Source(c.ranked.turn, _words_held(c.row, terms), c.evidence)
-            for c in _select(candidates, needed, rule)
+            for c in _select(list(islice(candidates, MAX_LINES)), needed, rule)
         ][: 1 if is_task(typed) else MAX_LINES]
         # The answer to a question may be in other words.
         way = by_words if is_task(typed) else anything
         lines = hint_lines(connection, sources, (way,), semantic_index)
+        if is_task(typed):
+            lines = [line for line in lines if shares_subject(line.text, typed)]
         return Hint(tuple(lines)) if lines else None
 
     return store.read(work)
+
+
+def shares_subject(line: str, typed: str) -> bool:
+    """Whether a line says something about what the prompt is about, and not only names the same
+    file or thing."""
+    about = content_stems(typed[:TITLE])
+    return len(about & content_stems(line)) >= min(MIN_SHARED, math.ceil(len(about) / 2))
 
 
 def _named(
@@ -271,7 +285,7 @@ def rarest_words(connection: sqlite3.Connection, typed: str) -> tuple[ParsedQuer
     words = [word for word in parsed.words if not word.is_time]
     rarest = {word.pieces for word in sorted(words, key=weight, reverse=True)[:MAX_WORDS]}
     query = replace(parsed, words=tuple(word for word in words if word.pieces in rarest))
-    stems = {stem(piece) for word in query.words for piece in word.pieces}
+    stems = texts_by_stem(query)
     return query, [term for term in terms if term.stem in stems]
 
 
@@ -279,37 +293,39 @@ def _candidates(
     connection: sqlite3.Connection,
     prompt: Prompt,
     query: ParsedQuery,
+    terms: list[Term],
     rule: Rule,
     semantic_index: SemanticIndex | None,
     past: Sequence[PastFact],
-) -> list[_Candidate]:
+) -> Iterator[_Candidate]:
     """Turns of other sessions that this session was not told about, best first."""
     filters = Filters(project_id=prompt.project_id, until=prompt.until)
     ranked = [
         result
-        for result in rank(connection, query, filters, CANDIDATES, WEIGHTS, semantic_index)
-        if result.turn.session_id != prompt.session_db_id
+        for result in rank(connection, query, filters, MAX_LINES, WEIGHTS, semantic_index, terms)
+        if result.passage is not None
+        and result.turn.session_id != prompt.session_db_id
         and result.turn.id not in prompt.hinted_turns
     ][:CANDIDATES]
     own = _files_of_client(connection, [result.turn.id for result in ranked])
     ranked = [result for result in ranked if result.turn.id not in own]
-    ids = [result.passage for result in ranked if result.passage is not None]
-    rows = {row.id: row for row in passage_index.passage_rows(connection, ids)}
-    texts = passage_texts.texts(connection, ids)
     known, context = _words(prompt.text), _context_lines(prompt.context)
-    candidates: list[_Candidate] = []
-    for result in ranked:
-        if result.passage not in rows or _repeats(texts[result.passage], known):
-            continue
-        if _is_in(context, result.turn.title, texts[result.passage]):
-            continue
-        if states_past(f"{result.turn.title} {texts[result.passage]}", past):
-            continue
-        row = rows[result.passage]
-        discount = rule.prompt_discount if row.kind == "prompt" else 0.0
-        evidence = result.evidence.cosine + result.evidence.soft_coverage - discount
-        candidates.append(_Candidate(result, row, texts[result.passage], evidence))
-    return candidates
+    for first in range(0, len(ranked), READ_AT_ONCE):  # mostly the first ones are shown
+        read = ranked[first : first + READ_AT_ONCE]
+        ids = [result.passage for result in read if result.passage is not None]
+        rows = {row.id: row for row in passage_index.passage_rows(connection, ids)}
+        texts = passage_texts.texts(connection, ids)
+        for result in read:
+            if result.passage not in rows or _repeats(texts[result.passage], known):
+                continue
+            if _is_in(context, result.turn.title, texts[result.passage]):
+                continue
+            if states_past(f"{result.turn.title} {texts[result.passage]}", past):
+                continue
+            row = rows[result.passage]
+            discount = rule.prompt_discount if row.kind == "prompt" else 0.0
+            evidence = result.evidence.cosine + result.evidence.soft_coverage - discount
+            yield _Candidate(result, row, evidence)
 
 
 def _files_of_client(connection: sqlite3.Connection, turns: list[int]) -> set[int]:

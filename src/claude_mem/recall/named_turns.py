@@ -17,6 +17,7 @@ from claude_mem.index.text import document_queries, passage_index, passage_texts
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, text_id
 from claude_mem.index.text.passage_index import TurnRow
+from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import pieces, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.prompt_names import Name
@@ -100,9 +101,8 @@ def find_named_turns(
 def _rare(connection: sqlite3.Connection, names: Sequence[Name]) -> list[Name]:
     """Those that are in the index, and not everywhere."""
     stems = {name: [stem(piece.lower()) for piece in pieces(name.text)] for name in names}
-    counts = passage_index.term_counts(
-        connection, {form for forms in stems.values() for form in forms}
-    )
+    total = passage_index.passage_count(connection)
+    counts = term_counts(connection, {form for forms in stems.values() for form in forms}, total)
     return [
         name
         for name, forms in stems.items()

@@ -20,7 +20,14 @@ from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.candidates import NO_EVIDENCE, Candidate, Candidates, Evidence, collect
+from claude_mem.recall.candidates import (
+    NO_EVIDENCE,
+    Candidate,
+    Candidates,
+    Evidence,
+    Term,
+    collect,
+)
 from claude_mem.recall.parsed_query import ParsedQuery, Span
 from claude_mem.recall.weights import WEIGHTS, Weights
 
@@ -57,9 +64,10 @@ def rank(
     count: int,
     weights: Weights = WEIGHTS,
     semantic_index: SemanticIndex | None = None,
+    terms: list[Term] | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
-    candidates = collect(connection, parsed, filters, count, weights, semantic_index)
+    candidates = collect(connection, parsed, filters, count, weights, semantic_index, terms)
     near = neighbourhood(connection, filters, len(weights.next_shares))
     return order(candidates, parsed, near, weights, CONSIDERED * count)
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from claude_mem.index.text.words import parts_of, pieces, stem
-from claude_mem.recall.parsed_query import ParsedQuery
+from claude_mem.recall.parsed_query import STOP_WORDS, ParsedQuery
 
 LENGTH = 160
 
@@ -46,6 +46,12 @@ def _ends(words: Sequence[str]) -> list[int]:
 
 def stems_of(parsed: ParsedQuery) -> frozenset[str]:
     return frozenset(stem(piece) for word in parsed.words for piece in word.pieces)
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """Of the words that say something."""
+    words = {piece.lower() for piece in pieces(text) if len(piece) > 2} - STOP_WORDS
+    return frozenset(map(stem, words))
 
 
 def holds_any(text: str, stems: frozenset[str]) -> bool:

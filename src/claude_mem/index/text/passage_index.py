@@ -197,15 +197,6 @@ def passage_count(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT number FROM passage_count").fetchone()[0])
 
 
-def term_counts(connection: sqlite3.Connection, stems: Iterable[str]) -> dict[str, int]:
-    """In how many passages of all projects each stem occurs."""
-    rows = connection.execute(
-        "SELECT term, doc FROM passage_terms WHERE term IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(stems)),),
-    )
-    return {row[0]: row[1] for row in rows}
-
-
 def hashed_terms(text: str) -> bytes:
     """The stems of a text, each as 16 bits: whether a passage holds a word, without its text."""
     words = set(pieces(plain_text(text)))
