@@ -6,12 +6,14 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from claude_mem.config import Layout
+from claude_mem.hook import spool
 from claude_mem.install.launcher import write_launcher
 from claude_mem.server import client
 from tests.conftest import Home, wait_until
@@ -339,6 +341,9 @@ def test_a_worker_that_dies_before_it_answers_leaves_what_the_hook_gave_instead(
     marker = tmp_path / "armed"
     home.environment["CLAUDE_MEM_FAULT"] = f"{point}:{marker}"
     home.command("worker", "restart")
+    # Something else waits, so that the worker stores the start before it answers.
+    header = spool.header(b"claude", b"UserPromptSubmit", time.time_ns(), PROJECT_DIR.encode())
+    spool.put(bytes(home.layout.root), header, as_bytes(prompt(session_id="y", prompt_id="y")))
     marker.touch()
     context = home.context(session_start())
     assert not marker.exists() and "Files edited: notes.md" in context

@@ -69,11 +69,34 @@ class Intake:
         self._crash_mark = CrashMark(layout)
         self._has_recovered = False
         self._suspects: set[str] = set()  # processed one by one
+        self._given: dict[str, str] = {}  # contexts by session, until its start is stored
         self.newest_hook = ""  # the highest version among the hooks that wrote records
 
     def stop(self) -> None:
         """Ends a drain after its current batch; the rest stays in the spool."""
         self._stopping = True
+
+    def holds_only(self, record_bytes: bytes) -> bool:
+        """Whether the spool holds this record and no other."""
+        if not self._has_recovered:
+            return False
+        paths = spool.waiting(self._layout)
+        try:
+            return len(paths) == 1 and spool.read(paths[0]) == record_bytes
+        except (OSError, ValueError):
+            return False
+
+    def give_context(self, session_id: str, text: str) -> bool:
+        """Stored with the start of the session when it is drained; False if that has happened."""
+        self._given[session_id] = text
+        if self._store.has_session(session_id):
+            self._given.pop(session_id, None)
+            return False
+        return True
+
+    def given_context(self, session_id: str) -> str:
+        """Of a session whose start is not stored yet."""
+        return self._given.get(session_id, "")
 
     def drain(self) -> DrainCounts:
         """Stores everything that is in the spool now; one caller at a time."""
@@ -200,10 +223,17 @@ class Intake:
         cannot separate them."""
         contexts: dict[str, str] = {}
         for event in events:
-            text = self._context_of(event) if self._context_of is not None else None
+            text = self._given.get(event.session_id)
+            if text is None and self._context_of is not None:
+                text = self._context_of(event)
             if text is not None:
                 contexts.setdefault(event.session_id, text)
-        return self._store.record_events(events, contexts).result()
+        recorded = self._store.record_events(events, contexts).result()
+        for session_id in {event.session_id for event in events}:
+            given = self._given.pop(session_id, None)  # perhaps while the events were stored
+            if given is not None and given != contexts.get(session_id):
+                self._store.remember_start_context(session_id, given).result()
+        return recorded
 
     def _reject(self, path: Path, error: Exception, counts: DrainCounts) -> None:
         counts.rejected += 1

@@ -27,10 +27,16 @@ async def session_start(request: Request) -> Response:
     worker: Worker = request.app.state.worker
     record = await read_body(request)
     after = BackgroundTasks([
+        BackgroundTask(_wake, worker),
         BackgroundTask(warm_up, worker, record),
         BackgroundTask(refresh_client_memory, worker, record),
     ])  # fmt: skip
     return await _respond(answer_session_start(worker, record), after)
+
+
+async def _wake(worker: Worker) -> None:
+    """The start itself may still be in the spool."""
+    worker.wake()
 
 
 async def prompt(request: Request) -> Response:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from claude_mem.errors import DamagedDatabase, ForeignDatabase
 from claude_mem.store.backups import back_up
 from claude_mem.store.clock import iso, now_ms
+from claude_mem.store.memory_versions import MemoryVersion, MemoryVersions
 from claude_mem.store.migrations import applied_names, migrate, missing_migrations
 
 T = TypeVar("T")
@@ -144,6 +145,7 @@ class Writer:
         self._connection.execute("PRAGMA synchronous = FULL")
         self._derive: Callable[[sqlite3.Connection], object] | None = None
         self._derive_error = repr(None)
+        self._versions = MemoryVersions()
         self._submitting = threading.Lock()  # nothing is queued after the end marker
         self._closed = False
         self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
@@ -173,6 +175,13 @@ class Writer:
     def run_before_commit(self, work: Callable[[sqlite3.Connection], object]) -> None:
         """Runs `work` at the end of every transaction, to update what is derived from it."""
         self._derive = work
+
+    def watch_memories(self) -> "Future[None]":
+        return self.submit_alone(self._versions.watch)
+
+    def memory_version(self, project_id: int) -> "Future[MemoryVersion]":
+        """After all writes that were submitted before."""
+        return self.submit_alone(lambda c: self._versions.current(c, project_id))
 
     def close(self) -> None:
         with self._submitting:
@@ -218,9 +227,11 @@ class Writer:
         except BaseException as error:  # full disk, lock: the group is rolled back
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
+            self._versions.roll_back()
             for write in group:
                 write.done.set_exception(error)
             return
+        self._versions.commit()
         for write, value, failure in results:
             if failure is None:
                 write.done.set_result(value)
@@ -235,6 +246,7 @@ class Writer:
         except Exception as error:
             write.done.set_exception(error)
         else:
+            self._versions.commit()
             write.done.set_result(value)
 
     def _run_derive(self) -> None:

@@ -12,7 +12,7 @@ class Obstacle:
     name: str  # of the file or folder that was blamed
     notes: tuple[str, ...]  # a sentence, and `THEN` a command, of each session; latest first
     last_seen_ms: int
-    sessions_since: int  # that came to an end without it
+    sessions_since: int  # that have a memory, but not of it
 
 
 def recurring(
@@ -47,8 +47,9 @@ def _sessions_after(
     connection: sqlite3.Connection, project_id: int, began_ms: int, without_session: str | None
 ) -> int:
     row = connection.execute(
-        "SELECT count(*) FROM sdk_sessions WHERE project_id = ? AND started_at_epoch > ?"
-        " AND content_session_id IS NOT ?",
+        "SELECT count(*) FROM sdk_sessions s WHERE project_id = ? AND started_at_epoch > ?"
+        " AND content_session_id IS NOT ? AND EXISTS (SELECT 1 FROM user_prompts t"
+        "  JOIN session_summaries m ON m.turn_id = t.id WHERE t.session_id = s.id)",
         (project_id, began_ms, without_session),
     ).fetchone()
     return int(row[0])

@@ -97,11 +97,12 @@ class StoreReader(TurnReader):
         """By how much leases run behind the clock; they are only the writer's."""
         return 0
 
-    def has_open_turn(self) -> bool:
-        row = self.read(
-            lambda c: c.execute("SELECT 1 FROM user_prompts WHERE closed = 0 LIMIT 1").fetchone()
+    def has_open_turn(self, project_id: int | None = None) -> bool:
+        """In a project, or in any."""
+        query = (
+            "SELECT 1 FROM user_prompts WHERE closed = 0 AND project_id = coalesce(?, project_id)"
         )
-        return row is not None
+        return self.read(lambda c: c.execute(query, (project_id,)).fetchone()) is not None
 
     def queue_state(self, session_db_id: int | None = None) -> dict[str, int]:
         return self.read(lambda c: queue.JOBS.counts(c, session_db_id))
@@ -171,6 +172,24 @@ class StoreReader(TurnReader):
             ).fetchone()
         )
         return row[0] if row else None
+
+    def has_session(self, content_session_id: str) -> bool:
+        row = self.read(
+            lambda c: c.execute(
+                "SELECT 1 FROM sdk_sessions WHERE content_session_id = ?", (content_session_id,)
+            ).fetchone()
+        )
+        return row is not None
+
+    def has_prompts(self, content_session_id: str) -> bool:
+        row = self.read(
+            lambda c: c.execute(
+                "SELECT 1 FROM sdk_sessions s JOIN user_prompts t ON t.session_id = s.id"
+                " WHERE s.content_session_id = ? LIMIT 1",
+                (content_session_id,),
+            ).fetchone()
+        )
+        return row is not None
 
     def session(self, session_db_id: int) -> JsonRow:
         record = self.read(lambda c: listing.get_session(c, "id", session_db_id))

@@ -40,6 +40,7 @@ from claude_mem.store import (
 from claude_mem.store.client_memory import FileMemory
 from claude_mem.store.clock import Clock, awake_ms, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
+from claude_mem.store.memory_versions import MemoryVersion
 from claude_mem.store.reader import StoreReader
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.export_lines import Row
@@ -95,6 +96,14 @@ class Store(StoreReader):
     def run_before_commit(self, work: Callable[[sqlite3.Connection], object]) -> None:
         """Runs `work` at the end of every transaction; for the index, `indexing.refresh`."""
         self._writer.run_before_commit(work)
+
+    def watch_memories(self) -> None:
+        """Needed for `memory_version`. It costs a little for each row that is written."""
+        self._writer.watch_memories().result()
+
+    def memory_version(self, project_id: int) -> "Future[MemoryVersion]":
+        """Another one after each change to the memories of the project."""
+        return self._writer.memory_version(project_id)
 
     def record_events(
         self, events: list[Event], start_contexts: Mapping[str, str] | None = None

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from claude_mem import paths
@@ -37,14 +37,25 @@ class StaleContexts:
         return taken
 
 
-def render_contexts(layout: Layout, store: Store, project_id: int, budget: int, home: str) -> None:
+Build = Callable[[int, int, str, str], str]  # project, budget, rule files and branch
+
+
+def render_contexts(
+    layout: Layout,
+    store: Store,
+    project_id: int,
+    budget: int,
+    home: str,
+    build: Build | None = None,
+) -> None:
     """One file for each directory in which the project was used recently, for its branch at that
-    time."""
+    time. `build` may have a context of the current memories."""
     for directory in store.recent_directories(project_id):
-        rules = read_rule_files(directory, home)
-        text = build_context(
-            store, project_id, budget, rule_files=rules, branch=current_branch(directory)
-        )
+        rules, branch = read_rule_files(directory, home), current_branch(directory)
+        if build is not None:
+            text = build(project_id, budget, rules, branch)
+        else:
+            text = build_context(store, project_id, budget, rule_files=rules, branch=branch)
         literal = json.dumps(text).encode()
         target = rendered_path(layout, directory)
         if not target.exists() or target.read_bytes() != literal:

@@ -11,6 +11,7 @@ from claude_mem.store.clock import iso
 from claude_mem.types import SESSION_START, Event, HookAnswer, Project
 from claude_mem.worker.greeting import greeting, welcome
 from claude_mem.worker.project_changes import join_own_project, project_question
+from claude_mem.worker.rendered_contexts import printed_context
 from claude_mem.worker.worker import Worker
 
 GREETED_SOURCES = ("startup", "clear")
@@ -21,22 +22,26 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> HookAnswe
     record = spool.parse(record_bytes)
     header, payload = spool.events_of(record)[0]  # a session start is one event in every dialect
     event = await asyncio.to_thread(worker.reader.read, header, payload)
-    context, message = await _context_and_message(worker, event, str(payload.get("source")))
+    source = str(payload.get("source"))
+    context, message = await _context_and_message(worker, event, source, record_bytes)
     return HookAnswer(header.dialect, SESSION_START, context, message)
 
 
-async def _context_and_message(worker: Worker, event: Event, source: str) -> tuple[str, str]:
+async def _context_and_message(
+    worker: Worker, event: Event, source: str, record_bytes: bytes
+) -> tuple[str, str]:
     if worker.reader.exclusions.cover(event.project, event.project_dir):
         return "", _trouble(worker) or _EXCLUDED
     await _bring_own_sessions(worker, event)
-    await _catch_up(worker, event.project)
+    is_alone = await _is_alone(worker, event.project, record_bytes)
+    await _catch_up(worker, event.project, drains=not is_alone)
     if (pause := current_pause(worker.settings.layout)) is not None:
         return await _given(worker, event), _trouble(worker) or _paused(pause)
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None:
         message = _trouble(worker) or await _announcement(worker)
         return "", message or await project_question(worker, event.project_dir, None)
-    context = await _context(worker, project_id, event, source)
+    context = await _context(worker, project_id, event, source, is_alone)
     message = _trouble(worker) or await _announcement(worker)
     message = message or await project_question(worker, event.project_dir, project_id)
     if not message and source in GREETED_SOURCES:
@@ -87,20 +92,32 @@ async def _given(worker: Worker, event: Event) -> str:
     return await worker.context_for(project_id, event.project_dir, without_session=event.session_id)
 
 
-async def _catch_up(worker: Worker, project: Project) -> None:
+async def _is_alone(worker: Worker, project: Project, record_bytes: bytes) -> bool:
+    """Whether nothing else waits in the spool, and the start changes nothing: then it can be stored
+    after the response. It makes a new project known, and ends turns whose client died."""
+    project_id = worker.store.project_by_key(project.key)
+    if project_id is None or worker.store.has_open_turn(project_id):
+        return False
+    return await asyncio.to_thread(worker.intake.holds_only, record_bytes)
+
+
+async def _catch_up(worker: Worker, project: Project, *, drains: bool) -> None:
     """Process pending events first, but do not let the session wait long for a backlog."""
-    task = asyncio.ensure_future(_process_pending(worker, project))
+    task = asyncio.ensure_future(_process_pending(worker, project, drains))
     await asyncio.wait([task], timeout=CATCH_UP_SECONDS)
     if task.done():
         task.result()
 
 
-async def _process_pending(worker: Worker, project: Project) -> None:
-    await worker.catch_up(worker.store.project_by_key(project.key))
+async def _process_pending(worker: Worker, project: Project, drains: bool) -> None:
+    project_id = worker.store.project_by_key(project.key)
+    await (worker.catch_up(project_id) if drains else worker.distil_due(project_id))
     await worker.jobs.settle(project)
 
 
-async def _context(worker: Worker, project_id: int, event: Event, source: str) -> str:
+async def _context(
+    worker: Worker, project_id: int, event: Event, source: str, is_alone: bool
+) -> str:
     """A resumed session gets the same bytes as before, and never its own memories."""
     if source == "fork":
         return ""  # its transcript contains the context of the original session
@@ -110,6 +127,11 @@ async def _context(worker: Worker, project_id: int, event: Event, source: str) -
     context = await worker.context_for(project_id, event.project_dir, without_session=session_id)
     # Usually it is the rendered context, which is stored together with the event. Any other is
     # stored before it is sent: a resume must find it even if a process dies in between.
+    is_rendered = printed_context(worker.settings.layout, event) == context
+    if is_rendered and worker.intake.give_context(session_id, context):
+        return context
+    if is_alone:
+        await asyncio.to_thread(worker.intake.drain)
     if worker.store.start_context(session_id) != context:
         await asyncio.wrap_future(worker.store.remember_start_context(session_id, context))
     return context

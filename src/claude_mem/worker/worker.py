@@ -42,6 +42,7 @@ from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.announcer import Announcer
+from claude_mem.worker.context_cache import ContextCache
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.embedding import Embedding
@@ -89,6 +90,8 @@ class Worker:
         self.announcer = Announcer(layout, store, clock)
         self.viewer_links = OneTimeLinks(clock)
         self.stale_contexts = StaleContexts()
+        store.watch_memories()
+        self.contexts = ContextCache(store)
         self._wake = asyncio.Event()  # the main loop waits for it
         self.cycles = 0  # of the main loop
         self.projects = open_projects(store, environ)
@@ -290,11 +293,14 @@ class Worker:
     async def catch_up(self, project_id: int | None = None) -> DrainCounts:
         """Drain the spool and distil the turns that are due, of one project or of all."""
         counts = await asyncio.to_thread(self.intake.drain)
+        await self.distil_due(project_id)
+        return counts
+
+    async def distil_due(self, project_id: int | None = None) -> None:
         await self.jobs.run_due(project_id)
         for project in await self.titles.update_ended():
             self.stale_contexts.add(project)
         await self.render_contexts()
-        return counts
 
     async def index_waiting(self) -> None:
         """Memories that are older than the index, in batches: hooks write in between."""
@@ -319,6 +325,8 @@ class Worker:
         def build() -> str:
             rules = read_rule_files(directory, self.projects.home)
             branch = current_branch(directory)
+            if without_session is None or not self.store.has_prompts(without_session):
+                return self.contexts.context(project_id, tokens, rules, branch)
             return build_context(self.store, project_id, tokens, without_session, rules, branch)
 
         return await asyncio.to_thread(build)
@@ -342,7 +350,13 @@ class Worker:
                 budget = self.settings.context.tokens
                 layout, home = self.settings.layout, self.projects.home
                 await asyncio.to_thread(
-                    render_contexts, layout, self.store, project_id, budget, home
+                    render_contexts,
+                    layout,
+                    self.store,
+                    project_id,
+                    budget,
+                    home,
+                    self.contexts.context,
                 )
 
 
