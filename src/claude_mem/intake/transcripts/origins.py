@@ -22,12 +22,14 @@ from claude_mem.types import Project
 
 _URL = rb"((?:https?://|ssh://|git@)[\w.@:/~+-]{3,300}?)(?:\.git)?"
 _PUSHED_TO = rb"((?:https?://|ssh://|git@)?[\w.-]{3,100}[:/][\w.@:/~+-]{3,300}?)(?:\.git)?"
-# As JSON escapes them: a tab is \\t, the end of a line \\n. The surest first.
+# As JSON escapes them: a tab is \\t, the end of a line \\n. The surest first, each with what a text
+# must contain to match.
 _EVIDENCE = (
-    re.compile(rb"\borigin(?:\\t| )" + _URL + rb" \(fetch\)"),
-    re.compile(rb"(?:\\n|\")To " + _PUSHED_TO + rb"(?:\\n|\")"),
-    re.compile(rb'"prUrl" ?: ?"' + _URL + rb"/(?:pull|-/merge_requests)/\d"),
+    ((b"(fetch)",), re.compile(rb"\borigin(?:\\t| )" + _URL + rb" \(fetch\)")),
+    ((b"\\nTo ", b'"To '), re.compile(rb"(?:\\n|\")To " + _PUSHED_TO + rb"(?:\\n|\")")),
+    ((b'"prUrl"',), re.compile(rb'"prUrl" ?: ?"' + _URL + rb"/(?:pull|-/merge_requests)/\d")),
 )
+_CHUNK, _OVERLAP = 128 * 1024, 1024  # the overlap is longer than any match
 _DIRECTORY = re.compile(rb'"cwd" ?: ?("(?:[^"\\]|\\.){1,4000}")')
 _HEAD = 1024 * 1024  # where the first lines of a session are
 
@@ -104,12 +106,22 @@ def _main_directory(directory: str) -> str:
 
 
 def _only_origin(file: Path) -> str | None:
+    urls: list[set[bytes]] = [set() for _ in _EVIDENCE]
     with _bytes_of(file) as data:
-        for pattern in _EVIDENCE:
-            urls = {match[1] for match in pattern.finditer(data)}
-            origins = {normalise(_as_url(url)) for url in urls} - {None}
-            if origins:
-                return origins.pop() if len(origins) == 1 else None
+        # Searching bytes for a few marks is ten times as fast as searching with the patterns.
+        for start in range(0, len(data), _CHUNK):
+            chunk = data[max(0, start - _OVERLAP) : start + _CHUNK]
+            for matches, (marks, pattern) in zip(urls, _EVIDENCE, strict=True):
+                if any(mark in chunk for mark in marks):
+                    matches.update(
+                        match[1]
+                        for match in pattern.finditer(chunk)
+                        if match.start() > 0 or start == 0
+                    )
+    for matches in urls:
+        origins = {normalise(_as_url(url)) for url in matches} - {None}
+        if origins:
+            return origins.pop() if len(origins) == 1 else None
     return None
 
 

@@ -306,6 +306,8 @@ def _skip_line(file: BinaryIO) -> None:
 def _skip_separators(text: str, position: int) -> int:
     if text.startswith("{", position):
         return position
+    if position == len(text) - 1 and text[position] == "\n":  # as nearly every line ends
+        return len(text)
     match = _SEPARATORS.match(text, position)
     return match.end() if match else position
 

@@ -5,8 +5,9 @@ its tools does not, unless it had read it before or replaced it. Names of files 
 made a repository chose them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from claude_mem.types import Distillate, Json, ToolUse, Turn
 from claude_mem.word_runs import RunFinder, hashes_of, runs_of, words_of
@@ -23,8 +24,8 @@ _AGENT_KINDS = ("Statement", "Stop")
 def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     """With the hashes of the runs of words that are from outside, in its texts and in the record,
     which search and hints show as well."""
-    in_texts = dict.fromkeys(run for text in _texts(distillate) for run in runs_of(text))
-    in_record = dict.fromkeys(run for text in _statements(turn) for run in runs_of(text))
+    in_texts = _runs(_texts(distillate))
+    in_record = _runs(_statements(turn))
     outside = _OutsideText.of(turn, RunFinder((*in_texts, *in_record)))
     copied = hashes_of(filter(outside.has, in_texts), MAX_HASHES)
     reported = (run for text in _limited(_reports(turn)) for run in runs_of(text))
@@ -67,6 +68,11 @@ class _OutsideText:
 
     def has(self, run: str) -> bool:
         return run in self.runs or (run not in self.own and f" {run} " in self.earlier)
+
+
+def _runs(texts: Iterable[str]) -> dict[str, None]:
+    """Each once, in order; so are the texts, as a statement is also part of the record."""
+    return dict.fromkeys(chain.from_iterable(map(runs_of, dict.fromkeys(texts))))
 
 
 def _found(finder: RunFinder, texts: Iterator[str]) -> set[str]:
