@@ -21,9 +21,9 @@ _COMMAND = re.compile(r"/[\w:-]+(?:\s|$)")
 _OPEN_ENDS = (*",:;([{—–+=&/-", "...", "…")
 NAME = re.compile(
     r"`[^`\n]{2,120}`|--[a-z][\w-]{1,40}|#\d{1,7}\b|\b[A-Z]{1,10}-\d{1,7}\b"
-    r"|\b\w{1,60}+[./]\w[\w./-]{0,100}+|\b\w{1,60}+\(\)"
-    r"|\b[a-z]{1,40}+[A-Z]\w{1,60}+|\b[A-Z][a-z]{1,40}+[A-Z]\w{1,60}+|\b[A-Za-z]{1,40}_\w{1,60}"
-    r"|\b[A-Z]{2,40}\b"
+    r"|\b(?:\w{1,60}+(?:[./]\w[\w./-]{0,100}+|\(\))"
+    r"|[a-z]{1,40}+[A-Z]\w{1,60}+|[A-Z][a-z]{1,40}+[A-Z]\w{1,60}+|[A-Za-z]{1,40}_\w{1,60}"
+    r"|[A-Z]{2,40}\b)"
 )
 
 
@@ -210,7 +210,7 @@ def _is_english_clause(title: str) -> bool:
     first, last = words[0].strip("\"'(,.:;!?"), words[-1].strip("\"').:;!?,")
     if first.split("'", 1)[0] in _REFERRING or first in _REFERRING or last in _LAST_WORDS:
         return False
-    if first in _SUBORDINATE | PREPOSITIONS and "," not in title:
+    if (first in _SUBORDINATE or first in PREPOSITIONS) and "," not in title:
         return False
     if _ASKS.match(title) or _ONLY_CONDITIONS.match(title):
         return False

@@ -21,16 +21,32 @@ _FORMAT_CHARACTERS = re.compile(  # the Unicode category Cf
     "\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]+"
 )
-# Of ASCII: words in lower case, everything else becomes a space.
-_IN_WORDS = bytes(
+# For `bytes.translate`: words in lower case, everything else becomes a space.
+_ASCII_WORDS = bytes(
     ord(chr(code).lower()) if chr(code).isalnum() or chr(code) == "_" else ord(" ")
     for code in range(128)
 ).ljust(256)
 
 
+# Punctuation that agents write in English, too.
+_PUNCTUATION = "—→…✅·–│━✓←❌≈↔≥≤✗─•“”‘’"
+
+
+def ascii_words(text: str) -> list[str] | None:
+    """Runs of letters, digits and underscores, in lower case; None where the text has letters or
+    rare characters beyond ASCII. Several times as fast as a pattern."""
+    if not text.isascii():
+        for mark in _PUNCTUATION:
+            text = text.replace(mark, " ")
+        if not text.isascii():
+            return None
+    return text.encode("ascii").translate(_ASCII_WORDS).decode("ascii").split()
+
+
 def words_of(text: str) -> list[str]:
-    if text.isascii():  # several times as fast as the pattern
-        return text.encode("ascii").translate(_IN_WORDS).decode("ascii").split()
+    words = ascii_words(text)
+    if words is not None:
+        return words
     text = unicodedata.normalize("NFKC", _FORMAT_CHARACTERS.sub("", text))
     return _WORD.findall(text.lower())
 

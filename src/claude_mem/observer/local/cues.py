@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
+from claude_mem.word_runs import ascii_words
+
 _WORD = re.compile(r"\w{3,}")
 _LITERAL = re.compile(r"[a-z' -]+(?![?*])")
 
@@ -46,9 +48,10 @@ def _cue(words: str, *phrases: str) -> Cue:
 
 NAME = re.compile(
     r"`[^`\n]{1,120}`|--[a-z][\w-]{1,40}|#\d{1,7}\b"
-    r"|\b\w{1,60}+[./]\w[\w./-]{0,100}+|\b\w{1,60}+\(\)"
-    r"|\b[a-z]{1,40}+[A-Z]\w{1,60}+|\b[A-Z][a-z]{1,40}+[A-Z]\w{1,60}+|\b[A-Za-z]{1,40}_\w{1,60}"
-    r"|\b[A-Z]{4,40}\b"
+    # One test of the boundary for all: within a word, most time would be spent on these tests.
+    r"|\b(?:\w{1,60}+(?:[./]\w[\w./-]{0,100}+|\(\))"
+    r"|[a-z]{1,40}+[A-Z]\w{1,60}+|[A-Z][a-z]{1,40}+[A-Z]\w{1,60}+|[A-Za-z]{1,40}_\w{1,60}"
+    r"|[A-Z]{4,40}\b)"
 )
 NUMBER = re.compile(r"\d")
 ANNOUNCEMENT = re.compile(
@@ -139,7 +142,7 @@ NOD = re.compile(
 
 
 def count_names(text: str, most: int) -> int:
-    return sum(1 for _ in islice(NAME.finditer(text), most))
+    return len(list(islice(NAME.finditer(text), most)))
 
 
 @lru_cache(maxsize=1024)
@@ -163,7 +166,10 @@ def announces_next(heading: str) -> bool:
 
 
 def all_words(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
+    words = ascii_words(text)
+    if words is None:
+        return _WORD.findall(text.lower())
+    return [word for word in words if len(word) > 2]
 
 
 def words(text: str) -> set[str]:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from math import log1p
 
 from claude_mem.observer.local import cues
@@ -152,7 +153,7 @@ def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights)
     passage, text, words = candidate.passage, candidate.text, candidate.words
     lowered = text.lower()
     size = max(1, len(words))
-    weight = sum(of_turn.weight.get(word, 0.0) for word in words)
+    weight = sum(map(of_turn.weight.get, words, repeat(0.0)))
     return {
         **_ORIGIN_FEATURES[candidate.origin],
         "messages after": log1p(candidate.messages_after),

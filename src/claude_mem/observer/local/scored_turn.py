@@ -69,7 +69,7 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     weight = word_weights(evidence, weights)
     of_turn = turn_words(evidence, weight)
     features = [passage_features(candidate, of_turn, weights) for candidate in candidates]
-    scores = [weights.sentence.score(each) for each in features]
+    scores = list(map(weights.sentence.score, features))
     steps = [
         candidate
         for candidate, each in zip(candidates, features, strict=True)

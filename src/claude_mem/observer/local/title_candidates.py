@@ -7,7 +7,7 @@ reports, tasks, tasks of subagents. Then clauses of what was said.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, repeat
 from math import log1p
 from typing import Literal
 
@@ -65,9 +65,9 @@ _PLAN_PREFIX = re.compile(
 )
 _EMPHASIS = re.compile(r"\*\*([^*\n]{8,120})\*\*")
 _CLAUSE_END = re.compile(
-    r"(?<!\s)\s+[—–]\s+|(?<!\s)\s+-\s+|[:;；]\s+|\.\s+|[。，]"
-    r"|,\s+(?=(?:which|so|but|and|because|since|not|while)\b)|(?<!\s)\s+\(|\)\s*"
-    r"|(?<!\s)\s+(?=(?:because|so that|instead of|rather than)\b)"
+    r"(?<!\s)\s+(?:[—–]\s+|-\s+|\(|(?=(?:because|so that|instead of|rather than)\b))"
+    r"|[:;；]\s+|\.\s+|[。，]"
+    r"|,\s+(?=(?:which|so|but|and|because|since|not|while)\b)|\)\s*"
 )
 _PHRASE_END = re.compile(
     r",\s+|(?<!\s)\s+(?=(?:with|under|when|where|if|while|until|via|by|after|before|unless"
@@ -343,7 +343,7 @@ def title_features(title: TitleCandidate, of_turn: TurnFacts, weights: Weights) 
     lowered, words = text.lower(), cues.words(text)
     size = max(1, len(words))
     rarity = sum(weights.rarity_of(words))
-    weight = sum(of_turn.weight.get(word, 0.0) for word in words)
+    weight = sum(map(of_turn.weight.get, words, repeat(0.0)))
     return {
         **_SOURCE_FEATURES[title.source],
         **_CUT_FEATURES[title.cut],

@@ -51,9 +51,22 @@ _LABEL = re.compile(
     r"\s*(?::|\s[—–-])\s+(?=\S)",
     re.IGNORECASE,
 )
+
+
+def _start_and_within(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """One to match, and one to search for, of those that begin with `.*`: each of these would go
+    through a title from its end."""
+    within = [pattern for pattern in patterns if pattern.startswith(".*")]
+    start = [pattern for pattern in patterns if pattern not in within]
+    return (
+        re.compile("|".join(start), re.IGNORECASE),
+        re.compile("|".join(pattern[2:] for pattern in within), re.IGNORECASE),
+    )
+
+
 # Says that something was found, judged or measured, and not what.
-_UNTOLD = re.compile(
-    "|".join((
+_UNTOLD = _start_and_within(
+    (
         r"(?:the )?root cause\b(?! (?:is|was|of)\b|:)", r"needs?\b", r"looks? like\b", r"seems?\b",
         r"(?:the )?(?:fix|change|solution|answer) (?:would|could|should|might|may)\b",
         r"(?:writing|downloading|fetching|building|compiling|installing|running|checking|reading"
@@ -83,8 +96,7 @@ _UNTOLD = re.compile(
         r".*\bnext (?:phase|step|one|task|batch)\b",
         r".*\b(?:things?|some(?:thing|one|body)|everything|anything|anyway|this machine"
         r"|previously staged|edge cases)\b",
-    )),
-    re.IGNORECASE,
+    ),
 )  # fmt: skip
 # Printed by a program, or a cheer.
 _PRINTED = re.compile(
@@ -160,7 +172,8 @@ def is_draft_title(title: str) -> bool:
         return False
     if words[0].strip("`\"'") in PREPOSITIONS or _STARTS_WITH_COUNT.match(title):
         return False
-    if _UNTOLD.match(title) or _PRINTED.search(title):
+    start, within = _UNTOLD
+    if start.match(title) or within.search(title) or _PRINTED.search(title):
         return False
     if words[0] == "the" and _is_capitalised(title):
         return False  # a heading that names a thing and says nothing of it
@@ -180,7 +193,8 @@ def _is_capitalised(title: str) -> bool:
 
 def without_label(title: str) -> str:
     """Without the number of a list, and without "Suggested fix:" before the statement itself."""
-    title = _LIST_NUMBER.sub("", title, count=1)
+    if number := _LIST_NUMBER.match(title):
+        title = title[number.end() :]
     label = _LABEL.match(title)
     return title[label.end() :] if label else title
 

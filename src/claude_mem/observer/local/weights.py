@@ -69,7 +69,8 @@ class Weights:
     rarest: float = 6.0  # of every other word
 
     def rarity_of(self, words: Iterable[str]) -> list[float]:
-        return [self.rarity.get(word, self.rarest) for word in words]
+        rarity, rarest = self.rarity.get, self.rarest
+        return [rarity(word, rarest) for word in words]
 
 
 _chosen: list[Weights] = []
