@@ -5,7 +5,11 @@ BIN := $(VENV)/bin
 # Tests often wait for other processes, so two more run than there are cores.
 JOBS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
-.PHONY: demo test test-all test-failed coverage check format bench bench-peers screenshots clean
+# The processes of a test run share what one of them has compiled.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo test test-all test-failed compiled-tests coverage check format bench bench-peers \
+	screenshots clean
 
 demo: $(VENV)/.runtime
 	$(BIN)/claude-mem demo
@@ -21,6 +25,10 @@ test-all: $(VENV)/.browser $(VENV)/.agents $(VENV)/.chroma
 # The tests that failed last, one after another; without a failed one, this fails.
 test-failed: $(VENV)/.dev
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m "extra or not extra"
+
+# Each process of a test run compiles all tests that it does not find compiled.
+compiled-tests: $(VENV)/.dev
+	$(BIN)/python -m pytest --collect-only -q >/dev/null
 
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-report=term:skip-covered

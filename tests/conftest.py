@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, settings
 from claude_mem.config import Layout, record_environment
 from claude_mem.install.launcher import launcher_text, mcp_launcher_text, write_launcher
 from claude_mem.server import client
-from claude_mem.worker.lock import is_held
-from tests.command_server import run_command
+from claude_mem.worker.lock import WorkerLock, is_held
+from tests.command_server import hook_command, run_command
 from tests.empty_database import put_empty_database
 from tests.fake_api import FakeApi, running_api
 from tests.legacy_database import LegacyDatabase
@@ -57,6 +57,10 @@ class Home(CommittedRows):
 
     path: Path
     environment: dict[str, str] = field(default_factory=dict)
+    # Workers are forks of a process that has imported the package (`tests/command_server.py`). With
+    # this they are interpreters of their own, as on the machine of a user: for tests of the start
+    # itself, or of what the kernel shows of a worker.
+    starts_cold: bool = False
 
     @property
     def layout(self) -> Layout:
@@ -93,20 +97,26 @@ class Home(CommittedRows):
         data = payload if isinstance(payload, bytes) else as_bytes(payload)
         self.record_environment()
         return subprocess.run(
-            [self.layout.launcher, "claude", event],
+            [*self._launcher(**environment), "claude", event],
             input=data,
             capture_output=True,
             env=self.env(**environment),
             timeout=60,
         )
 
+    def _launcher(self, **environment: str) -> list[str | Path]:
+        if self.starts_cold:
+            return [self.layout.launcher]
+        return hook_command(self.layout, self.env(**environment))
+
     def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return run_command(arguments, self.env(**environment), seconds=60)
+        environ = self.env(**environment)
+        return run_command(arguments, environ, seconds=60, starts_cold=self.starts_cold)
 
     def start_worker(self) -> None:
         """As a hook does: the command takes many times as long."""
         put_empty_database(self.layout.database)
-        command: list[str | Path] = [self.layout.launcher, "claude", "Wake"]
+        command = [*self._launcher(), "claude", "Wake"]
 
         def started() -> bool:
             self.record_environment()
@@ -122,6 +132,16 @@ class Home(CommittedRows):
             return False
 
         wait_until(started, "the worker's start")
+
+    @contextmanager
+    def without_worker(self) -> Iterator[None]:
+        """Hooks only spool what they are told: none can start a worker meanwhile."""
+        lock = WorkerLock.acquire(self.layout)
+        assert lock is not None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def worker_pid(self) -> int | None:
         state = client.running_worker(self.layout)

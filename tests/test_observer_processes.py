@@ -91,8 +91,10 @@ def test_a_worker_killed_at_any_step_of_a_draft_or_its_revision_loses_and_double
     marker = tmp_path / "armed"
     marker.touch()
     home.environment["CLAUDE_MEM_FAULT"] = f"{point}:{marker}"
-    for payload in one_turn():
-        assert home.hook(payload).returncode == 0
+    with home.without_worker():
+        for payload in one_turn():
+            assert home.hook(payload).returncode == 0
+    home.hook(session_end(), "Wake")
     wait_until(lambda: not marker.exists(), "the kill")
     wait_until(lambda: not is_held(home.layout), "the death")
     pids = client_pids(home.layout.root)
@@ -391,6 +393,7 @@ def delete_password(service, name): place.unlink()
 
 
 def test_a_worker_started_by_a_hook_has_no_key_of_the_client(home: Home, api: FakeApi) -> None:
+    home.starts_cold = True
     use(home, api, "anthropic")
     home.environment["ANTHROPIC_API_KEY"] = "sk-of-the-client"
     home.hook(prompt())
@@ -401,6 +404,7 @@ def test_a_worker_started_by_a_hook_has_no_key_of_the_client(home: Home, api: Fa
 
 def test_a_worker_started_by_a_hook_can_reach_the_keyring(home: Home) -> None:
     """A Secret Service is found by this address alone."""
+    home.starts_cold = True
     home.environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/run/user/1000/bus"
     home.hook(prompt())
     wait_until(lambda: home.worker_pid() is not None)

@@ -206,6 +206,7 @@ def test_secrets_do_not_outlive_the_spool_file(home: Home, where: str) -> None:
 
 
 def test_environment_secrets_of_the_client_are_not_handed_to_the_worker(home: Home) -> None:
+    home.starts_cold = True
     home.hook(
         tool(),
         ANTHROPIC_API_KEY="key-of-the-user",

@@ -533,6 +533,7 @@ def test_without_an_embedder_nothing_happens(library: Story) -> None:
 
 
 def test_a_worker_loads_numpy_with_the_first_question_and_not_before(home: Home) -> None:
+    home.starts_cold = True
     home.start_worker()
     home.hook(prompt("The login page redirects in a circle"))
     home.hook(stop("The cookie was written for another domain."))

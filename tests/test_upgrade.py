@@ -8,7 +8,7 @@ import sys
 import sysconfig
 import venv
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,21 +56,33 @@ class Installation:
         return self.site / "claude_mem"
 
     def upgrade(self) -> None:
-        """As pip does: the old files go, the new ones come."""
-        self.downgrade()
-        entry = self.package / "__init__.py"
+        new = self._copy()
+        entry = new / "__init__.py"
         entry.write_text(entry.read_text().replace(claude_mem.__version__, NEWER))
-        migrations = self.package / "store" / "migrations.py"
+        migrations = new / "store" / "migrations.py"
         migrations.write_text(migrations.read_text() + _NEW_MIGRATION)
+        self._replace_by(new)
 
     def downgrade(self) -> None:
-        shutil.rmtree(self.package, ignore_errors=True)  # a hook may write its cache meanwhile
-        self.put()
+        self._replace_by(self._copy())
 
     def put(self) -> None:
+        self._copy().rename(self.package)
+
+    def _copy(self) -> Path:
         """With its bytecode: compiling the whole package takes a busy machine half a minute."""
+        new = self.site / "new"
         unfinished = shutil.ignore_patterns("*.pyc.*")  # that another process is writing
-        shutil.copytree(PACKAGE, self.package, dirs_exist_ok=True, ignore=unfinished)
+        shutil.copytree(PACKAGE, new, ignore=unfinished)
+        return new
+
+    def _replace_by(self, new: Path) -> None:
+        """As pip does: the old files go, the new ones come. In between is the time to delete them:
+        the launcher tries again for two seconds, in which a busy machine does not copy them."""
+        while new.exists():
+            shutil.rmtree(self.package, ignore_errors=True)
+            with suppress(OSError):  # a hook may write its cache meanwhile
+                new.rename(self.package)
 
     def command(self, home: Home, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run([self.python, "-m", "claude_mem", *arguments], text=True,

@@ -19,6 +19,13 @@ from tests.live_files import paths_below
 from tests.payloads import prompt, session_start, stop, tool
 
 
+@pytest.fixture
+def home(home: Home) -> Home:
+    """Its workers start as they do on the machine of a user."""
+    home.starts_cold = True
+    return home
+
+
 def workers_of(home: Home) -> list[int]:
     """Processes that run the daemon for this data directory, by what the kernel knows of them."""
     pids = []
