@@ -13,33 +13,40 @@ from claude_mem.cli.team import team
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 UNIT = DEPLOY / "claude-mem-team.service"
+MAINTENANCE = DEPLOY / "claude-mem-team-maintain.service"
 PROGRAM = "/opt/claude-mem/bin/claude-mem"
 
 
 def check_command(words: list[str]) -> None:
     """Fails for a command or an option that does not exist."""
-    assert words[:2] == ["team", "serve"]
-    serve = team.commands["serve"]
-    serve.make_context("serve", words[2:], parent=click.Context(team))
+    group, name, *arguments = words
+    assert group == "team"
+    team.commands[name].make_context(name, arguments, parent=click.Context(team))
 
 
-def test_the_systemd_unit_starts_a_server() -> None:
+@pytest.mark.parametrize(("unit", "command"), [(UNIT, "serve"), (MAINTENANCE, "maintain")])
+def test_a_systemd_unit_starts_a_command(unit: Path, command: str) -> None:
     settings = dict(
         line.split("=", 1)
-        for line in UNIT.read_text().splitlines()
+        for line in unit.read_text().splitlines()
         if "=" in line and line[0] != "#"
     )
     program, *words = shlex.split(settings["ExecStart"])
-    assert program == PROGRAM
+    assert program == PROGRAM and words[1] == command
     check_command(words)
 
 
-def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+def test_the_timer_starts_its_unit() -> None:
+    assert MAINTENANCE.with_suffix(".timer").exists()
+
+
+@pytest.mark.parametrize("unit", [UNIT, MAINTENANCE])
+def test_systemd_accepts_the_unit(tmp_path: Path, unit: Path) -> None:
     verifier = shutil.which("systemd-analyze")
     if verifier is None:
         pytest.skip("systemd-analyze is not installed")
-    copy = tmp_path / UNIT.name
-    copy.write_text(UNIT.read_text().replace(PROGRAM, "/bin/true"))
+    copy = tmp_path / unit.name
+    copy.write_text(unit.read_text().replace(PROGRAM, "/bin/true"))
     done = subprocess.run([verifier, "verify", copy], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -58,7 +65,9 @@ def test_the_compose_file_starts_a_database_and_a_server() -> None:
     shell, flag, script = server["command"]
     assert (shell, flag) == ("sh", "-c")
     _, _, started = script.partition("exec claude-mem ")
-    check_command(shlex.split(started))
+    words = shlex.split(started)
+    assert words[1] == "serve"
+    check_command(words)
     port = started.partition("--listen 0.0.0.0:")[2].split()[0]
     # Only this machine can reach it: the proxy with TLS is in front.
     assert server["ports"] == [f"127.0.0.1:{port}:{port}"]

@@ -300,6 +300,16 @@ def test_another_project_of_a_member_is_not_visible_through_mcp(team: Team) -> N
         assert "lagoon" not in answer and "bearing" not in answer
 
 
+def test_a_member_joins_another_project_and_is_removed_from_it(team: Team) -> None:
+    alice, bob = team.alice, team.bob
+    invitation = alice.run("team", "invite", "Bob", "--project", "lagoon").split()[-1]
+    joined = bob.run("team", "join", team.server.url, "--invitation", invitation)
+    assert "You are Bob" in joined and "lagoon" in joined and "harbor" in joined
+    assert "Bob  writer" in alice.run("team", "members", "lagoon")
+    assert "Removed Bob" in alice.run("team", "members", "lagoon", "--remove", "Bob")
+    assert "lagoon" not in bob.run("team", "status")
+
+
 def test_a_push_of_everything_that_was_killed_is_completed_by_the_next(team: Team) -> None:
     alice, turns = team.alice, 400
     alice.home.start_worker()

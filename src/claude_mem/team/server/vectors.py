@@ -12,7 +12,7 @@ from claude_mem.team.server.embedding import as_text
 if TYPE_CHECKING:
     from claude_mem.team.server.database import Connection
 
-COMPARED = 500  # passages of a project, by their codes, whose vectors are compared
+COMPARED = 1_000  # passages of a project, by their codes, whose vectors are compared; as locally
 
 Key = tuple[int, int, int]  # project, turn, number of a passage
 
