@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PASSAGES = 100  # candidates by words, and as many by vectors
 READ = 120  # of these candidates: the best of both, whose words are compared
+# Their signs alone tell which vectors are near, but not well which are nearest.
+RESCORED_FOR_EACH = 10
 MANY = 2_000
 NO_COSINE = 2.0  # is near to nothing
 
@@ -80,18 +82,20 @@ def collect(
     weights: Weights,
     semantic_index: SemanticIndex | None = None,
     terms: list[Term] | None = None,
+    passages: int | None = None,
 ) -> Candidates:
     """For at least `count` turns, where there are so many. `terms`: those of the query, if they
-    were looked up before."""
+    were looked up before. `passages`: instead of PASSAGES, if fewer will do."""
     terms = look_up_terms(connection, parsed) if terms is None else terms
-    limit = max(PASSAGES, 2 * count)
+    limit = max(passages or PASSAGES, 2 * count)
+    read = max(READ if passages is None else passages * READ // PASSAGES, 2 * count)
     condition = document_queries.turn_condition(filters)
     by_words = _by_words(connection, parsed, terms, filters, condition, limit)
     cosines = _cosines(
         connection, parsed, terms, by_words, filters, condition, limit, weights, semantic_index
     )
     excluded = _excluded_turns(connection, parsed, filters.project_id)
-    ids = _promising(by_words, cosines, terms, weights, max(READ, 2 * count))
+    ids = _promising(by_words, cosines, terms, weights, read)
     rows = passage_index.passage_rows(connection, ids)
     if excluded:
         rows = [row for row in rows if row.turn not in excluded]
@@ -216,6 +220,7 @@ def _cosines(
         filters.project_id,
         include=by_words,
         exhaustive=condition.sql != "TRUE",  # few of the nearest may pass it
+        rescored=RESCORED_FOR_EACH * limit,
     )
     cosines = similarities.of(by_words)
     if not (parsed.phrases or parsed.excluded):

@@ -39,6 +39,7 @@ MAX_LINES = 3
 MAX_WORDS = 12  # the rarest of the prompt
 MIN_WORDS = 4
 MAX_EVIDENCE = 2.0  # a cosine and a share
+PASSAGES = 40  # by words, and as many by vectors
 CANDIDATES = 40  # turns, of which some may be known to the session, or only repeat the prompt
 READ_AT_ONCE = 6  # of these
 MAX_REPEATED = 0.6  # share of its words that a passage may have in common with the prompt
@@ -302,7 +303,9 @@ def _candidates(
     filters = Filters(project_id=prompt.project_id, until=prompt.until)
     ranked = [
         result
-        for result in rank(connection, query, filters, MAX_LINES, WEIGHTS, semantic_index, terms)
+        for result in rank(
+            connection, query, filters, MAX_LINES, WEIGHTS, semantic_index, terms, PASSAGES
+        )
         if result.passage is not None
         and result.turn.session_id != prompt.session_db_id
         and result.turn.id not in prompt.hinted_turns

@@ -65,9 +65,12 @@ def rank(
     weights: Weights = WEIGHTS,
     semantic_index: SemanticIndex | None = None,
     terms: list[Term] | None = None,
+    passages: int | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
-    candidates = collect(connection, parsed, filters, count, weights, semantic_index, terms)
+    candidates = collect(
+        connection, parsed, filters, count, weights, semantic_index, terms, passages
+    )
     near = neighbourhood(connection, filters, len(weights.next_shares))
     return order(candidates, parsed, near, weights, CONSIDERED * count)
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from claude_mem.index.text.documents import TURN
 from claude_mem.index.vectors.blocks import Ids, QueryVector, RowsDropped, Similarities, merge
+from claude_mem.index.vectors.vector_store import RESCORED
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.vector_cache import VectorCache
@@ -22,10 +23,11 @@ class LocalScan:
         connection: sqlite3.Connection,
         kind: str = TURN,
         include: Ids = NO_IDS,
+        rescored: int = RESCORED,
     ) -> None:
         """`include`: what is compared, too, if its vector is in memory."""
         self._cache, self._connection = cache, connection
-        self._kind, self._include = kind, include
+        self._kind, self._include, self._rescored = kind, include, rescored
 
     def nearest(self, query: QueryVector, projects: Sequence[int], count: int) -> Similarities:
         cache, connection, kind = self._cache, self._connection, self._kind
@@ -34,5 +36,7 @@ class LocalScan:
         try:
             parts = [vectors.blocks.nearest(query, count, self._include) for vectors in loaded]
         except RowsDropped:
-            parts = [cache.compare_by_codes(connection, query, loaded, kind, state.model)]
+            parts = [
+                cache.compare_by_codes(connection, query, loaded, kind, state.model, self._rescored)
+            ]
         return parts[0] if len(parts) == 1 else merge(parts)

@@ -19,6 +19,7 @@ from claude_mem.index.text import passage_index
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.index.vectors.table_state import TableState, read_state
+from claude_mem.index.vectors.vector_store import RESCORED
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Open, open_readonly
@@ -139,13 +140,14 @@ class SemanticIndex:
         kind: str = TURN,
         include: Collection[int] = (),
         exhaustive: bool = False,
+        rescored: int = RESCORED,
     ) -> "Similarities":
         """Of a text to the passages of turns (or to the observations) of a project, or of all: to
         the nearest at least, and to the passages of `include` that have a vector. `exhaustive`: to
         all vectors that are in memory. While many vectors are being read, to those of `include`
         alone."""
         return self._load().cache.similarities(
-            connection, text, project_id, kind, include, exhaustive
+            connection, text, project_id, kind, include, exhaustive, rescored
         )
 
     def passage_cosines(

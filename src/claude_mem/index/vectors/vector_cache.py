@@ -37,7 +37,7 @@ from claude_mem.index.vectors.embedding_texts import passages
 from claude_mem.index.vectors.local_scan import LocalScan
 from claude_mem.index.vectors.project_vectors import ProjectVectors, passage_ids
 from claude_mem.index.vectors.table_state import TableState, read_state
-from claude_mem.index.vectors.vector_store import VectorStore
+from claude_mem.index.vectors.vector_store import RESCORED, VectorStore
 from claude_mem.store.database import Open, open_readonly
 
 MAX_ROWS = 32_768  # vectors that are held in full; beyond, the largest projects keep codes alone
@@ -46,7 +46,6 @@ MAX_READ_AT_ONCE = 4_000  # documents; more are read by a thread of their own
 NEAREST = 1_024  # of the vectors that are held in full, those that are compared
 NEAREST_BY_CHROMA = 300
 MAX_WAITING = 64  # turns that a search with Chroma embeds itself
-RESCORED = 1_000  # candidates by their codes, whose vectors are read from the disk
 # Signs in which two vectors of a cosine of 0.85 differ: 18%, and some deviations more.
 MAX_DIFFERENT_SIGNS, MAX_SIMILAR = 0.28, 64
 
@@ -74,13 +73,15 @@ class VectorCache:
         kind: str,
         include: Collection[int] = (),
         exhaustive: bool = False,
+        rescored: int = RESCORED,
     ) -> Similarities:
         (row,) = self.encode([text])
         if not row.any():
             return NO_SIMILARITIES
         query = QueryVector(row)
         projects = vector_table.projects(connection) if project_id is None else [project_id]
-        scan = LocalScan(self, connection, kind, np.fromiter(include, np.int64, len(include)))
+        included = np.fromiter(include, np.int64, len(include))
+        scan = LocalScan(self, connection, kind, included, rescored)
         if exhaustive:
             compared = scan.nearest(query, projects, sys.maxsize)
         else:
@@ -288,11 +289,12 @@ class VectorCache:
         loaded: list[ProjectVectors],
         kind: str,
         model: int,
+        rescored: int = RESCORED,
     ) -> Similarities:
-        parts = [vectors.blocks.candidates(query, RESCORED) for vectors in loaded]
+        parts = [vectors.blocks.candidates(query, rescored) for vectors in loaded]
         ids = np.concatenate([part.ids for part in parts])
         order = np.argsort(-np.concatenate([part.scores for part in parts]), kind="stable")
-        nearest = {int(id_) for id_ in ids[order[:RESCORED]]}
+        nearest = {int(id_) for id_ in ids[order[:rescored]]}
         if kind == TURN:
             return self.compare_passages(connection, query, nearest, model, loaded)
         return merge(self._compare_documents(connection, query, nearest, model))

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from claude_mem.index.vectors.blocks import QueryVector, Similarities
 
+RESCORED = 1_000  # candidates by their codes, whose vectors are read from the disk
+
 
 class VectorStore(Protocol):
     def nearest(self, query: "QueryVector", projects: Sequence[int], count: int) -> "Similarities":
