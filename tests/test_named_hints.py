@@ -19,7 +19,8 @@ PLAN = """Implement the following plan:
 # Plan: Let the horn rest at night
 
 ## Context
-The neighbours complain. `sound_horn.py` must ask `nightSchedule` before each blast.
+The neighbours complain. `sound_horn.py` must ask `nightSchedule` before it opens the valve, and
+lower the pressure.
 
 ## Verification
 Stand on the quay at midnight and listen.
@@ -95,6 +96,7 @@ def test_a_memory_that_the_context_shows_is_not_given_again(harbor: Api) -> None
     "prompt",
     [
         PLAN.replace("sound_horn.py", "night_horn.py"),  # no turn knows it
+        "Sort the imports of sound_horn.py, then write a summary of the tests of the quay",
         "Which pressure does sound_horn.py set, and who wanted it?",  # a question, not work
         "Rename the first function of index.py and commit it",  # in every folder
         f"/plan {PLAN}",

@@ -190,7 +190,12 @@ def find_hint(
             )
             ways = (by_names, replace(by_words, weights=NAMED_KINDS))
             lines = hint_lines(connection, selected, ways, semantic_index)
-            lines = [line for line in lines if shares_subject(line.text, typed)]
+            numbers = {name.text for name in names if name.is_number}
+            lines = [
+                line
+                for line in lines
+                if numbers.intersection(line.words) or shares_subject(line.text, typed)
+            ]
             if lines:
                 return Hint(tuple(lines))
         if len(query.words) < MIN_WORDS or needed > MAX_EVIDENCE:
