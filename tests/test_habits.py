@@ -28,8 +28,16 @@ def test_of_requests_that_contain_each_other_the_longer_is_told() -> None:
     assert line == '- The user asked this in 4 sessions: "polish the brass and count lamps"'
 
 
-@pytest.mark.parametrize("text", ["yes, please go ahead", "polish", "which brass should I polish?"])
-def test_consent_single_words_and_questions_are_no_habits(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "yes, please go ahead",
+        "polish",
+        "which brass should I polish?",
+        "commit and push the changes",
+    ],
+)
+def test_consent_single_words_questions_and_routine_are_no_habits(text: str) -> None:
     assert lines(*[text] * 5) == []
 
 

@@ -14,6 +14,8 @@ _REPLIES = stems_of(
     " sure same that this with just then also here those these what when does have should could"
     " would will want like make sense your them done more from"
 )
+# Every project is worked on like this; with another word it may be a habit of the user.
+_ROUTINE = stems_of("commit push pull merge rebase branch changes change everything work local")
 
 
 def habits(prompts: Sequence[ShortPrompt]) -> Iterator[Line]:
@@ -21,7 +23,7 @@ def habits(prompts: Sequence[ShortPrompt]) -> Iterator[Line]:
     words = {prompt: stems_of(prompt.text.lower()) - _REPLIES for prompt in prompts}
     asked: dict[frozenset[str], list[ShortPrompt]] = {}
     for prompt, stems in words.items():
-        if len(stems) >= FEWEST_WORDS and "?" not in prompt.text:
+        if len(stems) >= FEWEST_WORDS and not stems <= _ROUTINE and "?" not in prompt.text:
             asked.setdefault(stems, []).append(prompt)
     sessions = {
         stems: len({prompt.session for prompt, other in words.items() if stems <= other})
