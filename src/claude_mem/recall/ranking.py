@@ -227,9 +227,10 @@ class Booster:
     def factor(self, turn: TurnRow, passage: PassageRow | None) -> float:
         words = passage.words if passage is not None else turn.words
         factor = self.lengths[min(words, MAX_LENGTH)]
-        title = turn.title_stems.split()
-        if not self.stems.isdisjoint(title):
-            share = len(self.stems.intersection(title)) / len(title)
+        # Most titles have none of the stems, not even within their words.
+        if any(map(turn.title_stems.__contains__, self.stems)):
+            title = turn.title_stems.split()
+            share = len(self.stems.intersection(title)) / max(1, len(title))
             factor *= 1 + self.weights.title_boost * share
         if self.asks_when and passage is not None and passage.names_time:
             factor *= 1 + self.weights.dated_boost

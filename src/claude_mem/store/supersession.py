@@ -67,8 +67,10 @@ def _compare_fault_with_run(fault: Statement, run: Statement) -> Relation:
 
 def _compare_commands(older: Statement, newer: Statement) -> Relation:
     """Many commands serve a purpose; one replaces another only if they differ in the runner."""
+    if older.subject != newer.subject:
+        return "unrelated"
     old, new = _bare(older.value), _bare(newer.value)
-    if older.subject != newer.subject or not old or not new:
+    if not old or not new:
         return "unrelated"
     if old == new:
         return "supersedes"  # with another wrapper

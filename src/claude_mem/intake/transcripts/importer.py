@@ -215,11 +215,12 @@ def _changed(
 def _read_all(
     files: Iterator[tuple[Path, int]], options: ImportOptions, processes: int
 ) -> Iterator[ReadFile | PastSession]:
-    small: list[Path] = []
-    large: list[Path] = []
-    for path, size in files:
-        (large if size > LARGE_FILE_BYTES else small).append(path)
+    sizes = dict(files)
+    large = [path for path, size in sizes.items() if size > LARGE_FILE_BYTES]
+    small = [path for path, size in sizes.items() if size <= LARGE_FILE_BYTES]
     if processes > 1 and len(small) > MOST_WITHOUT_POOL:
+        # The largest first, so that no process reads on when the others are done.
+        small.sort(key=sizes.__getitem__, reverse=True)
         yield from _read_in_pool(small, options, processes)
     else:
         _set_options(options)

@@ -10,6 +10,7 @@ text, or with paragraphs before and after it.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from claude_mem.observer.local.markdown import sentences
 from claude_mem.observer.local.titles import clause_of
@@ -116,6 +117,7 @@ class Rule:
     status: FactStatus
 
 
+@lru_cache(maxsize=4)  # of one prompt there are facts and observations
 def find_rules(prompt: str) -> tuple[Rule, ...]:
     rules: dict[str, Rule] = {}
     for sentence, is_certain in _typed(prompt):

@@ -293,7 +293,7 @@ class _Selection:
         self._length += length
         for each in group:
             self._selected[each.position] = each
-            self._words |= content_words(each.text)
+            self._words |= words if each is candidate else content_words(each.text)
 
     def _antecedent(self, candidate: Candidate) -> list[Candidate]:
         """The sentence before, if this one refers to it by a pronoun."""
