@@ -32,6 +32,7 @@ pytest.register_assert_rewrite("tests.real_agents")
 pytest_plugins = [
     "tests.network_run",  # no process of a test run may use the network
     "tests.observer_fixtures",
+    "tests.real_client_fixtures",
 ]
 
 settings.register_profile(

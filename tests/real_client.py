@@ -12,7 +12,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.conftest import Home
-from tests.fake_api import FakeApi
+from tests.fake_api import FakeApi, Reply, tool_call
 
 
 def bundled_client() -> Path | None:
@@ -114,3 +114,23 @@ class Client:
 
     def claude_mem(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return self.home.command(*arguments, **self.env())
+
+
+TOOL = "mcp__plugin_claudemem_memory__"
+
+
+def working_session(client: Client) -> list[Reply]:
+    path = str(client.project / "light.py")
+    return [
+        tool_call("Read", file_path=path),
+        tool_call("Edit", file_path=path, old_string="blink(1)", new_string="blink(2)"),
+        tool_call("Bash", command="echo the lamp is broken >&2; exit 3"),
+        tool_call("Bash", command="echo the lamp is mended"),
+        Reply("The light blinks twice now; the lamp needed a new fuse."),
+    ]
+
+
+def events(home: Home) -> list[str]:
+    """The events that hooks sent, without the statements from the transcript."""
+    rows = home.rows("SELECT event FROM tool_events WHERE event <> 'Statement' ORDER BY id")
+    return [row["event"] for row in rows]
