@@ -126,7 +126,8 @@ def _server() -> tuple[socket.socket, str]:
     """The connection to that of this process of pytest, which ends with it, and the address for
     processes that hand over a worker."""
     ours, theirs = socket.socketpair()
-    directory = tempfile.mkdtemp(prefix="workers-")
+    # Not where a test may look for its own temporary files; and the address has to be short.
+    directory = tempfile.mkdtemp(prefix="workers-", dir="/tmp")
     address = f"{directory}/socket"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(address)
@@ -182,7 +183,11 @@ def _receive(connection: socket.socket) -> tuple[list[int], str] | None:
     length = int.from_bytes(header, "big")
     request = bytearray()
     while len(request) < length:  # and no more: the next request may follow at once
-        request += connection.recv(length - len(request))
+        if not (part := connection.recv(length - len(request))):  # killed while it sent it
+            for file in files:
+                os.close(file)
+            return None
+        request += part
     return files, request.decode()
 
 
