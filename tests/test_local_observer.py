@@ -268,6 +268,28 @@ def test_what_a_commit_ran_into_is_a_discovery() -> None:
     assert (only(result).type, only(result).title) == ("discovery", final.rstrip("."))
 
 
+def test_what_stopped_a_commit_is_told_rather_than_the_commit() -> None:
+    """By one name, and without a word such as "because"."""
+    command = "git commit -m 'fix: drain the queue before exit'"
+    failure = "The pre-commit hook failed due to lint errors in `tmp/clones/`"
+    for final in (f"{failure}.", f"Skipped the hook. {failure}.", f"{failure}. Committed now."):
+        result = distil(turn(ran(command, "[main 1a2b3c4] fix"), stopped(final), prompt="commit"))
+        assert only(result).title == failure
+
+
+@pytest.mark.parametrize(
+    "final",
+    [
+        "Committed. Tests: 1329 pass, 0 fail.",  # nothing has a name
+        "Committed `lamp.py`. The bug in `pier.py` is fixed.",  # nothing stopped it
+    ],
+)
+def test_a_commit_that_went_through_makes_no_observation(final: str) -> None:
+    command = "git commit -m 'fix: drain the queue before exit'"
+    done = ran(command, "[main 1a2b3c4] fix")
+    assert distil(turn(done, stopped(final), prompt="commit")).observations == ()
+
+
 def test_what_subagents_and_the_web_were_asked_is_what_was_investigated() -> None:
     task = {"description": "Explore the billing code", "prompt": "x" * 5000}
     of = turn(

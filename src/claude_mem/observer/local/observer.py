@@ -17,7 +17,12 @@ from claude_mem.observer.local.obstacles import find_obstacles
 from claude_mem.observer.local.open_steps import with_open_steps
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
-from claude_mem.observer.local.scored_turn import ScoredTurn, score_turn, select_passages
+from claude_mem.observer.local.scored_turn import (
+    ScoredTurn,
+    score_turn,
+    select_passages,
+    tells_stopped_commit,
+)
 from claude_mem.observer.local.title_candidates import announced_changes
 from claude_mem.observer.local.version import VERSION
 from claude_mem.title_rules import is_complete
@@ -54,7 +59,9 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
 def turn_title(scored: ScoredTurn) -> str:
     """The first title that no previous turn of the session has; empty if there is none."""
     previous = {text.partition("\n")[0].lower() for text in scored.recent_memories}
-    ranked = (candidate.text for candidate in scored.titles)
+    ranked = [candidate.text for candidate in scored.titles]
+    if titles.is_commit_request(scored.evidence.request.text):
+        ranked.sort(key=lambda text: not tells_stopped_commit(text))  # rather than what it commits
     choices = ranked if scored.is_english else _by_structure(scored)
     files = scored.evidence.files
     of_files = titles.from_files(list(files), all(f.created for f in files.values()))

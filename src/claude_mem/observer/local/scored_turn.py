@@ -43,6 +43,7 @@ MIN_CHARS, MAX_CHARS = 160, 4_000
 LEAST_SCORE, MIN_SCORE = -4.5, -2.1
 MIN_NOVELTY = 0.25  # share of new words, compared with the passages selected so far
 MIN_SESSION_NOVELTY = 0.3  # and with each memory of the session's previous turns
+_COMMIT_WORDS = frozenset(("hook", "hooks", "commit", "pre-commit", "typecheck"))
 _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(?:\([^)]*\)\.?)?")
 
 
@@ -139,7 +140,7 @@ def is_evident_work(
     In a language that the trees were not trained on, an answer of some length with a name is.
     """
     if is_commit_request(evidence.request.text):
-        return any(map(_is_named_cause, candidates))
+        return any(_is_named_cause(each) or _stopped_commit(each) for each in candidates)
     if any(not _CHANGELOG.search(path) for path in evidence.files):
         return True
     if not is_english:
@@ -168,6 +169,19 @@ def _is_named_cause(candidate: Candidate) -> bool:
         text.lower(), candidate.words
     )
     return is_told and len(cues.NAME.findall(text)) > 1
+
+
+def _stopped_commit(candidate: Candidate) -> bool:
+    is_told = candidate.origin in ("final", "statement") and tells_stopped_commit(candidate.text)
+    return is_told and cues.NAME.search(candidate.text) is not None
+
+
+def tells_stopped_commit(text: str) -> bool:
+    """Whether a hook or a check found something, so that a commit failed."""
+    words = cues.words(text)
+    is_about_commit = not _COMMIT_WORDS.isdisjoint(words)
+    is_stopped = "blocked" in words or cues.FAILURE.is_in(text.lower(), words)
+    return is_about_commit and is_stopped
 
 
 def turn_features(
