@@ -11,7 +11,7 @@ from claude_mem.errors import AmbiguousProject
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import import_transcripts, merge_known_projects
-from claude_mem.intake.transcripts.origins import known_projects
+from claude_mem.intake.transcripts.origins import CHUNK, known_projects
 from claude_mem.recall.formatting import search_text
 from claude_mem.recall.search import Query, search
 from claude_mem.store import Store
@@ -115,6 +115,18 @@ def test_a_pull_request_of_a_session_tells_its_project(tmp_path: Path) -> None:
     chat.line("pr-link", prNumber=7, prUrl="https://github.com/dev/lamp/pull/7",
               prRepository="dev/lamp")  # fmt: skip
     assert known_projects([saved(tmp_path, chat)], [], None) == {"D:\\hut": LAMP}
+
+
+@pytest.mark.parametrize("before_end", [-10, 0, 5, 20, 45, 70, 200])
+def test_what_tells_the_project_is_found_wherever_a_large_file_is_cut(
+    tmp_path: Path, before_end: int
+) -> None:
+    chat = chat_in("/nowhere/hut", 1).bash("git remote -v", REMOTES)
+    file = saved(tmp_path, chat)
+    head, remotes, tail = file.read_bytes().partition(b"origin\\t")
+    filler = b"-" * (2 * CHUNK - len(head) - before_end - 3) + b"\\n "
+    file.write_bytes(head + filler + remotes + tail)
+    assert known_projects([file], [], None) == {"/nowhere/hut": LAMP}
 
 
 def test_a_session_that_names_several_repositories_tells_nothing(tmp_path: Path) -> None:

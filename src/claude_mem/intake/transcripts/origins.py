@@ -29,7 +29,7 @@ _EVIDENCE = (
     ((b"\\nTo ", b'"To '), re.compile(rb"(?:\\n|\")To " + _PUSHED_TO + rb"(?:\\n|\")")),
     ((b'"prUrl"',), re.compile(rb'"prUrl" ?: ?"' + _URL + rb"/(?:pull|-/merge_requests)/\d")),
 )
-_CHUNK, _OVERLAP = 128 * 1024, 1024  # the overlap is longer than any match
+CHUNK, _OVERLAP = 128 * 1024, 1024  # the overlap is longer than any match
 _DIRECTORY = re.compile(rb'"cwd" ?: ?("(?:[^"\\]|\\.){1,4000}")')
 _HEAD = 1024 * 1024  # where the first lines of a session are
 
@@ -109,8 +109,8 @@ def _only_origin(file: Path) -> str | None:
     urls: list[set[bytes]] = [set() for _ in _EVIDENCE]
     with _bytes_of(file) as data:
         # Searching bytes for a few marks is ten times as fast as searching with the patterns.
-        for start in range(0, len(data), _CHUNK):
-            chunk = data[max(0, start - _OVERLAP) : start + _CHUNK]
+        for start in range(0, len(data), CHUNK):
+            chunk = data[max(0, start - _OVERLAP) : start + CHUNK]
             for matches, (marks, pattern) in zip(urls, _EVIDENCE, strict=True):
                 if any(mark in chunk for mark in marks):
                     matches.update(
