@@ -7,7 +7,7 @@ everything for each place would have shown there.
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -22,7 +22,9 @@ class Hanging(Exception):
     pass
 
 
-def too_fast_growth(work: Callable[[str], object], text: Callable[[int], str]) -> str | None:
+def too_fast_growth(
+    work: Callable[[str], object], text: Callable[[int], str], times_measured: Sequence[int] = TIMES
+) -> str | None:
     """A complaint if `work(text(size))` takes much more than twice as long for twice the size."""
     once = _seconds(work, text(SIZE))
     if once < NO_TIME:
@@ -30,7 +32,9 @@ def too_fast_growth(work: Callable[[str], object], text: Callable[[int], str]) -
     if once >= HANGS:
         return f"hangs at {SIZE} characters"
     growth = 0.0
-    for times in TIMES:  # again if it seems slow: other work may have slowed the long input alone
+    for (
+        times
+    ) in times_measured:  # again if it seems slow: other work may have slowed the long input alone
         short, long = (_seconds(work, text(size), times) for size in (SIZE, 4 * SIZE))
         growth = long / short
         if growth < PER_DOUBLING**2:

@@ -23,6 +23,7 @@ import claude_mem
 ENTRY_POINTS = ("claude_mem.__main__", "claude_mem.hook.__main__", "claude_mem.mcp.__main__")
 _COMMON = " \n\t\"'`aA0_-.:/@=<>()[]{}\\,;éИ中"
 _UNLIKELY = ("", "\x00", "!", "\n", "(")
+_PLAIN = frozenset({str, bytes, int, float, bool, type(None)})
 _LONG = 20  # a bounded repetition from which on it counts as one
 
 
@@ -77,16 +78,20 @@ def uses() -> list[Use]:
     for module in modules():
         source = Path(str(module.__file__)).read_text("utf-8")
         for name, value in vars(module).items():
-            methods = set(re.findall(rf"\b{re.escape(name)}\.(\w+)", source))
-            anchored = bool(methods) and methods <= {"match", "fullmatch"}
             for pattern in _patterns_in(value, module.__name__, set()):
-                use = Use(f"{module.__name__}.{name}", pattern, anchored)
-                collected.setdefault((pattern.pattern, pattern.flags), use)
+                if (key := (pattern.pattern, pattern.flags)) not in collected:
+                    anchored = _is_anchored(name, source)
+                    collected[key] = Use(f"{module.__name__}.{name}", pattern, anchored)
     for path in sorted(Path(claude_mem.__file__).parent.rglob("*.py")):
         for line, pattern in inline_patterns(path.read_text("utf-8")):
             use = Use(f"{path.stem}, line {line}", pattern, anchored=False)
             collected.setdefault((pattern.pattern, pattern.flags), use)
     return list(collected.values())
+
+
+def _is_anchored(name: str, source: str) -> bool:
+    methods = set(re.findall(rf"\b{re.escape(name)}\.(\w+)", source))
+    return bool(methods) and methods <= {"match", "fullmatch"}
 
 
 def _patterns_in(value: object, module: str, visited: set[int]) -> Iterator[re.Pattern[Any]]:
@@ -110,7 +115,8 @@ def _patterns_in(value: object, module: str, visited: set[int]) -> Iterator[re.P
         inner = (*(getattr(value, "__defaults__", None) or ()),
                  *(_cell(cell) for cell in getattr(value, "__closure__", None) or ()))  # fmt: skip
     for item in inner:
-        yield from _patterns_in(item, module, visited)
+        if type(item) not in _PLAIN:  # most of them, in large tables
+            yield from _patterns_in(item, module, visited)
 
 
 def _cell(cell: Any) -> object:
@@ -122,6 +128,8 @@ def _cell(cell: Any) -> object:
 
 def inline_patterns(source: str) -> Iterator[tuple[int, re.Pattern[str]]]:
     """The patterns that functions write down themselves; what they fill in becomes a word."""
+    if re.search(r"\bre\s*\.", source) is None:
+        return
     functions = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef)]
     for node in (node for function in functions for node in ast.walk(function)):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):

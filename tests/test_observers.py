@@ -3,7 +3,7 @@ Then what the local one makes of a turn."""
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -46,17 +46,29 @@ class Observing:
 
     def distil(self, *payloads: Payload) -> tuple[Turn, Distillate]:
         """A turn of these events, and its memories."""
+        (memory,) = self.distil_turns(payloads)
+        return memory
+
+    def distil_turns(self, *turns: Sequence[Payload]) -> list[tuple[Turn, Distillate]]:
+        """Of a session; a model gets them in one conversation."""
+        prompt_ids = [self._record(payloads) for payloads in turns]
+        if self._model is None:
+            self.story.distil()
+        else:
+            self._model.draft()
+            self._model.refine()
+        return [self._memory(prompt_id) for prompt_id in prompt_ids]
+
+    def _record(self, payloads: Sequence[Payload]) -> str:
         prompt_id = f"turn-{next(self._numbers)}"
         events = [
             self.story.event({**payload, "prompt_id": prompt_id})
             for payload in (*payloads, stop("", stop_hook_active=True))
         ]
         self.story.store.record_events(events).result()
-        if self._model is None:
-            self.story.distil()
-        else:
-            self._model.draft()
-            self._model.refine()
+        return prompt_id
+
+    def _memory(self, prompt_id: str) -> tuple[Turn, Distillate]:
         (turn_id,) = self.story.column("SELECT id FROM user_prompts WHERE prompt_id = ?", prompt_id)
         return stored_memory(self.story, turn_id)
 
@@ -120,17 +132,35 @@ TOOLS = ["Edit", "Write", "MultiEdit", "NotebookEdit", "Read", "Bash", "Agent", 
 
 
 @pytest.mark.parametrize("tool_name", TOOLS)
-def test_hostile_inputs_and_responses_are_distilled_without_failing(
-    observer: Observing, tool_name: str | None
+def test_hostile_inputs_with_hostile_responses_are_distilled_and_a_model_can_be_told_of_them(
+    story: Story, api: FakeApi, tool_name: str | None
 ) -> None:
     payloads = [
         tool(tool_name=tool_name, tool_input=tool_input, tool_response=tool_response)
         for tool_input in HOSTILE
         for tool_response in HOSTILE
     ]
-    of, distillate = observer.distil(*payloads)
+    of, distillate = Observing(story, api, LOCAL).distil(*payloads)
     assert len(of.events) >= len(payloads)
     check(distillate, of)
+    assert build_request(of, distillate, continues=False).text.count("</record>") == 2
+
+
+def test_turns_of_hostile_inputs_and_responses_are_distilled_without_failing(
+    observer: Observing,
+) -> None:
+    """Each input and each response with each tool, but not each input with each response."""
+    turns = [
+        [
+            tool(tool_name=tool_name, tool_input=HOSTILE[n], tool_response=HOSTILE[n - shift])
+            for n in range(len(HOSTILE))
+        ]
+        for shift, tool_name in enumerate(TOOLS)
+    ]
+    for payloads, (of, distillate) in zip(turns, observer.distil_turns(*turns), strict=True):
+        assert len(of.events) >= len(payloads)
+        check(distillate, of)
+        assert distillate.observer == observer.name
 
 
 @pytest.mark.parametrize("tool_name", TOOLS)

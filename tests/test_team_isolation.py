@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -63,6 +64,7 @@ def test_the_secret_is_there_for_its_member(scene: Scene) -> None:
     [
         ("search", {"query": "zephyr"}),
         ("search", {"query": "zephyr", "project_key": "key-b"}),
+        ("search", {"query": "zephyr protocol", "since": MOMENT - 1}),
         ("search", {"query": "*"}),
         ("search", {"query": "when does it ship in March"}),
         ("timeline", {"moment": MOMENT, "project_key": "key-b"}),
@@ -73,7 +75,7 @@ def test_the_secret_is_there_for_its_member(scene: Scene) -> None:
         ("me", {}),
     ],
 )
-def test_no_route_shows_another_project(scene: Scene, path: str, body: dict[str, str]) -> None:
+def test_no_route_shows_another_project(scene: Scene, path: str, body: dict[str, Any]) -> None:
     answer = scene.alice.request(path, **body)
     assert answer.status_code == 200
     for trace in ("zephyr", "key-b", "Bob", str(scene.b)):
@@ -201,6 +203,8 @@ def test_searching_functions_of_the_database_check_memberships(scene: Scene) -> 
         f" SELECT project_id FROM turns_by_words({within}, {query}) UNION"
         f" SELECT passages FROM term_counts({within}, ARRAY[{query}], 9) WHERE passages > 0 UNION"
         f" SELECT project_id FROM nearest_passages({within}, {vector}, 900, 900) UNION"
+        f" SELECT project_id FROM passages_in_range({within}, ARRAY[{query}], NULL, {vector}, 0,"
+        f" {1 << 62}, '{{}}', 900, 900, 900) UNION"
         f" SELECT unnest(project_ids) FROM {matching}",
     )
     assert found == [[str(scene.a)]]

@@ -246,3 +246,49 @@ def test_turns_of_an_earlier_schema_are_found_after_the_migration(
     assert postgres.sql("earlier", codes) == [["2", "10" * 128]]
     postgres.sql("earlier", "DELETE FROM claude_mem.turns")
     assert postgres.sql("earlier", codes) == []
+
+
+def test_a_filter_finds_what_many_better_matches_outside_of_it_would_hide(alice: Member) -> None:
+    project = alice.share("filtered")
+    day = 86_400_000
+    older = [
+        turn_item("old", n, title=f"Beacon {n} of the beacon", prompt="beacon beacon")
+        for n in range(1, 161)
+    ]
+    text = f"Moved the beacon {'and much else of the harbour that has another name ' * 20}"
+    latest = turn_item("new", title="Tidied up", prompt=text, moment=MOMENT + day)
+    for first in range(0, len(older), 80):
+        alice.push(project, *older[first : first + 80])
+    alice.push(project, latest)
+    key = {"project_key": "filtered"}
+    assert "Tidied up" not in alice.titles("beacon", limit=100, **key)
+    assert alice.titles("beacon", since=MOMENT + day, **key) == ["Tidied up"]
+    assert alice.titles('"the beacon"', since=MOMENT + day, **key) == ["Tidied up"]
+    assert alice.titles("beacon -harbour", since=MOMENT + day, **key) == []
+    assert alice.titles("beacon", since=MOMENT + 2 * day, **key) == []
+    assert alice.titles("beacon", until=MOMENT, **key) == []
+
+
+def test_words_that_are_in_very_many_passages_are_looked_up_in_the_latest_turns(
+    server: TeamServer, alice: Member
+) -> None:
+    project = alice.share("common words")
+    alice.push(project, *(turn_item("many", n, title=f"Step {n}") for n in range(20)))
+    query = f"SELECT person_id FROM claude_mem.memberships WHERE project_id = {project}"
+    ((person,),) = server.sql(query)
+
+    def matching(most: int) -> list[str]:
+        """A word is in too many passages if it is in `most`."""
+        (row,) = server.sql(
+            "SET ROLE claude_mem_server",
+            "SET search_path = claude_mem, public",
+            f"SET claude_mem.person = '{person}'",
+            "SET claude_mem.scopes = 'read'",
+            "SELECT counts, cardinality(turn_ids), (SELECT count(DISTINCT t) FROM unnest(turn_ids)"
+            f" t) FROM matching_passages(ARRAY[{project}], 3, ARRAY['harbour', 'light', 'unknown']"
+            f"::tsquery[], NULL, {most}, 900)",
+        )
+        return row
+
+    prompts_and_summaries = ["{40,40,0}", "40", "20"]
+    assert matching(most=1) == matching(most=5_000) == prompts_and_summaries

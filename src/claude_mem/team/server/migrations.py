@@ -8,7 +8,14 @@ import psycopg
 from psycopg import sql
 
 from claude_mem.errors import NewerDatabase
-from claude_mem.team.server import facts_schema, joining_schema, schema, search_schema
+from claude_mem.team.server import (
+    facts_schema,
+    filter_schema,
+    joining_schema,
+    matching_schema,
+    schema,
+    search_schema,
+)
 
 LOCK = 0x636C6D65  # of the advisory lock
 
@@ -22,6 +29,8 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0003_facts", (facts_schema.FACTS,)),
     ("0004_fact_sources", (facts_schema.SOURCES,)),
     ("0005_joining", (joining_schema.JOINING,)),
+    ("0006_filters", (filter_schema.FILTERED,)),
+    ("0007_matching", (matching_schema.MATCHING,)),
 )
 
 

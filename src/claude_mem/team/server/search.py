@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from claude_mem.team.server.database import Connection
 
 BY_WORDS, BY_VECTOR, READ = 250, 100, 120  # passages
+LATEST = 4_000  # turns of a project that a filter compares one by one
 MAX_COUNTED = 5_000  # a word in more passages than that is not looked up by itself
 MAX_LIMIT = 100
+FAR_FUTURE = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,10 @@ class TeamQuery:
     since: int | None = None
     until: int | None = None
     types: tuple[str, ...] = ()
+
+    @property
+    def is_filtered(self) -> bool:
+        return self.since is not None or self.until is not None or bool(self.types)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +113,16 @@ class _Search:
         parsed = self._parsed
         matches = self._by_words()
         terms = matches.terms
-        matching = {turn << PASSAGE_BITS | number for _, turn, number in matches.keys}
         is_literal = bool(parsed.phrases or parsed.excluded)
         vector = _vector(parsed, terms)
         near: set[Key] = set()
         if vector is not None and not is_literal:
             store = PgVectors(self._connection)
             near = store.keys(store.nearest(vector, self._projects, BY_VECTOR).ids.tolist())
-        passages = self._passages = self._read_passages(matches.keys | near, vector)
-        by_words = self._bm25(matches, matching)
+        in_range = self._in_range(None if is_literal else vector)
+        keys = matches.keys | near | in_range
+        passages = self._passages = self._passing(self._read_passages(keys, vector))
+        by_words = self._bm25(matches, matches.keys | in_range if is_literal else matches.keys)
         calibration = embedding.calibration()
         least = -1.0 if parsed.is_sentence else calibration.cosine(WEIGHTS.min_deviations)
         cosines = {
@@ -133,16 +140,21 @@ class _Search:
         candidates = Candidates(tuple(evidence), turns, frozenset(excluded), close)
         return order(candidates, parsed, Neighbourhood(self._steps, self._read_turns))
 
-    def _by_words(self) -> _Matches:
-        parsed, texts = self._parsed, texts_by_stem(self._parsed)
+    def _queries(self) -> tuple[list[str], str | None]:
+        """One for each word, then those for phrases; and what every passage must match."""
+        parsed = self._parsed
         words = [phrase_query(word.pieces) for word in parsed.words if len(word.pieces) > 1]
         phrases = [phrase_query([phrase.strip('*"')]) for phrase in parsed.phrases]
-        queries = [*map(quoted, texts), *dict.fromkeys(filter(None, (*words, *phrases)))]
+        queries = [*map(quoted, texts_by_stem(parsed)),
+                   *dict.fromkeys(filter(None, (*words, *phrases)))]  # fmt: skip
+        return queries, " & ".join(filter(None, phrases)) or None
+
+    def _by_words(self) -> _Matches:
+        texts, (queries, required) = texts_by_stem(self._parsed), self._queries()
         row = self._connection.execute(
             "SELECT * FROM matching_passages(%s, %s, %s::text[]::tsquery[], %s::tsquery, %s, %s)",
-            (self._projects, len(texts), queries, " & ".join(filter(None, phrases)) or None,
-             MAX_COUNTED, BY_WORDS),
-        ).fetchone()  # fmt: skip
+            (self._projects, len(texts), queries, required, MAX_COUNTED, BY_WORDS),
+        ).fetchone()
         assert row is not None
         total, counts, *columns = row
         terms = [
@@ -155,7 +167,9 @@ class _Search:
             known if any(term.count for term in known) else terms, total, frozenset(keys)
         )
 
-    def _bm25(self, matches: _Matches, matching: set[int]) -> dict[int, float]:
+    def _bm25(self, matches: _Matches, keys: Iterable[Key]) -> dict[int, float]:
+        """Of the passages with one of the words, and of these, which match otherwise."""
+        matching = {turn << PASSAGE_BITS | number for _, turn, number in keys}
         counts = {term.stem: term.count for term in matches.terms}
         words = {i: Frequencies(passage.lexemes) for i, passage in self._passages.items()}
         average = sum(passage.length for passage in words.values()) / max(1, len(words))
@@ -164,6 +178,29 @@ class _Search:
             for identity, passage in words.items()
         }
         return {i: score for i, score in scores.items() if score or i in matching}
+
+    def _in_range(self, vector: QueryVector | None) -> set[Key]:
+        """Of the latest turns that pass the filters, the passages with most of the words, and the
+        nearest if there is a vector."""
+        query, (queries, required) = self._query, self._queries()
+        if not query.is_filtered:
+            return set()
+        rows = self._connection.execute(
+            "SELECT * FROM passages_in_range(%s, %s::text[]::tsquery[], %s::tsquery, %s::halfvec,"
+            " %s, %s, %s, %s, %s, %s)",
+            (self._projects, queries, required,
+             None if vector is None else embedding.as_text(vector.row), query.since or 0,
+             FAR_FUTURE if query.until is None else query.until, list(query.types), LATEST,
+             BY_WORDS, BY_VECTOR),
+        )  # fmt: skip
+        return set(rows.fetchall())
+
+    def _passing(self, passages: dict[int, _Passage]) -> dict[int, _Passage]:
+        """Those of turns that pass the filters: only so many are ranked."""
+        if not self._query.is_filtered:
+            return passages
+        turns = self._read_turns({passage.row.turn for passage in passages.values()})
+        return {i: passage for i, passage in passages.items() if passage.row.turn in turns}
 
     def _excluded(self) -> set[int]:
         queries = [phrase_query([text.strip('*"')]) for text in self._parsed.excluded]

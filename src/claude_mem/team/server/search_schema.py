@@ -1,4 +1,5 @@
-"""The statements of the second migration: what makes a search take milliseconds.
+"""The statements of the second migration: what makes a search take milliseconds (`matching_schema`
+replaces one of them).
 
 Functions in PL/pgSQL keep their plans for as long as a connection lives; planning a statement over
 all partitions takes longer than running it. `codes` holds one bit for each number of a vector: a
@@ -84,12 +85,10 @@ $$;
 )  # fmt: skip
 
 SAMPLE = 1_000  # passages
-_ALLOWED = "ARRAY(SELECT unnest(within) INTERSECT SELECT readable())"
+ALLOWED = "ARRAY(SELECT unnest(within) INTERSECT SELECT readable())"
 _GENERIC = "SET plan_cache_mode = force_generic_plan"
 # Plans for few keys, whatever the statistics said when they were made.
-_BY_KEY = (
-    f"{_GENERIC} SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off"
-)
+BY_KEY = f"{_GENERIC} SET enable_hashjoin = off SET enable_mergejoin = off SET enable_seqscan = off"
 
 FUNCTIONS = f"""
 -- The first `words` queries are for a word each, the others for phrases. A word in very many
@@ -99,10 +98,10 @@ CREATE FUNCTION matching_passages(within bigint[], words integer, queries tsquer
   required tsquery, most integer, best integer)
   RETURNS TABLE (total bigint, counts bigint[], project_ids bigint[], turn_ids bigint[],
     numbers smallint[])
-  LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {SCHEMA}, pg_temp {_BY_KEY} AS
+  LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {SCHEMA}, pg_temp {BY_KEY} AS
 $$
 DECLARE
-  allowed bigint[] := {_ALLOWED};
+  allowed bigint[] := {ALLOWED};
   estimates bigint[] := array_fill(0::bigint, ARRAY[words]);
   looked_up integer[];
   project record;
@@ -158,7 +157,7 @@ CREATE FUNCTION nearest_passages(within bigint[], query halfvec, compared intege
   RETURNS TABLE (project_id bigint, turn_id bigint, number smallint, cosine float8)
   LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = {SCHEMA}, public, pg_temp {_GENERIC} AS
 $$
-DECLARE allowed bigint[] := {_ALLOWED};
+DECLARE allowed bigint[] := {ALLOWED};
 BEGIN
   RETURN QUERY SELECT p.project_id, p.turn_id, p.number, 1 - (p.embedding <=> query)
     FROM nearest_codes(allowed, binary_quantize(query)::bit({DIMENSION}), compared) c
@@ -185,7 +184,7 @@ CREATE FUNCTION read_passages(project_ids bigint[], turn_ids bigint[], numbers s
   query halfvec)
   RETURNS TABLE (project_id bigint, turn_id bigint, number smallint, kind text, words integer,
     names_time boolean, terms bytea, pieces bytea, body text, lexemes text, cosine float8)
-  LANGUAGE plpgsql STABLE SET search_path = {SCHEMA}, public, pg_temp {_BY_KEY} AS
+  LANGUAGE plpgsql STABLE SET search_path = {SCHEMA}, public, pg_temp {BY_KEY} AS
 $$
 BEGIN
   RETURN QUERY SELECT p.project_id, p.turn_id, p.number, p.kind, p.words, p.names_time, p.terms,
@@ -200,7 +199,7 @@ CREATE FUNCTION read_turns(project_ids bigint[], ids bigint[])
   RETURNS TABLE (project_id bigint, id bigint, session_id bigint, number integer,
     created_at_epoch bigint, type text, title text, title_stems text, words integer, size integer,
     uid text, project text, project_key text, owner text, is_own boolean)
-  LANGUAGE plpgsql STABLE SET search_path = {SCHEMA}, pg_temp {_BY_KEY} AS
+  LANGUAGE plpgsql STABLE SET search_path = {SCHEMA}, pg_temp {BY_KEY} AS
 $$
 BEGIN
   RETURN QUERY SELECT t.project_id, t.id, t.session_id, t.number, t.created_at_epoch, t.type,
@@ -215,7 +214,7 @@ $$;
 CREATE FUNCTION neighbouring_turns(project_ids bigint[], turn_ids bigint[], session_ids bigint[],
   numbers integer[], after integer, before integer)
   RETURNS TABLE (of_turn bigint, distance bigint, id bigint)
-  LANGUAGE plpgsql STABLE SET search_path = {SCHEMA}, pg_temp {_BY_KEY} AS
+  LANGUAGE plpgsql STABLE SET search_path = {SCHEMA}, pg_temp {BY_KEY} AS
 $$
 BEGIN
   RETURN QUERY SELECT k.turn_id, n.distance, n.id
