@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.observer.local import titles
+from claude_mem.observer.local.title_candidates import headings
 from claude_mem.observer.local.titles import LONGEST_TITLE
 
 
@@ -163,3 +164,8 @@ def test_a_title_is_short_whole_and_of_one_line(text: str) -> None:
         prose = re.sub("`[^`]*`", "", title)
         assert prose.count("(") <= prose.count(")")
         assert not title.endswith(("…", ",", ":", "("))
+
+
+def test_a_comment_in_code_is_no_heading() -> None:
+    text = "# Lamps blink twice\n```sh\n# restart the relay\n```\n## Wiring of the pier"
+    assert headings(text) == ["Lamps blink twice", "Wiring of the pier"]

@@ -6,6 +6,7 @@ every step takes time linear in the text.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -187,6 +188,19 @@ def _is_rule(text: str) -> bool:
 
 def _is_table_rule(text: str) -> bool:
     return text[:1] in ("|", ":", "-") and "|" in text and "-" in text and not text.strip("|:- ")
+
+
+def without_fences(markdown: str) -> Iterator[str]:
+    """The lines outside of code, in which "#" begins a comment."""
+    fence = ""
+    for line in markdown.splitlines():
+        text = line.lstrip()
+        if fence:
+            fence = "" if text.startswith(fence) else fence
+        elif text.startswith(_FENCES):
+            fence = text[:3]
+        else:
+            yield line
 
 
 def heading_of(line: str) -> str:

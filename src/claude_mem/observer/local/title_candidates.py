@@ -13,7 +13,7 @@ from typing import Literal
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.evidence import TurnEvidence
-from claude_mem.observer.local.markdown import heading_of, without_markup
+from claude_mem.observer.local.markdown import heading_of, without_fences, without_markup
 from claude_mem.observer.local.passage_features import Candidate
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_checks import (
@@ -250,7 +250,7 @@ def _first_lines(texts: Iterable[str]) -> list[str]:
 
 
 def headings(markdown: str) -> list[str]:
-    lines = (line for line in markdown.splitlines() if line.startswith("#"))
+    lines = (line for line in without_fences(markdown) if line.startswith("#"))
     found = (_PLAN_PREFIX.sub("", heading_of(line), count=1) for line in lines)
     return [heading for heading in found if heading]
 
