@@ -77,6 +77,20 @@ def test_an_invitation_raises_a_role_and_never_lowers_it(alice: Member) -> None:
     assert roles_of(bob) == {"buoy": "writer"}
 
 
+def test_an_invitation_with_more_scopes_than_the_token_is_refused_and_not_used_up(
+    server: TeamServer, alice: Member
+) -> None:
+    project = alice.share("jetty")
+    bob = alice.invite("Bob", project)
+    scopes: list[Json] = ["read", "write", "admin"]
+    code = str(alice.ask("invitations", name="Bob", projects=[project], role="admin",
+                         scopes=scopes)["code"])  # fmt: skip
+    refused = bob.request("invitations/accept", code=code)
+    assert refused.status_code == 403 and "scope admin" in refused.text
+    assert roles_of(bob) == {"jetty": "writer"}
+    assert roles_of(server.accept(code)) == {"jetty": "admin"}
+
+
 def test_nobody_accepts_an_invitation_without_a_person(server: TeamServer, alice: Member) -> None:
     code = code_for(alice, alice.share("mole"))
     with pytest.raises(SqlError, match="no person"):

@@ -111,11 +111,17 @@ def accept(connection: "Connection", code: str, machine: str) -> tuple[str, Pers
     return token, Person(row[0], row[1], tuple(row[2]))
 
 
-def join_projects(connection: "Connection", code: str) -> None:
+def join_projects(connection: "Connection", code: str, person: Person) -> None:
     """Makes the person of the transaction a member of the projects of an invitation."""
     row = connection.execute("SELECT join_projects(%s)", (digest(code),)).fetchone()
-    if row is None or not row[0]:
+    if row is None or row[0] is None:
         raise _InvalidInvitation()
+    if missing := sorted(set(row[0]) - set(person.scopes)):
+        # The transaction ends here, and the invitation can still be used.
+        reason = f"the invitation gives the scope {missing[0]}, which the token of this machine"
+        raise NotAllowed(
+            f"{reason} lacks: `claude-mem team leave`, then join with the invitation", is_known=True
+        )
 
 
 def create_token(
