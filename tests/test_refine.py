@@ -165,6 +165,7 @@ def test_the_command_previews_queues_and_cancels(home: Home, api: FakeApi) -> No
     assert "Under the daily limits it takes 1 day." in preview.stdout
     assert home.command("refine").returncode == 1  # it asks, and nobody can answer
     done = home.command("refine", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["queued"] == 1
     wait_until(
         lambda: home.column("SELECT model FROM session_summaries") == ["some-model"], "the model"

@@ -66,8 +66,8 @@ def refine(
         selection = RefineSelection(project_id, day_ms(since), limit)
         preview = _estimate(settings, store, selection, observer.model_name)
     body: dict[str, Json] = {"project": project, "since_ms": selection.since_ms, "limit": limit}
-    if as_json and dry_run:
-        print_json(_as_json(preview))
+    if as_json and (dry_run or not preview.turns):
+        print_json({**_as_json(preview), "queued": 0})
         return
     if not as_json:
         click.echo(describe(preview, observer.model_name, observer.active))
