@@ -65,7 +65,7 @@ def _start_and_within(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pa
 
 
 # Says that something was found, judged or measured, and not what.
-_UNTOLD = _start_and_within(
+_UNTOLD_AT_START, _UNTOLD_WITHIN = _start_and_within(
     (
         r"(?:the )?root cause\b(?! (?:is|was|of)\b|:)", r"needs?\b", r"looks? like\b", r"seems?\b",
         r"(?:the )?(?:fix|change|solution|answer) (?:would|could|should|might|may)\b",
@@ -172,8 +172,7 @@ def is_draft_title(title: str) -> bool:
         return False
     if words[0].strip("`\"'") in PREPOSITIONS or _STARTS_WITH_COUNT.match(title):
         return False
-    start, within = _UNTOLD
-    if start.match(title) or within.search(title) or _PRINTED.search(title):
+    if _UNTOLD_AT_START.match(title) or _UNTOLD_WITHIN.search(title) or _PRINTED.search(title):
         return False
     if words[0] == "the" and _is_capitalised(title):
         return False  # a heading that names a thing and says nothing of it
