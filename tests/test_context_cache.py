@@ -1,18 +1,22 @@
 """A context is made once, and anew after each change to what it is made of."""
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from claude_mem.hook import spool
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.memory_versions import _WATCHED, MemoryVersion
+from claude_mem.worker.session_start import answer_session_start
 from tests import payloads
-from tests.api import Api, open_api
-from tests.payloads import PROJECT_DIR, SESSION
+from tests.api import Api, open_api, record_header
+from tests.payloads import PROJECT_DIR, SESSION, as_bytes
 
 BUDGET = 1000
 PROJECT = 1
@@ -127,12 +131,12 @@ def test_every_table_that_a_context_reads_is_watched(api: Api) -> None:
 def test_a_start_alone_in_the_spool_is_stored_after_its_response(api: Api) -> None:
     api.start_session(payloads.session_start(session_id="first"))  # with the welcome, once
     api.catch_up()
-    answer = api.start_session(payloads.session_start()).json()
-    given = answer["hookSpecificOutput"]["additionalContext"]
-    assert not api.worker.store.has_session(SESSION)
+    given = start_alone(api, SESSION)
     assert len(list(api.layout.spool.glob("*.event"))) == 1
-    api.add_turn("another", "Mend the horn", "The horn sounds.")
+    api.catch_up()
     assert api.worker.store.start_context(SESSION) == given
+    answer = api.start_session(payloads.session_start(session_id="next"))
+    assert api.worker.store.start_context("next") == given_by(answer) == given
 
 
 def test_another_context_than_the_rendered_one_is_stored_before_it_is_sent(api: Api) -> None:
@@ -150,3 +154,62 @@ def test_a_context_that_is_given_after_the_start_was_stored_is_not_kept(api: Api
     api.catch_up()
     assert not api.worker.intake.give_context(SESSION, "late")
     assert api.worker.intake.give_context("unknown", "early")
+
+
+def test_a_pinned_prompt_that_is_restored_is_in_the_context_again(api: Api) -> None:
+    api.post_json("/api/memories/P1/pin")
+    pinned = context(api)
+    forget_and_undo(api)
+    assert context(api) == build_context(api.worker.store, PROJECT, BUDGET) == pinned
+
+
+def test_a_session_does_not_wait_for_a_busy_writer(api: Api) -> None:
+    expected = context(api)
+    may_go_on = threading.Event()
+    api.worker.store.write(lambda c: may_go_on.wait())
+    try:
+        assert context(api) == expected
+    finally:
+        may_go_on.set()
+
+
+def test_what_was_given_is_stored_before_a_rendered_context_is_replaced(api: Api) -> None:
+    api.start_session(payloads.session_start(session_id="first"))
+    api.catch_up()
+    given = start_alone(api, SESSION)
+    api.post_json("/api/memories", text="The horn needs 24 V.", project_dir=PROJECT_DIR)
+    assert api.worker.store.start_context(SESSION) == given != context(api)
+
+
+def test_a_resume_repeats_what_was_given_and_is_not_stored_yet(api: Api) -> None:
+    api.start_session(payloads.session_start(session_id="first"))
+    api.catch_up()
+    given = start_alone(api, SESSION)
+    api.worker.intake.stop()  # nothing is drained any more
+    api.post_json("/api/memories", text="The horn needs 24 V.", project_dir=PROJECT_DIR)
+    assert given_by(api.start_session(payloads.session_start("resume"))) == given
+
+
+def test_a_context_with_forgotten_text_is_not_stored(api: Api) -> None:
+    api.start_session(payloads.session_start(session_id="first"))
+    api.catch_up()
+    assert "The lamp is green" in start_alone(api, SESSION)
+    forget(api, session="s2")
+    api.catch_up()
+    assert "The lamp is green" not in (api.worker.store.start_context(SESSION) or "")
+
+
+def start_alone(api: Api, session: str) -> str:
+    """A start whose response came, and no background task after it: as if killed then."""
+    header, payload = (
+        record_header(api.clock.ms),
+        as_bytes(payloads.session_start(session_id=session)),
+    )
+    spool.put(bytes(api.layout.root), header, payload)
+    answer = api.runner.run(answer_session_start(api.worker, header + payload))
+    assert not api.worker.store.has_session(session)
+    return answer.context
+
+
+def given_by(response: httpx.Response) -> str:
+    return str(response.json()["hookSpecificOutput"]["additionalContext"])

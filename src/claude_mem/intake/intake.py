@@ -29,6 +29,7 @@ from claude_mem.versions import parse_version
 
 log = logging.getLogger("claude_mem.intake")
 BATCH = 200
+MAX_GIVEN = 64
 
 Listener = Callable[[list[tuple[Event, Recorded]]], None]
 ContextLookup = Callable[[Event], str | None]  # the context that this event's session received
@@ -88,15 +89,24 @@ class Intake:
 
     def give_context(self, session_id: str, text: str) -> bool:
         """Stored with the start of the session when it is drained; False if that has happened."""
+        while len(self._given) >= MAX_GIVEN:  # their starts were rejected
+            self._given.pop(next(iter(self._given)), None)
         self._given[session_id] = text
         if self._store.has_session(session_id):
             self._given.pop(session_id, None)
             return False
         return True
 
-    def given_context(self, session_id: str) -> str:
+    def given_context(self, session_id: str) -> str | None:
         """Of a session whose start is not stored yet."""
-        return self._given.get(session_id, "")
+        return self._given.get(session_id)
+
+    def has_given_contexts(self) -> bool:
+        return bool(self._given)
+
+    def withdraw_contexts(self) -> None:
+        """After forgetting: what they hold must not be stored any more."""
+        self._given.clear()
 
     def drain(self) -> DrainCounts:
         """Stores everything that is in the spool now; one caller at a time."""
@@ -229,11 +239,21 @@ class Intake:
             if text is not None:
                 contexts.setdefault(event.session_id, text)
         recorded = self._store.record_events(events, contexts).result()
-        for session_id in {event.session_id for event in events}:
-            given = self._given.pop(session_id, None)  # perhaps while the events were stored
-            if given is not None and given != contexts.get(session_id):
-                self._store.remember_start_context(session_id, given).result()
+        for session_id in {event.session_id for event in events}.intersection(self._given):
+            self._settle_context(session_id)
         return recorded
+
+    def _settle_context(self, session_id: str) -> None:
+        """A context may be given while the start is being stored with another."""
+        given = self._given.get(session_id)
+        if given is not None and self._store.start_context(session_id) != given:
+            try:
+                self._store.remember_start_context(session_id, given).result()
+            except sqlite3.OperationalError:
+                raise  # the disk or the file: the next drain tries it again
+            except Exception:
+                log.exception("the context that session %s was given is not stored", session_id)
+        self._given.pop(session_id, None)
 
     def _reject(self, path: Path, error: Exception, counts: DrainCounts) -> None:
         counts.rejected += 1

@@ -306,15 +306,20 @@ def _candidates(
 ) -> Iterator[_Candidate]:
     """Turns of other sessions that this session was not told about, best first."""
     filters = Filters(project_id=prompt.project_id, until=prompt.until)
-    ranked = [
-        result
-        for result in rank(
-            connection, query, filters, MAX_LINES, WEIGHTS, semantic_index, terms, PASSAGES
+    ranked: list[RankedTurn] = []
+    for passages in (PASSAGES, None):
+        results = rank(
+            connection, query, filters, MAX_LINES, WEIGHTS, semantic_index, terms, passages
         )
-        if result.passage is not None
-        and result.turn.session_id != prompt.session_db_id
-        and result.turn.id not in prompt.hinted_turns
-    ][:CANDIDATES]
+        results = [result for result in results if result.passage is not None]
+        ranked = [
+            result
+            for result in results
+            if result.turn.session_id != prompt.session_db_id
+            and result.turn.id not in prompt.hinted_turns
+        ][:CANDIDATES]
+        if len(ranked) >= READ_AT_ONCE or len(ranked) == len(results):
+            break  # otherwise most of them are of this session
     own = _files_of_client(connection, [result.turn.id for result in ranked])
     ranked = [result for result in ranked if result.turn.id not in own]
     known, context = _words(prompt.text), _context_lines(prompt.context)

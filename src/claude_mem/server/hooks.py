@@ -1,5 +1,6 @@
 """The routes that hooks ask, each answered with what the hook prints for its agent."""
 
+import asyncio
 import json
 from collections.abc import Awaitable
 
@@ -27,16 +28,20 @@ async def session_start(request: Request) -> Response:
     worker: Worker = request.app.state.worker
     record = await read_body(request)
     after = BackgroundTasks([
-        BackgroundTask(_wake, worker),
+        BackgroundTask(_store_start, worker),
         BackgroundTask(warm_up, worker, record),
         BackgroundTask(refresh_client_memory, worker, record),
     ])  # fmt: skip
-    return await _respond(answer_session_start(worker, record), after)
+    try:
+        return await _respond(answer_session_start(worker, record), after)
+    finally:
+        worker.wake()
 
 
-async def _wake(worker: Worker) -> None:
-    """The start itself may still be in the spool."""
-    worker.wake()
+async def _store_start(worker: Worker) -> None:
+    """At once: until then, only a file that is rendered anew has the context that was given."""
+    if worker.intake.has_given_contexts():
+        await asyncio.to_thread(worker.intake.drain)
 
 
 async def prompt(request: Request) -> Response:

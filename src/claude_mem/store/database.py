@@ -244,6 +244,7 @@ class Writer:
         try:
             value = write.work(self._connection)
         except Exception as error:
+            self._versions.commit()
             write.done.set_exception(error)
         else:
             self._versions.commit()

@@ -2,8 +2,8 @@
 again.
 
 Triggers of the write connection note the projects whose rows change, in the tables that a context
-is made of. A new session or prompt changes nothing until it has a memory. What other processes
-commit is not seen by triggers; SQLite counts it (`PRAGMA data_version`).
+is made of. A new session or prompt changes nothing until it has a memory or is pinned. What other
+processes commit is not seen by triggers; SQLite counts it (`PRAGMA data_version`).
 """
 
 import sqlite3
@@ -32,9 +32,10 @@ _WATCHED: dict[str, tuple[str, tuple[str, ...]]] = {
     "team_recent": (_OWN, _ALL),
     "team_recent_facts": (_OWN, _ALL),
     "projects": ("NULL", (_UPDATE, _DELETE)),
-    "user_prompts": (_OWN, (f"{_UPDATE} OF {_OF_PROMPTS}", _DELETE)),
+    "user_prompts": (_OWN, (_INSERT, f"{_UPDATE} OF {_OF_PROMPTS}", _DELETE)),
     "sdk_sessions": (_OWN, (f"{_UPDATE} OF {_OF_SESSIONS}", _DELETE)),
 }
+_CONDITIONS = {("user_prompts", _INSERT): " WHEN new.pinned <> 0"}
 
 
 class MemoryVersion(NamedTuple):
@@ -59,7 +60,7 @@ class MemoryVersions:
                 calls = "".join(f" SELECT memory_changed({project.format(row=r)});" for r in rows)
                 connection.execute(
                     f"CREATE TEMP TRIGGER watch_{table}_{number} AFTER {change} ON main.{table}"
-                    f" BEGIN{calls} END"
+                    f"{_CONDITIONS.get((table, change), '')} BEGIN{calls} END"
                 )
 
     def commit(self) -> None:

@@ -9,6 +9,7 @@ from claude_mem.store import Store
 from claude_mem.store.memory_versions import MemoryVersion
 
 MAX_CONTEXTS = 64
+MAX_WAIT_SECONDS = 0.2
 
 _Key = tuple[int, int, str, bytes]
 
@@ -21,7 +22,10 @@ class ContextCache:
 
     def context(self, project_id: int, budget: int, rule_files: str, branch: str) -> str:
         """As `build_context` returns it, without leaving out any session."""
-        version = self._store.memory_version(project_id).result()  # before anything is read
+        try:  # before anything is read
+            version = self._store.memory_version(project_id).result(MAX_WAIT_SECONDS)
+        except TimeoutError:  # the writer is busy, and a session waits
+            return build_context(self._store, project_id, budget, None, rule_files, branch)
         key = project_id, budget, branch, blake2b(rule_files.encode("utf-8", "replace")).digest()
         with self._lock:
             made = self._contexts.get(key)

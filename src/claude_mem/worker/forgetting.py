@@ -81,6 +81,7 @@ async def forget(
     forgotten = await asyncio.wrap_future(
         store.forget(selection, request.confirm, hard=request.hard)
     )
+    worker.intake.withdraw_contexts()
     remove_rendered(worker.settings.layout, directories)
     worker.stale_contexts.add(*forgotten.projects)
     worker.announcer.forgotten(forgotten)

@@ -125,7 +125,7 @@ def _find(worker: Worker, event: Event, text: str, project_id: int) -> Hint | No
         project_id,
         state.session_db_id,
         state.is_first_prompt,
-        state.context or worker.intake.given_context(event.session_id),
+        state.context or worker.intake.given_context(event.session_id) or "",
         state.hinted_turns,
         branch=current_branch(event.project_dir) if state.is_first_prompt else "",
     )

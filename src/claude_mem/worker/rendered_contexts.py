@@ -76,14 +76,17 @@ def refresh_contexts(settings: Settings, store: Store, environ: Mapping[str, str
     wake(os.fsencode(settings.layout.root))
 
 
-def clear_contexts_of_other_budget(layout: Layout, budget: int) -> bool:
-    """Delete all rendered contexts if the budget has changed; returns whether it has."""
+def are_of_other_budget(layout: Layout, budget: int) -> bool:
+    """Whether the contexts were rendered for another budget."""
     mark = layout.contexts / _BUDGET
-    changed = mark.exists() and mark.read_text("ascii") != str(budget)
-    if changed:
+    return mark.exists() and mark.read_text("ascii") != str(budget)
+
+
+def use_budget(layout: Layout, budget: int) -> None:
+    """For contexts from now on; those of another one are deleted."""
+    if are_of_other_budget(layout, budget):
         clear_contexts(layout)
-    write_private(mark, str(budget).encode())
-    return changed
+    write_private(layout.contexts / _BUDGET, str(budget).encode())
 
 
 def clear_contexts(layout: Layout) -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import os
+import time
 
 from claude_mem.config.pausing import Pause, current_pause
 from claude_mem.hook import trouble
+from claude_mem.hook.context import RESPONSE_SECONDS
 from claude_mem.intake import spool
 from claude_mem.store.announcements import RECORD_BEGINS, WELCOME
 from claude_mem.store.clock import iso
@@ -119,11 +121,16 @@ async def _context(
     worker: Worker, project_id: int, event: Event, source: str, is_alone: bool
 ) -> str:
     """A resumed session gets the same bytes as before, and never its own memories."""
+    begun = time.monotonic()
     if source == "fork":
         return ""  # its transcript contains the context of the original session
     session_id = event.session_id
-    if source == "resume" and (previous := worker.store.start_context(session_id)) is not None:
-        return previous
+    if source == "resume":
+        previous = worker.intake.given_context(session_id)
+        if previous is None:
+            previous = worker.store.start_context(session_id)
+        if previous is not None:
+            return previous
     context = await worker.context_for(project_id, event.project_dir, without_session=session_id)
     # Usually it is the rendered context, which is stored together with the event. Any other is
     # stored before it is sent: a resume must find it even if a process dies in between.
@@ -132,6 +139,8 @@ async def _context(
         return context
     if is_alone:
         await asyncio.to_thread(worker.intake.drain)
+    if time.monotonic() - begun > RESPONSE_SECONDS:
+        return context  # the hook did not wait for it, and has printed the rendered one
     if worker.store.start_context(session_id) != context:
         await asyncio.wrap_future(worker.store.remember_start_context(session_id, context))
     return context

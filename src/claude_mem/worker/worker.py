@@ -54,9 +54,10 @@ from claude_mem.worker.redistilling import Redistilling
 from claude_mem.worker.refiner import Refiner, policy_of
 from claude_mem.worker.rendered_contexts import (
     StaleContexts,
-    clear_contexts_of_other_budget,
+    are_of_other_budget,
     printed_context,
     render_contexts,
+    use_budget,
 )
 from claude_mem.worker.team_recall import search_with_team
 from claude_mem.worker.viewer_links import OneTimeLinks
@@ -173,8 +174,11 @@ class Worker:
             self.housekeeping.use(settings.sessions, settings.retention, settings.record)
             if settings.embedder != previous.embedder:
                 await self.embedding.use(open_semantic_index(settings, self.clock))
-            if clear_contexts_of_other_budget(settings.layout, settings.context.tokens):
+            if are_of_other_budget(settings.layout, settings.context.tokens):
+                # Sessions that start in the spool were given what is deleted now.
+                await asyncio.to_thread(self.intake.drain)
                 self.stale_contexts.add_all(self.store)
+            use_budget(settings.layout, settings.context.tokens)
             if restart_observer or settings.observer != previous.observer:
                 await self._use_observer(settings)
             await self._use_team()
@@ -344,7 +348,10 @@ class Worker:
 
     async def render_contexts(self) -> None:
         """Of all projects that have changed."""
-        for key in self.stale_contexts.take():
+        keys = self.stale_contexts.take()
+        if keys and self.intake.has_given_contexts():
+            await asyncio.to_thread(self.intake.drain)  # stores those that are replaced now
+        for key in keys:
             project_id = self.store.project_by_key(key)
             if project_id is not None:
                 budget = self.settings.context.tokens
