@@ -1,7 +1,11 @@
 """The table of the learned weights: what is in it, and how a score is made of it."""
 
 import json
+import os
+import subprocess
+import sys
 from importlib.resources import files
+from pathlib import Path
 
 from claude_mem.observer.local import weights
 from claude_mem.observer.local.evidence import collect_evidence
@@ -16,6 +20,12 @@ from claude_mem.observer.local.weights import Trees, Weights
 from tests.turns import edited, stopped, turn
 
 TURN = turn(edited("lamp.py"), stopped("The lamp blinks twice, because the relay moved."))
+
+LONG_TURN = turn(
+    edited("lamp.py"),
+    stopped("The lamp blinks twice at night, because the relay behind the harbour gate was moved to"
+            " another socket when the keeper painted the northern wall of the engine room."),
+)  # fmt: skip
 
 
 def test_a_score_is_the_base_and_a_value_of_each_tree() -> None:
@@ -64,3 +74,31 @@ def test_other_weights_can_be_used() -> None:
     finally:
         weights.use(None)
     assert weights.current() is packaged
+
+
+_PRINT_FEATURES = """
+from tests.test_weights import LONG_TURN as TURN, collect_evidence, find_candidates, find_titles
+from tests.test_weights import passage_features, title_features, turn_facts, turn_words, weights
+learned, evidence = weights.current(), collect_evidence(TURN)
+passages = find_candidates(evidence)
+for passage in passages:
+    print(passage_features(passage, turn_words(evidence, {}), learned))
+for title in find_titles(evidence, passages, is_english=True):
+    print(title_features(title, turn_facts(evidence, {}), learned))
+"""
+
+
+def test_figures_do_not_depend_on_the_order_of_a_set() -> None:
+    """Its order differs between processes, and so would the last digit of a sum."""
+    root = Path(__file__).parent.parent
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", _PRINT_FEATURES],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(outputs) == 1 and "rarity" in outputs.pop()

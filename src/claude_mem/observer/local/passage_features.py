@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from math import log1p
+from math import fsum, log1p
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.evidence import Origin, TurnEvidence
@@ -153,7 +153,7 @@ def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights)
     passage, text, words = candidate.passage, candidate.text, candidate.words
     lowered = text.lower()
     size = max(1, len(words))
-    weight = sum(map(of_turn.weight.get, words, repeat(0.0)))
+    weight = fsum(map(of_turn.weight.get, words, repeat(0.0)))
     return {
         **_ORIGIN_FEATURES[candidate.origin],
         "messages after": log1p(candidate.messages_after),
@@ -193,7 +193,7 @@ def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights)
         "in request": len(words & of_turn.request) / size,
         "of subject": len(words & of_turn.subject) / max(1, len(of_turn.subject)),
         "in final": len(words & of_turn.final) / size,
-        "rarity": sum(weights.rarity_of(words)) / size,
+        "rarity": fsum(weights.rarity_of(words)) / size,
         "weight": weight / size,
         "weight of all": weight,
         "length of text": log1p(candidate.length),

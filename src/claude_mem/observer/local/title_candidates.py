@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
-from math import log1p
+from math import fsum, log1p
 from typing import Literal
 
 from claude_mem.observer.local import cues
@@ -342,8 +342,8 @@ def title_features(title: TitleCandidate, of_turn: TurnFacts, weights: Weights) 
     text = title.text
     lowered, words = text.lower(), cues.words(text)
     size = max(1, len(words))
-    rarity = sum(weights.rarity_of(words))
-    weight = sum(map(of_turn.weight.get, words, repeat(0.0)))
+    rarity = fsum(weights.rarity_of(words))
+    weight = fsum(map(of_turn.weight.get, words, repeat(0.0)))
     return {
         **_SOURCE_FEATURES[title.source],
         **_CUT_FEATURES[title.cut],
