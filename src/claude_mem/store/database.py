@@ -244,11 +244,11 @@ class Writer:
         try:
             value = write.work(self._connection)
         except Exception as error:
-            self._versions.commit()
             write.done.set_exception(error)
         else:
-            self._versions.commit()
             write.done.set_result(value)
+        finally:
+            self._versions.commit()
 
     def _run_derive(self) -> None:
         """A failure does not undo the writes, and is logged once."""

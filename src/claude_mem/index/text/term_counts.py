@@ -18,14 +18,14 @@ _kept: dict[tuple[str, str], tuple[int, int]] = {}
 def term_counts(connection: sqlite3.Connection, stems: Iterable[str], total: int) -> dict[str, int]:
     """`total`: the number of all passages."""
     counts: dict[str, int] = {}
-    database = ""
+    missing = list(stems)
+    database = connection.execute("PRAGMA database_list").fetchone()[2]  # "" of one in memory
     if total > COMMON:
-        database = connection.execute("PRAGMA database_list").fetchone()[2]
-        for stem in (stems := list(stems)):
+        for stem in missing:
             count, of_all = _kept.get((database, stem), (0, 0))
             if count and abs(total - of_all) * 100 <= of_all:
                 counts[stem] = count
-    missing = [stem for stem in stems if stem not in counts]
+        missing = [stem for stem in missing if stem not in counts]
     rows = connection.execute(
         "SELECT term, doc FROM passage_terms WHERE term IN (SELECT value FROM json_each(?))",
         (json.dumps(missing),),

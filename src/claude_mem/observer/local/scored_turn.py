@@ -43,7 +43,7 @@ MIN_CHARS, MAX_CHARS = 160, 4_000
 LEAST_SCORE, MIN_SCORE = -4.5, -2.1
 MIN_NOVELTY = 0.25  # share of new words, compared with the passages selected so far
 MIN_SESSION_NOVELTY = 0.3  # and with each memory of the session's previous turns
-_COMMIT_WORDS = frozenset(("hook", "hooks", "commit", "pre-commit", "typecheck"))
+_COMMIT_WORDS = frozenset(("hook", "hooks", "commit", "typecheck"))
 _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(?:\([^)]*\)\.?)?")
 
 
