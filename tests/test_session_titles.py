@@ -9,7 +9,7 @@ import pytest
 
 from claude_mem.intake.client_titles import ClientTitles
 from claude_mem.intake.transcript_additions import TranscriptAdditions
-from claude_mem.intake.transcripts.session_titles import session_title
+from claude_mem.intake.transcripts.session_titles import CHUNK, session_title
 from claude_mem.recall.context import build_context
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store
@@ -82,6 +82,18 @@ def test_secrets_in_a_title_are_redacted_and_private_sessions_have_none(file: Pa
     assert KEY not in title.text
     chat = Chat().prompt("Paint it <PRIVATE>for the queen</PRIVATE>").agent("Painted.")
     assert title_of(file, chat.raw(by_model("Paint for the queen"))) is None
+
+
+@pytest.mark.parametrize("before_end", [-10, 0, 1, 4, 8, 12, 200])
+def test_a_private_tag_is_found_wherever_a_large_file_is_cut(file: Path, before_end: int) -> None:
+    tag = b"<PRIVATE>"
+    chat = Chat().prompt(f"Paint it {tag.decode()}for the queen</PRIVATE>").agent("Painted.")
+    chat.raw(by_model("Paint for the queen")).save(file)
+    head, _, tail = file.read_bytes().partition(tag)
+    file.write_bytes(head + b"-" * (CHUNK - len(head) - before_end) + tag + tail)
+    assert session_title(file, SESSION, Redactor()) is None
+    file.write_bytes(file.read_bytes().replace(b"PRIVATE", b"privet"))
+    assert session_title(file, SESSION, Redactor()) is not None
 
 
 def test_imported_sessions_have_the_clients_title(tmp_path: Path, file: Path) -> None:

@@ -23,7 +23,7 @@ MAX_LINES = 200  # of one kind, from the end
 LONGEST_LINE = 10_000
 # A client's model may have put into the title what the user marked as private.
 _BEFORE_PRIVATE = re.compile(rb"(?:<|u003c)[\s\\/]{0,8}\Z")
-_CHUNK, _OVERLAP = 1024 * 1024, 32
+CHUNK, _OVERLAP = 1024 * 1024, 32
 
 
 def session_title(path: Path, session_id: str, redactor: Redactor) -> SessionTitle | None:
@@ -41,8 +41,8 @@ def session_title(path: Path, session_id: str, redactor: Redactor) -> SessionTit
 
 def _has_private(data: mmap.mmap) -> bool:
     """Word by word, as that is much faster than a pattern that matches any case."""
-    for start in range(0, len(data), _CHUNK):
-        chunk = data[max(0, start - _OVERLAP) : start + _CHUNK].lower()
+    for start in range(0, len(data), CHUNK):
+        chunk = data[max(0, start - _OVERLAP) : start + CHUNK].lower()
         place = chunk.find(b"private")
         while place >= 0:
             if _BEFORE_PRIVATE.search(chunk, max(0, place - _OVERLAP), place):
