@@ -248,8 +248,8 @@ def test_of_many_commands_the_last_are_recorded() -> None:
     checks = [ran(f"make lint-{n} check", number=n) for n in range(6, 11)]
     runs = distil(turn(*tests, *checks)).summary.commands
     assert [(run.purpose, run.sources) for run in runs] == [
-        ("test", (3,)), ("test", (4,)), ("test", (5,)),
-        ("check", (8,)), ("check", (9,)), ("check", (10,)),
+        ("test", (4,)), ("test", (5,)),
+        ("check", (9,)), ("check", (10,)),
     ]  # fmt: skip
 
 
@@ -495,15 +495,23 @@ def test_nothing_told_before_is_told_again(of: Turn) -> None:
 def test_files_that_were_read_stay_beside_those_that_were_edited() -> None:
     fuse = use(1, tool_name="Read", tool_input={"file_path": f"{PROJECT_DIR}/fuse.py"})
     result = distil(turn(fuse, edited("lamp.py"), stopped("`lamp.py` was bent, so it is new.")))
-    assert result.summary.files_read == only(result).files_read == ("fuse.py",)
+    assert result.summary.files_read == ("fuse.py",)
     assert only(result).files_modified == ("lamp.py",)
+    assert only(result).files_read == ()  # told once
+
+
+def test_an_observation_without_edits_names_the_files_that_were_read() -> None:
+    fuse = use(1, tool_name="Read", tool_input={"file_path": f"{PROJECT_DIR}/fuse.py"})
+    answer = stopped("The lamp blinks because `fuse.py` calls `light()` twice.")
+    result = distil(turn(fuse, answer, prompt="Why does the lamp blink?"))
+    assert only(result).files_read == result.summary.files_read == ("fuse.py",)
 
 
 def test_a_file_that_was_read_and_edited_is_in_both_lists() -> None:
     reads = [use(number, tool_name="Read", tool_input={"file_path": f"{PROJECT_DIR}/{name}"})
              for number, name in enumerate(("lamp.py", "fuse.py"), 1)]  # fmt: skip
     result = distil(turn(*reads, edited("lamp.py"), stopped("`lamp.py` was bent, so it is new.")))
-    assert result.summary.files_read == only(result).files_read == ("fuse.py", "lamp.py")
+    assert result.summary.files_read == ("fuse.py", "lamp.py")
     assert only(result).files_modified == result.summary.files_edited == ("lamp.py",)
 
 

@@ -18,7 +18,8 @@ from claude_mem.redaction import Redactor
 from claude_mem.store import Store, migrations
 from claude_mem.store.database import prepare
 from claude_mem.store.forgetting import Selection
-from claude_mem.store.listing import JsonRow, Page
+from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.listing import Page
 from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.store.summary_json import commands_from, faults_from, open_steps_from
 from claude_mem.store.transfer.restore import RestoreReport, restore

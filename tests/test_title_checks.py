@@ -1,6 +1,8 @@
 """Clauses of a conversation that can be titles, and those that leave out what they are about."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.title_checks import (
@@ -138,3 +140,20 @@ def test_what_the_agent_announced_is_a_title_where_it_said_nothing_else() -> Non
     announced = use(1, "Statement", text="Now let me add a retry to the oil delivery:")
     of = turn(announced, edited("tanks.py", 2), stopped("Done."), prompt="do it")
     assert title_of(of) == "tanks.py: add a retry to the oil delivery"
+
+
+_PIECES = (
+    "The lamp", "relay", ": when", ": ~3", "fix is small", "on line 7", "works", "is fine",
+    "next step", "things", "someone", "anyway", "this machine", "previously staged", "edge cases",
+    "/tmp/lamp", "C:\\lamp", "a > b", "$ lamp", "/lamp", "Done. Now", "Hi!", "0a1b2c3d", "PASSED",
+    "the branch", "OK", "suggested fix:", "done - lamp", "Step 2: ",
+)  # fmt: skip
+
+
+@given(pieces=st.lists(st.sampled_from(_PIECES), min_size=1, max_size=4))
+def test_a_title_is_judged_the_same_with_or_without_a_letter_beyond_ascii(
+    pieces: list[str],
+) -> None:
+    title = " ".join((*pieces, "lamp"))
+    assert is_draft_title(title) == is_draft_title(f"{title}é")
+    assert without_label(title) == without_label(f"{title}é")[:-1]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from claude_mem.title_rules import (
     is_complete,
     is_english_text,
+    lower_words,
     names_subject,
     stands_alone,
 )
@@ -127,3 +128,20 @@ def test_any_text_is_judged_the_same_each_time(text: str) -> None:
     assert verdict == (
         is_complete(text, is_english=english) and names_subject(text, is_english=english)
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Don't 'quote' the LAMP's relay_2nd", ["don't", "quote", "the", "lamp's", "relay", "nd"]),
+        ("rock'n'roll ''lamps'' 7'", ["rock'n", "roll", "lamps"]),
+        ("the relay’s Prüfung — done", ["the", "relay's", "prüfung", "done"]),
+    ],
+)
+def test_words_are_letters_with_one_apostrophe_inside(text: str, words: list[str]) -> None:
+    assert lower_words(text) == words
+
+
+@given(text=st.text("aB'’_1 é-", max_size=30))
+def test_words_of_ascii_are_those_of_any_text(text: str) -> None:
+    assert lower_words(f"{text} ß") == [*lower_words(text), "ß"]

@@ -5,6 +5,8 @@ English is also judged by its words.
 """
 
 import re
+import string
+from itertools import chain
 
 SHORTEST, LONGEST = 8, 150
 FEWEST_LETTERS = 4
@@ -15,6 +17,10 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 _LETTER = re.compile(r"[^\W\d_]")
 _FOUR_LETTERS = re.compile(rf"[^\W\d_]{{{FEWEST_LETTERS}}}")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+# For `bytes.translate`: all but letters in lower case and apostrophes becomes a space.
+_LETTERS = bytes(
+    code if chr(code) in string.ascii_lowercase + "'" else ord(" ") for code in range(256)
+)
 # What the client or a tool wrote, and no sentence.
 _MARKUP = re.compile(r"[<>|{]|\[Request interrupted|\(a background task|https?://\S+$")
 _COMMAND = re.compile(r"/[\w:-]+(?:\s|$)")
@@ -220,7 +226,15 @@ def _is_english_clause(title: str) -> bool:
 
 
 def lower_words(text: str) -> list[str]:
-    return _WORD.findall(text.lower().replace("’", "'"))
+    lowered = text.lower().replace("’", "'")
+    if not lowered.isascii():
+        return _WORD.findall(lowered)
+    # Twice as fast as the pattern, which is needed for words with an apostrophe only.
+    words = lowered.encode("ascii").translate(_LETTERS).decode("ascii").split()
+    if "'" not in lowered:
+        return words
+    parts = (_WORD.findall(word) if "'" in word else (word,) for word in words)
+    return list(chain.from_iterable(parts))
 
 
 def is_balanced(text: str) -> bool:

@@ -58,7 +58,7 @@ LONGEST_LABEL = 60
 MOST_SENTENCES = 4
 LONGEST_ERROR, LONGEST_COMPLETED = 120, 160
 MAX_FILES_READ, MAX_FAILURES, MAX_COMMITS = 3, 3, 3
-MAX_TESTS, MAX_CHECKS = 3, 3
+MAX_TESTS, MAX_CHECKS = 2, 2
 MAX_BESIDE_EDITS = 2  # files that were read where others were edited
 MAX_STEPS = 6
 MIN_NOVELTY = 0.3  # share of words that the observation does not have
@@ -86,7 +86,8 @@ def build_observations(
         narrative=narrative,
         facts=facts,
         concepts=classify_concepts(type_, [candidate.text for candidate in passages]),
-        files_read=evidence.all_files_read(OBSERVED_FILES_READ),
+        # Where files were edited, the summary alone has those that were read.
+        files_read=() if evidence.files else evidence.all_files_read(OBSERVED_FILES_READ),
         files_modified=tuple(list(evidence.files)[:OBSERVED_FILES]),
         sources=tuple(dict.fromkeys((*evidence.sources, *_sources(main), *edits))),
     )

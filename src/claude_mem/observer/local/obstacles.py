@@ -58,7 +58,10 @@ def _blaming(event: ToolUse) -> Iterator[str]:
     """Not in lists: these tell what was changed."""
     if event.kind not in ("Statement", "Stop") or event.agent_id or not event.text:
         return
-    for line in event.text[:READ_STATEMENT].splitlines():
+    text = event.text[:READ_STATEMENT]
+    if not (_FAILS.search(text) and _BLAMES.search(text)):
+        return  # most statements, and no sentence of them need be looked at
+    for line in text.splitlines():
         if _LIST_ITEM.match(line):
             continue
         for sentence in sentences(line):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from claude_mem.types import Distillate, Json, ToolUse, Turn
-from claude_mem.word_runs import RunFinder, hashes_of, runs_of, words_of
+from claude_mem.word_runs import Run, RunFinder, hashes_of, runs_of, words_of
 
 MAX_HASHES = 400
 MAX_OF_RECORD = 1_500
@@ -27,10 +27,10 @@ def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     in_texts = _runs(_texts(distillate))
     in_record = _runs(_statements(turn))
     outside = _OutsideText.of(turn, RunFinder((*in_texts, *in_record)))
-    copied = hashes_of(filter(outside.has, in_texts), MAX_HASHES)
-    reported = (run for text in _limited(_reports(turn)) for run in runs_of(text))
+    copied = hashes_of(outside.among(in_texts), MAX_HASHES)
+    reported = chain.from_iterable(map(runs_of, _limited(_reports(turn))))
     recorded = (
-        *hashes_of(filter(outside.has, in_record), MAX_OF_RECORD),
+        *hashes_of(outside.among(in_record), MAX_OF_RECORD),
         *hashes_of(reported, MAX_OF_RECORD),
     )
     known = frozenset(copied)
@@ -46,8 +46,8 @@ class _OutsideText:
     """What the agent read, of the runs that are looked for: in this turn as runs, before it as
     words in a row, which is faster."""
 
-    runs: frozenset[str]
-    own: frozenset[str]
+    runs: frozenset[Run]
+    own: frozenset[Run]
     earlier: str
 
     @classmethod
@@ -57,31 +57,39 @@ class _OutsideText:
         outside = _found(finder, _limited(_names(turn)))
         remaining = MAX_CHARS
         for event in turn.events:
-            own |= finder.find(_command(event.tool_input))
-            outside |= _found(finder, _limited(_replaced(event.tool_input))) - own
-            own |= _found(finder, _written(event.tool_input)) - outside
+            if event.tool_input is not None:
+                own |= finder.find(_command(event.tool_input))
+                outside |= _found(finder, _limited(_replaced(event.tool_input))) - own
+                own |= _found(finder, _written(event.tool_input)) - outside
             for text in _read_by(event):
                 outside |= finder.find(text[: max(0, remaining)]) - own
                 remaining -= len(text)
-        earlier = f" {' '.join(words_of(turn.earlier_output))} "
+        earlier = f" {' '.join(words_of(turn.earlier_output))} " if turn.earlier_output else ""
         return cls(frozenset(outside), frozenset(own), earlier)
 
-    def has(self, run: str) -> bool:
-        return run in self.runs or (run not in self.own and f" {run} " in self.earlier)
+    def among(self, runs: Iterable[Run]) -> Iterator[Run]:
+        """Those of the runs that are from outside."""
+        return filter(self._has if self.earlier else self.runs.__contains__, runs)
+
+    def _has(self, run: Run) -> bool:
+        return run in self.runs or (run not in self.own and f" {' '.join(run)} " in self.earlier)
 
 
-def _runs(texts: Iterable[str]) -> dict[str, None]:
+def _runs(texts: Iterable[str]) -> dict[Run, None]:
     """Each once, in order; so are the texts, as a statement is also part of the record."""
     return dict.fromkeys(chain.from_iterable(map(runs_of, dict.fromkeys(texts))))
 
 
-def _found(finder: RunFinder, texts: Iterator[str]) -> set[str]:
+def _found(finder: RunFinder, texts: Iterator[str]) -> set[Run]:
     return {run for text in texts for run in finder.find(text)}
 
 
 def _read_by(event: ToolUse) -> Iterator[str]:
-    yield from (part.text for part in event.parts if part.kind in _REPORTS)
-    yield from _strings(event.tool_response)
+    for part in event.parts:
+        if part.kind in _REPORTS:
+            yield part.text
+    if event.tool_response is not None:
+        yield from _strings(event.tool_response)
     if event.kind not in _AGENT_KINDS:
         yield event.text or ""
 

@@ -98,6 +98,11 @@ _UNTOLD_AT_START, _UNTOLD_WITHIN = _start_and_within(
         r"|previously staged|edge cases)\b",
     ),
 )  # fmt: skip
+# Each of those within has one of these; a title of other letters than ASCII is searched anyway.
+_UNTOLD_PARTS = (
+    ":", " is ", "line", "work", " fine", "next ", "thing", "some", "anyway", "this machine",
+    "previously staged", "edge cases",
+)  # fmt: skip
 # Printed by a program, or a cheer.
 _PRINTED = re.compile(
     "|".join((
@@ -108,6 +113,11 @@ _PRINTED = re.compile(
         r"\b[Tt]he (?:PR|branch|commit|diff)\b",  # which one is known only in the turn
         r"[\U0001F300-\U0001FAFF\u2600-\u27BF]",
     ))
+)  # fmt: skip
+# The same for what is printed, and for a commit a digit.
+_PRINTED_PARTS = (
+    "/", "\\", ">", "$", ". ", "!", "? ", "he PR", "he branch", "he commit", "he diff", "CONFIRMED",
+    "REFUTED", "VERIFIED", "PASS", "DONE", "OK", "`", *"0123456789",
 )  # fmt: skip
 _DEMONSTRATIVE = re.compile(
     r"\b(?:these|those|this)\s+(?!repo|project|package|branch|session|directory|version)\w",
@@ -172,7 +182,7 @@ def is_draft_title(title: str) -> bool:
         return False
     if words[0].strip("`\"'") in PREPOSITIONS or _STARTS_WITH_COUNT.match(title):
         return False
-    if _UNTOLD_AT_START.match(title) or _UNTOLD_WITHIN.search(title) or _PRINTED.search(title):
+    if _UNTOLD_AT_START.match(title) or _is_untold_within(title) or _is_printed(title):
         return False
     if words[0] == "the" and _is_capitalised(title):
         return False  # a heading that names a thing and says nothing of it
@@ -185,6 +195,17 @@ def is_draft_title(title: str) -> bool:
     )
 
 
+def _is_untold_within(title: str) -> bool:
+    lowered = title.lower()
+    is_possible = not title.isascii() or any(map(lowered.__contains__, _UNTOLD_PARTS))
+    return is_possible and _UNTOLD_WITHIN.search(title) is not None
+
+
+def _is_printed(title: str) -> bool:
+    is_possible = not title.isascii() or any(map(title.__contains__, _PRINTED_PARTS))
+    return is_possible and _PRINTED.search(title) is not None
+
+
 def _is_capitalised(title: str) -> bool:
     words = [word for word in title.split()[1:] if len(word) > 3]
     return len(words) > 1 and all(word[0].isupper() for word in words)
@@ -194,7 +215,8 @@ def without_label(title: str) -> str:
     """Without the number of a list, and without "Suggested fix:" before the statement itself."""
     if number := _LIST_NUMBER.match(title):
         title = title[number.end() :]
-    label = _LABEL.match(title)
+    has_mark = ":" in title or "-" in title or not title.isascii()
+    label = _LABEL.match(title) if has_mark else None
     return title[label.end() :] if label else title
 
 
