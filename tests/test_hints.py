@@ -1,5 +1,6 @@
 """Hints: what a prompt is given of earlier sessions, when, and what never."""
 
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from claude_mem.index.text.document_queries import Filters
+from claude_mem.recall.candidates import Depth, collect
 from claude_mem.recall.fence import FENCE
 from claude_mem.recall.hint_lines import BUDGET, Hint
 from claude_mem.recall.hint_text import PastFact, readable, states_past
@@ -20,6 +23,7 @@ from claude_mem.recall.hints import (
     shares_subject,
 )
 from claude_mem.recall.tokens import estimate_tokens
+from claude_mem.recall.weights import WEIGHTS
 from tests.api import Api, open_api
 
 OTHERS = ("crane", "ferry", "lock gate", "slipway", "tide gauge", "warehouse", "dredger", "buoy")
@@ -178,6 +182,19 @@ def test_the_rarest_words_are_looked_up_in_their_order(harbor: Api) -> None:
     assert len(words) == MAX_WORDS and len(terms) == MAX_WORDS
     assert words[-7:] == ["foghorn", "compressor", "valve", "silent", "storm", "quay", "north"]
     assert not {"number", "look"} & set(words)  # in every prompt
+
+
+def test_the_matches_of_common_words_are_not_read_where_there_are_rarer_ones(harbor: Api) -> None:
+    def passages(depth: Depth) -> int:
+        def work(connection: sqlite3.Connection) -> int:
+            query, terms = rarest_words(connection, "foghorn compressor valve storm paint bolt")
+            results = collect(connection, query, Filters(), 3, WEIGHTS, None, terms, depth)
+            return len(results.bm25)
+
+        return harbor.worker.store.read(work)
+
+    assert passages(Depth(matches=10)) < 10
+    assert passages(Depth()) > len(OTHERS)
 
 
 def test_what_is_marked_as_wrong_is_no_hint(harbor: Api) -> None:

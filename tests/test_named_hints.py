@@ -68,6 +68,18 @@ def test_a_plan_is_given_the_turn_that_edited_its_file(harbor: Api) -> None:
     assert ": In `sound_horn.py` the pressure" in line.text  # it begins where the name is
 
 
+def test_what_a_long_plan_says_in_other_forms_is_not_given_to_it(harbor: Api) -> None:
+    steps = "\n".join(
+        f"- step {n}: check {thing}{n} at post{n}" for n, thing in enumerate(THINGS * 6)
+    )
+    repeats = (
+        "\nShips found horns too quiet: pressures in `sound_horn.py` go to 4 bars, valves open two"
+        " seconds; relays of issue 318 get replaced by others standing salts."
+    )
+    assert hint(harbor, PLAN + steps) is not None
+    assert hint(harbor, PLAN + repeats + steps) is None
+
+
 def test_the_number_of_an_issue_is_no_other_number(harbor: Api) -> None:
     result = hint(harbor, "Look again at https://git.test/harbor/port/issues/318 and fix the rest")
     assert result is not None

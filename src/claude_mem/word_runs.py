@@ -13,6 +13,7 @@ from itertools import compress
 from operator import add
 
 LENGTH = 4
+Run = tuple[str, str, str, str]
 _WORD = re.compile(
     r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
 )
@@ -29,18 +30,20 @@ _ASCII_WORDS = bytes(
 
 
 # Punctuation that agents write in English, too.
-_PUNCTUATION = "—→…✅·–│━✓←❌≈↔≥≤✗─•“”‘’"
+_PUNCTUATION = frozenset("—→…✅·–│━✓←❌≈↔≥≤✗─•“”‘’")
+_ASCII = bytes(range(128))
+_SHORTEST_RUN = 13  # characters, of ASCII: two words of four letters, two of one
 
 
 def ascii_words(text: str) -> list[str] | None:
     """Runs of letters, digits and underscores, in lower case; None where the text has letters or
     rare characters beyond ASCII. Several times as fast as a pattern."""
     if not text.isascii():
-        for mark in _PUNCTUATION:
-            text = text.replace(mark, " ")
-        if not text.isascii():
+        rest = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+        if not _PUNCTUATION.issuperset(rest.decode("utf-8", "surrogatepass")):
             return None
-    return text.encode("ascii").translate(_ASCII_WORDS).decode("ascii").split()
+    # What is beyond ASCII becomes a question mark, and that a space.
+    return text.encode("ascii", "replace").translate(_ASCII_WORDS).decode("ascii").split()
 
 
 def words_of(text: str) -> list[str]:
@@ -51,49 +54,49 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
-def runs_of(text: str) -> Iterator[str]:
-    """Each as its words, separated by spaces."""
-    words = words_of(text)
-    is_long = [len(word) > 3 or not word.isascii() for word in words]
+def runs_of(text: str) -> Iterator[Run]:
+    words = ascii_words(text)
+    if words is not None:
+        is_long = list(map((3).__lt__, map(len, words)))
+    else:
+        words = words_of(text)
+        is_long = [len(word) > 3 or not word.isascii() for word in words]
     # The sums of two neighbours, and of two of these: without a loop in Python.
     pairs = list(map(add, is_long, is_long[1:]))
     counts = map(add, pairs, pairs[2:])
-    rows = zip(words, words[1:], words[2:], words[3:], strict=False)
-    return compress(map(" ".join, rows), map((1).__lt__, counts))
+    return compress(_fours(words), map((1).__lt__, counts))
+
+
+def _fours(words: list[str]) -> Iterator[Run]:
+    return zip(words, words[1:], words[2:], words[3:], strict=False)
 
 
 class RunFinder:
-    """Finds certain runs in texts without making all runs of these: in a long text, few words are
-    the first word of one of them."""
+    """Finds certain runs in texts."""
 
-    def __init__(self, runs: Iterable[str]) -> None:
+    def __init__(self, runs: Iterable[Run]) -> None:
         self._runs = frozenset(runs)
-        self._first_words = frozenset(run.partition(" ")[0] for run in self._runs)
-        self._results: dict[str, Set[str]] = {}  # paths and commands come again and again
+        self._results: dict[str, Set[Run]] = {}  # paths and commands come again and again
 
-    def find(self, text: str) -> Set[str]:
+    def find(self, text: str) -> Set[Run]:
+        if len(text) < _SHORTEST_RUN and text.isascii():
+            return frozenset()
         result = self._results.get(text)
         if result is None:
-            result = self._results[text] = self._find(text)
+            # Neither tuples nor strings are made for the fours that are none of the runs.
+            result = self._results[text] = self._runs.intersection(_fours(words_of(text)))
         return result
 
-    def _find(self, text: str) -> Set[str]:
-        words = words_of(text)
-        if self._first_words.isdisjoint(words):
-            return frozenset()
-        starts = [start for start, word in enumerate(words) if word in self._first_words]
-        return self._runs.intersection(" ".join(words[at : at + LENGTH]) for at in starts)
 
-
-def hash_run(run: str) -> str:
-    return blake2b(run.encode("utf-8", "replace"), digest_size=5).hexdigest()
+def hash_run(run: Run) -> str:
+    return blake2b(" ".join(run).encode("utf-8", "replace"), digest_size=5).hexdigest()
 
 
 def has_run(text: str, hashes: frozenset[str]) -> bool:
     return bool(hashes) and any(hash_run(run) in hashes for run in runs_of(text))
 
 
-def hashes_of(runs: Iterable[str], limit: int) -> tuple[str, ...]:
+def hashes_of(runs: Iterable[Run], limit: int) -> tuple[str, ...]:
     """At most `limit`, each once, in order."""
     hashes: dict[str, None] = {}
     for run in runs:

@@ -40,7 +40,17 @@ def _receive(socket: _socket.socket, deadline: float) -> bytes:
         if not chunk:
             break
         received += chunk
+        if _is_complete(received):
+            break  # without waiting until the worker has closed the connection
     return bytes(received)
+
+
+def _is_complete(received: bytearray) -> bool:
+    end = received.find(b"\r\n\r\n")
+    head = bytes(received[: max(end, 0)]).lower()
+    length = head.partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0]
+    is_number = length.isdigit() and len(length) < 12
+    return is_number and len(received) >= end + 4 + int(length)
 
 
 def _body(response: bytes) -> bytes | None:

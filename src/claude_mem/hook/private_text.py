@@ -51,11 +51,11 @@ _FORMAT_WORDS = frozenset((
 
 _OPENERS = (b"\xef\xbc\x9c", b"&lt;", b"\\uff1c")
 _CLOSERS = (b">", b"\xef\xbc\x9e", b"&gt;", b"\\uff1e")
-_DISGUISES = (b"\xef\xbc\x9c", b"&lt;", b"&LT;", b"uff1c", b"uFF1C")
+DISGUISES = (b"\xef\xbc\x9c", b"&lt;", b"&LT;", b"uff1c", b"uFF1C")
 _CODES = (0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF)
-_LITERAL = tuple(chr(code).encode() for code in _CODES)
-_INVISIBLE = (
-    *_LITERAL,
+INVISIBLE = tuple(chr(code).encode() for code in _CODES)
+_INVISIBLE_FORMS = (
+    *INVISIBLE,
     *(b"\\u%04x" % code for code in _CODES),
     *(b"\\u%04X" % code for code in _CODES),
 )
@@ -67,7 +67,7 @@ Tag = tuple[int, int, bytes, bool]  # start, end, name, closing
 def strip_private(data: bytes) -> bytes:
     """The same bytes without private sections."""
     if not data.isascii() or b"&" in data or b"\\u" in data:
-        data = _with_plain_brackets(_with_visible_names(data))
+        data = _with_plain_brackets(with_visible_names(data))
     if b"<" not in data and b"u003" not in data:
         return data
     lowered = data.lower()
@@ -76,11 +76,11 @@ def strip_private(data: bytes) -> bytes:
     return _strip(data, lowered, is_json=_has_json_shape(data))
 
 
-def _with_visible_names(data: bytes) -> bytes:
-    if not any(mark in data for mark in (_INVISIBLE if b"\\u" in data else _LITERAL)):
+def with_visible_names(data: bytes) -> bytes:
+    if not any(mark in data for mark in (_INVISIBLE_FORMS if b"\\u" in data else INVISIBLE)):
         return data
     visible = data.replace(b"\\\\", b"\0")  # a backslash is no beginning of an escape
-    for mark in _INVISIBLE:
+    for mark in _INVISIBLE_FORMS:
         visible = visible.replace(mark, b"")
     visible = visible.replace(b"\0", b"\\\\")
     has_more = visible.lower().count(NAMES[0]) > data.lower().count(NAMES[0])
@@ -89,7 +89,7 @@ def _with_visible_names(data: bytes) -> bytes:
 
 def _with_plain_brackets(data: bytes) -> bytes:
     """Where a tag begins with another bracket; all other text stays as it is."""
-    if not any(mark in data for mark in _DISGUISES):
+    if not any(mark in data for mark in DISGUISES):
         return data
     for opener in _OPENERS:
         data = _with_plain_bracket(data, data.lower(), opener)

@@ -31,7 +31,7 @@ from claude_mem.recall.ranking import score_of
 from claude_mem.recall.snippets import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import JsonRow
+from claude_mem.store.json_rows import JsonRow
 from claude_mem.types import Json
 
 log = logging.getLogger("claude_mem.answers")
@@ -155,16 +155,17 @@ def passage_scores(
     parsed: ParsedQuery,
     semantic_index: SemanticIndex | None,
     terms: list[Term] | None = None,
+    bm25: Mapping[int, float] | None = None,
 ) -> dict[int, dict[int, float]]:
     """By turn, by the number of the passage. `terms`: those of the query, if they were looked up
-    before."""
+    before. `bm25`: that of the best passages by words; it is 0 for others."""
     terms = look_up_terms(connection, parsed) if terms is None else terms
     expression, sole = match_expression(parsed, terms), occurrences(parsed, terms)
-    by_words: dict[int, float] = {}
+    by_words = dict(bm25 or {})
     rows: list[PassageRow] = []
     for turn_id in turn_ids:
         rows += passage_index.rows_of_turn(connection, turn_id)
-        if expression:
+        if expression and bm25 is None:
             by_words |= passage_index.scores_in_turn(connection, expression, turn_id, sole)
     cosines: dict[int, float] = {}
     if semantic_index is not None:

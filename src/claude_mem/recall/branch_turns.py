@@ -20,8 +20,12 @@ _REFERS = re.compile(
 )
 
 
+def names_a_branch(text: str) -> bool:
+    return _REFERS.search(text) is not None
+
+
 def refers_to(branch: str, typed: str) -> bool:
-    return branch not in ("", *MAIN_BRANCHES) and _REFERS.search(typed) is not None
+    return branch not in ("", *MAIN_BRANCHES) and names_a_branch(typed)
 
 
 def find_branch_turns(

@@ -7,7 +7,8 @@ their words are compared with those of the query, the same or similar.
 import math
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from claude_mem.index.text import document_queries, passage_index
@@ -22,12 +23,24 @@ from claude_mem.recall.weights import Weights
 if TYPE_CHECKING:
     from claude_mem.index.vectors.blocks import Similarities
 
-PASSAGES = 100  # candidates by words, and as many by vectors
-READ = 120  # of these candidates: the best of both, whose words are compared
-# Their signs alone tell which vectors are near, but not well which are nearest.
-RESCORED_FOR_EACH = 10
 MANY = 2_000
+FEW = 4  # words
 NO_COSINE = 2.0  # is near to nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How many passages are looked at."""
+
+    candidates: int = 100  # by words, and as many by vectors
+    read: int = 120  # of these, the best of both, whose words are compared
+    # Their signs alone tell which vectors are near, but not well which are nearest.
+    rescored: int = 1_000
+    scored: int = 0  # passages that are scored by words at least, for those who read turns
+    matches: int | None = None  # of the words that are looked up together; the rarest come first
+
+
+SEARCH = Depth()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +85,7 @@ class Candidates:
     turns: dict[int, TurnRow]  # of these passages, those that pass the filters
     excluded: frozenset[int]  # turns that hold an excluded word
     near: float  # the least cosine that is not noise
+    bm25: dict[int, float] = field(default_factory=dict)  # by passage, of the best by words
 
 
 def collect(
@@ -82,17 +96,30 @@ def collect(
     weights: Weights,
     semantic_index: SemanticIndex | None = None,
     terms: list[Term] | None = None,
-    passages: int | None = None,
+    depth: Depth | None = None,
 ) -> Candidates:
     """For at least `count` turns, where there are so many. `terms`: those of the query, if they
-    were looked up before. `passages`: instead of PASSAGES, if fewer will do."""
+    were looked up before. `depth`: if it is not that of a search."""
+    depth = depth or SEARCH
     terms = look_up_terms(connection, parsed) if terms is None else terms
-    limit = max(passages or PASSAGES, 2 * count)
-    read = max(READ if passages is None else passages * READ // PASSAGES, 2 * count)
+    limit, read = max(depth.candidates, 2 * count), max(depth.read, 2 * count)
     condition = document_queries.turn_condition(filters)
-    by_words = _by_words(connection, parsed, terms, filters, condition, limit)
+    scored = max(limit, depth.scored)
+    searched = _rarest(parsed, terms, depth.matches)
+    bm25 = _by_words(connection, searched, terms, filters, condition, scored)
+    by_words = dict(islice(bm25.items(), limit))  # best first
+    rescored = depth.rescored * limit // depth.candidates
     cosines = _cosines(
-        connection, parsed, terms, by_words, filters, condition, limit, weights, semantic_index
+        connection,
+        parsed,
+        terms,
+        by_words,
+        filters,
+        condition,
+        limit,
+        rescored,
+        weights,
+        semantic_index,
     )
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, read)
@@ -107,7 +134,7 @@ def collect(
     if semantic_index is not None and cosines:
         near = semantic_index.cosine(weights.min_deviations_in_sentence)
     found = find_evidence(rows, terms, by_words, cosines, semantic_index)
-    return Candidates(tuple(found), turns, frozenset(excluded), near)
+    return Candidates(tuple(found), turns, frozenset(excluded), near, bm25)
 
 
 def texts_by_stem(parsed: ParsedQuery) -> dict[str, str]:
@@ -165,6 +192,24 @@ def _by_words(
     )
 
 
+def _rarest(parsed: ParsedQuery, terms: list[Term], most: int | None) -> ParsedQuery:
+    """Its rarest words, which have at most so many matches in all, or are few: reading the matches
+    of common words takes the longest, and they decide the least."""
+    if most is None:
+        return parsed
+    counts = {term.stem: term.count for term in terms}
+    by_count = [(max(counts.get(stem(piece), 0) for piece in word.pieces), word.pieces)
+                for word in parsed.words]  # fmt: skip
+    total = 0
+    rarest: set[tuple[str, ...]] = set()
+    for count, pieces in sorted(by_count):
+        total += count
+        if total > most and len(rarest) >= FEW:
+            break
+        rarest.add(pieces)
+    return replace(parsed, words=tuple(word for word in parsed.words if word.pieces in rarest))
+
+
 def occurrences(parsed: ParsedQuery, terms: list[Term]) -> int | None:
     """How many passages hold the only word of the query; None where it has more."""
     if len(parsed.words) != 1 or len(terms) != 1 or parsed.phrases:
@@ -208,6 +253,7 @@ def _cosines(
     filters: Filters,
     condition: document_queries.Condition,
     limit: int,
+    rescored: int,
     weights: Weights,
     semantic_index: SemanticIndex | None,
 ) -> dict[int, float]:
@@ -220,7 +266,7 @@ def _cosines(
         filters.project_id,
         include=by_words,
         exhaustive=condition.sql != "TRUE",  # few of the nearest may pass it
-        rescored=RESCORED_FOR_EACH * limit,
+        rescored=rescored,
     )
     cosines = similarities.of(by_words)
     if not (parsed.phrases or parsed.excluded):

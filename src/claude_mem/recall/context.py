@@ -31,7 +31,7 @@ from claude_mem.recall.handover.team_facts import team_facts
 from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
-from claude_mem.store.listing import JsonRow
+from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.summary_json import open_steps_from
 from claude_mem.store.turns import MAIN_BRANCHES
 from claude_mem.text import one_line

@@ -11,7 +11,7 @@ from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import SearchResult, SearchRow
 from claude_mem.recall.timeline import Timeline
 from claude_mem.store.clock import iso
-from claude_mem.store.listing import JsonRow
+from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.summary_json import fact_texts
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Json

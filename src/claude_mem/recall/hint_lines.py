@@ -77,6 +77,7 @@ class Shown:
     weights: Mapping[str, float]
     # Share of its words that a passage may have in common with those before it.
     max_repeated: float = 0.6
+    bm25: Mapping[int, float] | None = None  # of the best passages by words, if it is known
 
 
 def hint_lines(
@@ -84,9 +85,10 @@ def hint_lines(
     sources: Sequence[Source],
     ways: Sequence[Shown],
     semantic_index: SemanticIndex | None,
+    read: Mapping[int, Sequence[Passage]] | None = None,
 ) -> list[HintLine]:
     """Of the first turn what the first of these ways shows that shows anything; of the others only
-    what the first way shows."""
+    what the first way shows. `read`: the passages of the turns, if they were read before."""
     places = [(source.turn.session_id, source.turn.number) for source in sources]
     memories = document_queries.memories_of_turns(connection, places, Filters())
     named = [
@@ -99,16 +101,18 @@ def hint_lines(
     outside = outside_words.of_turns(connection, [source.turn.id for source, _ in named])
     turn_ids = [source.turn.id for source, _ in named]
     scores = _scores(connection, turn_ids, ways[0], semantic_index)
+    passages = passage_texts.texts_of_turns(connection, turn_ids) if read is None else read
     lines: list[HintLine] = []
     for number, (source, memory) in enumerate(named):
         turn_id = source.turn.id
         share = int(room * SHARES[len(named) - 1][number])
         title = plain(memory.title)
-        text = _said(connection, turn_id, title, share, ways[0], scores[turn_id])
+        said = passages.get(turn_id, ())
+        text = _said(said, title, share, ways[0], scores[turn_id])
         for way in ways[1:] if not lines else ():
             if len(text) < MIN_TEXT:
                 others = _scores(connection, [turn_id], way, semantic_index)
-                text = _said(connection, turn_id, title, share, way, others[turn_id])
+                text = _said(said, title, share, way, others[turn_id])
         if len(text) < MIN_TEXT:
             continue  # its title alone says too little
         lines.append(
@@ -130,12 +134,13 @@ def _scores(
     semantic_index: SemanticIndex | None,
 ) -> dict[int, dict[int, float]]:
     """Of all turns at once: much of it takes as long for one."""
-    return passage_scores(connection, turn_ids, shown.query, semantic_index, shown.terms)
+    return passage_scores(
+        connection, turn_ids, shown.query, semantic_index, shown.terms, shown.bm25
+    )
 
 
 def _said(
-    connection: sqlite3.Connection,
-    turn_id: int,
+    passages: Sequence[Passage],
     title: str,
     budget: int,
     shown: Shown,
@@ -143,7 +148,6 @@ def _said(
 ) -> str:
     """The best passages, each of which adds something, in the order of the turn; of those that do
     not fit whole sentences. Nothing that says the title again."""
-    passages = passage_texts.texts_of_turn(connection, turn_id)
     weights = shown.weights
     scores = {
         n: score * weights.get(passages[n].kind, 1.0)

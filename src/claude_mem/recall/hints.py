@@ -12,23 +12,32 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 from itertools import islice
+from typing import Self
 
 from claude_mem.index import indexing
-from claude_mem.index.passages import NOTES, Passage
+from claude_mem.index.passages import MOST, NOTES, Passage
 from claude_mem.index.text import passage_index, passage_texts
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.branch_turns import find_branch_turns, refers_to
-from claude_mem.recall.candidates import Term, look_up_terms, texts_by_stem
+from claude_mem.recall.candidates import (
+    SEARCH,
+    Depth,
+    Term,
+    collect,
+    look_up_terms,
+    texts_by_stem,
+)
 from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines
 from claude_mem.recall.hint_text import PastFact, past_facts, readable, states_past, work_in
 from claude_mem.recall.named_turns import NamedTurn, find_named_turns
 from claude_mem.recall.parsed_query import ParsedQuery, Word, parse_query
 from claude_mem.recall.prompt_names import Name, names_in
-from claude_mem.recall.ranking import RankedTurn, rank
+from claude_mem.recall.ranking import RankedTurn, rank_candidates
 from claude_mem.recall.snippets import content_stems, holds_any, stems_of
 from claude_mem.recall.typed_text import typed_text
 from claude_mem.recall.weights import WEIGHTS
@@ -39,10 +48,12 @@ MAX_LINES = 3
 MAX_WORDS = 12  # the rarest of the prompt
 MIN_WORDS = 4
 MAX_EVIDENCE = 2.0  # a cosine and a share
-PASSAGES = 40  # by words, and as many by vectors
+DEPTH = Depth(candidates=40, read=40, rescored=120, scored=80, matches=1_000)
 CANDIDATES = 40  # turns, of which some may be known to the session, or only repeat the prompt
-READ_AT_ONCE = 6  # of these
+READ_AT_ONCE = 4  # of these
 MAX_REPEATED = 0.6  # share of its words that a passage may have in common with the prompt
+# A plan of so many words says most things itself, in other forms of its words.
+MANY_WORDS, MAX_REPEATED_OF_PLAN = 120, 0.55
 MIN_PASSAGE = 40  # characters
 TITLE = 300  # characters at the start of a prompt that say what it is about
 # Of a turn, what became of it says more in few words than what was asked or planned.
@@ -138,6 +149,18 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
+class _Known:
+    """What a prompt says itself."""
+
+    words: set[str]
+    stems: Callable[[], frozenset[str]]  # of its words; made if they are needed
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        return cls(_words(text), cache(lambda: content_stems(text)))
+
+
+@dataclass(frozen=True, slots=True)
 class _Candidate:
     ranked: RankedTurn
     row: PassageRow
@@ -162,7 +185,7 @@ def find_hint(
             return None
         query, terms = rarest_words(connection, typed)
         past = past_facts(connection, prompt.project_id)
-        known, context = _words(prompt.text), _context_lines(prompt.context)
+        known, context = _Known.of(prompt.text), _context_lines(prompt.context)
 
         def text_of(passage: Passage, leads: Callable[[str], bool] | None = None) -> str:
             if not _is_worth_reading(passage, known) or states_past(passage.text, past):
@@ -200,14 +223,18 @@ def find_hint(
                 return Hint(tuple(lines))
         if len(query.words) < MIN_WORDS or needed > MAX_EVIDENCE:
             return None
-        candidates = _candidates(connection, prompt, query, terms, rule, semantic_index, past)
+        ranked, bm25 = _rank(connection, prompt, query, terms, rule, semantic_index)
+        if all(candidate.evidence < needed for candidate in ranked):
+            return None
+        read: dict[int, Sequence[Passage]] = {}
+        candidates = _unknown(connection, ranked, known, context, past, read)
         sources = [
             Source(c.ranked.turn, _words_held(c.row, terms), c.evidence)
             for c in _select(list(islice(candidates, MAX_LINES)), needed, rule)
         ][: 1 if is_task(typed) else MAX_LINES]
         # The answer to a question may be in other words.
-        way = by_words if is_task(typed) else anything
-        lines = hint_lines(connection, sources, (way,), semantic_index)
+        way = replace(by_words if is_task(typed) else anything, bm25=bm25)
+        lines = hint_lines(connection, sources, (way,), semantic_index, read)
         if is_task(typed):
             lines = [line for line in lines if shares_subject(line.text, typed)]
         return Hint(tuple(lines)) if lines else None
@@ -295,23 +322,26 @@ def rarest_words(connection: sqlite3.Connection, typed: str) -> tuple[ParsedQuer
     return query, [term for term in terms if term.stem in stems]
 
 
-def _candidates(
+def _rank(
     connection: sqlite3.Connection,
     prompt: Prompt,
     query: ParsedQuery,
     terms: list[Term],
     rule: Rule,
     semantic_index: SemanticIndex | None,
-    past: Sequence[PastFact],
-) -> Iterator[_Candidate]:
-    """Turns of other sessions that this session was not told about, best first."""
+) -> tuple[list[_Candidate], dict[int, float]]:
+    """Turns of other sessions that this session was given no hint of, best first; and the bm25 of
+    passages."""
     filters = Filters(project_id=prompt.project_id, until=prompt.until)
-    ranked: list[RankedTurn] = []
-    for passages in (PASSAGES, None):
-        results = rank(
-            connection, query, filters, MAX_LINES, WEIGHTS, semantic_index, terms, passages
+    for depth in (DEPTH, SEARCH):
+        found = collect(
+            connection, query, filters, MAX_LINES, WEIGHTS, semantic_index, terms, depth
         )
-        results = [result for result in results if result.passage is not None]
+        results = [
+            result
+            for result in rank_candidates(connection, found, query, filters, MAX_LINES)
+            if result.passage is not None
+        ]
         ranked = [
             result
             for result in results
@@ -320,25 +350,41 @@ def _candidates(
         ][:CANDIDATES]
         if len(ranked) >= READ_AT_ONCE or len(ranked) == len(results):
             break  # otherwise most of them are of this session
-    own = _files_of_client(connection, [result.turn.id for result in ranked])
-    ranked = [result for result in ranked if result.turn.id not in own]
-    known, context = _words(prompt.text), _context_lines(prompt.context)
-    for first in range(0, len(ranked), READ_AT_ONCE):  # mostly the first ones are shown
-        read = ranked[first : first + READ_AT_ONCE]
-        ids = [result.passage for result in read if result.passage is not None]
-        rows = {row.id: row for row in passage_index.passage_rows(connection, ids)}
-        texts = passage_texts.texts(connection, ids)
-        for result in read:
-            if result.passage not in rows or _repeats(texts[result.passage], known):
-                continue
-            if _is_in(context, result.turn.title, texts[result.passage]):
-                continue
-            if states_past(f"{result.turn.title} {texts[result.passage]}", past):
-                continue
+    rows = {candidate.row.id: candidate.row for candidate in found.passages}
+    candidates: list[_Candidate] = []
+    for result in ranked:
+        if result.passage is not None:
             row = rows[result.passage]
             discount = rule.prompt_discount if row.kind == "prompt" else 0.0
             evidence = result.evidence.cosine + result.evidence.soft_coverage - discount
-            yield _Candidate(result, row, evidence)
+            candidates.append(_Candidate(result, row, evidence))
+    return candidates, found.bm25
+
+
+def _unknown(
+    connection: sqlite3.Connection,
+    candidates: Sequence[_Candidate],
+    known: _Known,
+    context: list[set[str]],
+    past: Sequence[PastFact],
+    passages: dict[int, Sequence[Passage]],
+) -> Iterator[_Candidate]:
+    """Those that say what neither the prompt nor the context says, and that still holds. Adds the
+    passages of the turns that it reads."""
+    own = _files_of_client(connection, [candidate.ranked.turn.id for candidate in candidates])
+    candidates = [candidate for candidate in candidates if candidate.ranked.turn.id not in own]
+    for first in range(0, len(candidates), READ_AT_ONCE):  # mostly the first ones are shown
+        read = candidates[first : first + READ_AT_ONCE]
+        passages |= passage_texts.texts_of_turns(connection, [c.row.turn for c in read])
+        for candidate in read:
+            of_turn, number = passages.get(candidate.row.turn, ()), candidate.row.id % MOST
+            if number >= len(of_turn):
+                continue  # the turn was changed in between
+            text, title = of_turn[number].text, candidate.ranked.turn.title
+            if _repeats(text, known) or _is_in(context, title, text):
+                continue
+            if not states_past(f"{title} {text}", past):
+                yield candidate
 
 
 def _files_of_client(connection: sqlite3.Connection, turns: list[int]) -> set[int]:
@@ -376,7 +422,7 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
-def _is_worth_reading(passage: Passage, known: set[str]) -> bool:
+def _is_worth_reading(passage: Passage, known: _Known) -> bool:
     """Not for lists of commands, files and labels, and not for what the prompt says itself."""
     words = passage.text.split()
     names = sum(any(mark in word for mark in "/\\-") for word in words)
@@ -388,9 +434,14 @@ def _is_worth_reading(passage: Passage, known: set[str]) -> bool:
     )
 
 
-def _repeats(passage: str, known: set[str]) -> bool:
+def _repeats(passage: str, known: _Known) -> bool:
     words = _words(passage)
-    return len(words & known) > MAX_REPEATED * len(words)
+    if len(words & known.words) > MAX_REPEATED * len(words):
+        return True
+    if len(known.words) < MANY_WORDS:
+        return False
+    stems = content_stems(passage)
+    return len(stems & known.stems()) > MAX_REPEATED_OF_PLAN * len(stems)
 
 
 def _context_lines(context: str) -> list[set[str]]:

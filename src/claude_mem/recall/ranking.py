@@ -25,7 +25,6 @@ from claude_mem.recall.candidates import (
     Candidate,
     Candidates,
     Evidence,
-    Term,
     collect,
 )
 from claude_mem.recall.parsed_query import ParsedQuery, Span
@@ -64,13 +63,20 @@ def rank(
     count: int,
     weights: Weights = WEIGHTS,
     semantic_index: SemanticIndex | None = None,
-    terms: list[Term] | None = None,
-    passages: int | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
-    candidates = collect(
-        connection, parsed, filters, count, weights, semantic_index, terms, passages
-    )
+    candidates = collect(connection, parsed, filters, count, weights, semantic_index)
+    return rank_candidates(connection, candidates, parsed, filters, count, weights)
+
+
+def rank_candidates(
+    connection: sqlite3.Connection,
+    candidates: Candidates,
+    parsed: ParsedQuery,
+    filters: Filters,
+    count: int,
+    weights: Weights = WEIGHTS,
+) -> list[RankedTurn]:
     near = neighbourhood(connection, filters, len(weights.next_shares))
     return order(candidates, parsed, near, weights, CONSIDERED * count)
 

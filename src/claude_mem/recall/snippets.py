@@ -1,12 +1,11 @@
 """The part of a passage that matches a query, short enough for one line."""
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-from claude_mem.index.text.words import parts_of, pieces, stem
+from claude_mem.index.text.words import parts_of, pieces, stem, stems
 from claude_mem.recall.parsed_query import STOP_WORDS, ParsedQuery
 
 LENGTH = 160
@@ -51,7 +50,7 @@ def stems_of(parsed: ParsedQuery) -> frozenset[str]:
 def content_stems(text: str) -> frozenset[str]:
     """Of the words that say something."""
     words = {piece.lower() for piece in pieces(text) if len(piece) > 2} - STOP_WORDS
-    return frozenset(map(stem, words))
+    return frozenset(stems(words).values())
 
 
 def holds_any(text: str, stems: frozenset[str]) -> bool:
@@ -62,18 +61,32 @@ def holds_any(text: str, stems: frozenset[str]) -> bool:
 
 def _hits(line: str, ends: Sequence[int], stems: frozenset[str]) -> list[int]:
     """The numbers of the words whose stem is one of these, in order."""
-    places = (match.start() for match in _beginnings(stems).finditer(line))
-    numbers = dict.fromkeys(bisect_right(ends, place) for place in places)
+    beginnings = _beginnings(stems)
+    if line.isascii():
+        lower = line.lower()
+        places = (place for text in beginnings for place in _places(lower, text))
+        numbers = sorted({bisect_right(ends, place) for place in places})
+    else:
+        numbers = [
+            number
+            for number, word in enumerate(line.split(" "))
+            if not word.isascii() or any(text in word.lower() for text in beginnings)
+        ]
     return [n for n in numbers if stems & _stems(line[ends[n - 1] if n else 0 : ends[n] - 1])]
 
 
 @lru_cache(maxsize=64)
-def _beginnings(stems: frozenset[str]) -> re.Pattern[str]:
+def _beginnings(stems: frozenset[str]) -> tuple[str, ...]:
     """What a word of these stems holds: this spares most words of a passage the stemming, which
     changes two letters at most."""
-    beginnings = {form[: max(2, min(4, len(form) - 2))] for form in stems if form}
-    cases = {f"{b[0].upper()}{b[1:]}" for b in beginnings} | {b.upper() for b in beginnings}
-    return re.compile("|".join([*map(re.escape, sorted(beginnings | cases)), "[^\\x00-\\x7f]"]))
+    return tuple({form[: max(2, min(4, len(form) - 2))] for form in stems if form})
+
+
+def _places(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
 
 
 @lru_cache(maxsize=10_000)

@@ -1,10 +1,9 @@
 """The routes that hooks ask, each answered with what the hook prints for its agent."""
 
-import asyncio
 import json
 from collections.abc import Awaitable
 
-from starlette.background import BackgroundTask, BackgroundTasks
+from starlette.background import BackgroundTask
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -15,9 +14,8 @@ from claude_mem.intake.spool import BadSpoolFileError
 from claude_mem.server.requests import read_body
 from claude_mem.server.stream import json_line
 from claude_mem.types import HookAnswer, Json
-from claude_mem.worker.client_memory import refresh_client_memory
-from claude_mem.worker.hints import answer_prompt, answer_tool, warm_up
-from claude_mem.worker.session_start import answer_session_start
+from claude_mem.worker.hints import answer_prompt, answer_tool
+from claude_mem.worker.session_start import after_session_start, answer_session_start
 from claude_mem.worker.worker import Worker
 
 CLAUDE = other_agents.CLAUDE.decode()
@@ -27,21 +25,8 @@ async def session_start(request: Request) -> Response:
     """POST /hook/session-start: the SessionStart hook; the body is a spool record"""
     worker: Worker = request.app.state.worker
     record = await read_body(request)
-    after = BackgroundTasks([
-        BackgroundTask(_store_start, worker),
-        BackgroundTask(warm_up, worker, record),
-        BackgroundTask(refresh_client_memory, worker, record),
-    ])  # fmt: skip
-    try:
-        return await _respond(answer_session_start(worker, record), after)
-    finally:
-        worker.wake()
-
-
-async def _store_start(worker: Worker) -> None:
-    """At once: until then, only a file that is rendered anew has the context that was given."""
-    if worker.intake.has_given_contexts():
-        await asyncio.to_thread(worker.intake.drain)
+    after = BackgroundTask(after_session_start, worker, record)
+    return await _respond(answer_session_start(worker, record), after)
 
 
 async def prompt(request: Request) -> Response:
@@ -55,7 +40,7 @@ async def tool(request: Request) -> Response:
 
 
 async def _respond(
-    answering: Awaitable[HookAnswer], after: BackgroundTasks | None = None
+    answering: Awaitable[HookAnswer], after: BackgroundTask | None = None
 ) -> Response:
     try:
         output = hook_output(await answering)

@@ -17,6 +17,7 @@ from claude_mem.hook.hint import RESPONSE_SECONDS
 from claude_mem.intake import spool
 from claude_mem.intake.git_head import current_branch
 from claude_mem.observer.local.files import relative
+from claude_mem.recall.branch_turns import names_a_branch
 from claude_mem.recall.file_hints import find_file_hint
 from claude_mem.recall.hint_lines import Hint
 from claude_mem.recall.hints import Prompt, find_hint
@@ -120,14 +121,15 @@ def _event(worker: Worker, record_bytes: bytes) -> tuple[Event | None, int | Non
 
 def _find(worker: Worker, event: Event, text: str, project_id: int) -> Hint | None:
     state = worker.store.session_state(event.session_id, event.prompt_id)
+    names_branch = state.is_first_prompt and names_a_branch(text)
     prompt = Prompt(
         text,
         project_id,
         state.session_db_id,
         state.is_first_prompt,
-        state.context or worker.intake.given_context(event.session_id) or "",
+        state.context or worker.intake.start_contexts.waiting(event.session_id) or "",
         state.hinted_turns,
-        branch=current_branch(event.project_dir) if state.is_first_prompt else "",
+        branch=current_branch(event.project_dir) if names_branch else "",
     )
     try:
         return find_hint(worker.store, prompt, worker.semantic_index)

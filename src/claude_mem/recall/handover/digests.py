@@ -10,20 +10,21 @@ from claude_mem.recall.handover.lines import (
     id_of,
     is_about,
     is_clear,
+    is_repetition,
     texts,
     unmarked,
     with_end,
     without_facts,
 )
+from claude_mem.recall.handover.places import is_in_project
 from claude_mem.store import StoreReader
 from claude_mem.store.facts import Artifact
-from claude_mem.store.listing import JsonRow
+from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.turns import MAIN_BRANCHES
 
 SESSIONS, SESSIONS_FOR_BRANCH = 20, 40
 SUMMARIES = 6  # turns for each session, on average
 REVERT = re.compile(r'Revert "(.{1,200})"$')
-_REPEATS = re.compile(r"(?:fixup|squash|amend)!|merge (?:branch|pull|remote)|wip\b", re.IGNORECASE)
 _ASKS_TO_COMMIT = re.compile(r"(?:(?:ok|okay|please|now|then|yes)[,.]? )*commit\b", re.IGNORECASE)
 _HELPER_BRANCH = re.compile(r"(?:te?mp|wip|backup|scratch)(?:[-_/]|$)", re.IGNORECASE)
 _TEMPORARY = re.compile(r"(?:^|[/\\\\_.-])te?mp[_.-]")
@@ -230,11 +231,6 @@ def _with_details(commit: Result, work: Result) -> Result:
     return replace(commit, details=work.details, observation=work.observation, files=work.files)
 
 
-def is_repetition(subject: str) -> bool:
-    """Of a commit that repeats another's work: a fix-up or a merge."""
-    return _REPEATS.match(subject) is not None
-
-
 def _is_same_work(work: Result, commit: Result) -> bool:
     words, subject = content_words(work.text), content_words(commit.text)
     return is_about(words, subject) or is_about(subject, words)
@@ -257,11 +253,6 @@ def _is_commit(artifact: Artifact) -> bool:
 def _hash_of(commit: Artifact) -> str:
     """Empty where the output did not tell: then its subject stands for it."""
     return "" if commit.value == commit.note else commit.value
-
-
-def is_in_project(path: str) -> bool:
-    """Relative paths are; others are scratch files or another project's."""
-    return not (path.startswith(("/", "~", "..", "\\")) or path[1:2] == ":")
 
 
 def digest_sessions(

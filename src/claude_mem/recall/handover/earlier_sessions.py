@@ -10,12 +10,12 @@ from claude_mem.recall.handover.lines import (
     content_words,
     flat,
     is_about,
+    stems_in,
 )
 from claude_mem.recall.handover.places import (
     is_incidental,
     name_of,
     place_of,
-    stems_of,
     with_paths,
 )
 from claude_mem.recall.handover.result_texts import (
@@ -37,7 +37,7 @@ MIN_LINES, MAX_LINES = 6, 10
 RECENT = 20  # sessions of which any may be told
 NEWEST, MAX_RELATED = 3, 4  # told in any case, and because of the branch
 # Parts of names of branches that say nothing of their subject.
-_BRANCH_WORDS = stems_of(
+_BRANCH_WORDS = stems_in(
     "feature features branch update updates change changes issue issues tests tests refactor chore"
     " hotfix bugfix release develop worktree main improve improvement cleanup wip claude"
 )
@@ -69,7 +69,7 @@ def _chosen(sessions: Sequence[SessionDigest], branch: str) -> list[_Run]:
                 for run in _runs(sessions))  # fmt: skip
     runs = [(run, results) for run, results in all_runs if results]
     recent = {id(session) for session in sessions[:RECENT]}
-    words = stems_of(branch) - _BRANCH_WORDS
+    words = stems_in(branch) - _BRANCH_WORDS
     related = [n for n, run in enumerate(runs) if words and _is_related(run, words)][:MAX_RELATED]
     latest = [n for n, (run, _) in enumerate(runs) if id(run[0]) in recent]
     main = [n for n in latest if not _is_detail(*runs[n])]
@@ -90,7 +90,7 @@ def _is_uncommitted(run: Sequence[SessionDigest]) -> bool:
 
 def _is_related(run: _Run, words: frozenset[str]) -> bool:
     files = (path for session in run[0] for path in session.files)
-    return bool(stems_of(" ".join((*run[1], *files))) & words)
+    return bool(stems_in(" ".join((*run[1], *files))) & words)
 
 
 def _is_detail(run: Sequence[SessionDigest], results: Sequence[str]) -> bool:
@@ -175,8 +175,8 @@ def _place(run: Sequence[SessionDigest], results: Sequence[str], usual: set[str]
     own = [path for row in rows if any(row.text in text for text in results) for path in row.files]
     others = [path for other in run for path in other.files]
     if sum(row.is_commit for row in rows) > MAX_RESULTS:  # each has files of its own
-        words = stems_of(" ".join(results))
-        others = [path for path in others if stems_of(name_of(path)) & words]
+        words = stems_in(" ".join(results))
+        others = [path for path in others if stems_in(name_of(path)) & words]
     files = list(dict.fromkeys((*own, *others)))
     is_worked_on = session.is_changed and session.branches[:1] and session.branches[0] not in usual
     branch = f"branch {session.branches[0]}" if is_worked_on else ""

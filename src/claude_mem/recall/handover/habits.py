@@ -2,25 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 
-from claude_mem.recall.handover.lines import Line, flat
-from claude_mem.recall.handover.places import stems_of
+from claude_mem.recall.handover.lines import Line, flat, stems_in
 from claude_mem.store.short_prompts import ShortPrompt
 
 MIN_SESSIONS = 4
 FEWEST_WORDS, MAX_HABITS = 2, 2
 # Consent and courtesy, which say nothing about the work.
-_REPLIES = stems_of(
+_REPLIES = stems_in(
     "yeah okay please thanks thank continue proceed ahead looks good great nice again next right"
     " sure same that this with just then also here those these what when does have should could"
     " would will want like make sense your them done more from"
 )
 # Every project is worked on like this; with another word it may be a habit of the user.
-_ROUTINE = stems_of("commit push pull merge rebase branch changes change everything work local")
+_ROUTINE = stems_in("commit push pull merge rebase branch changes change everything work local")
 
 
 def habits(prompts: Sequence[ShortPrompt]) -> Iterator[Line]:
     """Each with the number of sessions; those that say most first."""
-    words = {prompt: stems_of(prompt.text.lower()) - _REPLIES for prompt in prompts}
+    words = {prompt: stems_in(prompt.text.lower()) - _REPLIES for prompt in prompts}
     asked: dict[frozenset[str], list[ShortPrompt]] = {}
     for prompt, stems in words.items():
         if len(stems) >= FEWEST_WORDS and not stems <= _ROUTINE and "?" not in prompt.text:

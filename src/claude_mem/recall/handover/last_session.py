@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from claude_mem.recall.handover.digests import REVERT, Result, SessionDigest, is_repetition
+from claude_mem.recall.handover.digests import REVERT, Result, SessionDigest
 from claude_mem.recall.handover.lines import (
     LOCAL,
     QUESTION_MARKS,
@@ -17,6 +17,7 @@ from claude_mem.recall.handover.lines import (
     is_about,
     is_clear,
     is_problem,
+    is_repetition,
     joined,
     with_end,
 )
@@ -34,7 +35,7 @@ from claude_mem.recall.handover.result_texts import (
 )
 from claude_mem.store.clock import iso
 from claude_mem.store.facts import Artifact
-from claude_mem.store.listing import JsonRow
+from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.summary_json import commands_from, open_steps_from
 from claude_mem.text import shorten
 from claude_mem.title_rules import is_english_text

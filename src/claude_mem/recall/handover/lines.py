@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from claude_mem.store.listing import JsonRow
+from claude_mem.index.text.words import stem
+from claude_mem.store.json_rows import JsonRow
 from claude_mem.text import one_line, shorten
 from claude_mem.title_rules import stands_alone
 from claude_mem.types import Fact
@@ -35,6 +36,8 @@ _IS_PROBLEM = re.compile(
 )
 CODE_LINES = re.compile(r"[{};]; |; [})]|^`[^`]*$|(?:^|\s)//\s")
 _WORD = re.compile(r"\w+")
+_PART_OF_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}")
+_REPEATS = re.compile(r"(?:fixup|squash|amend)!|merge (?:branch|pull|remote)|wip\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?](?=\s)|[。！？]")
 
 
@@ -59,6 +62,12 @@ def flat(text: str, limit: int = LONGEST_LINE) -> str:
 
 def content_words(text: str) -> frozenset[str]:
     return frozenset(word for word in _WORD.findall(text.lower()) if len(word) > 3)
+
+
+def stems_in(text: str) -> frozenset[str]:
+    """Of its words, and of the words in its names (`lampWidget`, `lamp_widget`)."""
+    words = _PART_OF_NAME.findall(text)
+    return frozenset(stem(word.lower()) for word in words if len(word) > 3)
 
 
 def is_about(words: frozenset[str], subject: frozenset[str], share: float = SAME_SUBJECT) -> bool:
@@ -105,6 +114,11 @@ def split_sentences(line: str) -> Iterator[str]:
 def is_problem(text: str) -> bool:
     """Whether its first sentence says what is wrong, which holds until it is fixed."""
     return _IS_PROBLEM.search(next(split_sentences(text), "")) is not None
+
+
+def is_repetition(subject: str) -> bool:
+    """Of a commit that repeats another's work: a fix-up or a merge."""
+    return _REPEATS.match(subject) is not None
 
 
 def code_names(text: str) -> frozenset[str]:

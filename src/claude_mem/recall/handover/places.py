@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from claude_mem.index.text.words import stem
+from claude_mem.recall.handover.lines import stems_in
 
 MAX_MAIN_FILES, LONGEST_PLACE = 3, 110
 # What changes along with other files: it does not say what a session was about.
@@ -14,9 +14,13 @@ _INCIDENTAL = re.compile(
     r"|\.(?:lock|sum|snap|txt|log)$|(?:^|/)package(?:-lock)?\.json$",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]{2,}")
 _WORK_TREE = re.compile(r"^(?:\.[\w-]{1,30}/)?\.?worktrees/[^/]{1,80}/")
 _TEMPORARY = re.compile(r"(?:^|[/_.-])te?mp[_./-]|(?:^|/)scratch", re.IGNORECASE)
+
+
+def is_in_project(path: str) -> bool:
+    """Relative paths are; others are scratch files or another project's."""
+    return not (path.startswith(("/", "~", "..", "\\")) or path[1:2] == ":")
 
 
 def is_incidental(path: str) -> bool:
@@ -27,9 +31,9 @@ def place_of(files: Sequence[str], title: str) -> str:
     """The main files of a session: first those that its title names, one of each folder."""
     paths = [_plain(path) for path in files if not _TEMPORARY.search(_plain(path))]
     main = [path for path in paths if not _INCIDENTAL.search(path)] or paths
-    words = stems_of(title)
-    ranked = sorted(main, key=lambda path: -len(stems_of(name_of(path)) & words))
-    named = [path for path in ranked if stems_of(name_of(path)) & words]
+    words = stems_in(title)
+    ranked = sorted(main, key=lambda path: -len(stems_in(name_of(path)) & words))
+    named = [path for path in ranked if stems_in(name_of(path)) & words]
     by_folder: dict[str, str] = {}
     for path in named or ranked:
         by_folder.setdefault(_folder(path), path)
@@ -38,10 +42,6 @@ def place_of(files: Sequence[str], title: str) -> str:
         shown.pop()
     more = f" and {len(main) - len(shown)} more" if len(main) > len(shown) else ""
     return ", ".join(shown) + more
-
-
-def stems_of(text: str) -> frozenset[str]:
-    return frozenset(stem(word.lower()) for word in _WORD.findall(text) if len(word) > 3)
 
 
 def with_paths(text: str, files: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from typing import cast
 
 from claude_mem.recall.handover.lines import Line, flat
 from claude_mem.store.clock import iso
-from claude_mem.store.listing import JsonRow
+from claude_mem.store.json_rows import JsonRow
 
 MAX_RULES, MAX_DECISIONS = 4, 2
 LONGEST = 300

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from claude_mem.recall.handover.digests import is_in_project
 from claude_mem.recall.handover.lines import (
     LOCAL,
     Line,
@@ -17,8 +16,9 @@ from claude_mem.recall.handover.lines import (
     unmarked,
     with_end,
 )
+from claude_mem.recall.handover.places import is_in_project
 from claude_mem.store.clock import iso
-from claude_mem.store.listing import JsonRow
+from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.obstacles import THEN, Obstacle
 from claude_mem.store.rule_turns import StatingTurn
 from claude_mem.store.supersession import compare_texts
