@@ -25,7 +25,7 @@ from claude_mem.recall.formatting import answers_text, search_text
 from claude_mem.recall.search import Query, SearchRow, search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
-from claude_mem.store.listing import JsonRow, as_json_row
+from claude_mem.store.json_rows import JsonRow, as_json_row
 from claude_mem.store.records import load_records, record_bytes
 from claude_mem.store.summary_json import fact_texts
 

@@ -40,7 +40,7 @@ from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.recall.context import build_context
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader
-from claude_mem.store.listing import JsonRow
+from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.summary_json import fact_texts
 from claude_mem.types import Json
 

@@ -44,7 +44,7 @@ _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG", "LD_", "COVERAGE")
 # Modules that a worker or a command imports when it first needs them; the second needs numpy.
 _USED_LATER = (
     "claude_mem.mcp.protocol",
-    "claude_mem.index.vectors.vector_cache",
+    "claude_mem.index.vectors.vector_search",
     "claude_mem.index.embedders.static_model",
     "uvicorn.protocols.http.auto",
 )

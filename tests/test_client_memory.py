@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from claude_mem.config.pausing import pause
-from claude_mem.intake import client_memory
-from claude_mem.intake.client_memory import claude_directory, read_memory_files
+from claude_mem.intake import memory_files
+from claude_mem.intake.memory_files import claude_directory, read_memory_files
 from claude_mem.recall.hints import Prompt, find_hint
 from tests.api import Api, open_api
 from tests.payloads import PROJECT_DIR, session_start
@@ -150,7 +150,7 @@ def test_only_small_regular_text_files_are_read(home: Path, tmp_path: Path) -> N
     (directory / "good.md").write_text("good")
     os.mkfifo(directory / "fifo.md")
     (directory / "folder.md").mkdir()
-    (directory / "huge.md").write_bytes(b"x" * (client_memory.LARGEST_FILE + 1))
+    (directory / "huge.md").write_bytes(b"x" * (memory_files.LARGEST_FILE + 1))
     (directory / "binary.md").write_bytes(b"\x7fELF\x00\x00")
     (directory / "latin.md").write_bytes(b"caf\xe9")
     (directory / "empty.md").write_bytes(b" \n")
@@ -178,7 +178,7 @@ def test_no_more_is_read_than_fits(home: Path, monkeypatch: pytest.MonkeyPatch) 
     directory = memory_dir(home)
     for number in range(5):
         (directory / f"{number}.md").write_text("x" * 100)
-    monkeypatch.setattr(client_memory, "MAX_FILES", 3)
+    monkeypatch.setattr(memory_files, "MAX_FILES", 3)
     assert len(read_memory_files(directory)) == 3
-    monkeypatch.setattr(client_memory, "MAX_BYTES", 250)
+    monkeypatch.setattr(memory_files, "MAX_BYTES", 250)
     assert len(read_memory_files(directory)) == 2

@@ -3,6 +3,8 @@
 import re
 import tomllib
 from dataclasses import fields
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +179,14 @@ def test_every_module_that_the_architecture_page_names_exists() -> None:
     roots = (ROOT, ROOT / "src" / "claude_mem")
     missing = {name for name in names if not any((root / name).is_file() for root in roots)}
     assert len(names) > 100 and not missing
+
+
+def test_every_function_on_the_path_of_a_memory_exists() -> None:
+    rows = rows_under("ARCHITECTURE.md", "", "in", "function")
+    assert len(rows) > 10
+    for _, module, function in rows:
+        names = module.removesuffix(".py").replace("/", ".")
+        assert callable(attrgetter(function)(import_module(f"claude_mem.{names}")))
 
 
 def test_the_architecture_page_shows_every_package_in_its_map() -> None:

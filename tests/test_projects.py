@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.intake.projects import LARGEST_FILE, Projects, identify, normalise
+from claude_mem.intake.projects import Projects, identify, normalise
+from claude_mem.intake.untrusted_files import LARGEST_FILE
 from claude_mem.types import Project
 
 ORIGIN = "https://github.com/dev/harbor.git"

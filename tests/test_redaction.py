@@ -526,3 +526,14 @@ def test_many_members_take_time_in_proportion() -> None:
 
     redactor = Redactor()
     assert too_fast_growth(lambda text: redactor.redact_json(json.loads(text)), value) is None
+
+
+@given(identifier=st.uuids())
+def test_a_uuid_is_a_secret_by_its_name_alone_and_hides_none_beside_it(identifier: object) -> None:
+    redactor, uuid = Redactor(), str(identifier)
+    assert redactor.redact(uuid) == uuid
+    plain: Json = {"uuid": uuid, "text": "the lamp is lit"}
+    assert redactor.redact_json(plain) == plain
+    assert uuid not in json.dumps(redactor.redact_json({"api" + "_key": uuid}))
+    beside: Json = {"uuid": uuid, "text": f"ghp_{MIXED[:36]}"}
+    assert MIXED[:36] not in json.dumps(redactor.redact_json(beside))

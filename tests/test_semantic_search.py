@@ -13,6 +13,7 @@ from claude_mem.errors import BadInput, EmbedderError, NotFound
 from claude_mem.index import indexing
 from claude_mem.index.text.document_queries import NO_FILTERS, Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.candidates import Depth
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.related import RelatedQuery, related
 from claude_mem.recall.search import SearchResult
@@ -117,7 +118,7 @@ def test_a_filter_holds_back_what_is_alike(story: Story) -> None:
 def test_few_that_pass_a_filter_are_found_behind_many_that_do_not(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("claude_mem.recall.candidates.PASSAGES", 4)
+    monkeypatch.setattr("claude_mem.recall.candidates.SEARCH", Depth(candidates=4, rescored=40))
     remember(story, Observation("decision", "password again"), session="first")
     for _ in range(40):
         remember(story, Observation("change", REDIRECT), session="second")

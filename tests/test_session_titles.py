@@ -84,6 +84,12 @@ def test_secrets_in_a_title_are_redacted_and_private_sessions_have_none(file: Pa
     assert title_of(file, chat.raw(by_model("Paint for the queen"))) is None
 
 
+@pytest.mark.parametrize("tag", ["&lt;private&gt;", "＜private＞", "<pri\u200bvate>", "< private>"])
+def test_a_disguised_private_tag_leaves_a_session_without_a_title(file: Path, tag: str) -> None:
+    chat = Chat().prompt(f"Paint it {tag}for the queen").agent("Painted.")
+    assert title_of(file, chat.raw(by_model("Paint for the queen"))) is None
+
+
 @pytest.mark.parametrize("before_end", [-10, 0, 1, 4, 8, 12, 200])
 def test_a_private_tag_is_found_wherever_a_large_file_is_cut(file: Path, before_end: int) -> None:
     tag = b"<PRIVATE>"

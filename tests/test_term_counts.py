@@ -28,7 +28,7 @@ def add(connection: sqlite3.Connection, text: str, count: int) -> None:
 def test_rare_words_are_always_counted_and_common_ones_after_a_hundredth_more(
     connection: sqlite3.Connection,
 ) -> None:
-    many = COMMON + 100
+    many = 5 * COMMON
     add(connection, "lamp", many)
     add(connection, "horn", 3)
     assert term_counts(connection, ["lamp", "horn", "sea"], many) == {"lamp": many, "horn": 3}

@@ -76,4 +76,6 @@ def test_no_character_without_a_shape_is_part_of_a_word() -> None:
     invisible = [c for c in map(chr, range(sys.maxunicode)) if unicodedata.category(c) == "Cf"]
     assert invisible
     for character in invisible:
-        assert list(runs_of(f"the har{character}bour light blinks")) == ["the harbour light blinks"]
+        assert list(runs_of(f"the har{character}bour light blinks")) == [
+            ("the", "harbour", "light", "blinks")
+        ]

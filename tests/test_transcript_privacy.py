@@ -44,7 +44,8 @@ def test_private_text_is_gone_wherever_it_stands(file: Path, wrapped: str) -> No
 @pytest.mark.parametrize(
     "spelled",
     [rb"\u003cprivate\u003e", rb"\u003Cprivate>", rb"<\u0070rivate>", rb"\\u003cprivate>",
-     rb"<private\n>", rb"<PRIV\u0041TE>"],
+     rb"<private\n>", rb"<PRIV\u0041TE>", b"&lt;private&gt;", "＜private＞".encode(),
+     rb"\uff1cprivate\uFF1E", "<pri\u200bvate>".encode(), rb"<pri\u200Bvate>"],
 )  # fmt: skip
 def test_private_text_is_gone_however_its_tag_is_spelled(file: Path, spelled: bytes) -> None:
     data = Chat().prompt("Go TAG").agent("Done TAG").bash("x", "TAG").data()
@@ -57,7 +58,9 @@ def test_private_text_is_gone_however_its_tag_is_spelled(file: Path, spelled: by
 @given(
     st.lists(
         st.sampled_from([b"<", b">", b"/", b"\\", b"\\u003c", b"\\U003C", b"u00", b"private", b"x",
-                         b"PRIVATE", b'"', b" ", b"\\u0070rivate", *NAMES]),
+                         b"PRIVATE", b'"', b" ", b"\\u0070rivate", b"&lt;", b"&LT;", b"&gt;",
+                         "＜".encode(), "＞".encode(), b"\\uff1c", b"\\uFF1C", b"pri", b"vate",
+                         "\u200b".encode(), b"\\u200b", *NAMES]),
         max_size=14,
     ).map(b"".join)
 )  # fmt: skip

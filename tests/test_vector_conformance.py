@@ -20,9 +20,9 @@ from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.text import passage_texts
 from claude_mem.index.vectors.blocks import QueryVector, quantise
 from claude_mem.index.vectors.chroma import COLLECTIONS, ChromaCollection, ChromaVectors
-from claude_mem.index.vectors.local_scan import LocalScan
 from claude_mem.index.vectors.semantic import READ_AHEAD, SemanticIndex, open_semantic_index
 from claude_mem.index.vectors.vector_cache import VectorCache
+from claude_mem.index.vectors.vector_search import LocalScan
 from claude_mem.index.vectors.vector_store import VectorStore
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms

@@ -33,7 +33,7 @@ LINES = (
     Line("search in full text, processor time: a common word, {size} observations", "search",
          "common word, all projects, {size}", "ms CPU"),
     Line("events over HTTP, 16 clients", "ingest", "16 clients", "events/s"),
-    Line("tool uses that become part of a memory after `kill -9`, of 60", "kill",
+    Line("tool uses remembered after `kill -9`, of 60", "kill",
          "of 60 accepted tool uses, part of a memory", "tool uses"),
     Line("tool uses stored under `claude -p`, of 3", "sessions", "tool uses stored, of 3",
          "per run"),

@@ -1,7 +1,7 @@
 """The data that passes between layers: Event -> Turn -> Distillate -> stored memories."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -85,6 +85,14 @@ class Event:
     text: str | None = None
     detail: Mapping[str, Json] = field(default_factory=dict)
     parts: tuple[RecordPart, ...] = ()  # what it adds to the record of its turn
+
+    def without_raw(self, *, keeps_text: bool) -> "Event":
+        """What is stored of a past event: not its detail, and no text that is too old to keep."""
+        if not keeps_text and (self.tool_input or self.tool_response or self.text or self.parts):
+            return replace(
+                self, tool_input=None, tool_response=None, text=None, detail={}, parts=()
+            )
+        return replace(self, detail={}) if self.detail else self
 
 
 @dataclass(frozen=True, slots=True)

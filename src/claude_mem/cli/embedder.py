@@ -32,7 +32,7 @@ ENDPOINT = "endpoint"
 @click.argument("name", required=False, type=click.Choice(EMBEDDER.choices))
 @click.option("--url", help="Address of the endpoint.")
 @click.option("--model", help="Name of the model, or for onnx its directory.")
-@click.option("--yes", is_flag=True, help="Agree to what the endpoint is sent, without asking.")
+@click.option("--yes", is_flag=True, help="Agree to sending text to the endpoint, without asking.")
 @json_option
 @click.pass_obj
 def embedder(

@@ -62,7 +62,10 @@ TROUBLES_SHOWN = 5
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be imported without importing it.")
 @click.option(
-    "--own", is_flag=True, help="The export is your own: its rules hold, and its pins count."
+    "--own",
+    is_flag=True,
+    help="Treat the export as your own: keep its rules and pins (otherwise rules become"
+    " candidates and pins are dropped).",
 )
 @click.option("--again", is_flag=True, help="Read unchanged files again.")
 @json_option

@@ -20,7 +20,7 @@ from claude_mem.recall.memories import NOUNS
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.team import TEAM
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import JsonRow
+from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.records import record_data
 from claude_mem.store.summary_json import fact_texts
 from claude_mem.text import NO_MEMORIES, local_time, one_line, without_controls

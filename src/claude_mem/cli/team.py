@@ -10,6 +10,7 @@ import click
 
 from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.open_store import open_reader, open_store_for_import
+from claude_mem.cli.output import json_option
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, ClaudeMemError, NotFound, NotRunning
 from claude_mem.hook.wake import wake
@@ -37,7 +38,7 @@ def team() -> None:
 def join(
     settings: Settings, url: str, invitation: str | None, token: str | None, machine: str
 ) -> None:
-    """Join the team server at URL, or with another invitation more of its projects."""
+    """Join the team server at URL. With another invitation, join more of its projects."""
     refuse_agents()
     from claude_mem.team.client import membership as members
     from claude_mem.team.client.remote import ask_blocking
@@ -100,7 +101,7 @@ def share(settings: Settings, project: str, record: bool, from_now: bool) -> Non
 
 
 @team.command()
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@json_option
 @click.pass_obj
 def status(settings: Settings, as_json: bool) -> None:
     """Show the team, the shared projects and what waits to be sent."""
@@ -171,7 +172,12 @@ def leave(settings: Settings) -> None:
 
 
 @team.command()
-@click.option("--all", "everything", is_flag=True, help="All turns of all shared projects.")
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Send all turns of all shared projects, not only those that wait.",
+)
 @click.pass_obj
 def push(settings: Settings, everything: bool) -> None:
     """Send waiting turns now.
@@ -219,7 +225,7 @@ def sync(settings: Settings) -> None:
 @click.option("--revoke", metavar="ID", help="Revoke a token instead.")
 @click.option("--list", "listing", is_flag=True, help="List your tokens instead.")
 @click.option("--scope", "scopes", multiple=True, type=click.Choice(("read", "write", "admin")),
-              help="What it may do (default: what yours may); may be repeated.")  # fmt: skip
+              help="What it may do (default: as your token); may be repeated.")  # fmt: skip
 @click.option("--days", type=click.IntRange(1, 3_650), help="Days until it expires.")
 @click.pass_obj
 def token(
@@ -425,7 +431,12 @@ def quota(project: int, database_url: str | None, turns: int | None, size: int |
 
 @team.command()
 @_DATABASE
-@click.option("--above", default=200_000, show_default=True, help="Minimum passages.")
+@click.option(
+    "--above",
+    default=200_000,
+    show_default=True,
+    help="Index partitions with more than this many passages.",
+)
 def maintain(database_url: str | None, above: int) -> None:
     """Build vector indexes on large partitions, while servers are running."""
     url = _database(database_url)

@@ -15,7 +15,7 @@ from claude_mem.server import client
 def open_viewer(settings: Settings, print_only: bool) -> None:
     """Open the viewer in a browser: see, search and change memories.
 
-    The link works once and for two minutes. After that the browser stays signed in for 30 days.
+    The link works once, within two minutes. After that the browser stays signed in for 30 days.
     For a remote machine, forward the port: ssh -L 37777:127.0.0.1:37777 HOST
     """
     link = client.request(settings.layout, os.environ, "/viewer/link", {})

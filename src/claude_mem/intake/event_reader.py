@@ -28,6 +28,7 @@ _IDENTITY_FIELDS = (
     "session_id", "transcript_path", "cwd", "prompt_id", "hook_event_name", "agent_id",
 )  # fmt: skip
 _TOOL_FIELDS = ("tool_name", "tool_use_id", "tool_input", "tool_response")
+_NOT_REDACTED = frozenset((*_IDENTITY_FIELDS, "tool_use_id"))  # stored as they are
 _TEXT_FIELDS = ("last_assistant_message", "compact_summary", "error", "statement")
 _PROMPT_FIELDS = ("prompt", "last_user_message")
 _IGNORED_FIELDS = (
@@ -131,7 +132,7 @@ class EventReader:
         )
 
     def _redact(self, payload: Mapping[str, Json]) -> dict[str, Json]:
-        rest = {name: value for name, value in payload.items() if name not in _IDENTITY_FIELDS}
+        rest = {name: value for name, value in payload.items() if name not in _NOT_REDACTED}
         if "tool_response" in rest:
             rest["tool_response"] = _without_bulk(rest["tool_response"])
         redacted = self.redactor.redact_json(limit_work(rest))
@@ -190,34 +191,6 @@ def _questions(payload: Mapping[str, Json]) -> dict[str, Json]:
         if isinstance(item, dict)
     ]
     return {"tool_input": {"questions": texts}, "tool_response": {"answers": answers}}
-
-
-def parse_payload(data: bytes) -> dict[str, Json]:
-    """A JSON object whose strings can all be stored; raises BadInput for anything else."""
-    try:
-        text = data.decode("utf-8")
-        payload: Json = json.loads(text)
-        if "\\ud" in text or "\\uD" in text:
-            payload = replace_surrogates(payload)
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"not valid JSON: {error or type(error).__name__}") from None
-    if not isinstance(payload, dict):
-        raise BadInput("not a JSON object")
-    return payload
-
-
-def replace_surrogates(value: Json) -> Json:
-    """JSON can escape a lone surrogate, which neither UTF-8 nor the database can hold."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
-    if isinstance(value, list):
-        return [replace_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {
-            name.encode("utf-8", "replace").decode("utf-8"): replace_surrogates(inner)
-            for name, inner in value.items()
-        }
-    return value
 
 
 def content_key(kind: str, session_id: str, payload: Mapping[str, Json]) -> str:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from claude_mem.intake.projects import LONGEST_PATH, read_start
+from claude_mem.intake.untrusted_files import LONGEST_PATH, read_start
 
 _BRANCH = "ref: refs/heads/"
 

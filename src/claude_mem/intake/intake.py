@@ -21,6 +21,7 @@ from claude_mem.hook.kill_points import reach
 from claude_mem.intake import rejected_events, spool
 from claude_mem.intake.crash_mark import CrashMark
 from claude_mem.intake.event_reader import EventReader
+from claude_mem.intake.start_contexts import ContextLookup, StartContexts
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.store import Store
 from claude_mem.store.turns import Recorded
@@ -29,10 +30,8 @@ from claude_mem.versions import parse_version
 
 log = logging.getLogger("claude_mem.intake")
 BATCH = 200
-MAX_GIVEN = 64
 
 Listener = Callable[[list[tuple[Event, Recorded]]], None]
-ContextLookup = Callable[[Event], str | None]  # the context that this event's session received
 
 
 @dataclass(slots=True)
@@ -58,11 +57,12 @@ class Intake:
         store: Store,
         reader: EventReader,
         listener: Listener | None = None,
-        context_of: ContextLookup | None = None,
+        printed_context: ContextLookup | None = None,
         watchdog: Watchdog | None = None,
     ) -> None:
         self._layout, self._store, self._reader = layout, store, reader
-        self._listener, self._context_of = listener, context_of
+        self._listener = listener
+        self.start_contexts = StartContexts(store, printed_context)
         self._lock = threading.Lock()
         self._stopping = False
         self._watchdog = watchdog or Watchdog()
@@ -70,7 +70,6 @@ class Intake:
         self._crash_mark = CrashMark(layout)
         self._has_recovered = False
         self._suspects: set[str] = set()  # processed one by one
-        self._given: dict[str, str] = {}  # contexts by session, until its start is stored
         self.newest_hook = ""  # the highest version among the hooks that wrote records
 
     def stop(self) -> None:
@@ -87,26 +86,10 @@ class Intake:
         except (OSError, ValueError):
             return False
 
-    def give_context(self, session_id: str, text: str) -> bool:
-        """Stored with the start of the session when it is drained; False if that has happened."""
-        while len(self._given) >= MAX_GIVEN:  # their starts were rejected
-            self._given.pop(next(iter(self._given)), None)
-        self._given[session_id] = text
-        if self._store.has_session(session_id):
-            self._given.pop(session_id, None)
-            return False
-        return True
-
-    def given_context(self, session_id: str) -> str | None:
-        """Of a session whose start is not stored yet."""
-        return self._given.get(session_id)
-
-    def has_given_contexts(self) -> bool:
-        return bool(self._given)
-
-    def withdraw_contexts(self) -> None:
-        """After forgetting: what they hold must not be stored any more."""
-        self._given.clear()
+    async def store_start_contexts(self) -> None:
+        """Stores the starts of sessions whose contexts are not stored yet."""
+        if self.start_contexts.are_waiting():
+            await asyncio.to_thread(self.drain)
 
     def drain(self) -> DrainCounts:
         """Stores everything that is in the spool now; one caller at a time."""
@@ -231,29 +214,10 @@ class Intake:
     def _store_with_contexts(self, events: list[Event]) -> list[Recorded]:
         """A session start and the context it received share a transaction, so that a crash
         cannot separate them."""
-        contexts: dict[str, str] = {}
-        for event in events:
-            text = self._given.get(event.session_id)
-            if text is None and self._context_of is not None:
-                text = self._context_of(event)
-            if text is not None:
-                contexts.setdefault(event.session_id, text)
+        contexts = self.start_contexts.of_starts(events)
         recorded = self._store.record_events(events, contexts).result()
-        for session_id in {event.session_id for event in events}.intersection(self._given):
-            self._settle_context(session_id)
+        self.start_contexts.settle(events)
         return recorded
-
-    def _settle_context(self, session_id: str) -> None:
-        """A context may be given while the start is being stored with another."""
-        given = self._given.get(session_id)
-        if given is not None and self._store.start_context(session_id) != given:
-            try:
-                self._store.remember_start_context(session_id, given).result()
-            except sqlite3.OperationalError:
-                raise  # the disk or the file: the next drain tries it again
-            except Exception:
-                log.exception("the context that session %s was given is not stored", session_id)
-        self._given.pop(session_id, None)
 
     def _reject(self, path: Path, error: Exception, counts: DrainCounts) -> None:
         counts.rejected += 1

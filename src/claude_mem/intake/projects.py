@@ -5,26 +5,23 @@ worktrees, subdirectories and clones are one project, a submodule is its own, an
 $HOME (dotfiles) does not include everything below it. A directory that does not exist belongs to
 the repository that is known for it, or that the shape of its path names.
 
-A repository is untrusted: its files are opened without blocking, must be regular files, and are
-read up to LARGEST_FILE bytes. What they say is a claim; `intake/project_access.py` decides whether
-the directory gets the project that it claims, or one of its own.
+A repository is untrusted (`intake/untrusted_files.py`). What its files say is a claim;
+`intake/project_access.py` decides whether the directory gets the project that it claims, or one of
+its own.
 """
 
-import os
 import re
-import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from claude_mem.intake.path_shapes import Repository, is_windows_path, repository_of
 from claude_mem.intake.project_access import Access, Claim, Decision, TrustDialog, decide
+from claude_mem.intake.untrusted_files import LONGEST_PATH, read_start
 from claude_mem.store import StoreReader
 from claude_mem.types import Project
 
-LARGEST_FILE = 64 * 1024
 LONGEST_URL = 2_000
-LONGEST_PATH = 4_096
 _ORIGIN_SECTION = re.compile(r'\s*\[\s*remote\s+"origin"\s*\]', re.IGNORECASE)
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _PORT = re.compile(r":\d+$")
@@ -224,17 +221,6 @@ def _links_back(main: Path, git_dir: Path, marker: Path) -> bool:
         return bool(listed) and (git_dir / listed).resolve() == marker.resolve()
     except (OSError, ValueError, RuntimeError):
         return False
-
-
-def read_start(path: Path) -> str:
-    """The beginning of a regular file; OSError for what could block or never end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(f"{path} is not a regular file")
-        return os.read(descriptor, LARGEST_FILE).decode("utf-8", "replace")
-    finally:
-        os.close(descriptor)
 
 
 def _origin(git_dir: Path) -> str | None:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from claude_mem.intake.client_memory import claude_directory
-from claude_mem.intake.projects import read_start
+from claude_mem.intake.memory_files import claude_directory
+from claude_mem.intake.untrusted_files import read_start
 
 _IN_PROJECT = ("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md", "AGENTS.md")
 _IN_HOME = (".claude/CLAUDE.md",)

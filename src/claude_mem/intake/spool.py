@@ -8,8 +8,9 @@ from pathlib import Path
 from claude_mem.config import Layout
 from claude_mem.hook.private_text import strip_private
 from claude_mem.hook.spool import FORMAT, MAGIC, MAX_PAYLOAD, SUFFIX
-from claude_mem.intake.event_reader import EventHeader, parse_payload
+from claude_mem.intake.event_reader import EventHeader
 from claude_mem.intake.normalisers import NORMALISERS, normalise
+from claude_mem.json_objects import parse_object
 from claude_mem.types import Json
 
 # A backlog of this size or age is reported.
@@ -99,5 +100,5 @@ def _unescape(text: str) -> str:
 
 def events_of(record: SpoolFile) -> list[tuple[EventHeader, dict[str, Json]]]:
     """One of Claude Code; of another agent none or several, rewritten as Claude Code's."""
-    header, payload = record.header, parse_payload(record.payload)
+    header, payload = record.header, parse_object(record.payload)
     return normalise(header, payload) if header.dialect in NORMALISERS else [(header, payload)]

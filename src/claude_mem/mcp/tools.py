@@ -14,7 +14,7 @@ from typing import TypeVar
 from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_private
-from claude_mem.intake.event_reader import parse_payload
+from claude_mem.json_objects import parse_object
 from claude_mem.mcp.scope import check_scope
 from claude_mem.parameter_table import ALL_PROJECTS, names_of, properties_of, required_of
 from claude_mem.recall import fence
@@ -39,6 +39,7 @@ from claude_mem.worker.saving import save_memory
 from claude_mem.worker.team_recall import (
     answers_both,
     memories_both,
+    search_both,
     timeline_both,
 )
 from claude_mem.worker.worker import Worker
@@ -107,6 +108,7 @@ async def call_tool(worker: Worker, name: str, arguments: Arguments, directory: 
     if tool is None:
         raise BadInput(f"unknown tool {name[:80]!r}, expected {', '.join(TOOLS)}", "name")
     arguments = await asyncio.to_thread(_without_private, arguments)
+    # First: for a project without memories, no query is made that would check them.
     params.check_names(arguments, names_of(name))
     await asyncio.to_thread(check_scope, worker, directory, arguments, changes=tool.changes)
     return await tool.run(Call(worker, directory, arguments))
@@ -114,7 +116,7 @@ async def call_tool(worker: Worker, name: str, arguments: Arguments, directory: 
 
 def _without_private(arguments: Arguments) -> Arguments:
     try:
-        return parse_payload(strip_private(json.dumps(arguments).encode()))
+        return parse_object(strip_private(json.dumps(arguments).encode()))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"the arguments are not valid JSON: {error}") from None
 
@@ -134,7 +136,7 @@ async def _search(call: Call) -> str:
     def work(store: StoreReader) -> Query:
         return params.search_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await call.worker.search(await call.read(work), call.now)
+    result = await search_both(call.worker, await call.read(work), call.now)
     hint = [] if result.rows or "project" not in arguments else [_ONLY_THIS_PROJECT]
     text = await asyncio.to_thread(search_text, result, call.now.tzinfo)
     return fenced(text, *hint)

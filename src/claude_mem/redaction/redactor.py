@@ -4,6 +4,7 @@ The finders are imported with the first text: compiling their patterns takes lon
 commands, and most commands redact nothing.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 PASSES = 4
 SHORTEST = 6  # characters of a text that can hold a secret
 _LONGEST_COMMAND = 100  # items of a list that may be a command
+# An identifier without a name: no finder takes it for a secret.
+_UUID_LENGTH = 36
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME_KEYS = ("name", "key", "Name", "Key", "ParameterKey")
 _VALUE_KEYS = frozenset((
     "value", "Value", "ParameterValue", "default", "Default", "defaultValue", "DefaultValue",
@@ -87,7 +91,8 @@ class Redactor:
     def _collect(self, value: Json, texts: list[str], outer: str = "") -> bool:
         """Appends the names and texts of a value; whether a name alone gives a secret away."""
         if isinstance(value, str):
-            texts.append(value)
+            if len(value) != _UUID_LENGTH or not _UUID.fullmatch(value):
+                texts.append(value)
             return _judge_pair(outer, value) is not None
         if isinstance(value, list):
             if command := _command_line(value):

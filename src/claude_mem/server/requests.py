@@ -8,7 +8,7 @@ from starlette.requests import Request
 from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_private
-from claude_mem.intake.event_reader import parse_payload
+from claude_mem.json_objects import parse_object
 from claude_mem.store.listing import Page
 from claude_mem.types import Json
 
@@ -41,7 +41,7 @@ def _parse_object(data: bytes) -> dict[str, Json]:
     if not data.strip():
         return {}
     try:
-        return parse_payload(data)
+        return parse_object(data)
     except BadInput as error:
         raise BadInput(f"the body is {error}") from None
 

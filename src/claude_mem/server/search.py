@@ -28,6 +28,7 @@ from claude_mem.types import Json
 from claude_mem.worker.team_recall import (
     answers_both,
     memories_both,
+    search_both,
     timeline_both,
 )
 from claude_mem.worker.worker import Worker
@@ -92,7 +93,7 @@ async def _search(request: Request, values: dict[str, Json], as_text: bool) -> R
         return params.search_query(worker.store, values, now)
 
     query, now = await _run(request, work)
-    result = await request.app.state.worker.search(query, now)
+    result = await search_both(request.app.state.worker, query, now)
     return _search_response(result, now, as_text)
 
 

@@ -1,8 +1,8 @@
 """Forgetting: rows move out of their tables, so that no query has to filter them.
 
-They are kept in the trash until undo restores them or they expire (`undoing.py`), or are removed
-for good (`hard_forgetting.py`). Tombstones and sealed turns keep them from being recorded again;
-both remain.
+They are kept in the trash (`trash.py`) until undo restores them (`undoing.py`) or they expire, or
+are removed for good (`hard_forgetting.py`). Tombstones (`tombstones.py`) and sealed turns keep them
+from being recorded again; both remain.
 """
 
 import hashlib
@@ -11,14 +11,13 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from claude_mem.errors import BadInput
 from claude_mem.store import forgotten_facts, hints
 from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
-from claude_mem.store.undoing import Forgotten, find
+from claude_mem.store.trash import Forgotten, Trash, find
 from claude_mem.text import one_line, shorten
 
 EXAMPLES = 20
@@ -147,50 +146,6 @@ def _examples(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> Iter
 
 
 # Forgetting
-
-
-@dataclass(frozen=True, slots=True)
-class Trash:
-    """The rows of one forgetting, in the order in which they can be restored."""
-
-    connection: sqlite3.Connection
-    id: int
-    ms: int
-    is_hard: bool
-
-    def keep(self, table: str, column: str, ids: Sequence[int]) -> list[sqlite3.Row]:
-        """Saves rows, which the caller then deletes."""
-        rows = self.connection.execute(
-            f"SELECT * FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(ids)),),
-        ).fetchall()
-        self.put(table, "gone", [dict(row) for row in rows])
-        return rows
-
-    def change(self, table: str, rows: Sequence[sqlite3.Row], **new: object) -> None:
-        """Changes columns of rows that stay, and saves the old values."""
-        self.put(table, "changed", [
-            {"id": row["id"], **{name: row[name] for name in new}} for row in rows
-        ])  # fmt: skip
-        changes = ", ".join(f"{name} = :{name}" for name in new)
-        self.connection.executemany(
-            f"UPDATE {table} SET {changes} WHERE id = :id",
-            [{"id": row["id"], **new} for row in rows],
-        )
-
-    def put(self, table: str, kind: str, rows: list[dict[str, Any]]) -> None:
-        self.connection.executemany(
-            "INSERT INTO forgotten_rows (forgotten_id, of_table, kind, content)"
-            " VALUES (?, ?, ?, ?)",
-            [(self.id, table, kind, json.dumps(row)) for row in rows],
-        )
-
-    def add_tombstones(self, kind: str, keys: Iterable[str]) -> None:
-        self.connection.executemany(
-            "INSERT OR IGNORE INTO tombstones (kind, key, forgotten_id, at_epoch)"
-            " VALUES (?, ?, ?, ?)",
-            [(kind, key, self.id, self.ms) for key in keys],
-        )
 
 
 def forget(

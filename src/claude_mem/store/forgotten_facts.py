@@ -2,13 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from claude_mem.store.forgetting import Trash
+from claude_mem.store.trash import Trash
 
 
-def forget_facts(trash: "Trash", turn_ids: Sequence[int]) -> None:
+def forget_facts(trash: Trash, turn_ids: Sequence[int]) -> None:
     connection, turns = trash.connection, json.dumps(list(turn_ids))
     ids = [row[0] for row in connection.execute(_ONLY_FROM, (turns,))]
     # Undo restores the links between facts after the facts: they may point at each other.

@@ -347,7 +347,7 @@ def _replace_events(connection: sqlite3.Connection, row: sqlite3.Row, turn: Past
     """Their ids, in order; without raw text where it would be too old to keep."""
     turn_id = row["id"]
     connection.execute("DELETE FROM tool_events WHERE turn_id = ?", (turn_id,))
-    events = [(_without_raw(event, keeps_text=turn.keeps_raw), event.key) for event in turn.events]
+    events = [(event.without_raw(keeps_text=turn.keeps_raw), event.key) for event in turn.events]
     insert_events(connection, row["session_id"], turn_id, events)
     return _event_ids(connection, turn_id, turn)
 
@@ -357,12 +357,6 @@ def _event_ids(connection: sqlite3.Connection, turn_id: int, turn: PastTurn) -> 
     rows = connection.execute("SELECT event_key, id FROM tool_events WHERE turn_id = ?", (turn_id,))
     ids = {row[0]: row[1] for row in rows}
     return [ids.get(event.key, 0) for event in turn.events]
-
-
-def _without_raw(event: Event, *, keeps_text: bool) -> Event:
-    if keeps_text:
-        return replace(event, detail={})
-    return replace(event, tool_input=None, tool_response=None, text=None, detail={}, parts=())
 
 
 def _with_sources(distillate: Distillate, event_ids: list[int]) -> Distillate:

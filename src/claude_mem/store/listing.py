@@ -1,80 +1,14 @@
-"""Queries for pages, batches and counts, whose cost does not grow with the database."""
+"""Pages, batches and counts for the API and the command line.
+
+Their cost does not grow with the database.
+"""
 
 import json
 import sqlite3
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from claude_mem.store.projects import SHOWN
+from claude_mem.store.json_rows import SELECTS, SESSIONS, JsonRow, as_json_row
 from claude_mem.types import Json
-from claude_mem.word_runs import has_run
-
-JsonRow = dict[str, Json]
-_LISTS = (
-    "facts", "concepts", "files_read", "files_modified", "files_edited", "commands", "faults",
-    "open_steps",
-)  # fmt: skip
-_TEXTS = (
-    "title", "subtitle", "narrative", "facts", "request", "investigated", "learned", "completed",
-    "next_steps", "notes", "faults", "open_steps", "files_read", "files_modified", "files_edited",
-)  # fmt: skip
-_FLAGS = ("edited", "pinned", "wrong")
-_NOT_WRONG = "m.wrong = 0 AND m.turn_id NOT IN (SELECT turn_id FROM wrong_turns)"
-
-# The memory that a memory continues, where its turn belongs to an earlier one.
-_CONTINUES = (
-    " (SELECT coalesce('#' || (SELECT o.id FROM observations o WHERE o.turn_id = t.parent_turn"
-    " ORDER BY o.ordinal LIMIT 1), 'S' || (SELECT x.id FROM session_summaries x"
-    " WHERE x.turn_id = t.parent_turn), 'P' || t.parent_turn) FROM user_prompts t"
-    " WHERE t.id = m.turn_id AND t.parent_turn IS NOT NULL) AS continues"
-)
-# Replaced by `origin` in a record.
-OUTSIDE = " (SELECT hashes FROM outside_words w WHERE w.turn_id = m.turn_id) AS outside"
-_OBSERVATIONS = (
-    f"SELECT m.id, m.memory_session_id, s.content_session_id, {SHOWN} AS project,"
-    " p.key AS project_key, m.type, m.title, m.subtitle, m.narrative, m.facts, m.concepts,"
-    " m.files_read, m.files_modified, m.prompt_number, m.origin, m.observer, m.model,"
-    " m.prompt_version,"
-    f" m.edited, m.pinned, m.wrong, m.created_at, m.created_at_epoch,{OUTSIDE},{_CONTINUES}"
-    " FROM observations m"
-    " JOIN projects p ON p.id = m.project_id"
-    " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
-)
-_TITLES = (  # only what a list shows: the context must be built quickly
-    "SELECT m.id, m.type, m.title, m.concepts, m.files_modified, m.created_at, m.observer,"
-    " m.pinned, s.content_session_id FROM observations m"
-    " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
-)
-_SUMMARIES = (
-    f"SELECT m.id, m.memory_session_id, s.content_session_id, {SHOWN} AS project,"
-    " p.key AS project_key, m.request, m.investigated, m.learned, m.completed, m.next_steps,"
-    " m.files_read, m.files_edited, m.notes, m.commands, m.faults, m.open_steps, m.prompt_number,"
-    " 'agent' AS origin, m.observer, m.model, m.prompt_version, m.edited, m.pinned, m.wrong,"
-    f" m.created_at, m.created_at_epoch,{OUTSIDE},{_CONTINUES}"
-    " FROM session_summaries m JOIN projects p ON p.id = m.project_id"
-    " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
-)
-_PROMPTS = (
-    "SELECT m.id, s.id AS session_db_id, s.content_session_id, s.memory_session_id,"
-    f" {SHOWN} AS project, p.key AS project_key, m.prompt_number, m.prompt_text,"
-    " 'person' AS origin, m.pinned, m.wrong,"
-    " m.created_at, m.created_at_epoch FROM user_prompts m JOIN projects p ON p.id = m.project_id"
-    " JOIN sdk_sessions s ON s.id = m.session_id"
-)
-_SESSIONS = (
-    f"SELECT m.id, m.content_session_id, m.memory_session_id, {SHOWN} AS project,"
-    " p.key AS project_key, m.project_dir, m.title, m.title_source, m.subtitle, m.user_prompt,"
-    " m.prompt_counter, m.status, m.dialect, m.started_at, m.started_at_epoch, m.updated_at,"
-    " m.updated_at_epoch, m.completed_at, m.completed_at_epoch FROM sdk_sessions m"
-    " JOIN projects p ON p.id = m.project_id"
-)
-_SELECTS = {
-    "observations": _OBSERVATIONS,
-    "titles": _TITLES,
-    "summaries": _SUMMARIES,
-    "prompts": f"{_PROMPTS} WHERE m.private = 0 AND m.prompt_text IS NOT NULL",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +24,7 @@ def list_page(
     connection: sqlite3.Connection, noun: str, page: Page, project_id: int | None = None
 ) -> tuple[list[JsonRow], bool]:
     """Newest first, and whether there are more."""
-    select = _SELECTS[noun]
+    select = SELECTS[noun]
     glue = " AND " if " WHERE " in select else " WHERE "
     conditions, values = _conditions(page, project_id)
     if conditions:
@@ -128,7 +62,7 @@ def list_sessions(
         )
         values.append(page.before)
     rows = connection.execute(
-        f"{_SESSIONS} {where} ORDER BY m.updated_at_epoch DESC, m.id DESC LIMIT ? OFFSET ?",
+        f"{SESSIONS} {where} ORDER BY m.updated_at_epoch DESC, m.id DESC LIMIT ? OFFSET ?",
         (*values, page.limit + 1, page.offset),
     ).fetchall()
     return [as_json_row(row) for row in rows[: page.limit]], len(rows) > page.limit
@@ -136,7 +70,7 @@ def list_sessions(
 
 def get_many(connection: sqlite3.Connection, noun: str, ids: list[int]) -> list[JsonRow]:
     """In the order of `ids`, each once; ids that do not exist are left out."""
-    select = _SELECTS[noun]
+    select = SELECTS[noun]
     glue = " AND " if " WHERE " in select else " WHERE "
     unique_ids = list(dict.fromkeys(ids))
     rows = connection.execute(
@@ -147,7 +81,7 @@ def get_many(connection: sqlite3.Connection, noun: str, ids: list[int]) -> list[
 
 
 def get_session(connection: sqlite3.Connection, column: str, value: int | str) -> JsonRow | None:
-    row = connection.execute(f"{_SESSIONS} WHERE m.{column} = ?", (value,)).fetchone()
+    row = connection.execute(f"{SESSIONS} WHERE m.{column} = ?", (value,)).fetchone()
     return as_json_row(row) if row else None
 
 
@@ -157,12 +91,12 @@ def memories_of_session(connection: sqlite3.Connection, session_db_id: int) -> d
     memories: dict[str, Json] = {}
     for noun in ("summaries", "observations"):
         rows = connection.execute(
-            f"{_SELECTS[noun]} WHERE m.memory_session_id = ? ORDER BY m.prompt_number, m.id",
+            f"{SELECTS[noun]} WHERE m.memory_session_id = ? ORDER BY m.prompt_number, m.id",
             (memory_session_id,),
         )
         memories[noun] = [as_json_row(row) for row in rows]
     rows = connection.execute(
-        f"{_SELECTS['prompts']} AND m.session_id = ? ORDER BY m.prompt_number", (session_db_id,)
+        f"{SELECTS['prompts']} AND m.session_id = ? ORDER BY m.prompt_number", (session_db_id,)
     )
     memories["prompts"] = [as_json_row(row) for row in rows]
     return memories
@@ -172,7 +106,7 @@ def memories_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[JsonR
     """Its summary and observations, each with its `kind`."""
     memories: list[JsonRow] = []
     for noun, kind in (("summaries", "summary"), ("observations", "observation")):
-        rows = connection.execute(f"{_SELECTS[noun]} WHERE m.turn_id = ? ORDER BY m.id", (turn_id,))
+        rows = connection.execute(f"{SELECTS[noun]} WHERE m.turn_id = ? ORDER BY m.id", (turn_id,))
         memories += ({**as_json_row(row), "kind": kind} for row in rows)
     return memories
 
@@ -241,103 +175,5 @@ def event_sources(connection: sqlite3.Connection, noun: str, memory_id: int) -> 
         f" FROM {noun}_events l JOIN tool_events e ON e.id = l.event_id WHERE l.{noun}_id = ?"
         " ORDER BY e.id",
         (memory_id,),
-    )
-    return [as_json_row(row) for row in rows]
-
-
-def as_json_row(row: sqlite3.Row) -> JsonRow:
-    values: dict[str, Any] = dict(row)
-    for name in _LISTS:
-        if name in values:
-            text = values[name]
-            values[name] = [] if text == "[]" else json.loads(text)
-    for name in _FLAGS:
-        if name in values:
-            values[name] = bool(values[name])
-    outside = values.pop("outside", None)
-    if outside and values["origin"] == "agent" and _has_outside_words(values, outside):
-        values["origin"] = "outside"
-    return values
-
-
-def _has_outside_words(memory: JsonRow, hashes: str) -> bool:
-    values = (memory.get(name) for name in _TEXTS)
-    texts = (
-        text
-        for value in values
-        for text in (value if isinstance(value, list) else [value])
-        if text is not None
-    )
-    outside = frozenset(hashes.split())
-    return any(has_run(str(text), outside) for text in texts)
-
-
-def pinned(connection: sqlite3.Connection, project_id: int) -> list[JsonRow]:
-    """Pinned observations, summaries and prompts as lines, the latest first.
-
-    For the order of a union SQLite would walk through all rows by time; few are pinned."""
-    rows = connection.execute(
-        "SELECT '#' || m.id AS id, coalesce(m.title, m.narrative) AS text, 0 AS prompt,"
-        " m.created_at, m.created_at_epoch, m.changed_by FROM observations m"
-        " INDEXED BY pinned_observations WHERE m.project_id = ?1"
-        f" AND m.pinned <> 0 AND {_NOT_WRONG}"
-        " UNION ALL SELECT 'S' || m.id, coalesce(m.completed, m.learned, m.request), 0,"
-        " m.created_at, m.created_at_epoch, m.changed_by FROM session_summaries m"
-        " INDEXED BY pinned_session_summaries WHERE m.project_id = ?1"
-        f" AND m.pinned <> 0 AND {_NOT_WRONG}"
-        " UNION ALL SELECT 'P' || m.id, m.prompt_text, 1,"
-        " m.created_at, m.created_at_epoch, m.changed_by"
-        " FROM user_prompts m INDEXED BY pinned_user_prompts WHERE m.project_id = ?1"
-        " AND m.pinned <> 0 AND m.wrong = 0"
-        " AND m.private = 0 AND m.prompt_text IS NOT NULL ORDER BY 5 DESC, 1",
-        (project_id,),
-    )
-    return [as_json_row(row) for row in rows]
-
-
-def recent(
-    connection: sqlite3.Connection,
-    noun: str,
-    project_id: int,
-    limit: int,
-    without_session: str | None = None,
-) -> list[JsonRow]:
-    """The newest rows of a project that are not wrong, optionally without those of one session."""
-    rows = connection.execute(
-        f"{_SELECTS[noun]} WHERE m.project_id = ? AND s.content_session_id IS NOT ?"
-        f" AND {_NOT_WRONG} AND m.observer <> 'client-file'"  # the client loads it itself
-        " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
-        (project_id, without_session, limit),
-    )
-    return [as_json_row(row) for row in rows]
-
-
-def observations_of_sessions(
-    connection: sqlite3.Connection, content_session_ids: Sequence[str], limit: int = 400
-) -> list[JsonRow]:
-    """The latest of them that are not wrong, oldest first."""
-    rows = connection.execute(
-        f"{_OBSERVATIONS} WHERE s.content_session_id IN (SELECT value FROM json_each(?))"
-        f" AND {_NOT_WRONG}"
-        " ORDER BY m.created_at_epoch DESC, m.id DESC LIMIT ?",
-        (json.dumps(list(content_session_ids)), limit),
-    )
-    return [as_json_row(row) for row in rows][::-1]
-
-
-def recent_sessions(
-    connection: sqlite3.Connection,
-    project_id: int,
-    limit: int,
-    without_session: str | None = None,
-) -> list[JsonRow]:
-    """By their newest memory, so that a session without any changes nothing."""
-    rows = connection.execute(
-        f"{_SESSIONS} JOIN (SELECT memory_session_id, max(created_at_epoch) AS at FROM"
-        " (SELECT memory_session_id, created_at_epoch FROM session_summaries WHERE project_id = ?"
-        "  ORDER BY created_at_epoch DESC, id DESC LIMIT 200) GROUP BY memory_session_id) newest"
-        " ON newest.memory_session_id = m.memory_session_id"
-        " WHERE m.content_session_id IS NOT ? ORDER BY newest.at DESC, m.id DESC LIMIT ?",
-        (project_id, without_session, limit),
     )
     return [as_json_row(row) for row in rows]

@@ -19,7 +19,7 @@ from claude_mem.store import (
     migrated_notices,
     project_moves,
     team_tables,
-    turn_pages,
+    viewer_pages,
 )
 
 _FIRST = """
@@ -455,7 +455,7 @@ def _rename_projects_by_name(connection: sqlite3.Connection) -> None:
 
 
 def _add_turns_by_time(connection: sqlite3.Connection) -> None:
-    for statement in turn_pages.STATEMENTS:
+    for statement in viewer_pages.STATEMENTS:
         connection.execute(statement)
 
 

@@ -12,6 +12,7 @@ from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
     announcements,
     client_memory,
+    context_rows,
     fact_listing,
     facts,
     file_gotchas,
@@ -34,14 +35,15 @@ from claude_mem.store import (
     short_prompts,
     spending,
     team_tables,
-    undoing,
+    trash,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.facts import Artifact
-from claude_mem.store.listing import JsonRow, Page
+from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.listing import Page
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
-from claude_mem.store.turn_reader import TurnReader
+from claude_mem.store.viewer_pages import ViewerReader
 from claude_mem.types import (
     Fact,
     FactKind,
@@ -57,7 +59,7 @@ from claude_mem.types import (
 T = TypeVar("T")
 
 
-class StoreReader(TurnReader):
+class StoreReader(ViewerReader):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._readers = Readers(path)
@@ -289,13 +291,13 @@ class StoreReader(TurnReader):
     def sessions_of(self, selection: forgetting.Selection) -> list[int]:
         return self.read(lambda c: forgetting.sessions_of(c, selection))
 
-    def find_forgotten(self, token: str) -> undoing.Forgotten | None:
+    def find_forgotten(self, token: str) -> trash.Forgotten | None:
         """Also if it cannot be undone."""
-        return self.read(lambda c: undoing.find(c, token))
+        return self.read(lambda c: trash.find(c, token))
 
-    def forgotten(self) -> list[undoing.Forgotten]:
+    def forgotten(self) -> list[trash.Forgotten]:
         """What can still be undone, the latest first."""
-        return self.read(undoing.all_forgotten)
+        return self.read(trash.all_forgotten)
 
     def session_state(self, content_session_id: str, prompt_id: str | None) -> hints.SessionState:
         return self.read(lambda c: hints.session_state(c, content_session_id, prompt_id))
@@ -366,7 +368,7 @@ class StoreReader(TurnReader):
         return self.read(lambda c: facts.artifacts_of_sessions(c, content_session_ids))
 
     def observations_of_sessions(self, content_session_ids: Sequence[str]) -> list[JsonRow]:
-        return self.read(lambda c: listing.observations_of_sessions(c, content_session_ids))
+        return self.read(lambda c: context_rows.observations_of_sessions(c, content_session_ids))
 
     def fact_sources(self, fact_id: int) -> list[tuple[int, tuple[int, ...]]]:
         """Turns and events that the fact comes from, the latest first."""
@@ -376,7 +378,7 @@ class StoreReader(TurnReader):
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[JsonRow]:
         return self.read(
-            lambda c: listing.recent(c, "summaries", project_id, limit, without_session)
+            lambda c: context_rows.recent(c, "summaries", project_id, limit, without_session)
         )
 
     def recurring_obstacles(
@@ -398,16 +400,20 @@ class StoreReader(TurnReader):
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[JsonRow]:
         """Of observations, without their text."""
-        return self.read(lambda c: listing.recent(c, "titles", project_id, limit, without_session))
+        return self.read(
+            lambda c: context_rows.recent(c, "titles", project_id, limit, without_session)
+        )
 
     def pinned(self, project_id: int) -> list[JsonRow]:
         """Pinned memories as lines, the latest first."""
-        return self.read(lambda c: listing.pinned(c, project_id))
+        return self.read(lambda c: context_rows.pinned(c, project_id))
 
     def recent_sessions(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[JsonRow]:
-        return self.read(lambda c: listing.recent_sessions(c, project_id, limit, without_session))
+        return self.read(
+            lambda c: context_rows.recent_sessions(c, project_id, limit, without_session)
+        )
 
     def facts_of_team(self, project_id: int | None) -> list[JsonRow]:
         return self.read(lambda c: team_tables.facts_of_team(c, project_id))

@@ -1,52 +1,13 @@
-"""What was forgotten and can be undone: its rows are in the trash until they expire."""
+"""Undoing a forgetting: its rows return from the trash to their tables."""
 
 import json
 import sqlite3
-from dataclasses import dataclass, field
 from typing import Any
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.store import tombstones
 from claude_mem.store.insert_row import insert_row
-from claude_mem.types import Project
-
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """One forgetting, which can be undone until it expires, unless it was erased."""
-
-    token: str
-    counts: dict[str, int]
-    at_epoch: int
-    projects: tuple[Project, ...] = field(default=())
-    is_erased: bool = False
-
-
-def find(connection: sqlite3.Connection, token: str) -> Forgotten | None:
-    """Also one that was erased."""
-    return next((entry for entry in _entries(connection) if entry.token == token), None)
-
-
-def all_forgotten(connection: sqlite3.Connection) -> list[Forgotten]:
-    """What can still be undone, the latest first."""
-    return [entry for entry in _entries(connection) if not entry.is_erased]
-
-
-def _entries(connection: sqlite3.Connection) -> list[Forgotten]:
-    entries = []
-    for row in connection.execute("SELECT * FROM forgotten ORDER BY id DESC").fetchall():
-        projects = connection.execute(
-            "SELECT content FROM forgotten_rows WHERE forgotten_id = ? AND of_table = 'projects'"
-            " ORDER BY id",
-            (row["id"],),
-        )
-        values = (json.loads(content) for (content,) in projects)
-        entries.append(
-            Forgotten(row["token"], json.loads(row["counts"]), row["at_epoch"],
-                      tuple(Project(project["key"], project["name"]) for project in values),
-                      bool(row["erased"]))
-        )  # fmt: skip
-    return entries
+from claude_mem.store.trash import Forgotten, all_forgotten
 
 
 def undo(connection: sqlite3.Connection, token: str | None) -> Forgotten:
@@ -145,8 +106,3 @@ def _restore_columns(connection: sqlite3.Connection, table: str, values: dict[st
 def _insert(connection: sqlite3.Connection, table: str, values: dict[str, Any]) -> int:
     conflict = "ON CONFLICT DO NOTHING" if table.startswith("project_") else ""
     return int(insert_row(connection, table, values, conflict).lastrowid or 0)
-
-
-def expire(connection: sqlite3.Connection, before_ms: int) -> int:
-    """Deletes for good what was forgotten before; returns how many times that was."""
-    return connection.execute("DELETE FROM forgotten WHERE at_epoch < ?", (before_ms,)).rowcount

@@ -8,7 +8,7 @@ from pathlib import Path
 from claude_mem.config.pausing import current_pause
 from claude_mem.hook.private_text import strip_private
 from claude_mem.intake import spool
-from claude_mem.intake.client_memory import (
+from claude_mem.intake.memory_files import (
     MemoryFile,
     claude_directory,
     codex_directory,

@@ -13,7 +13,7 @@ from claude_mem.recall.search import Query, search
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
 from claude_mem.store.forgetting import Preview, Selection
-from claude_mem.store.undoing import Forgotten
+from claude_mem.store.trash import Forgotten
 from claude_mem.worker.rendered_contexts import remove_rendered
 
 if TYPE_CHECKING:  # the commands and the MCP server read requests without a worker
@@ -81,7 +81,7 @@ async def forget(
     forgotten = await asyncio.wrap_future(
         store.forget(selection, request.confirm, hard=request.hard)
     )
-    worker.intake.withdraw_contexts()
+    worker.intake.start_contexts.withdraw()
     remove_rendered(worker.settings.layout, directories)
     worker.stale_contexts.add(*forgotten.projects)
     worker.announcer.forgotten(forgotten)

@@ -10,7 +10,8 @@ from datetime import datetime, tzinfo
 from claude_mem.recall.context import EARLIER_SESSIONS, count_lines
 from claude_mem.recall.fence import escape_fences
 from claude_mem.store import StoreReader
-from claude_mem.store.listing import JsonRow, RememberedCounts
+from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.listing import RememberedCounts
 from claude_mem.text import one_line, shorten
 
 MAX_SESSIONS = 12

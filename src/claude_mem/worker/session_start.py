@@ -11,7 +11,9 @@ from claude_mem.intake import spool
 from claude_mem.store.announcements import RECORD_BEGINS, WELCOME
 from claude_mem.store.clock import iso
 from claude_mem.types import SESSION_START, Event, HookAnswer, Project
+from claude_mem.worker.client_memory import refresh_client_memory
 from claude_mem.worker.greeting import greeting, welcome
+from claude_mem.worker.hints import warm_up
 from claude_mem.worker.project_changes import join_own_project, project_question
 from claude_mem.worker.rendered_contexts import printed_context
 from claude_mem.worker.worker import Worker
@@ -21,12 +23,22 @@ CATCH_UP_SECONDS = 2.0  # the hook waits longer than this
 
 
 async def answer_session_start(worker: Worker, record_bytes: bytes) -> HookAnswer:
-    record = spool.parse(record_bytes)
-    header, payload = spool.events_of(record)[0]  # a session start is one event in every dialect
-    event = await asyncio.to_thread(worker.reader.read, header, payload)
-    source = str(payload.get("source"))
-    context, message = await _context_and_message(worker, event, source, record_bytes)
-    return HookAnswer(header.dialect, SESSION_START, context, message)
+    try:
+        record = spool.parse(record_bytes)
+        header, payload = spool.events_of(record)[0]  # one event in every dialect
+        event = await asyncio.to_thread(worker.reader.read, header, payload)
+        source = str(payload.get("source"))
+        context, message = await _context_and_message(worker, event, source, record_bytes)
+        return HookAnswer(header.dialect, SESSION_START, context, message)
+    finally:
+        worker.wake()
+
+
+async def after_session_start(worker: Worker, record_bytes: bytes) -> None:
+    """What need not delay the answer."""
+    await worker.intake.store_start_contexts()
+    await warm_up(worker, record_bytes)
+    await refresh_client_memory(worker, record_bytes)
 
 
 async def _context_and_message(
@@ -120,22 +132,19 @@ async def _process_pending(worker: Worker, project: Project, drains: bool) -> No
 async def _context(
     worker: Worker, project_id: int, event: Event, source: str, is_alone: bool
 ) -> str:
-    """A resumed session gets the same bytes as before, and never its own memories."""
+    """A resumed session gets the same bytes as before (`intake/start_contexts.py`), and never its
+    own memories."""
     begun = time.monotonic()
     if source == "fork":
         return ""  # its transcript contains the context of the original session
     session_id = event.session_id
     if source == "resume":
-        previous = worker.intake.given_context(session_id)
-        if previous is None:
-            previous = worker.store.start_context(session_id)
+        previous = worker.intake.start_contexts.received(session_id)
         if previous is not None:
             return previous
     context = await worker.context_for(project_id, event.project_dir, without_session=session_id)
-    # Usually it is the rendered context, which is stored together with the event. Any other is
-    # stored before it is sent: a resume must find it even if a process dies in between.
     is_rendered = printed_context(worker.settings.layout, event) == context
-    if is_rendered and worker.intake.give_context(session_id, context):
+    if is_rendered and worker.intake.start_contexts.add(session_id, context):
         return context
     if is_alone:
         await asyncio.to_thread(worker.intake.drain)

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from claude_mem.errors import NotFound
 from claude_mem.recall.answers import Answer, find_answers
@@ -13,14 +12,18 @@ from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchResult, search
 from claude_mem.recall.team import TEAM, JoinedTeam, TeamRows, merge_search, merge_timeline
 from claude_mem.recall.timeline import Timeline, TimelineQuery, around_moment, timeline
-from claude_mem.store.listing import JsonRow
-
-if TYPE_CHECKING:
-    from claude_mem.worker.worker import Worker
+from claude_mem.store.json_rows import JsonRow
+from claude_mem.worker.worker import Worker
 
 
-async def search_with_team(
-    worker: "Worker", team: JoinedTeam, query: Query, now: datetime
+async def search_both(worker: Worker, query: Query, now: datetime) -> SearchResult:
+    if worker.team is None:
+        return await asyncio.to_thread(search, worker.store, query, now, worker.semantic_index)
+    return await _search_with_team(worker, worker.team, query, now)
+
+
+async def _search_with_team(
+    worker: Worker, team: JoinedTeam, query: Query, now: datetime
 ) -> SearchResult:
     from_first = replace(query, limit=query.offset + query.limit, offset=0)
     local, others = await asyncio.gather(
@@ -30,13 +33,13 @@ async def search_with_team(
     return merge_search(local, others, query)
 
 
-async def timeline_both(worker: "Worker", query: TimelineQuery, now: datetime) -> Timeline | None:
+async def timeline_both(worker: Worker, query: TimelineQuery, now: datetime) -> Timeline | None:
     index = worker.semantic_index
     team = worker.team
     if query.anchor is not None and query.anchor.kind == TEAM:
         return await _timeline_of_team(worker, query, query.anchor)
     if team is not None and query.anchor is None:
-        best = await search_with_team(worker, team, Query(query.text, query.filters, limit=1), now)
+        best = await _search_with_team(worker, team, Query(query.text, query.filters, limit=1), now)
         query = replace(query, anchor=best.rows[0].id) if best.rows else query
         if query.anchor is not None and query.anchor.kind == TEAM:
             return await _timeline_of_team(worker, query, query.anchor)
@@ -50,7 +53,7 @@ async def timeline_both(worker: "Worker", query: TimelineQuery, now: datetime) -
 
 
 async def _timeline_of_team(
-    worker: "Worker", query: TimelineQuery, anchor: MemoryId
+    worker: Worker, query: TimelineQuery, anchor: MemoryId
 ) -> Timeline | None:
     others = TeamRows(())
     if worker.team is not None:
@@ -67,7 +70,7 @@ async def _timeline_of_team(
 
 
 async def memories_both(
-    worker: "Worker", ids: Sequence[MemoryId], *, with_record: bool
+    worker: Worker, ids: Sequence[MemoryId], *, with_record: bool
 ) -> list[tuple[MemoryId, JsonRow]]:
     """In the order of the ids."""
     local = await asyncio.to_thread(get_memories, worker.store, ids, with_record=with_record)
@@ -76,7 +79,7 @@ async def memories_both(
 
 
 async def answers_both(
-    worker: "Worker", ids: Sequence[MemoryId], words: str, now: datetime
+    worker: Worker, ids: Sequence[MemoryId], words: str, now: datetime
 ) -> list[Answer]:
     """Memories of a team in full: their passages are on the server."""
     local = await asyncio.to_thread(
@@ -89,7 +92,7 @@ async def answers_both(
 
 
 async def _of_team(
-    worker: "Worker", ids: Sequence[MemoryId], with_record: bool
+    worker: Worker, ids: Sequence[MemoryId], with_record: bool
 ) -> dict[MemoryId, JsonRow]:
     of_team = [memory_id for memory_id in ids if memory_id.kind == TEAM]
     if worker.team is None or not of_team:

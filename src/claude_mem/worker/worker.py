@@ -7,7 +7,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -32,7 +31,6 @@ from claude_mem.observer.models.active_observer import (
     select_observer,
 )
 from claude_mem.recall.context import build_context
-from claude_mem.recall.search import Query, SearchResult, search
 from claude_mem.recall.team import JoinedTeam
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store
@@ -59,7 +57,6 @@ from claude_mem.worker.rendered_contexts import (
     render_contexts,
     use_budget,
 )
-from claude_mem.worker.team_recall import search_with_team
 from claude_mem.worker.viewer_links import OneTimeLinks
 
 log = logging.getLogger("claude_mem.worker")
@@ -147,12 +144,6 @@ class Worker:
 
     def wake(self) -> None:
         self._wake.set()
-
-    async def search(self, query: Query, now: datetime) -> SearchResult:
-        """Here, and in the team that this machine joined."""
-        if self.team is None:
-            return await asyncio.to_thread(search, self.store, query, now, self.semantic_index)
-        return await search_with_team(self, self.team, query, now)
 
     async def reload_settings(self, *, restart_observer: bool = False) -> list[str]:
         """Read the settings again and apply them; returns the problems with them."""
@@ -349,8 +340,8 @@ class Worker:
     async def render_contexts(self) -> None:
         """Of all projects that have changed."""
         keys = self.stale_contexts.take()
-        if keys and self.intake.has_given_contexts():
-            await asyncio.to_thread(self.intake.drain)  # stores those that are replaced now
+        if keys:
+            await self.intake.store_start_contexts()  # before their files are replaced
         for key in keys:
             project_id = self.store.project_by_key(key)
             if project_id is not None:

@@ -6,7 +6,7 @@ Only of turns that are not marked as changed since then, as `passage_index.turn_
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from claude_mem.index.passages import NOTES_SOURCE, Passage, pack, source_text
@@ -15,6 +15,7 @@ from claude_mem.index.text.documents import (
     document_id,
     load,
     load_texts,
+    memory_id_of,
     memory_texts,
     prompt_record,
 )
@@ -43,15 +44,18 @@ def texts(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:
     return result
 
 
-def texts_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Passage]:
+def texts_of_turn(connection: sqlite3.Connection, turn_id: int) -> Sequence[Passage]:
     """All passages, in their order; none while the turn waits for the index."""
-    if not turn_rows(connection, [turn_id]):
-        return []
-    return [
-        passage
-        for document in load(connection, [document_id(TURN, turn_id)])
-        for passage in document.passages
-    ]
+    return texts_of_turns(connection, [turn_id]).get(turn_id, ())
+
+
+def texts_of_turns(
+    connection: sqlite3.Connection, turn_ids: Iterable[int]
+) -> dict[int, Sequence[Passage]]:
+    """By turn, without those that wait for the index."""
+    indexed = turn_rows(connection, turn_ids)
+    documents = load(connection, [document_id(TURN, turn_id) for turn_id in indexed])
+    return {memory_id_of(document.id): document.passages for document in documents}
 
 
 def _records(connection: sqlite3.Connection, turns: set[int]) -> dict[int, tuple[RecordPart, ...]]:

@@ -8,7 +8,7 @@ import json
 import sqlite3
 from collections.abc import Iterable
 
-COMMON = 1_000  # passages
+COMMON = 200  # passages
 _MAX_KEPT = 20_000
 
 # By database and stem: the number of passages with it, and of all, when it was counted.

@@ -10,6 +10,8 @@ select the few vectors that are worth reading from the disk: the first counts eq
 is fast; the second adds up the numbers of the query with the signs of the vector.
 """
 
+import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 BLOCK = 8_192
 MAX_INT8 = 127
 REMOVED = -1  # in the place of an id
-CODE_CANDIDATES = 16_384  # of the first pass over the codes
+CODES_FOR_EACH = 16  # of the first pass over the codes, for each of the second
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.int8]
@@ -150,6 +152,8 @@ class _Block:
     rows: Rows | None  # while all vectors are held
     inverse_lengths: Floats | None
     used: int = 0
+    lowest: int = sys.maxsize  # of the ids that were ever in it
+    highest: int = -1
     _lookup: tuple[Ids, NDArray[np.intp]] | None = None
 
     def places_of(self, ids: Ids, used: int) -> NDArray[np.intp]:
@@ -194,6 +198,8 @@ class VectorBlocks:
             if block.rows is not None and block.inverse_lengths is not None:
                 block.rows[target] = rows[source]
                 block.inverse_lengths[target] = _inverse_lengths(rows[source])
+            block.lowest = min(block.lowest, int(ids[source].min()))
+            block.highest = max(block.highest, int(ids[source].max()))
             block.used += count  # last: a search may be scanning the block
             at += count
 
@@ -204,21 +210,25 @@ class VectorBlocks:
             block.rows = block.inverse_lengths = None
 
     def remove(self, owners: Iterable[int]) -> None:
-        values = list(owners)
-        if not values:
-            return
+        values = sorted(owners)
         for block in self._blocks:
-            owners_of_rows = block.ids[: block.used] >> self.owner_shift
-            block.remove(_is_any_of(owners_of_rows, values))
+            # What changes is mostly new, and in one block.
+            first = bisect_left(values, block.lowest >> self.owner_shift)
+            last = bisect_right(values, block.highest >> self.owner_shift)
+            if first < last:
+                owners_of_rows = block.ids[: block.used] >> self.owner_shift
+                block.remove(_is_any_of(owners_of_rows, values[first:last]))
 
     def nearest(self, query: QueryVector, count: int, include: Ids) -> Similarities:
         """Exact cosines of at least `count` vectors that the codes select, and of `include`, which
         have one vector each."""
+        if not self.has_rows:
+            raise RowsDropped
         if len(self) <= count:
             return self.compare(query)
         scanned = [(block.used, distances_of(block.codes[:, : block.used], query.code))
                    for block in self._blocks]  # fmt: skip
-        farthest = _nth_smallest([distances for _, distances in scanned], count)
+        farthest = _nth_smallest(np.concatenate([distances for _, distances in scanned]), count)
         parts: list[Similarities] = []
         for block, (used, distances) in zip(self._blocks, scanned, strict=False):
             if not used:
@@ -243,18 +253,25 @@ class VectorBlocks:
 
     def candidates(self, query: QueryVector, count: int) -> Candidates:
         """By the codes alone, in no order."""
-        ids, distances, planes = [np.empty(0, np.int64)], [np.empty(0, np.uint16)], []
+        most = 64 * len(query.code)  # signs that can differ
+        counts = np.zeros(most + 2, np.intp)
+        scanned: list[tuple[_Block, Ids, NDArray[np.uint16]]] = []
         for block in self._blocks:
-            used = block.used
-            ids.append(block.ids[:used])
-            planes.append(block.codes[:, :used])
-            distances.append(distances_of(planes[-1], query.code))
-        all_ids, all_distances = np.concatenate(ids), np.concatenate(distances)
-        nearest = _smallest(all_distances, max(count, CODE_CANDIDATES))
-        nearest = nearest[all_ids[nearest] != REMOVED]
-        scores = _signed_sums(planes, nearest, query.row)
+            distances = distances_of(block.codes[:, : block.used], query.code)
+            ids = block.ids[: len(distances)].copy()
+            distances[ids == REMOVED] = most + 1  # else they keep others out that replaced them
+            counts += np.bincount(distances, minlength=len(counts))
+            scanned.append((block, ids, distances))
+        enough = int(np.searchsorted(np.cumsum(counts), CODES_FOR_EACH * count))
+        near, codes = [np.empty(0, np.int64)], [np.empty((len(query.code), 0), np.uint64)]
+        for block, ids, distances in scanned:
+            places = np.flatnonzero(distances <= min(enough, most))
+            near.append(ids[places])
+            codes.append(block.codes.take(places, axis=1))
+        near_ids = np.concatenate(near)
+        scores = _sum_signed(np.concatenate(codes, axis=1), _bit_planes(query.row))
         selected = _smallest(-scores, count)
-        return Candidates(all_ids[nearest[selected]], scores[selected])
+        return Candidates(near_ids[selected], scores[selected].astype(np.float32))
 
     def similar_pairs(
         self, ids: Ids, rows: Rows, min_cosine: float, limit: int
@@ -312,26 +329,16 @@ def distances_of(planes: Bits, code: Bits) -> NDArray[np.uint16]:
     return distances
 
 
-def _nth_smallest(distances: list[NDArray[np.uint16]], count: int) -> int:
-    """The distance within which there are at least so many."""
-    return int(np.searchsorted(np.cumsum(np.bincount(np.concatenate(distances))), count))
+def _nth_smallest(distances: NDArray[np.uint16], count: int) -> int:
+    """The distance within which there are at least so many, where there are."""
+    return int(np.searchsorted(np.cumsum(np.bincount(distances)), count))
 
 
-def _smallest(values: NDArray[np.uint16] | Floats, count: int) -> NDArray[np.intp]:
+def _smallest(values: NDArray[np.int32], count: int) -> NDArray[np.intp]:
     """The places of the smallest values, in no order."""
     if count >= len(values):
         return np.arange(len(values))
     return np.argpartition(values, count)[:count]
-
-
-def _signed_sums(planes: list[Bits], places: NDArray[np.intp], row: Rows) -> Floats:
-    """For each place of the blocks the numbers of the row, added up with the signs of its code."""
-    codes = np.empty((-(-len(row) // 64), len(places)), np.uint64)
-    block_of = places // BLOCK
-    for number, block in enumerate(planes):
-        of_block = np.flatnonzero(block_of == number)
-        codes[:, of_block] = block.take(places[of_block] - number * BLOCK, axis=1)
-    return _sum_signed(codes, _bit_planes(row)).astype(np.float32)
 
 
 def _bit_planes(row: Rows) -> list[Bits]:

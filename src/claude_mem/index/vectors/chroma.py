@@ -19,7 +19,7 @@ from claude_mem.http_client import send_json_blocking
 from claude_mem.index.text.documents import TURN, kind_of, memory_id_of
 from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.vectors import vector_table
-from claude_mem.index.vectors.table_state import TableState
+from claude_mem.index.vectors.vector_table import TableState
 from claude_mem.store.clock import Clock
 from claude_mem.types import Json
 
@@ -171,9 +171,16 @@ class ChromaVectors:
             self._catch_up(state)
         ids = self._collection.query(query.row.tolist(), projects, count)
         return merge([
-            self._cache.compare_passages(self._connection, query, set(ids), state.model),
-            *self._cache.compare_waiting(self._connection, query, projects),
+            query.compare(*self._cache.passage_vectors(self._connection, set(ids), state.model)),
+            *(query.compare(*vectors)
+              for vectors in self._cache.waiting_vectors(self._connection, projects)),
         ])  # fmt: skip
+
+    def _copy(self, own_connection: sqlite3.Connection) -> None:
+        try:
+            self._collection.catch_up(own_connection, self._cache.read_state(own_connection))
+        except RequestFailed as error:
+            self._collection.failed(error)
 
     def _catch_up(self, state: TableState) -> None:
         collection, connection = self._collection, self._connection
@@ -182,7 +189,7 @@ class ChromaVectors:
         if copied is not None and copied[:2] == state[:2]:
             behind = vector_table.changes_after(connection, copied.revision, behind)
         if behind > MAX_AT_SEARCH:
-            self._cache.copy_in_background(connection, collection)
+            self._cache.in_background(connection, collection.lock, self._copy)
             raise CopyBehind
         if not collection.lock.acquire(blocking=False):
             raise CopyBehind

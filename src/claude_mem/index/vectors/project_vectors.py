@@ -10,7 +10,7 @@ from claude_mem.index.text.documents import TURN, Document, load, memory_id_of
 from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.blocks import Ids, Rows, VectorBlocks
-from claude_mem.index.vectors.table_state import TableState
+from claude_mem.index.vectors.vector_table import TableState
 
 CHUNK = 2_048  # rows that are read in a transaction
 
@@ -50,7 +50,9 @@ class ProjectVectors:
     def embed_waiting(self, connection: sqlite3.Connection, embed: Embed, limit: int) -> None:
         """The newest first, up to the limit."""
         ids = list(self._waiting)[-limit:] if limit else []
-        documents = load(connection, ids) if ids else []
+        if not ids:
+            return
+        documents = load(connection, ids)
         for document, rows in zip(documents, embed(documents), strict=True):
             self.embedded[document.id] = rows
             self.blocks.add(self.ids(document.id, len(rows)), rows)

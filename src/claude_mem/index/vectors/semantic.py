@@ -1,4 +1,4 @@
-"""The semantic index: an embedder, the cache of its vectors and its calibration, loaded on use.
+"""The semantic index: an embedder, the search by its vectors and its calibration, loaded on use.
 
 Loading brings numpy and the model, some tens of megabytes. Before that, and after
 `release_if_idle`, it costs nothing; so writing a memory only marks it in `vector_table`, and its
@@ -18,8 +18,8 @@ from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text import passage_index
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
-from claude_mem.index.vectors.table_state import TableState, read_state
 from claude_mem.index.vectors.vector_store import RESCORED
+from claude_mem.index.vectors.vector_table import TableState, read_state
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms
 from claude_mem.store.database import Open, open_readonly
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from claude_mem.index.vectors.chroma import ChromaCollection
     from claude_mem.index.vectors.soft_words import SoftWords
     from claude_mem.index.vectors.vector_cache import VectorCache
+    from claude_mem.index.vectors.vector_search import VectorSearch
 
 log = logging.getLogger("claude_mem.vectors")
 
@@ -130,7 +131,7 @@ class SemanticIndex:
             store.read(lambda c: chroma.follow(c, self._table_state(c)))
 
     def _table_state(self, connection: sqlite3.Connection) -> TableState:
-        return read_state(connection, self.id)
+        return read_state(connection, indexing.generation(connection), self.id)
 
     def similarities(
         self,
@@ -146,7 +147,7 @@ class SemanticIndex:
         the nearest at least, and to the passages of `include` that have a vector. `exhaustive`: to
         all vectors that are in memory. While many vectors are being read, to those of `include`
         alone."""
-        return self._load().cache.similarities(
+        return self._load().search.similarities(
             connection, text, project_id, kind, include, exhaustive, rescored
         )
 
@@ -156,7 +157,7 @@ class SemanticIndex:
         text: str,
         passage_ids: Iterable[int],
     ) -> dict[int, float]:
-        return self._load().cache.passage_cosines(connection, text, passage_ids)
+        return self._load().search.passage_cosines(connection, text, passage_ids)
 
     def settle(self) -> None:
         """Waits until vectors that are being read in the background are there."""
@@ -182,7 +183,7 @@ class SemanticIndex:
         return len(batch.waiting)
 
     def _embed(self, connection: sqlite3.Connection, chunk: int) -> "_Batch":
-        model, cache, _, soft_words = self._load()
+        model, cache, search, _, soft_words = self._load()
         generation = indexing.generation(connection)
         number = vector_table.number_of(connection, model.id, model.dimension)
         waiting = vector_table.waiting(connection, number, chunk)
@@ -195,7 +196,7 @@ class SemanticIndex:
             if d.passages
         }
         candidates = [at for at, d in enumerate(documents) if duplicates.may_have_duplicates(d.id)]
-        similar, revision = cache.similar_pairs(
+        similar, revision = search.similar_pairs(
             connection,
             [documents[at] for at in candidates],
             [rows[at][0] for at in candidates],
@@ -228,17 +229,22 @@ class SemanticIndex:
                 from claude_mem.index.vectors.calibration import Calibration
                 from claude_mem.index.vectors.soft_words import SoftWords
                 from claude_mem.index.vectors.vector_cache import VectorCache
+                from claude_mem.index.vectors.vector_search import VectorSearch
 
                 model = self._load_embedder()
-                cache = VectorCache(model, self._read_ahead, self._open, self._chroma)
+                cache = VectorCache(model, self._read_ahead, self._open)
+                search = VectorSearch(cache, self._chroma)
                 static = model if isinstance(model, StaticModel) else StaticModel.load()
-                self._loaded = _Loaded(model, cache, Calibration.of(model), SoftWords(static))
+                self._loaded = _Loaded(
+                    model, cache, search, Calibration.of(model), SoftWords(static)
+                )
             return self._loaded
 
 
 class _Loaded(NamedTuple):
     embedder: Embedder
     cache: "VectorCache"
+    search: "VectorSearch"
     calibration: "Calibration"
     soft_words: "SoftWords"
 

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from claude_mem.index.embedders.static_model import StaticModel
-from claude_mem.index.vectors.blocks import codes_of, distances_of
 
 MIN_SIMILARITY = 0.35  # below it two words have nothing to do with each other
-# Signs in which two vectors of this similarity differ: 39%, and two deviations more. Of
-# unrelated pieces one in eight has so few; only these are compared in full.
-MAX_DIFFERENT_SIGNS = 0.46
+# Vectors of words times vectors of pieces: with 256 numbers each, what fits into the cache of a
+# processor, and what OpenBLAS does not share out to threads, for which it waits busily.
+MAX_PRODUCT = 1_000
 
 Floats = NDArray[np.float32]
 Places = NDArray[np.intp]
@@ -26,8 +25,7 @@ class SoftWords:
         self._model = model
         self._rows = np.asarray(model.rows)  # a memmap is slower to index
         self._inverse_lengths = _inverse_lengths(model.rows)
-        self._codes = codes_of(self._rows)
-        self._max_distance = int(MAX_DIFFERENT_SIGNS * model.dimension)
+        self._last_words: tuple[tuple[str, ...], Floats] | None = None
 
     def pieces(self, text: str) -> bytes:
         """The numbers of the pieces of a text, each once."""
@@ -43,22 +41,29 @@ class SoftWords:
         blobs = [passages[number] or b"" for number in filled]
         flat = np.frombuffer(b"".join(blobs), np.uint16)
         used, places = self._distinct(flat)
-        codes = self._codes.take(used, axis=1)
         lengths = np.fromiter(map(len, blobs), np.intp, len(blobs)) // 2
         starts = np.cumsum(lengths) - lengths
-        similar = np.zeros(len(used), np.float32)
-        vectors = self._model.encode(words)
-        for number, (word, code) in enumerate(zip(vectors, codes_of(vectors).T, strict=True)):
-            near = np.flatnonzero(distances_of(codes, code) <= self._max_distance)
-            similar[near] = self._compare(used[near], word)
-            best[filled, number] = np.maximum.reduceat(similar[places], starts)
-            similar[near] = 0
+        cosines = self._cosines(self._encode(tuple(words)), used)
+        cosines[cosines < MIN_SIMILARITY] = 0
+        best[filled] = np.maximum.reduceat(cosines.take(places, axis=1), starts, axis=1).T
         return best
 
-    def _compare(self, pieces: Places, word: Floats) -> Floats:
-        rows = self._rows.take(pieces, axis=0).astype(np.float32)
-        cosines: Floats = rows @ word * self._inverse_lengths[pieces]
-        cosines[cosines < MIN_SIMILARITY] = 0
+    def _encode(self, words: tuple[str, ...]) -> Floats:
+        """Once for a query that is compared with several lists of passages."""
+        last = self._last_words
+        if last is None or last[0] != words:
+            last = self._last_words = words, self._model.encode(words)
+        return last[1]
+
+    def _cosines(self, vectors: Floats, pieces: Places) -> Floats:
+        """Of each vector to each piece."""
+        cosines: Floats = np.empty((len(vectors), len(pieces)), np.float32)
+        size = max(1, MAX_PRODUCT // len(vectors))
+        for start in range(0, len(pieces), size):
+            chunk = slice(start, start + size)
+            rows = self._rows.take(pieces[chunk], axis=0).astype(np.float32)
+            np.matmul(vectors, rows.T, out=cosines[:, chunk])
+        cosines *= self._inverse_lengths[pieces]
         return cosines
 
     def _distinct(self, pieces: NDArray[np.uint16]) -> tuple[Places, NDArray[np.int32]]:

@@ -1,6 +1,6 @@
 """The seam of vector stores: which passages are nearest to a vector.
 
-`LocalScan` (`vector_cache`) scans the memory of the worker, `ChromaVectors` (`chroma`) asks a
+`LocalScan` (`vector_search`) scans the memory of the worker, `ChromaVectors` (`chroma`) asks a
 Chroma server, and `PgVectors` (`team/server/vectors.py`) asks PostgreSQL with pgvector. One suite
 tests them all (`tests/test_vector_conformance.py`).
 """

@@ -39,6 +39,16 @@ CREATE TABLE vector_losses (
 NAMES = ("vectors", "vector_models", "vector_losses")
 
 
+class TableState(NamedTuple):
+    """What a copy of the table is compared with: which index and model, the latest change and the
+    latest loss."""
+
+    generation: int  # of the index
+    model: int
+    revision: int
+    loss: int
+
+
 class VectorRow(NamedTuple):
     revision: int
     document: int
@@ -58,6 +68,15 @@ class VectorCounts(NamedTuple):
 
     done: int
     all: int
+
+
+def read_state(
+    connection: sqlite3.Connection, generation: int, model: str, dimension: int | None = None
+) -> TableState:
+    return TableState(
+        generation, number_of(connection, model, dimension), revision(connection),
+        last_loss(connection),
+    )  # fmt: skip
 
 
 def mark(

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_private
-from claude_mem.intake.event_reader import parse_payload
 from claude_mem.intake.transcripts.agent_formats import Reader, format_of
 from claude_mem.intake.transcripts.opencode_sessions import read_sessions
 from claude_mem.intake.transcripts.transcript import (
@@ -17,6 +16,7 @@ from claude_mem.intake.transcripts.transcript import (
     TranscriptEvent,
     open_regular_file,
 )
+from claude_mem.json_objects import parse_object
 from claude_mem.store.transfer.typescript.snapshot import open_copy
 
 OPENCODE = "opencode"
@@ -49,7 +49,7 @@ class OpenCodeTranscript(Transcript):
         with open_regular_file(self.path) as file:
             head = file.read(len(_SQLITE))
             if head != _SQLITE:
-                yield parse_payload(strip_private(head + file.read(_LARGEST_EXPORT)))
+                yield parse_object(strip_private(head + file.read(_LARGEST_EXPORT)))
                 return
         try:
             yield from _stored_sessions(self.path)
@@ -98,4 +98,4 @@ def _messages(copy: sqlite3.Connection, session_id: str) -> Iterator[Payload]:
 
 
 def _with_id(identity: str, data: str) -> Payload:
-    return {**parse_payload(strip_private(data.encode("utf-8", "replace"))), "id": identity}
+    return {**parse_object(strip_private(data.encode("utf-8", "replace"))), "id": identity}

@@ -333,7 +333,13 @@ def _selected(session: PastSession, options: ImportOptions) -> PastSession:
             turn if turn.started_ms >= options.keep_record_since else _without_record(turn)
             for turn in turns
         )
-    return replace(session, turns=turns)
+    return replace(session, turns=tuple(map(_without_raw, turns)))
+
+
+def _without_raw(turn: PastTurn) -> PastTurn:
+    """Less to copy to the process that stores it."""
+    events = tuple(event.without_raw(keeps_text=turn.keeps_raw) for event in turn.events)
+    return replace(turn, events=events)
 
 
 def _without_record(turn: PastTurn) -> PastTurn:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from claude_mem.hook.private_text import strip_private
+from claude_mem.hook.private_text import strip_private, with_visible_names
 from claude_mem.intake.transcripts.transcript import Payload, open_regular_file
 from claude_mem.redaction import Redactor
 from claude_mem.text import one_line, shorten
@@ -22,8 +22,8 @@ LONGEST_TITLE = 120
 MAX_LINES = 200  # of one kind, from the end
 LONGEST_LINE = 10_000
 # A client's model may have put into the title what the user marked as private.
-_BEFORE_PRIVATE = re.compile(rb"(?:<|u003c)[\s\\/]{0,8}\Z")
-CHUNK, _OVERLAP = 1024 * 1024, 32
+_BEFORE_PRIVATE = re.compile(rb"(?:<|u003c|&lt;|uff1c|\xef\xbc\x9c)[\s\\/]{0,8}\Z")
+CHUNK, _OVERLAP = 1024 * 1024, 80  # longer than a tag whose characters are escaped
 
 
 def session_title(path: Path, session_id: str, redactor: Redactor) -> SessionTitle | None:
@@ -42,7 +42,7 @@ def session_title(path: Path, session_id: str, redactor: Redactor) -> SessionTit
 def _has_private(data: mmap.mmap) -> bool:
     """Word by word, as that is much faster than a pattern that matches any case."""
     for start in range(0, len(data), CHUNK):
-        chunk = data[max(0, start - _OVERLAP) : start + CHUNK].lower()
+        chunk = with_visible_names(data[max(0, start - _OVERLAP) : start + CHUNK].lower())
         place = chunk.find(b"private")
         while place >= 0:
             if _BEFORE_PRIVATE.search(chunk, max(0, place - _OVERLAP), place):

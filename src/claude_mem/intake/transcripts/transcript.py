@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from claude_mem.errors import BadInput
-from claude_mem.hook.private_text import NAMES, strip_private
+from claude_mem.hook.private_text import DISGUISES, INVISIBLE, NAMES, strip_private
 from claude_mem.intake.client_messages import command_as_typed, is_command
-from claude_mem.intake.event_reader import replace_surrogates
 from claude_mem.intake.timestamps import milliseconds
+from claude_mem.json_objects import replace_surrogates
 from claude_mem.store.turns import MAIN_BRANCHES
 from claude_mem.types import BRANCH, FROM_TRANSCRIPT, PULL_REQUEST, STATEMENT, Json
 
@@ -293,9 +293,16 @@ def open_regular_file(path: Path) -> BinaryIO:
 
 def _without_private(line: bytes) -> bytes:
     """Most lines have no private tag, and searching for one is cheaper than scanning."""
-    if b"u00" in line or b"U00" in line or _PRIVATE_TAG.search(line):
+    if b"\\u" in line or b"\\U" in line or _PRIVATE_TAG.search(line) or _may_disguise(line):
         return strip_private(line)
     return line
+
+
+def _may_disguise(line: bytes) -> bool:
+    """Whether brackets may be of HTML or full-width, or a name may hide invisible characters."""
+    if b"&lt;" in line or b"&LT;" in line:
+        return True
+    return not line.isascii() and any(mark in line for mark in (*DISGUISES, *INVISIBLE))
 
 
 def _skip_line(file: BinaryIO) -> None:

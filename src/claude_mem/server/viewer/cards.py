@@ -8,7 +8,7 @@ from typing import Any
 from claude_mem.server.viewer.rendering import Reader
 from claude_mem.server.viewer.texts import day_name, line
 from claude_mem.store.sessions import MANUAL
-from claude_mem.store.turn_pages import TurnPage
+from claude_mem.store.viewer_pages import TurnPage
 
 SHOWN_FILES = 3
 UNTITLED = "Untitled session"

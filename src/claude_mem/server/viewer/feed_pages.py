@@ -9,7 +9,7 @@ from claude_mem.errors import BadInput
 from claude_mem.server.requests import MAX_ID
 from claude_mem.server.viewer.cards import cards_of
 from claude_mem.server.viewer.rendering import fragment, id_of, page, read, reader_of, shows_errors
-from claude_mem.store.turn_pages import TurnCursor, TurnPage, TurnQuery
+from claude_mem.store.viewer_pages import TurnCursor, TurnPage, TurnQuery
 from claude_mem.types import OBSERVATION_TYPES
 
 _FEED = ("project", "type", "before")

@@ -15,7 +15,7 @@ from claude_mem.server.viewer.cards import cards_of
 from claude_mem.server.viewer.plots import Plot, weekly_plot
 from claude_mem.server.viewer.rendering import HEADERS, Reader, id_of, page, reader_of, shows_errors
 from claude_mem.store import StoreReader
-from claude_mem.store.turn_pages import DAY_MS, TurnQuery
+from claude_mem.store.viewer_pages import DAY_MS, TurnQuery
 from claude_mem.types import Fact
 from claude_mem.worker.worker import Worker
 

@@ -21,7 +21,7 @@ from claude_mem.server.viewer.event_views import event_views
 from claude_mem.server.viewer.rendering import fragment, id_of, page, read, reader_of, shows_errors
 from claude_mem.server.viewer.texts import line
 from claude_mem.store.sessions import MANUAL
-from claude_mem.store.turn_pages import TurnPage, TurnQuery, TurnStory
+from claude_mem.store.viewer_pages import TurnPage, TurnQuery, TurnStory
 from claude_mem.worker.team_recall import memories_both
 from claude_mem.worker.worker import Worker
 

@@ -5,13 +5,17 @@ The cost of a page does not grow with the database: it continues after a cursor,
 
 import json
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from claude_mem.store import facts, records
-from claude_mem.store.listing import OUTSIDE, JsonRow, as_json_row
+from claude_mem.errors import NotFound
+from claude_mem.store import facts, records, turn_rows
+from claude_mem.store.json_rows import OUTSIDE, JsonRow, as_json_row
 from claude_mem.store.projects import SHOWN
-from claude_mem.types import Fact, ObservationType, RecordPart
+from claude_mem.types import Fact, ObservationType, RecordPart, Turn
 
+T = TypeVar("T")
 STATEMENTS = (
     "CREATE INDEX turns_by_time ON user_prompts(created_at_epoch DESC, id DESC)",
     "CREATE INDEX turns_of_project_by_time"
@@ -248,3 +252,45 @@ def last_event_ms(connection: sqlite3.Connection) -> dict[str, int]:
         " ORDER BY id DESC LIMIT 500) GROUP BY event ORDER BY 2 DESC"
     )
     return {row[0]: row[1] for row in rows}
+
+
+class ViewerReader:
+    """The part of `StoreReader` that the viewer uses."""
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        raise NotImplementedError
+
+    def turns(self, query: TurnQuery) -> tuple[list[TurnPage], TurnCursor | None]:
+        """A page of turns, newest first, and where the next page begins."""
+        return self.read(lambda c: list_turns(c, query))
+
+    def get_turns(self, ids: list[int]) -> list[TurnPage]:
+        return self.read(lambda c: get_turns(c, ids))
+
+    def turn_story(self, turn_id: int) -> TurnStory:
+        story = self.read(lambda c: get_story(c, turn_id))
+        if story is None:
+            raise NotFound(f"there is no turn {turn_id}")
+        return story
+
+    def turn_of_memory(self, kind: str, memory_id: int) -> int:
+        turn_id = self.read(lambda c: turn_of_memory(c, kind, memory_id))
+        if turn_id is None:
+            raise NotFound(f"there is no {kind} {memory_id}")
+        return turn_id
+
+    def project_list(self) -> list[JsonRow]:
+        return self.read(project_list)
+
+    def turns_per_day(self, project_id: int, since_ms: int, offset_ms: int) -> dict[int, int]:
+        return self.read(lambda c: turns_per_day(c, project_id, since_ms, offset_ms))
+
+    def touched_files(self, project_id: int) -> list[tuple[str, int]]:
+        return self.read(lambda c: touched_files(c, project_id))
+
+    def last_event_ms(self) -> dict[str, int]:
+        return self.read(last_event_ms)
+
+    def turn_with_events(self, turn_id: int) -> Turn | None:
+        """As an observer gets it."""
+        return self.read(lambda c: turn_rows.load_turn(c, turn_id))
