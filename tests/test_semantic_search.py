@@ -118,12 +118,29 @@ def test_a_filter_holds_back_what_is_alike(story: Story) -> None:
 def test_few_that_pass_a_filter_are_found_behind_many_that_do_not(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("claude_mem.recall.candidates.SEARCH", Depth(candidates=4, rescored=40))
+    monkeypatch.setattr(
+        "claude_mem.recall.candidates.SEARCH", Depth(by_words=4, by_vector=4, rescored=40)
+    )
     remember(story, Observation("decision", "password again"), session="first")
     for _ in range(40):
         remember(story, Observation("change", REDIRECT), session="second")
     only = Filters(types=("decision",))
     assert titles(story, "signin circle", only, new_index()) == ["password again"]
+
+
+@pytest.mark.parametrize(("by_words", "is_first"), [(4, False), (32, True)])
+def test_a_passage_that_others_outrank_by_words_is_compared_by_meaning(
+    story: Story, monkeypatch: pytest.MonkeyPatch, by_words: int, is_first: bool
+) -> None:
+    depth = Depth(by_words=by_words, by_vector=1)
+    monkeypatch.setattr("claude_mem.recall.candidates.SEARCH", depth)
+    best = f"{REDIRECT} while the gulls on the pier of the northern harbour were counted"
+    for number in range(20):
+        remember(story, f"gulls of pier {number}", session=f"gulls{number}")
+        remember(story, REDIRECT, session=f"near{number}")
+    remember(story, best, session="best")
+    first = look(story, "gulls signin circle", limit=1, semantic_index=new_index()).rows[0]
+    assert (first.title == best) is is_first
 
 
 def test_equal_scores_are_ordered_by_age(story: Story) -> None:

@@ -32,7 +32,8 @@ NO_COSINE = 2.0  # is near to nothing
 class Depth:
     """How many passages are looked at."""
 
-    candidates: int = 100  # by words, and as many by vectors
+    by_words: int = 250
+    by_vector: int = 100
     read: int = 120  # of these, the best of both, whose words are compared
     # Their signs alone tell which vectors are near, but not well which are nearest.
     rescored: int = 1_000
@@ -102,13 +103,14 @@ def collect(
     were looked up before. `depth`: if it is not that of a search."""
     depth = depth or SEARCH
     terms = look_up_terms(connection, parsed) if terms is None else terms
-    limit, read = max(depth.candidates, 2 * count), max(depth.read, 2 * count)
+    by_vector, read = max(depth.by_vector, 2 * count), max(depth.read, 2 * count)
+    limit = max(depth.by_words, by_vector)
     condition = document_queries.turn_condition(filters)
     scored = max(limit, depth.scored)
     searched = _rarest(parsed, terms, depth.matches)
     bm25 = _by_words(connection, searched, terms, filters, condition, scored)
     by_words = dict(islice(bm25.items(), limit))  # best first
-    rescored = depth.rescored * limit // depth.candidates
+    rescored = depth.rescored * by_vector // depth.by_vector
     cosines = _cosines(
         connection,
         parsed,
@@ -116,7 +118,7 @@ def collect(
         by_words,
         filters,
         condition,
-        limit,
+        by_vector,
         rescored,
         weights,
         semantic_index,

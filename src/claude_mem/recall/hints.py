@@ -48,7 +48,7 @@ MAX_LINES = 3
 MAX_WORDS = 12  # the rarest of the prompt
 MIN_WORDS = 4
 MAX_EVIDENCE = 2.0  # a cosine and a share
-DEPTH = Depth(candidates=40, read=40, rescored=120, scored=80, matches=1_000)
+DEPTH = Depth(by_words=40, by_vector=40, read=40, rescored=120, scored=80, matches=1_000)
 CANDIDATES = 40  # turns, of which some may be known to the session, or only repeat the prompt
 READ_AT_ONCE = 4  # of these
 MAX_REPEATED = 0.6  # share of its words that a passage may have in common with the prompt

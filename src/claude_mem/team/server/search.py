@@ -15,6 +15,7 @@ from claude_mem.index.text.words import is_unspaced
 from claude_mem.index.vectors.blocks import QueryVector, quantise
 from claude_mem.recall.candidates import (
     NO_COSINE,
+    SEARCH,
     Candidates,
     Term,
     embedded_text,
@@ -33,7 +34,6 @@ from claude_mem.types import Json
 if TYPE_CHECKING:
     from claude_mem.team.server.database import Connection
 
-BY_WORDS, BY_VECTOR, READ = 250, 100, 120  # passages
 LATEST = 4_000  # turns of a project that a filter compares one by one
 MAX_COUNTED = 5_000  # a word in more passages than that is not looked up by itself
 MAX_LIMIT = 100
@@ -118,7 +118,7 @@ class _Search:
         near: set[Key] = set()
         if vector is not None and not is_literal:
             store = PgVectors(self._connection)
-            near = store.keys(store.nearest(vector, self._projects, BY_VECTOR).ids.tolist())
+            near = store.keys(store.nearest(vector, self._projects, SEARCH.by_vector).ids.tolist())
         in_range = self._in_range(None if is_literal else vector)
         keys = matches.keys | near | in_range
         passages = self._passages = self._passing(self._read_passages(keys, vector))
@@ -153,7 +153,7 @@ class _Search:
         texts, (queries, required) = texts_by_stem(self._parsed), self._queries()
         row = self._connection.execute(
             "SELECT * FROM matching_passages(%s, %s, %s::text[]::tsquery[], %s::tsquery, %s, %s)",
-            (self._projects, len(texts), queries, required, MAX_COUNTED, BY_WORDS),
+            (self._projects, len(texts), queries, required, MAX_COUNTED, SEARCH.by_words),
         ).fetchone()
         assert row is not None
         total, counts, *columns = row
@@ -191,7 +191,7 @@ class _Search:
             (self._projects, queries, required,
              None if vector is None else embedding.as_text(vector.row), query.since or 0,
              FAR_FUTURE if query.until is None else query.until, list(query.types), LATEST,
-             BY_WORDS, BY_VECTOR),
+             SEARCH.by_words, SEARCH.by_vector),
         )  # fmt: skip
         return set(rows.fetchall())
 
@@ -292,4 +292,4 @@ def _promising(
     scores = {identity: WEIGHTS.cosine * max(0.0, c) for identity, c in cosines.items()}
     for identity, score in by_words.items():
         scores[identity] = scores.get(identity, 0.0) + share * score
-    return sorted(scores, key=lambda identity: (-scores[identity], identity))[:READ]
+    return sorted(scores, key=lambda identity: (-scores[identity], identity))[: SEARCH.read]
