@@ -122,7 +122,7 @@ class _Search:
         in_range = self._in_range(None if is_literal else vector)
         keys = matches.keys | near | in_range
         passages = self._passages = self._passing(self._read_passages(keys, vector))
-        by_words = self._bm25(matches, matches.keys | in_range if is_literal else matches.keys)
+        by_words = self._bm25(matches, in_range, is_literal)
         calibration = embedding.calibration()
         least = -1.0 if parsed.is_sentence else calibration.cosine(WEIGHTS.min_deviations)
         cosines = {
@@ -167,17 +167,19 @@ class _Search:
             known if any(term.count for term in known) else terms, total, frozenset(keys)
         )
 
-    def _bm25(self, matches: _Matches, keys: Iterable[Key]) -> dict[int, float]:
-        """Of the passages with one of the words, and of these, which match otherwise."""
-        matching = {turn << PASSAGE_BITS | number for _, turn, number in keys}
+    def _bm25(self, matches: _Matches, in_range: set[Key], is_literal: bool) -> dict[int, float]:
+        """Of the passages that were found by words, and not of those that are only near: so it is
+        in a local search. A passage that matches otherwise, as by a phrase, has a score of 0."""
+        found, filtered = _ids(matches.keys), _ids(in_range)
         counts = {term.stem: term.count for term in matches.terms}
         words = {i: Frequencies(passage.lexemes) for i, passage in self._passages.items()}
         average = sum(passage.length for passage in words.values()) / max(1, len(words))
         scores = {
             identity: bm25(passage, counts, matches.total, average)
             for identity, passage in words.items()
+            if identity in found or identity in filtered
         }
-        return {i: score for i, score in scores.items() if score or i in matching}
+        return {i: score for i, score in scores.items() if score or i in found or is_literal}
 
     def _in_range(self, vector: QueryVector | None) -> set[Key]:
         """Of the latest turns that pass the filters, the passages with most of the words, and the
@@ -255,6 +257,11 @@ class _Search:
         ).fetchall()  # fmt: skip
         self._project_of |= {other: self._project_of[of] for of, _, other in rows}
         return [(of, int(distance), other) for of, distance, other in rows]
+
+
+def _ids(keys: Iterable[Key]) -> set[int]:
+    """As the local index has them."""
+    return {turn << PASSAGE_BITS | number for _, turn, number in keys}
 
 
 def _turn(row: Sequence[Any]) -> _Turn:
