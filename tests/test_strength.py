@@ -23,6 +23,8 @@ SPECIFIC = (
 )
 VAGUE = "Was anything wrong with the foghorn lately?"
 KEYWORDS, HALF_KNOWN = "foghorn compressor", "foghorn zeppelin"
+MANY_KEYWORDS = "foghorn silent compressor pressure valve"
+PHRASE, OTHER_PHRASE = '"pressure valve"', '"foghorn" zeppelin'
 
 
 def fill(api: Api, turns: int) -> None:
@@ -68,7 +70,15 @@ def is_strong(api: Api, question: str) -> bool:
 
 @pytest.mark.parametrize(
     ("question", "strong"),
-    [(SPECIFIC, True), (VAGUE, False), (KEYWORDS, True), (HALF_KNOWN, False)],
+    [
+        (SPECIFIC, True),
+        (VAGUE, False),
+        (KEYWORDS, True),
+        (HALF_KNOWN, False),
+        (MANY_KEYWORDS, True),
+        (PHRASE, True),
+        (OTHER_PHRASE, False),
+    ],
 )
 def test_the_flag_does_not_depend_on_the_size_of_the_memory(
     stores: tuple[Api, Api], question: str, strong: bool

@@ -331,7 +331,7 @@ def find_evidence(
     candidates: list[Candidate] = []
     for row, similarities in zip(rows, soft, strict=True):
         covered = similar_weight = 0.0
-        is_complete = bool(terms)
+        is_complete = bool(terms) or row.id in by_words  # by a phrase
         blob = row.terms
         for term_hash, weight, similar in zip(hashes, term_weights, similarities, strict=True):
             # Most passages hold few of the words: the first look decides without a call.

@@ -274,7 +274,7 @@ MIN_QUESTION, MAX_QUESTION = 40, 120  # characters, between which its length cou
 class Strength:
     """Whether a result is likely to answer the query, or only the nearest there is.
 
-    A keyword query is answered by a passage that holds all of its words. Of a sentence it is
+    Any query is answered by a passage that holds all of its words. Of a sentence it is otherwise
     estimated by a logistic model from figures that do not depend on how much is remembered: how
     much the query says, how near the passage is, and how much of the query it covers.
     """
@@ -288,10 +288,7 @@ class Strength:
         return cls(parsed.is_sentence, math.log(length))
 
     def is_strong(self, result: RankedTurn) -> bool:
-        evidence = result.evidence
-        if not self.is_sentence:
-            return evidence.is_complete
-        return self.logit(result) > 0
+        return result.evidence.is_complete or (self.is_sentence and self.logit(result) > 0)
 
     def logit(self, result: RankedTurn, model: StrengthModel = STRENGTH) -> float:
         evidence = result.evidence
