@@ -62,7 +62,15 @@ def test_a_complete_response_is_not_waited_for(data_dir: Path, parts: list[bytes
     assert respond(data_dir, parts, close=False) == b'{"a": 1}'
 
 
-@pytest.mark.parametrize("length", [b"", b"content-length: many\r\n", b"content-length: -1\r\n"])
+@pytest.mark.parametrize(
+    "length",
+    [
+        b"",
+        b"content-length: many\r\n",
+        b"content-length: -1\r\n",
+        b"content-length: " + b"9" * 5_000 + b"\r\n",  # int() refuses so many digits
+    ],
+)
 def test_without_a_length_the_response_ends_with_the_connection(
     data_dir: Path, length: bytes
 ) -> None:

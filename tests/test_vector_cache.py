@@ -271,6 +271,18 @@ def test_candidates_by_code_are_those_whose_signs_agree_best_with_the_numbers_of
     assert sorted(candidates.scores.tolist(), reverse=True) == best
 
 
+def test_candidates_by_code_are_not_kept_out_by_rows_that_were_replaced() -> None:
+    vectors = blocks.VectorBlocks(3, has_rows=False)
+    near, far = np.array([[9, 9, 9]], np.int8), np.array([[9, 9, -9]], np.int8)
+    vectors.add(np.arange(1, 5), np.repeat(far, 4, axis=0))
+    for _ in range(5 * blocks.CODES_FOR_EACH):
+        vectors.remove([0])
+        vectors.add(np.array([0]), near)
+    candidates = vectors.candidates(blocks.QueryVector(near[0]), 3)
+    assert len(candidates.ids) == 3
+    assert 0 in candidates.ids
+
+
 @given(
     rows=st.lists(small, min_size=1, max_size=30),
     removed=st.sets(st.integers(0, 29)),

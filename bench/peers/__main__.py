@@ -14,7 +14,7 @@ from bench.peers.samples import Results, Sample
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "bench" / "results" / "peers.json"
-SIZES = "1000,10000,100000"
+SIZES = "1000,10000,100000,1000000"
 
 
 def main(arguments: list[str]) -> int:

@@ -1,18 +1,19 @@
 """Search and context over HTTP as the memories grow: the same memories, the same questions.
 
 "Ours" has no record and no vectors here, so that it does what the npm package does: full text over
-the memories. "As shipped" also searches the record of each turn, and by meaning.
+the memories. "As shipped" also searches the record of each turn, and by meaning. With more than
+100,000 memories ours is measured alone.
 """
 
 import random
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bench.measure import in_turns, seconds_of
+from bench.measure import in_turns, median, seconds_of
 from bench.peers.install import Installation
 from bench.peers.ours import PLAIN, ours
 from bench.peers.peer import peer
@@ -25,6 +26,9 @@ from bench.turns import vocabulary
 
 ROUNDS_OF_CONTEXT = "context of a new session"
 MIXED = 400  # searches before the memory is read
+MAX_OF_PEER = 100_000
+STARTS = 3
+FIRST, LATER = "first search after a start", "later searches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +64,50 @@ def _at(
                 us = stack.enter_context(ours(**settings))
                 put(database, us.database)
                 products[name] = us
-        theirs = stack.enter_context(peer(installation))
-        theirs.start()  # creates its database
-        theirs.stop()
-        copy_to_peer(plain, theirs.database)
-        products[PEER] = theirs
+        if size <= MAX_OF_PEER:
+            products[PEER] = stack.enter_context(_filled_peer(installation, plain))
+        samples = [
+            sample for name, p in products.items() for sample in _starts(size, p, name, questions)
+        ]
         cases: dict[tuple[str, str], Callable[[], Timing]] = {}
         for name, product in products.items():
             product.start()
             for case, paths in _requests(questions).items():
                 cases[case, name] = _requesting(product, paths)
         timings = in_turns(cases, rounds, warm_up=2)
-        samples = [_memory_after_searches(size, p, n, questions) for n, p in products.items()]
-        samples += _disk(size, plain, full, theirs.database)
+        samples += [_memory_after_searches(size, p, n, questions) for n, p in products.items()]
+        samples += _disk(size, plain, full, products[PEER].database if PEER in products else None)
     for (case, name), values in timings.items():
         named = f"{case}, {size:,}"
         samples.append(Sample(named, name, "ms", tuple(1e3 * t.seconds for t in values)))
         samples.append(Sample(named, name, "ms CPU", tuple(1e3 * t.processor for t in values)))
     return samples
+
+
+@contextmanager
+def _filled_peer(installation: Installation, plain: Path) -> Iterator[Product]:
+    with peer(installation) as theirs:
+        theirs.start()  # creates its database
+        theirs.stop()
+        copy_to_peer(plain, theirs.database)
+        yield theirs
+
+
+def _starts(
+    size: int, product: Product, name: str, questions: dict[str, list[str]]
+) -> Iterator[Sample]:
+    """Elapsed times of the first search of a worker and of the next ones, for rare words."""
+    first: list[float] = []
+    later: list[float] = []
+    for _ in range(STARTS):
+        product.start()
+        ask = _requesting(product, [search_path(text) for text in questions["rare word"]])
+        times = [1e3 * ask().seconds for _ in questions["rare word"]]
+        first.append(times[0])
+        later.append(median(times[1:]))
+        product.stop()
+    yield Sample(f"{FIRST}, {size:,}", name, "ms", tuple(first))
+    yield Sample(f"{LATER}, {size:,}", name, "ms", tuple(later))
 
 
 def _questions(database: Path, count: int) -> dict[str, list[str]]:
@@ -131,13 +161,13 @@ def _memory_after_searches(
     return Sample(f"private memory after {MIXED} searches, {size:,}", name, "MB", (megabytes,))
 
 
-def _disk(size: int, plain: Path, full: Path | None, theirs: Path) -> list[Sample]:
+def _disk(size: int, plain: Path, full: Path | None, theirs: Path | None) -> list[Sample]:
     def sample(case: str, name: str, amount: float) -> Sample:
         return Sample(f"{case}, {size:,}", name, "bytes per observation", (amount / size,))
 
+    databases = {OURS: plain, PEER: theirs}
     samples = [
-        sample("database", OURS, plain.stat().st_size),
-        sample("database", PEER, theirs.stat().st_size),
+        sample("database", name, path.stat().st_size) for name, path in databases.items() if path
     ]
     if full is None:
         return samples

@@ -5,6 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.peers.copies import add_copies
 from bench.peers.ours import PLAIN
 from bench.peers.rows import fill, index_all
 from claude_mem.config import load_settings
@@ -12,6 +13,7 @@ from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.store import Store
 
 FULL: dict[str, str] = {}
+MAX_INDEXED = 100_000  # a larger database is copies of one with so many: its index takes hours
 VARIANTS = {"plain": PLAIN, "full": FULL}  # by name, the settings
 
 
@@ -21,20 +23,23 @@ def store_of(cache: Path, variant: str, observations: int) -> Path:
     if not path.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as directory:
-            made = _make(Path(directory), variant, observations)
+            made = Path(directory) / "memory.db"
+            if observations > MAX_INDEXED:
+                put(store_of(cache, variant, MAX_INDEXED), made)
+                add_copies(made, observations // MAX_INDEXED - 1)
+            else:
+                _make(made, variant, observations)
             made.replace(path)
     return path
 
 
-def _make(directory: Path, variant: str, observations: int) -> Path:
-    path = directory / "memory.db"
+def _make(path: Path, variant: str, observations: int) -> None:
     semantic_index = open_semantic_index(
-        load_settings({**VARIANTS[variant], "CLAUDE_MEM_DATA_DIR": str(directory)})
+        load_settings({**VARIANTS[variant], "CLAUDE_MEM_DATA_DIR": str(path.parent)})
     )
-    with Store.open(path, directory / "backups") as store:
+    with Store.open(path, path.parent / "backups") as store:
         fill(path, "/home/dev/harbor", observations, record=variant == "full")
         index_all(store, semantic_index)
-    return path
 
 
 def put(database: Path, target: Path) -> None:

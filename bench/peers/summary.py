@@ -73,7 +73,9 @@ Medians of alternating runs on one busy machine with {cores} cores, {hooks.get("
 
 
 def largest_size(results: Results) -> str:
-    sizes = [case.rpartition(", ")[2] for case in Medians(results.samples("search")).cases]
+    """With which both were measured."""
+    samples = [sample for sample in results.samples("search") if sample.product == PEER]
+    sizes = [case.rpartition(", ")[2] for case in Medians(samples).cases]
     return max(sizes, key=lambda text: int(text.replace(",", "")), default="")
 
 
