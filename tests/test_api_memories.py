@@ -33,7 +33,7 @@ def api(tmp_path: Path) -> Iterator[Api]:
 @pytest.mark.parametrize(
     ("noun", "fields"),
     [
-        ("observations", {"title": "Changed file0.py", "type": "change",
+        ("observations", {"title": "file0.py: `one` became `two`", "type": "change",
                           "files_modified": ["file0.py"],
                           "facts": ["file0.py: `one` became `two`"]}),
         ("summaries", {"request": "Prompt 0", "completed": "Said 0.",
@@ -185,7 +185,7 @@ def test_a_batch_comes_in_the_order_asked_for_each_once_without_the_missing(api:
     api.add_sessions(3)
     answer = api.post("/api/observations/batch", ids=[3, 99, 1, 3, 0])
     assert [item["id"] for item in answer.json()] == [3, 1]
-    assert answer.json()[1]["title"] == "Changed file0.py"
+    assert answer.json()[1]["title"] == "file0.py: `one` became `two`"
 
 
 def test_a_batch_of_nothing_is_empty(api: Api) -> None:
@@ -230,7 +230,7 @@ def test_the_context_of_a_project_is_text_by_name_key_or_directory(api: Api) -> 
     answers = [api.get("/api/context/inject", **param) for param in params]
     assert {answer.headers["content-type"] for answer in answers} == {"text/plain; charset=utf-8"}
     assert len({answer.content for answer in answers}) == 1
-    assert "Said 0. file0.py: `one` became `two`." in answers[0].text
+    assert "- file0.py: `one` became `two` #1" in answers[0].text
 
 
 def test_the_same_memory_gives_the_same_context_however_late(api: Api) -> None:

@@ -39,7 +39,7 @@ def test_search_gives_rows_to_choose_from(api: Api) -> None:
     (row,) = answer["results"]
     assert answer["hasMore"] is True
     assert (row["id"], row["also"]) == ("1", ["S1", "P1"])
-    assert row["title"] == "Changed relay.py"
+    assert row["title"] == "relay.py: `one` became `two`"
     assert (row["kind"], row["type"], row["file"]) == ("observation", "change", "src/relay.py")
     assert "relay" in row["snippet"]
     assert row["strength"] in ("strong", "weak")
@@ -53,7 +53,9 @@ def test_the_text_form_has_a_line_for_each_turn_with_the_passage_that_matches(ap
     heads = [line for line in text.splitlines() if line[:1] in "#SP"]
     (row,) = [r for r in api.get_json("/api/search", query="relay")["results"] if r["id"] == "1"]
     moment = datetime.fromisoformat(row["created_at"]).astimezone()
-    assert heads[0].startswith(f"#1 {moment:%Y-%m-%d %H:%M} change: Changed relay.py [harbor] (~")
+    assert heads[0].startswith(
+        f"#1 {moment:%Y-%m-%d %H:%M} change: relay.py: `one` became `two` [harbor] (~"
+    )
     assert len(heads) == len({line.split(" ")[0] for line in heads}) == 2
     assert all("t)" in line or "t, weak)" in line for line in heads)
 

@@ -36,8 +36,7 @@ def only(result: Distillate) -> Observation:
 def test_a_terse_request_takes_its_title_from_what_was_done() -> None:
     final = "Done. The lamp flickered because `poll()` ran twice per tick; it now runs once."
     result = distil(turn(edited("src/lamp.py"), stopped(final), prompt="fix it"))
-    assert only(result).title == "The lamp flickered because `poll()` ran twice per tick"
-    assert only(result).narrative == final.removeprefix("Done. ")
+    assert only(result).title == final.removeprefix("Done. ").rstrip(".")
     assert only(result).files_modified == ("src/lamp.py",)
     assert result.summary.request == "fix it"
 
@@ -87,8 +86,8 @@ def test_a_question_is_answered_by_a_discovery() -> None:
     result = distil(turn(stopped(final), prompt="How does session expiry work here?"))
     assert only(result) == Observation(
         "discovery",
-        title="Sessions are kept in Redis under `sess:<id>`",
-        narrative=final.partition("\n")[0],
+        title="Sessions are kept in Redis under `sess:<id>` with a TTL of 30 minutes",
+        narrative=final.partition("\n")[0].partition("minutes. ")[2],
         concepts=("how-it-works",),
         sources=(900,),
     )

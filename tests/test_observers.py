@@ -399,7 +399,7 @@ def test_files_give_a_title_where_words_give_none() -> None:
     assert created.title == "Created notes.md"
     path = f"{PROJECT_DIR}/notes.md"
     (both,) = local(turn_from(edit(), write(path), prompt="continue")).observations
-    assert both.title == "Changed light.py and notes.md"
+    assert both.title == "light.py: `blink(1)` became `blink(2)`"
 
 
 def test_an_edit_that_failed_is_no_change() -> None:

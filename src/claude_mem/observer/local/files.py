@@ -8,6 +8,15 @@ from claude_mem.types import ToolUse, Turn
 # The client's own files: plans and todos are no work on the project.
 _CLIENT_FILES = re.compile(r"[/\\]\.claude[/\\](?:plans|projects|todos)[/\\]")
 LONGEST_REPLACEMENT = 80
+READ_EDIT = 20_000
+_DEFINITION = re.compile(
+    r"^(?:[ \t]{1,8}(?!const|type))?"  # within a class or a function these are details
+    r"(?:(?:export|default|pub|public|private|static|async|abstract)[ \t]+){0,4}"
+    r"(?:func|function|def|class|interface|struct|enum|fn|type|const)[ \t]+"
+    r"(?:\([^()\n]{0,80}\)[ \t]*)?([A-Za-z_]\w{2,60})",
+    re.MULTILINE,
+)
+_HEADING = re.compile(r"^#{1,6}[ \t]+(\S[^\n#]{3,70})$", re.MULTILINE)
 EDITING = ("Edit", "Write", "MultiEdit", "NotebookEdit")
 
 
@@ -18,6 +27,8 @@ class FileWork:
     path: str
     created: bool = False
     replacements: list[tuple[str, str]] = field(default_factory=list)  # short lines: old and new
+    added: list[str] = field(default_factory=list)  # symbols that the edits define
+    added_headings: list[str] = field(default_factory=list)
     sources: list[int] = field(default_factory=list)
 
 
@@ -42,9 +53,18 @@ def _add_replacement(work: FileWork, event: ToolUse) -> None:
     params = event.tool_input if isinstance(event.tool_input, dict) else {}
     old, new = params.get("old_string"), params.get("new_string")
     if isinstance(old, str) and isinstance(new, str):
+        _add_names(work, old[:READ_EDIT], new[:READ_EDIT])
         before, after = old.strip(), new.strip()
         if _is_short(before) and _is_short(after) and before != after:
             work.replacements.append((before, after))
+
+
+def _add_names(work: FileWork, before: str, after: str) -> None:
+    """What the edit brought: definitions and headings that were not there before."""
+    is_text = work.path.lower().endswith((".md", ".mdx", ".markdown"))
+    pattern, names = (_HEADING, work.added_headings) if is_text else (_DEFINITION, work.added)
+    known = {*pattern.findall(before), *names}
+    names += [name for name in dict.fromkeys(pattern.findall(after)) if name not in known]
 
 
 def _is_short(text: str) -> bool:

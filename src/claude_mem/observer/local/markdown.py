@@ -32,6 +32,7 @@ _LABEL = re.compile(
 )
 _NUMBERED = re.compile(r"\d{1,2}[.)]\s+")
 _LINK = re.compile(r"!?\[([^\]\n]{0,200})\]\((?:[^()\s]|\([^()\s]{0,100}\)){0,400}\)")
+_CODE_LINK = re.compile(r"\[(`[^`\n]{1,200}`)\]\((?:[^()\s]|\([^()\s]{0,100}\)){0,400}\)")
 _ITALICS = re.compile(r"(?<![\w*/.\\])\*([^\s*./][^*\n]{0,200})\*(?![\w*])")
 _TAGS = re.compile(r"</?(?:br|b|i|em|strong|details|summary)\s{0,3}/?>")
 _EMOJI = " \t✅✓✔☑❌✗⚠🎉🚀👍🔧📝🐛➡•·\ufe0f"
@@ -242,6 +243,8 @@ def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
 
 def without_markup(text: str) -> str:
     """Without Markdown for emphasis and links; code stays as it is."""
+    if "`](" in text:
+        text = _CODE_LINK.sub(r"\1", text)
     if "*" in text or "<" in text or "](" in text:
         parts = text.split("`")
         parts[::2] = map(_without_emphasis, parts[::2])

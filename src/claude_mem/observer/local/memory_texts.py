@@ -244,7 +244,7 @@ def build_summary(
     """`observed`: the text of the turn's observations, which is not told again."""
     evidence = scored.evidence
     steps = scored.steps[:MAX_STEPS]
-    learned = "" if observed else _learned(passages)
+    learned = "" if observed else _learned(scored, passages)
     completed = _completed(scored, (title, learned))
     if novelty(content_words(learned), content_words(completed)) < MIN_NOVELTY:
         learned = ""
@@ -272,8 +272,10 @@ def _request(evidence: TurnEvidence, title: str) -> str:
     return short_request(evidence)
 
 
-def _learned(passages: list[Candidate]) -> str:
-    """The first cause that was told."""
+def _learned(scored: ScoredTurn, passages: list[Candidate]) -> str:
+    """The first cause that was told; the narrative of an observation, had it a title."""
+    if scored.is_worth_observing:
+        return narrative_and_facts(passages, scored.scores)[0] or ""
     causes = (
         titles.from_sentence(candidate.text)
         for candidate in passages

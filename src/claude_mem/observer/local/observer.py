@@ -11,6 +11,7 @@ from claude_mem.observer import LOCAL
 from claude_mem.observer.local import titles
 from claude_mem.observer.local.content_words import content_words
 from claude_mem.observer.local.detail import DETAILS
+from claude_mem.observer.local.edit_titles import from_edits
 from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.memory_texts import build_observations, build_summary, says_more_than
 from claude_mem.observer.local.obstacles import find_obstacles
@@ -63,10 +64,11 @@ def turn_title(scored: ScoredTurn) -> str:
     if titles.is_commit_request(scored.evidence.request.text):
         ranked.sort(key=lambda text: not tells_stopped_commit(text))  # rather than what it commits
     choices = ranked if scored.is_english else _by_structure(scored)
-    files = scored.evidence.files
-    of_files = titles.from_files(list(files), all(f.created for f in files.values()))
-    announced = announced_changes(scored.evidence) if scored.is_english and files else ()
-    every = chain(choices, announced, [of_files] if files else [])
+    evidence = scored.evidence
+    announced = announced_changes(evidence) if scored.is_english and evidence.files else ()
+    is_told = scored.is_english and bool(evidence.final)
+    of_edits = from_edits(evidence.files.values(), is_told=is_told)
+    every = chain(choices, announced, [of_edits])
     return next((title for title in every if title.lower() not in previous), "")
 
 

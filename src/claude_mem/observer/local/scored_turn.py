@@ -22,11 +22,12 @@ from claude_mem.observer.local.passage_features import (
 )
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
-    TitleCandidate,
     find_titles,
+    presentable,
     title_features,
     turn_facts,
 )
+from claude_mem.observer.local.title_types import TitleCandidate
 from claude_mem.observer.local.titles import is_commit_request
 from claude_mem.observer.local.weights import Features, Trees, Weights
 from claude_mem.title_rules import is_english_text, width
@@ -37,7 +38,7 @@ LONG_ANSWER, FEWEST_NAMES = 80, 2
 _CHANGELOG = re.compile(r"(?:^|[/\\])change(?:log|s)\b[^/\\]{0,20}$", re.IGNORECASE)
 LOWEST = -6.0  # stands for a passage or title that is missing
 # Characters for the square root of the length of what was said: a long turn says much twice.
-BUDGET = 14.5
+BUDGET = 14.3
 MIN_CHARS, MAX_CHARS = 160, 4_000
 # A turn that says little of what readers keep does not fill its budget, but says something.
 LEAST_SCORE, MIN_SCORE = -4.5, -2.1
@@ -77,7 +78,7 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
         if _is_step(candidate, each, weights.step)
     ]
     is_english = speaks_english(candidates)
-    titles = find_titles(evidence, candidates, is_english=is_english)
+    titles = presentable(find_titles(evidence, candidates, is_english=is_english))
     ranked = _rank_titles(titles, evidence, weight, weights)
     best_title = ranked[0][0] if ranked else None
     worth = weights.turn.score(turn_features(evidence, scores, best_title))

@@ -9,52 +9,42 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, repeat
 from math import fsum, log1p
-from typing import Literal
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.evidence import TurnEvidence
-from claude_mem.observer.local.markdown import heading_of, without_fences, without_markup
+from claude_mem.observer.local.markdown import (
+    Passage,
+    heading_of,
+    sentences,
+    without_fences,
+    without_markup,
+)
 from claude_mem.observer.local.passage_features import Candidate
 from claude_mem.observer.local.phrases import is_empty_phrase
-from claude_mem.observer.local.title_checks import (
-    has_verb,
-    is_anchored,
-    is_draft_title,
-    lacks_subject,
-    without_label,
+from claude_mem.observer.local.title_checks import is_anchored, is_clear_remark, is_draft_title
+from claude_mem.observer.local.title_gate import MOST_OF_SENTENCE, completed, lower_first
+from claude_mem.observer.local.title_types import (
+    CUTS,
+    SOURCES,
+    TITLES,
+    Cut,
+    TitleCandidate,
+    TitleSource,
 )
-from claude_mem.observer.local.titles import as_title, without_lead
+from claude_mem.observer.local.titles import as_title, file_before, from_request, without_lead
 from claude_mem.observer.local.weights import Features, Weights
-from claude_mem.title_rules import count_words, is_complete, names_subject
-
-TitleSource = Literal[
-    "commit", "pull request", "request heading", "plan heading", "final heading", "emphasis",
-    "subagent task", "task", "final", "request", "statement", "report",
-]  # fmt: skip
-SOURCES: tuple[TitleSource, ...] = (
-    "commit", "pull request", "request heading", "plan heading", "final heading", "emphasis",
-    "subagent task", "task", "final", "request", "statement", "report",
-)  # fmt: skip
-# How much of its text a candidate is.
-Cut = Literal["all", "first clause", "later clause", "clauses", "start", "scope", "subject"]
-CUTS: tuple[Cut, ...] = (
-    "all", "first clause", "later clause", "clauses", "start", "scope", "subject",
-)  # fmt: skip
+from claude_mem.title_rules import count_words, is_complete, names_subject, specific_words
 
 _SOURCE_FEATURES = {s: {f"from {other}": float(s == other) for other in SOURCES} for s in SOURCES}
 _CUT_FEATURES = {cut: {f"cut: {other}": float(cut == other) for other in CUTS} for cut in CUTS}
 
 MOST_WORDS, FEWEST_WORDS, SHORTEST = 12, 3, 8
-FEWEST_OF_START = 5
-FEWEST_SPOKEN = 4  # of a clause of the conversation; what was written as a title may be shorter
-_SPOKEN: tuple[TitleSource, ...] = (
-    "final", "request", "statement", "report", "final heading", "emphasis",
-)  # fmt: skip
-_HEADINGS: tuple[TitleSource, ...] = ("final heading", "emphasis")
+LONGEST_PLACE, FEWEST_PLACE_WORDS = 6, 2
+FEWEST_OF_START, FEWEST_OF_SENTENCE = 5, 6
 MAX_CANDIDATES = 400
-MAX_NAMES = 4  # that count
+FEWEST_MENTIONS = 3  # of a symbol in an answer, to be what it is about
 LAST_STATEMENTS = 6
-READ_CLAUSES = 600
+READ_CLAUSES, READ_SENTENCES = 600, 2
 _CONVENTIONAL = re.compile(r"(?:[a-z]{1,20})(?:\(([^)\n]{1,60})\))?!?:\s+", re.IGNORECASE)
 _CONVENTIONAL_TYPE = re.compile(
     r"(?:feat|fix|chore|refactor|docs?|test|perf|style|build|ci|revert|hotfix)\b", re.IGNORECASE
@@ -73,7 +63,22 @@ _PHRASE_END = re.compile(
     r",\s+|(?<!\s)\s+(?=(?:with|under|when|where|if|while|until|via|by|after|before|unless"
     r"|and (?:why|how|what|which|whether|that))\b)"
 )
+# Of a sentence: what comes before one of these is a clause of its own.
+_SENTENCE_CLAUSE_END = re.compile(
+    r"(?<!\s)\s+(?:[—–]|-)\s+|[:;；]\s+|[。，]|(?<!\s)\s+(?=(?:because|so that)\b)"
+    r"|,\s+(?=(?:which|so|but|because|since|where|while|and (?:the|it|now))\b)"
+)
+_SENTENCE_PHRASE_END = re.compile(
+    r",\s+(?=(?:which|so|but|because|since|where|while|causing|making|ensuring)\b)"
+    r"|(?<!\s)\s+(?=(?:when|where|while|until|unless|via|by|after|before|because|instead of"
+    r"|rather than|so that|such as|like|including)\b)"
+)
+_OPENS = re.compile(r"\s(?:that|which|who|whose|whether|so|to)(?:\s\S+){1,3}$")  # a clause, cut
+_ASIDE = re.compile(r"\s\([^()]{0,200}\)")
 _EDGES = " .:;,()—–-。，"
+_SENTENCE_EDGES = " .:;,—–-。，"
+_LINES = re.compile(r"\s\((?:at )?lines? ~?\d[\d–, -]{0,20}\)|(?<=\w):\d+(?:-\d+)?(?=`)")
+_JOINED = re.compile(r"^(?:and|but|so|also|meanwhile,|however,|plus,?)\s+", re.IGNORECASE)
 _ANNOUNCED = re.compile(
     r"(?:(?:now|next|then|also|ok(?:ay)?|good|great|perfect|first)[\s,.!]{1,3}){0,3}"
     r"(?:let me|i'll|i will|let's|i need to|i'm going to)\s+(?:(?:now|also|first|then|just)\s+)?"
@@ -85,21 +90,6 @@ _ANNOUNCED = re.compile(
 _SCOPE = re.compile(r"[a-z]{1,20}\(([\w ./-]{2,40})\)!?:", re.IGNORECASE)
 _ISSUE = re.compile(r"(?<![\w/])#\d{1,7}\b")
 _CODE = re.compile(r"`([A-Za-z_][\w./:-]{2,39})(?:\(\))?`")
-
-
-@dataclass(frozen=True, slots=True)
-class TitleCandidate:
-    text: str
-    source: TitleSource
-    cut: Cut
-    number: int  # among the texts of its source
-    messages_after: int
-    is_question: bool
-    named_text: str  # where its names are counted: what it was cut from, if it is all of that
-
-    @property
-    def names(self) -> int:
-        return cues.count_names(self.named_text, MAX_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +107,31 @@ class TurnFacts:
 def find_titles(
     evidence: TurnEvidence, passages: Iterable[Candidate], *, is_english: bool
 ) -> list[TitleCandidate]:
-    """Those that can be understood alone; each text once, from the best source that has it."""
+    """Each text once, from the best source that has it, with how clear it is."""
     subject = subject_of(evidence)
     titles: dict[str, TitleCandidate] = {}
-    judged: set[tuple[str, bool, bool]] = set()
-    for candidate in chain(_written(evidence), _spoken(passages)):
+    judged: set[tuple[str, bool, TitleSource, str]] = set()
+    for candidate in chain(_written(evidence), _spoken(evidence, passages)):
         # Clauses repeat, and the gate takes longer than anything else here.
-        key = (candidate.text, candidate.is_question, candidate.source in _SPOKEN)
+        key = (candidate.text, candidate.is_question, candidate.source, candidate.place)
         if key in judged and not candidate.is_question:
             continue
         judged.add(key)
-        if title := _understandable(candidate, subject, is_english):
-            titles.setdefault(title.text.lower(), title)
+        for title in completed(
+            candidate, subject, has_edits=bool(evidence.files), is_english=is_english
+        ):
+            known = titles.setdefault(title.text.lower(), title)
+            if known.clarity != "clear" == title.clarity:
+                titles[title.text.lower()] = title
         if len(titles) >= MAX_CANDIDATES:
             break
     return list(titles.values())
+
+
+def presentable(titles: list[TitleCandidate]) -> list[TitleCandidate]:
+    """The clear ones; where there are none, those that may be understood."""
+    clear = [title for title in titles if title.clarity == "clear"]
+    return clear or [title for title in titles if title.clarity == "passable"]
 
 
 def subject_of(evidence: TurnEvidence) -> str:
@@ -142,10 +142,16 @@ def subject_of(evidence: TurnEvidence) -> str:
     if issue := _ISSUE.search(evidence.request.text):
         return f"Issue {issue[0]}"
     if evidence.files:
-        most = max(evidence.files.values(), key=lambda work: len(work.sources))
+        most = max(evidence.files.values(), key=lambda w: (not _is_test(w.path), len(w.sources)))
         return most.path.replace("\\", "/").rsplit("/", 1)[-1]
     names = [name for name in _CODE.findall(evidence.final) if _is_subject(name)]
-    return max(names, key=names.count, default="")
+    most_named = max(names, key=names.count, default="")
+    is_topic = names.count(most_named) >= FEWEST_MENTIONS or most_named in evidence.request.text
+    return most_named if is_topic else ""
+
+
+def _is_test(path: str) -> bool:
+    return "test" in path.lower()
 
 
 def _is_subject(name: str) -> bool:
@@ -164,57 +170,11 @@ def announced_changes(evidence: TurnEvidence) -> Iterator[str]:
                 continue
             if not (is_complete(text, is_english=True) and is_draft_title(text)):
                 continue
+            if not is_clear_remark(text):
+                continue
             has_subject = is_anchored(text) or not subject
             if names_subject(text, is_english=True):
-                yield text if has_subject else as_title(f"{subject}: {_lower_first(text)}")
-
-
-def _understandable(
-    candidate: TitleCandidate, subject: str, is_english: bool
-) -> TitleCandidate | None:
-    """With the subject of the turn before it, where it has none of its own."""
-    if candidate.is_question and not candidate.names:
-        return None
-    text = as_title(without_label(candidate.text) if is_english else candidate.text)
-    if not text or not is_complete(text, is_english=is_english):
-        return None
-    if is_english and not is_draft_title(text):
-        return None
-    if candidate.source in _SPOKEN and count_words(text) < FEWEST_SPOKEN:
-        return None
-    if is_english and candidate.source in _HEADINGS and not _says_something(text):
-        return None
-    has_subject = names_subject(text, is_english=is_english)
-    if not is_english or (has_subject and not _needs_subject(candidate, text)):
-        return replace(candidate, text=text) if has_subject else None
-    # The name of a file says little before words that say nothing: "summary of changes".
-    if not subject or not (cues.IMPERATIVE.match(text) or (has_subject and has_verb(text))):
-        return None
-    return _with_subject(candidate, text, subject)
-
-
-def _says_something(text: str) -> bool:
-    """Emphasis and headings of a message often only name a thing: "Warm cache"."""
-    return has_verb(text) or bool(cues.IMPERATIVE.match(text) or cues.NAME.search(text))
-
-
-def _needs_subject(candidate: TitleCandidate, text: str) -> bool:
-    """What was written as a title has its subject; a clause of the conversation may lack it."""
-    return candidate.source in _SPOKEN and (lacks_subject(text) or not is_anchored(text))
-
-
-def _with_subject(candidate: TitleCandidate, text: str, subject: str) -> TitleCandidate | None:
-    if count_words(text) >= MOST_WORDS or subject.lower() in text.lower():
-        return None
-    text = as_title(f"{subject}: {_lower_first(text)}")
-    return replace(candidate, text=text, cut="subject") if text else None
-
-
-def _lower_first(text: str) -> str:
-    """Names keep their capitals: a second one tells them apart, within the word or after it."""
-    first, _, rest = text.partition(" ")
-    is_name = first[1:] != first[1:].lower() or rest[:1].isupper()
-    return text if is_name else text[0].lower() + text[1:]
+                yield text if has_subject else as_title(f"{subject}: {lower_first(text)}")
 
 
 def _written(evidence: TurnEvidence) -> Iterator[TitleCandidate]:
@@ -233,15 +193,82 @@ def _written(evidence: TurnEvidence) -> Iterator[TitleCandidate]:
     yield from _all(evidence.tasks[:5], "task")
 
 
-def _spoken(passages: Iterable[Candidate]) -> Iterator[TitleCandidate]:
+def _spoken(evidence: TurnEvidence, passages: Iterable[Candidate]) -> Iterator[TitleCandidate]:
+    if evidence.files and (request := from_request(evidence.request.text)):
+        yield _candidate(request, "request", "all", 0, len(evidence.statements) + 1, request)
     for passage in sorted(passages, key=lambda p: p.messages_after):
         if passage.messages_after >= LAST_STATEMENTS or passage.says_what_is_left:
             continue
-        if passage.passage.kind in ("code", "row") or is_empty_phrase(passage.text.lower()):
+        if _is_fragment(passage.passage) or is_empty_phrase(passage.text.lower()):
             continue
         origin = passage.origin
-        if origin in ("final", "request", "statement", "report"):
-            yield from _clauses(passage.text, origin, passage.number, passage.messages_after)
+        if origin in ("final", "statement", "report"):
+            place = _place_of(passage.passage)
+            for text, cut in _sentence_clauses(passage.text):
+                title = _candidate(
+                    text, origin, cut, passage.number, passage.messages_after, passage.text
+                )
+                yield replace(title, place=place)
+
+
+def _is_fragment(passage: Passage) -> bool:
+    """Code, or a row of several cells; a row of two says something of its first."""
+    return passage.kind == "code" or (passage.kind == "row" and "; " in passage.text)
+
+
+def _place_of(passage: Passage) -> str:
+    """The file or symbol before the sentence, else the label or heading above it."""
+    if file := file_before(passage.text):
+        return file
+    above = (passage.label if not passage.own_label else "", passage.lead, passage.heading)
+    for text in above:
+        if 0 < count_words(text) <= LONGEST_PLACE and _is_place(text):
+            return text.strip("`")
+    return ""
+
+
+def _is_place(text: str) -> bool:
+    if cues.GENERIC_HEADING.match(text) or "(" in text or ": " in text or text.endswith("?"):
+        return False
+    return is_anchored(text) or len(specific_words(text)) >= FEWEST_PLACE_WORDS
+
+
+def _sentence_clauses(text: str) -> Iterator[tuple[str, Cut]]:
+    """The whole sentence if it is short enough, and its clauses; of an item its first sentences."""
+    bare = without_lead(without_markup(text[:READ_CLAUSES]))
+    for sentence in sentences(bare)[:READ_SENTENCES]:
+        whole = _LINES.sub("", _JOINED.sub("", sentence)).strip(_SENTENCE_EDGES)
+        if count_words(whole) > MOST_OF_SENTENCE:
+            whole = _ASIDE.sub("", whole)
+        if count_words(whole) <= MOST_OF_SENTENCE and len(whole) >= SHORTEST:
+            yield whole, "all"
+        yield from _cut_clauses(whole)
+
+
+def _cut_clauses(sentence: str) -> Iterator[tuple[str, Cut]]:
+    parts = _parts(sentence)
+    for place, part in enumerate(parts if len(parts) > 1 else ()):
+        if FEWEST_WORDS <= count_words(part) <= MOST_OF_SENTENCE and len(part) >= SHORTEST:
+            yield part, "later clause" if place else "first clause"
+    for end in range(2, len(parts)):
+        start = _start_through(sentence, parts[:end])
+        if count_words(start) > MOST_OF_SENTENCE:
+            break
+        yield start, "clauses"
+    for start in _starts(sentence, _SENTENCE_PHRASE_END, MOST_OF_SENTENCE, FEWEST_OF_SENTENCE):
+        yield start, "start"
+
+
+def _parts(sentence: str) -> list[str]:
+    """Its clauses; code is not cut."""
+    starts, ends = [0], []
+    for end in _SENTENCE_CLAUSE_END.finditer(sentence):
+        if sentence.count("`", 0, end.start()) % 2 == 0:
+            ends.append(end.start())
+            starts.append(end.end())
+    spans = zip(starts, [*ends, len(sentence)], strict=True)
+    parts = (sentence[start:end].strip(_SENTENCE_EDGES) for start, end in spans)
+    return [part for part in parts if part]
 
 
 def _first_lines(texts: Iterable[str]) -> list[str]:
@@ -283,7 +310,10 @@ def _clauses(
         yield _candidate(start, source, "start", number, messages_after, text)
     if len(parts) < 2:
         return
+    is_short = count_words(whole) <= MOST_WORDS
     for place, part in enumerate(parts):
+        if place and is_short and source in TITLES:
+            continue  # the whole says more
         if FEWEST_WORDS <= count_words(part) <= MOST_WORDS and len(part) >= SHORTEST:
             cut: Cut = "later clause" if place else "first clause"
             yield _candidate(part, source, cut, number, messages_after, text)
@@ -294,17 +324,20 @@ def _clauses(
         yield _candidate(start, source, "clauses", number, messages_after, text)
 
 
-def _starts(whole: str) -> Iterator[str]:
-    """Of a sentence that is too long: its start up to where more is said of it."""
+def _starts(
+    whole: str, phrase_end: re.Pattern[str] = _PHRASE_END,
+    most: int = MOST_WORDS, fewest: int = FEWEST_OF_START,
+) -> Iterator[str]:  # fmt: skip
+    """Of a long sentence: its start up to where more is said of it."""
     if count_words(whole) <= MOST_WORDS:
         return
-    for end in _PHRASE_END.finditer(whole):
+    for end in phrase_end.finditer(whole):
         start = whole[: end.start()].strip(_EDGES)
-        if count_words(start) > MOST_WORDS:
+        if count_words(start) > most:
             return
         last_clause = start.rpartition(", ")[2]
-        begins_clause = last_clause.startswith(("and ", "or ", "but "))
-        if count_words(start) >= FEWEST_OF_START and not begins_clause:
+        begins_clause = last_clause.startswith(("and ", "or ", "but ")) or _OPENS.search(start)
+        if count_words(start) >= fewest and not begins_clause:
             yield start
 
 

@@ -6,27 +6,14 @@ other candidates, and a clause of a conversation often leaves out what its reade
 
 import re
 
-from claude_mem.title_rules import NAME, PREPOSITIONS, lower_words, word_set
+from claude_mem.observer.local.predicates import THIRD_PERSON
+from claude_mem.title_rules import NAME, PREPOSITIONS, word_set
 
 READ_END = 24  # characters: longer than any verdict
 # Code that every file may have.
 _ANY_CODE = word_set(
     "true false null nil none default main master if else for while return err error nan ok yes no"
     " string int bool object this self test tests go py js ts api url id json ci pr prs db ui os"
-)
-_THIRD_PERSON = word_set(
-    "adds allows applies calls catches changes checks computes contains converts covers creates"
-    " defines deletes detects drops emits ensures exports extends falls fixes generates gets gives"
-    " handles has ignores includes injects keeps lets lists loads logs makes matches merges moves"
-    " needs opens parses passes patches prevents prints produces provides reads rejects removes"
-    " renames renders replaces reports requires resolves returns runs saves sends sets shows skips"
-    " sorts stores strips supports takes tells tests throws tracks turns updates uses validates"
-    " verifies waits wraps writes"
-)
-_VERB = re.compile(
-    r"\b(?:is|are|was|were|be|been|has|have|had|does|do|did|can|cannot|will|must|should|may|might"
-    r"|not|no|never|only|now|[a-z]+n't|[a-z]{2,}(?:ed|ing|en))\b",
-    re.IGNORECASE,
 )
 _DONE_TO = re.compile(
     r"[a-z]{2,}(?:ed|en|set|put|cut|split) (?:to|into|from|in|on|by|as|with|at|for|and|so)\b",
@@ -40,7 +27,10 @@ _VERDICT = re.compile(
 _SAYS_VERDICT = re.compile(r"\b(?:was|were|is|are|be|been|not|until|when|never|get|gets)\s+\S+\W*$")
 # Words before a colon that announce a statement and say nothing of it.
 _LABEL = re.compile(
-    r"(?:(?:found|got) it|[a-z]{0,12} ?(?:fix|solution|win|change|approach|state|result|case|step"
+    r"(?:(?:found|got) it|effect|impact|decision|consequence|symptom|trigger|reason|net|key point"
+    r"|the (?:\w+ )?(?:gap|tension|catch|difference|trick|risk|point|upshot|takeaway)"
+    r"(?:, [a-z ]{1,30})?|fix (?:direction|shape)(?: is \w+)?|rule moved"
+    r"|[a-z]{0,12} ?(?:fix|solution|win|change|approach|state|result|case|step"
     r"|note|finding|answer|cause|problem|issue|idea|plan|option|default|proposal|recommendation)"
     r"(?: (?:found|confirmed|fixed|done|live|now|here|and fixed|found and fixed))?|clean|testable"
     r"|ready|update|wip|fixed|done|summary|context|ack|(?:the )?verdict|confirmed|severe|major"
@@ -107,7 +97,7 @@ _UNTOLD_PARTS = (
 _PRINTED = re.compile(
     "|".join((
         r"^`(?:var|const|let|func|def|import|if|return|export)\b",
-        r"/tmp/", r"\b[A-Z]:\\", r"\w ?> \w", r"\$ \S", r"\s/[a-z]", r"[.!?] [A-Z]", r"[!！]",
+        r"/tmp/", r"\b[A-Z]:\\", r"\w ?> \w", r"\$ \S", r"\s/[a-z]", r"[.!?] [A-Z`]", r"[!！]",
         r"\b(?=[0-9a-f]{0,39}\d)[0-9a-f]{7,40}\b",  # a commit: it tells a status
         r"\b(?:CONFIRMED|REFUTED|VERIFIED|PASS(?:ED)?|DONE|OK)\b",
         r"\b[Tt]he (?:PR|branch|commit|diff)\b",  # which one is known only in the turn
@@ -133,8 +123,44 @@ _SEPARATOR = re.compile(r", (?:and )?| (?:and|→|->|/) ")
 # A noun with more about it, and no verb of its own; and a text from which something was cut.
 _ONLY_NOUN = re.compile(r"(?:the|a|an)\b[^,]{1,80}, (?:which|who|whose)\b", re.IGNORECASE)
 _CUT = re.compile(r"\[(?:\.\.\.|…)\]|…")
+_INQUIRY = re.compile(
+    r"(?:[\w.#/ -]{1,40}: )?(?:analy[sz]e|audit|check|compare|consider|continue|debug|discuss"
+    r"|double-check|examine|explain|explore|find|gather|inspect|investigate|launch|look|plan|read"
+    r"|report|research|review|run|search|see|study|summari[sz]e|test|think|trace|try|understand"
+    r"|verify|wait)\b",
+    re.IGNORECASE,
+)
+# Told of a case that was made up, of a number in a list, or of what the text before has named.
+_SCENARIO = re.compile(
+    r"(?<![.\w])(?!(?:[Ii]n|[Ww]ith|[Ff]or|[Oo]f|[Tt]he|[Aa]nd)\b)"
+    r"[A-Za-z][a-z]{2,} [A-HJ-Z](?![\w.'/+#-])"  # "Session B"
+    r"|\b(?:tests?|steps?|options?|phase|items?|cases?|points?|rounds?|agents?|layers?|scenarios?"
+    r"|proposal|section|angle|finding|fix|issue|bug|problem|change) #?\d"
+    r"|(?i:\b(?:e\.g|i\.e|please|here's|above|below|someone|suppose|let's)\b)"
+    r"|(?:^|: )(?i:first|second|third|fourth|another|other|next)\b|\s=\s"
+    r"|\b(?i:both (?:places|cases|files|tests|of|methods|functions|edits|changes|ones)"
+    r"|the other|makes sense|(?:is|are):|as (?:designed|intended|expected|planned))\b"
+    r"|^[A-Z]{3,} [A-Z]{3,}\b|(?:,| [—–-]) (?i:good|nice|great|fine|in order)$"
+    r"|\b(?i:(?:latest|recent|requested|following|necessary|needed) changes)\b"
+    r"|^(?i:[a-z]{5,}ly,|[a-z]+ it\b)|\b(?i:one|an) (?i:additional|more|other|further)\b"
+    r"|(?:^|: )(?i:(?:the |an? )?users? (?:[a-z]+ed|[a-z]+s))\b"
+    r"|\b(?i:the (?:new|same|old|existing|current|other|remaining|actual|correct) (?:behaviou?r"
+    r"|code|approach|tests?|function|logic|version|one|method|way|check|format|pattern))\b",
+)
+_SUPPOSED = re.compile(
+    r"\b(?:would|could|might|maybe|perhaps|probably|likely|done|seems?|appears?)\b", re.IGNORECASE
+)
+# What the reader is told to do.
+_ORDER = re.compile(
+    r"(?:[\w./-]{1,60}: )?(?:use|copy|clean|open|click|press|type|set|start|restart|go|give|say"
+    r"|note|remember|install|clone|export|call|pass|pick|choose|decide|ask|tell|send|delete|commit"
+    r"|push)\b",
+    re.IGNORECASE,
+)
 # Who speaks to whom is known only in the turn.
-_PERSON = re.compile(r"\b(?:I|I'\w{1,2}|(?i:you|your|you're|yours|we|we're|we've|our|my|me))\b")
+_PERSON = re.compile(
+    r"(?<![\w/.-])(?:I|I'\w{1,2}|(?i:you|your|you're|yours|we|we're|we've|our|my|me))(?![\w/-])"
+)
 
 
 def is_anchored(title: str) -> bool:
@@ -160,13 +186,22 @@ def lacks_subject(title: str) -> bool:
     """Whether a verb comes first, without the noun before it: "Lists all types", "Moved to"."""
     words = title.lower().split()
     first = words[1] if words[0] in ("now", "also", "already", "still") and words[1:] else words[0]
-    return first in _THIRD_PERSON or bool(_DONE_TO.match(title))
+    return first in THIRD_PERSON or bool(_DONE_TO.match(title))
 
 
-def has_verb(title: str) -> bool:
-    """Whether something is said of the noun; where in doubt, there is."""
-    words = lower_words(title)
-    return bool(_VERB.search(title)) or any(word in _THIRD_PERSON for word in words)
+def is_inquiry(title: str) -> bool:
+    """Whether it tells what was looked for, and not what came of it."""
+    return _INQUIRY.match(title) is not None
+
+
+def is_supposed(title: str) -> bool:
+    """Whether it tells what may be, or that the work is over."""
+    return _SUPPOSED.search(title) is not None
+
+
+def is_clear_remark(title: str) -> bool:
+    """Whether a clause of the conversation needs no scenario, list or order to be understood."""
+    return not (_SCENARIO.search(title) or _ORDER.match(title))
 
 
 def addresses_someone(title: str) -> bool:

@@ -28,6 +28,7 @@ _LABEL = re.compile(
 _LEAD = re.compile(
     r"(?:the (?:fix|change|issue|problem|bug|root cause|cause|reason|solution|answer) (?:is|was)"
     r"(?: now| very)?(?: simple| done| complete| straightforward| in place)?\s*(?:[:—–]\s*|that\s+)"
+    r"|the (?:\w+ )?(?:approach|fix|solution|option|way|idea) (?:is|would be) to\s+"
     r"|(?:i|we)(?:'ve| have)?\s+(?:now\s+|also\s+|just\s+|successfully\s+)*"
     r"(?=[a-z]+ed\b|made|built|wrote|set|split|put|found|rewrote))",
     re.IGNORECASE,
@@ -138,6 +139,13 @@ def without_lead(text: str) -> str:
         if (match := prefix.match(text)) and match.end() < len(text):
             text = text[match.end() :]
     return text
+
+
+def file_before(text: str) -> str:
+    """The name of the file that a sentence is about: "`src/lamp.py` — blinks now"."""
+    match = _ABOUT_A_FILE.match(text)
+    path = match[0].split("`")[1] if match else ""
+    return path.replace("\\", "/").rsplit("/", 1)[-1].partition(":")[0]
 
 
 def clause_of(text: str, longest: int = LONGEST_TITLE) -> str:

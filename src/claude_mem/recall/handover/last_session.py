@@ -127,10 +127,12 @@ def _is_fixed(result: Result, session: SessionDigest, later: Sequence[Line]) -> 
 
 
 def _is_title(result: Result, session: SessionDigest) -> bool:
-    """A draft's title tells what was done, or what was found where nothing was."""
+    """A draft's title tells what was done, or what was found where nothing was. If it is all that
+    a turn with edits has to tell, it is a result."""
     if not (session.is_changed and is_draft(result)):
         return True
-    return says_what_was_done(result.text) and not is_repetition(result.text)
+    is_all = not result.details and bool(result.files) and is_clear(result.text)
+    return (is_all or says_what_was_done(result.text)) and not is_repetition(result.text)
 
 
 def _told(session: SessionDigest) -> list[Result]:

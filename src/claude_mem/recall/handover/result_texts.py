@@ -76,6 +76,8 @@ _INQUIRY = re.compile(
 # Its subject stood before: "Added the parent's lamp".
 _OF_SOMEBODY = re.compile(r"[a-z]{3,14}ed the [a-z]{2,20}['’]s\b", re.IGNORECASE)
 _LABELLED = re.compile(r"[^:`]{1,40}: ")
+_FILE_LABEL = re.compile(r"[\w./-]{1,80}\.\w{1,8}: ")
+_BECAME = re.compile(r"`[^`]{1,80}` became `")
 FEWEST_SPECIFIC = 2
 _SENTENCE_ENDS = ".!?。！？؟"
 _WITHOUT_OBJECT = re.compile(
@@ -140,7 +142,14 @@ def says_what_was_done(title: str) -> bool:
     """A commit's subject, an action, or a heading."""
     if _WITHOUT_OBJECT.match(title) or _IS_ERROR.match(title):
         return False
-    return starts_as_work(title) or _is_heading(title)
+    return starts_as_work(title) or _is_heading(title) or _is_edit_of_file(title)
+
+
+def _is_edit_of_file(title: str) -> bool:
+    """ "lamp.py: added `blink`", "lamp.py: `on` became `off`"."""
+    file = _FILE_LABEL.match(title)
+    statement = title[file.end() :] if file else ""
+    return bool(_WORK.match(statement) or _BECAME.match(statement))
 
 
 def achievements(results: Iterable[Result], goal: str = "") -> list[Result]:
