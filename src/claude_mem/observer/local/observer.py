@@ -26,8 +26,10 @@ from claude_mem.observer.local.scored_turn import (
 )
 from claude_mem.observer.local.title_candidates import announced_changes
 from claude_mem.observer.local.version import VERSION
-from claude_mem.title_rules import is_complete
+from claude_mem.title_rules import count_words, is_complete
 from claude_mem.types import Distillate, Turn, Verbosity
+
+FEWEST_TOLD = 4  # words of a message that tells more than the names of files
 
 
 def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
@@ -66,7 +68,7 @@ def turn_title(scored: ScoredTurn) -> str:
     choices = ranked if scored.is_english else _by_structure(scored)
     evidence = scored.evidence
     announced = announced_changes(evidence) if scored.is_english and evidence.files else ()
-    is_told = scored.is_english and bool(evidence.final)
+    is_told = scored.is_english and count_words(evidence.final) >= FEWEST_TOLD
     of_edits = from_edits(evidence.files.values(), is_told=is_told)
     every = chain(choices, announced, [of_edits])
     return next((title for title in every if title.lower() not in previous), "")
