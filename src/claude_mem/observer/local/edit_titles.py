@@ -11,7 +11,7 @@ MOST_NAMES = 2
 def from_edits(files: Collection[FileWork], *, is_told: bool) -> str:
     """What was defined, or what became what; where nothing was told at all, at least the files.
 
-    `is_told`: whether the agent said more than "Done". Then the files alone would tell less than that.
+    `is_told`: whether the agent said more than "Done". Then the files alone would tell less.
     """
     if not files:
         return ""
