@@ -113,9 +113,9 @@ by meaning. The npm package needs all words of a query in one memory; ours ranks
 some of them. CPU is that of the worker. The number at the end of a row is the number of
 observations; with a million, ours is measured alone.
 
-Ours ranks passages, five to an observation, and returns turns; their lengths are in the ids of
-their rows, so that FTS5 does not look up that of each match. Text is stored
-once: passages are cut again from the memories they are of.
+Ours ranks passages, about five per observation, and returns turns. The length of a passage is part
+of its row id, so FTS5 need not look it up for every match. Text is stored once: passages are cut
+again from the memories that they come from.
 
 {medians.table("query", [*columns, *wall], searches)}
 

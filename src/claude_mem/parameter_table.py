@@ -190,9 +190,13 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
             is_required=True,
         ),
         *_edited_fields(),
-        Parameter("pinned", "true: in the context of every new session; false: not any more", FLAG),
         Parameter(
-            "wrong", "true: left out of contexts, hints and searches; false: not any more", FLAG
+            "pinned", "true: pin it, so that every new session gets it; false: unpin it", FLAG
+        ),
+        Parameter(
+            "wrong",
+            "true: leave it out of contexts, hints and searches; false: show it again",
+            FLAG,
         ),
     ),
     "forget": (

@@ -50,7 +50,7 @@ def field_options(*kinds: str) -> Callable[[Callable[..., None]], Callable[..., 
 @json_option
 @click.pass_obj
 def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
-    """Change the text of a memory: an observation (12), a summary (S3) or a fact (F5).
+    """Change the text of an observation (12), a summary (S3) or a fact (F5).
 
     \b
     claude-mem edit 12 --title "The relay needs 5 V" --narrative "Measured at the board."

@@ -29,7 +29,8 @@ def export(
     """Write all memories to FILE (default: standard output).
 
     The file has one JSON object per line, and only you can read it. Exporting the same memories
-    twice gives identical files. `claude-mem import FILE` restores it, here or on another machine.
+    twice gives identical files. `claude-mem import --own FILE` restores it, here or on another
+    machine.
     """
     to_file = str(file) != "-"
     if to_file:

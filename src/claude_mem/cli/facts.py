@@ -29,7 +29,10 @@ ALL_PROJECTS = "*"
 
 
 @click.group(invoke_without_command=True)
-@click.option("--project", help='Name or key (default: that of this directory); "*" for all.')
+@click.option(
+    "--project",
+    help='Project name or key (default: that of this directory); "*": all projects.',
+)
 @click.option("--kind", help=f"{', '.join(FACT_KINDS)}; separate several with commas.")
 @click.option("--status", help=f"{', '.join(FACT_STATUSES)}; separate several with commas.")
 @click.option(

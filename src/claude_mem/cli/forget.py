@@ -38,8 +38,7 @@ logs, hook payloads that could not be read, and copies of damaged databases."""
 @click.option(
     "--undo",
     is_flag=True,
-    help="Restore the memories that were forgotten last; with a token as argument, those of that "
-    "token.",
+    help="Restore what was forgotten last, or what belongs to a token (the argument).",
 )
 @click.option("--list", "list_", is_flag=True, help="List what can be restored.")
 @json_option

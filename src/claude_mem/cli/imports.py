@@ -51,7 +51,7 @@ TROUBLES_SHOWN = 5
     "agents",
     multiple=True,
     type=click.Choice([agent.name for agent in AGENTS if agent.transcripts]),
-    help="Only sessions of this agent; may be repeated (default: all agents).",
+    help="Only sessions of this agent; can be repeated (default: all agents).",
 )
 @click.option("--project", default="", help="Only this project (name, key or directory).")
 @click.option("--since", default="", help="Only turns since this day (UTC), such as 2026-01-31.")
@@ -86,8 +86,8 @@ def import_past(
 
     PATHS are transcripts, directories of transcripts, or files written by claude-mem export;
     default: all transcripts that agents keep on this machine. No model is used and nothing
-    is sent anywhere. It is safe to run it again: existing memories are not changed or duplicated;
-    turns without a record get one.
+    is sent anywhere. It is safe to run it again: nothing is duplicated, turns that were
+    incomplete are completed, and turns without a record get one.
     """
     if own:
         refuse_agents()

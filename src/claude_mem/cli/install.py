@@ -48,14 +48,16 @@ SCOPES = ("user", "project")
 @click.option(
     "--scope",
     type=click.Choice(SCOPES),
-    help="Write hooks into settings.json instead of installing the plugin.",
+    help="For the user or only for this project. For Claude Code: write hooks into settings.json "
+    "instead of installing the plugin.",
 )
 @click.option(
     "--agent",
     "agents",
     multiple=True,
     type=click.Choice(CHOICES),
-    help="Add it to this agent; may be repeated. all: every agent on this machine.",
+    help='Agent to add claude-mem to; can be repeated. "all": every agent that is found on this '
+    "machine.",
 )
 @click.option("--rules", is_flag=True, help="Also write a rules file (only for --agent windsurf).")
 @click.option("--dry-run", is_flag=True, help="Show what would change without changing it.")
@@ -327,7 +329,7 @@ def _settings_path(scope: str) -> Path:
     "agents",
     multiple=True,
     type=click.Choice(CHOICES[:-1]),
-    help="Remove it only from this agent; may be repeated.",
+    help="Remove it only from this agent; can be repeated.",
 )
 @click.option("--purge", is_flag=True, help="Also delete all memories.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -35,7 +35,9 @@ from claude_mem.worker.observer_status import describe, format_spending, has_spe
 @click.command()
 @click.argument("name", required=False, type=click.Choice(OBSERVER.choices))
 @click.option("--yes", is_flag=True, help="Agree to what the observer sends, without asking.")
-@click.option("--replies", is_flag=True, help="Show stored replies that could not be fully parsed.")
+@click.option(
+    "--replies", is_flag=True, help="Show stored replies with text that is not in the memories."
+)
 @click.option("--answers", is_flag=True, hidden=True, help="The earlier name of --replies.")
 @json_option
 @click.pass_obj

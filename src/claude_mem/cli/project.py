@@ -45,7 +45,7 @@ def list_(settings: Settings, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def join(settings: Settings, directory: str, as_json: bool) -> None:
-    """Give DIRECTORY the memory of the project that its repository claims to be.
+    """Give DIRECTORY the memory of the project that its git origin names.
 
     What was recorded there is moved to that project. Needed once for a directory in which you
     have not accepted the trust dialog of Claude Code; work trees of a known repository never

@@ -224,8 +224,13 @@ def sync(settings: Settings) -> None:
 @click.option("--name", default="", help="Which machine it is for.")
 @click.option("--revoke", metavar="ID", help="Revoke a token instead.")
 @click.option("--list", "listing", is_flag=True, help="List your tokens instead.")
-@click.option("--scope", "scopes", multiple=True, type=click.Choice(("read", "write", "admin")),
-              help="What it may do (default: as your token); may be repeated.")  # fmt: skip
+@click.option(
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(("read", "write", "admin")),
+    help="What the token may do (default: the same as yours); can be repeated.",
+)
 @click.option("--days", type=click.IntRange(1, 3_650), help="Days until it expires.")
 @click.pass_obj
 def token(
@@ -260,7 +265,7 @@ def token(
 @team.command()
 @click.argument("name")
 @click.option("--project", "projects", multiple=True,
-              help="Project to make them a member of; may be repeated.")  # fmt: skip
+              help="Project to make them a member of; can be repeated.")  # fmt: skip
 @click.option("--role", type=click.Choice(("reader", "writer", "admin")), default="writer",
               show_default=True, help="Their role in these projects.")  # fmt: skip
 @click.option("--admin", is_flag=True, help="Let them invite others.")

@@ -92,7 +92,9 @@ def run(settings: Settings) -> None:
 @click.option(
     "--lines", default=40, type=click.IntRange(1, 100_000), help="Lines of each log (default 40)."
 )
-@click.option("--session", help="Only lines about this session, by its number or agent's id.")
+@click.option(
+    "--session", help="Only lines about this session (its number, or the agent's session id)."
+)
 @click.pass_obj
 def logs(settings: Settings, lines: int, session: str | None) -> None:
     """Show the end of the logs of the hooks and the worker."""

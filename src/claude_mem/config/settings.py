@@ -267,7 +267,8 @@ class SessionSettings:
     delete_timeout: int = declare(
         "CLAUDE_MEM_DELETE_TIMEOUT",
         5000,
-        "maximum milliseconds to wait for the running jobs of a session that is being deleted",
+        "maximum milliseconds to wait for the jobs of a session that is stopped (DELETE "
+        "/sessions/{id}) or forgotten for good",
     )
     idle_minutes: int = declare(
         "CLAUDE_MEM_IDLE_MINUTES",

@@ -35,7 +35,7 @@ class TranscriptAdditions:
         self._titles = ClientTitles(store, reader)
 
     async def add_to(self, turn: Turn) -> Turn:
-        """The turn with its statements, which are also stored. Updates the session's title."""
+        """The turn with what its transcript adds; that is also stored. Updates the title."""
         if not turn.transcript_path:
             return turn
         await self._titles.update(turn.session_db_id, turn.content_session_id, turn.transcript_path)

@@ -1,4 +1,7 @@
-"""The HTTP application: the same routes on the Unix socket and, behind `Guard`, on a TCP port."""
+"""The HTTP application: `public_routes` on the Unix socket and, behind `Guard`, on a TCP port.
+
+Only the socket has the routes of hooks and commands, and only the port the pages of the viewer.
+"""
 
 import logging
 from collections.abc import Callable

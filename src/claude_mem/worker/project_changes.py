@@ -17,7 +17,7 @@ LONGEST_KEY = 120
 
 
 async def join_directory(worker: Worker, directory: str) -> Moved:
-    """Give a directory the memory of the project that its repository claims to be."""
+    """Give a directory the memory of the project that its git origin names."""
     worker.projects.forget(directory)
     decision = await asyncio.to_thread(worker.projects.decision, directory)
     if decision.claimed is None or decision.own is None:
