@@ -19,8 +19,8 @@ from bench.memories import fill
 from bench.turns import Pool, fill_turns
 from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.store import Store
+from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.lock import is_held
-from claude_mem.worker.rendered_contexts import render_contexts
 
 ROUNDS = 100
 OBSERVATIONS = 400
@@ -150,7 +150,7 @@ def _add_memories(home: Home) -> None:
     layout, settings = home.layout, home.settings
     with Store.open(layout.database, layout.backups) as store:
         project = fill(layout.database, home.project_dir, home.project_dir, OBSERVATIONS)
-        render_contexts(layout, store, project, settings.context.tokens, "")
+        Contexts(layout, store, "", settings.context.tokens).render(project)
 
 
 if __name__ == "__main__":

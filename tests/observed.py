@@ -141,7 +141,7 @@ class Observed(CommittedRows):
 
     def draft(self) -> None:
         story = self.story
-        runner = JobRunner(story.layout, story.store, story.announcer, story.stale_contexts)
+        runner = JobRunner(story.layout, story.store, story.announcer, story.contexts)
         runner.queues_refinements = True
         asyncio.run(runner.run_due())
 
@@ -163,7 +163,7 @@ class Observed(CommittedRows):
             story = self.story
             cleanup = ConversationCleanup(story.store, claude_files(self.directory))
             refiner = Refiner(story.layout, story.store, lambda: story.now, story.announcer,
-                              story.stale_contexts, story.reader, cleanup,
+                              story.contexts, story.reader, cleanup,
                               lambda: None)  # fmt: skip
             with story.announcer.feed.subscribe() as subscription:
                 try:

@@ -19,8 +19,8 @@ from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
 from claude_mem.worker.announcer import Announcer
+from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.distil_jobs import JobRunner
-from claude_mem.worker.rendered_contexts import StaleContexts
 from tests.empty_database import put_empty_database
 from tests.payloads import PROJECT_DIR, SESSION, Payload
 from tests.rows import CommittedRows
@@ -38,7 +38,7 @@ class Story(CommittedRows):
         self.store = Store.open(self.layout.database, self.layout.backups, clock=lambda: self.now)
         self.store.run_before_commit(indexing.refresh)
         self.announcer = Announcer(self.layout, self.store)
-        self.stale_contexts = StaleContexts()
+        self.contexts = Contexts(self.layout, self.store, home="", budget=1_000)
         self.reader = EventReader(Redactor(), Projects(home=None))
 
     @property
@@ -70,7 +70,7 @@ class Story(CommittedRows):
         return recorded
 
     def distil(self) -> int:
-        jobs = JobRunner(self.layout, self.store, self.announcer, self.stale_contexts)
+        jobs = JobRunner(self.layout, self.store, self.announcer, self.contexts)
         return asyncio.run(jobs.run_due())
 
     def claim(self) -> tuple[Job, Turn]:

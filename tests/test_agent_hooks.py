@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from claude_mem.worker.contexts import rendered_path
 from claude_mem.worker.lock import WorkerLock
-from claude_mem.worker.rendered_contexts import rendered_path
 from tests import agent_payloads
 from tests.conftest import Home, temporary_home, wait_until
 from tests.payloads import PROJECT_DIR, prompt, session_start, stop

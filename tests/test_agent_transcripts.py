@@ -73,7 +73,7 @@ def distil_as_the_worker_does(story: Story) -> None:
         story.layout,
         story.store,
         story.announcer,
-        story.stale_contexts,
+        story.contexts,
         transcript_additions=transcript_additions,
     )
     asyncio.run(jobs.run_due())

@@ -306,7 +306,7 @@ def delete_while_at_work(api: Api, row: int, observer: Endless) -> dict[str, Any
 
     async def scene() -> dict[str, Any]:
         worker = api.worker
-        jobs = JobRunner(api.layout, worker.store, worker.announcer, worker.stale_contexts,
+        jobs = JobRunner(api.layout, worker.store, worker.announcer, worker.contexts,
                          draft=observer)  # fmt: skip
         worker.jobs = jobs
         work = asyncio.create_task(jobs.run_due())

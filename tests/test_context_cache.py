@@ -36,7 +36,7 @@ def version(api: Api) -> MemoryVersion:
 
 
 def context(api: Api) -> str:
-    return api.worker.contexts.context(PROJECT, BUDGET, "", "")
+    return api.worker.contexts.current(PROJECT, BUDGET, "", "")
 
 
 def forget(api: Api, **selection: Any) -> None:

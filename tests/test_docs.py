@@ -16,7 +16,7 @@ from claude_mem.parameter_table import OPERATIONS
 from claude_mem.server.app import public_routes
 from claude_mem.store import hints
 from claude_mem.store.refinements import REPLY_BYTES
-from claude_mem.worker import rendered_contexts
+from claude_mem.worker import contexts
 from tests.api import open_api
 
 ROOT = Path(__file__).parent.parent
@@ -82,7 +82,7 @@ def test_the_retention_page_names_every_limit_with_its_default(tmp_path: Path) -
     for setting in limits:
         assert f"{setting.name}: {setting.default_text}" in defaults
     assert f"{rejected_events.MAX_FILES} files" in defaults
-    assert f"the last {rendered_contexts.MAX_FILES} directories" in defaults
+    assert f"the last {contexts.MAX_FILES} directories" in defaults
     assert f"at most {REPLY_BYTES // 1024**2} MB" in defaults
     assert f"{hints.KEEP_MS // 86_400_000} days, at most {hints.KEEP_ROWS:,} lines" in defaults
     layout = Layout(tmp_path / "data")

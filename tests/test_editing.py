@@ -16,7 +16,6 @@ from claude_mem.store.forgetting import Selection, preview
 from claude_mem.store.memories import save_memories
 from claude_mem.types import Distillate, Observation, ProposedFact, Summary
 from claude_mem.worker.redistilling import Redistilling
-from claude_mem.worker.rendered_contexts import StaleContexts
 from tests.exports import dump, restored
 from tests.importing import ImportTarget, forked
 from tests.payloads import bash, edit, prompt, stop
@@ -59,7 +58,7 @@ def distil_again(story: Story) -> int:
     story.store.write(lambda c: c.execute("UPDATE user_prompts SET observer_version = 0")).result()
     transcript_additions = TranscriptAdditions(story.store, story.reader)
     redistilling = Redistilling(
-        story.store, story.reader, transcript_additions, StaleContexts(), lambda: story.now
+        story.store, story.reader, transcript_additions, story.contexts, lambda: story.now
     )
     return asyncio.run(redistilling.run())
 

@@ -17,7 +17,7 @@ from claude_mem.redaction import Redactor
 from claude_mem.store.clock import iso
 from claude_mem.store.transfer.restore import restore
 from claude_mem.store.transfer.tables import CANONICAL
-from claude_mem.worker.rendered_contexts import rendered_context
+from claude_mem.worker.contexts import rendered_context
 from tests import payloads
 from tests.api import Api, open_api
 from tests.conftest import Home

@@ -11,7 +11,7 @@ import pytest
 from claude_mem.config import load_settings
 from claude_mem.recall.context import build_context
 from claude_mem.store import StoreReader
-from claude_mem.worker.rendered_contexts import rendered_context
+from claude_mem.worker.contexts import rendered_context
 from tests.conftest import Home, wait_until
 from tests.contents import contents_of
 from tests.importing import (

@@ -20,8 +20,8 @@ from claude_mem.intake.transcripts.importer import (
 from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.store import Store
 from claude_mem.worker.announcer import Announcer
+from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.distil_jobs import JobRunner
-from claude_mem.worker.rendered_contexts import StaleContexts
 from tests.conftest import Home
 from tests.contents import Contents, memory_in
 from tests.importing import (
@@ -89,7 +89,7 @@ class Live:
             self.target.layout,
             self.store,
             Announcer(self.target.layout, self.store),
-            StaleContexts(),
+            Contexts(self.target.layout, self.store, home="", budget=1_000),
             transcript_additions=TranscriptAdditions(self.store, self.reader),
         )
         asyncio.run(runner.run_due())

@@ -120,7 +120,7 @@ def waiting(story: Story) -> Story:
 
 
 def runner(story: Story, drafter: Drafter | None = None, wait: int = WAIT) -> JobRunner:
-    return JobRunner(story.layout, story.store, story.announcer, story.stale_contexts,
+    return JobRunner(story.layout, story.store, story.announcer, story.contexts,
                      draft=drafter, backoff=lambda _: wait)  # fmt: skip
 
 
@@ -440,10 +440,10 @@ def test_whoever_waits_for_memories_hears_of_those_that_were_stored(waiting: Sto
         return [(m["type"], m["prompt_number"]) for m in news if m["type"] != "processing"]
 
     assert asyncio.run(announced()) == []
-    assert waiting.stale_contexts.take() == set()
+    assert waiting.contexts.stale == set()
     waiting.now += MINUTE
     assert asyncio.run(announced()) == [("memory", 1)]
-    assert waiting.stale_contexts.take() == {PROJECT_DIR}
+    assert waiting.contexts.stale == {PROJECT_DIR}
 
 
 def test_a_person_may_have_dead_letters_tried_again_with_all_their_tries(waiting: Story) -> None:

@@ -12,7 +12,6 @@ from claude_mem.observer.local.version import VERSION
 from claude_mem.store import facts
 from claude_mem.types import Distillate, Observation, ProposedFact, Summary
 from claude_mem.worker.redistilling import Redistilling
-from claude_mem.worker.rendered_contexts import StaleContexts
 from tests.importing import ImportTarget
 from tests.payloads import bash, edit, prompt, stop
 from tests.story import Story
@@ -50,7 +49,7 @@ def age(story: Story, condition: str = "1") -> None:
 
 def redistilling(story: Story, **changes: Any) -> Redistilling:
     transcript_additions = TranscriptAdditions(story.store, story.reader)
-    return Redistilling(story.store, story.reader, transcript_additions, StaleContexts(),
+    return Redistilling(story.store, story.reader, transcript_additions, story.contexts,
                         lambda: story.now, **changes)  # fmt: skip
 
 

@@ -53,7 +53,7 @@ class Marked:
 def test_the_model_is_sent_the_stored_draft_and_revises_that(simple: Observed) -> None:
     story = simple.story
     story.tell(*TURN)
-    jobs = JobRunner(story.layout, story.store, story.announcer, story.stale_contexts,
+    jobs = JobRunner(story.layout, story.store, story.announcer, story.contexts,
                      draft=Marked())  # fmt: skip
     jobs.queues_refinements = True
     asyncio.run(jobs.run_due())

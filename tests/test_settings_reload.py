@@ -10,7 +10,7 @@ import pytest
 from claude_mem.config import change_setting, find_setting
 from claude_mem.server import client
 from claude_mem.store.clock import iso
-from claude_mem.worker.rendered_contexts import rendered_context
+from claude_mem.worker.contexts import rendered_context
 from tests.api import Api, open_api
 from tests.conftest import Home
 from tests.payloads import PROJECT_DIR

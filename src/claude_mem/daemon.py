@@ -211,7 +211,7 @@ def _open_team(worker: Worker) -> JoinedTeam | None:
         worker.store,
         worker.reader.redactor,
         worker.clock,
-        on_news=worker.stale_contexts.add,
+        on_news=worker.contexts.mark_stale,
         wake=worker.wake,
     )
 

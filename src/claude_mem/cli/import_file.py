@@ -10,7 +10,7 @@ from claude_mem.redaction import Redactor
 from claude_mem.store.transfer.restore import Refusal, RestoreReport, is_export, restore
 from claude_mem.store.transfer.typescript.importer import DatabaseReport, import_typescript
 from claude_mem.text import pluralize
-from claude_mem.worker.rendered_contexts import refresh_contexts
+from claude_mem.worker.contexts import refresh_contexts
 
 __all__ = [
     "import_database",

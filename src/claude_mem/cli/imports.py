@@ -37,7 +37,7 @@ from claude_mem.store.clock import now_ms
 from claude_mem.store.transfer.restore import is_export
 from claude_mem.text import pluralize
 from claude_mem.types import Json, Project
-from claude_mem.worker.rendered_contexts import refresh_contexts
+from claude_mem.worker.contexts import refresh_contexts
 
 DAY_MS = 86_400_000
 PROCESSES = 4

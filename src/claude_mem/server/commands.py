@@ -66,9 +66,11 @@ def _fields(body: bytes) -> dict[str, str]:
 async def _context(worker: Worker, directory: str, fields: dict[str, str]) -> str:
     project = fields.get("project")
     if project:
-        return await worker.context_for(worker.store.find_project(project), "")
+        return await worker.contexts.for_directory(worker.store.find_project(project), "")
     project_id = worker.store.project_by_key(worker.projects.of(directory).key)
-    return await worker.context_for(project_id, directory) if project_id is not None else ""
+    if project_id is None:
+        return ""
+    return await worker.contexts.for_directory(project_id, directory)
 
 
 def _status(worker: Worker, described: Json, as_json: bool, for_terminal: bool) -> str:

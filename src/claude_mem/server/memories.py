@@ -58,8 +58,9 @@ async def context(request: Request) -> Response:
     project_id = _project_to_inject(worker, name, directory or "")
     if project_id is not None:
         await worker.jobs.settle(worker.store.project(project_id))
-    text = await worker.context_for(project_id, directory or "") if project_id is not None else ""
-    return PlainTextResponse(text)
+    if project_id is None:
+        return PlainTextResponse("")
+    return PlainTextResponse(await worker.contexts.for_directory(project_id, directory or ""))
 
 
 def _project_to_inject(worker: Worker, name: str | None, directory: str) -> int | None:

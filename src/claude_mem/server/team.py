@@ -22,7 +22,7 @@ async def sync(request: Request) -> JSONResponse:
     await read_object(request)
     worker: Worker = request.app.state.worker
     result = await (await _team(request)).sync()
-    await worker.render_contexts()
+    await worker.contexts.render_stale()
     return JSONResponse(result)
 
 

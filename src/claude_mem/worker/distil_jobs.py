@@ -19,7 +19,7 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.store import Store
 from claude_mem.types import Distillate, Job, Project, Turn, Verbosity
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.rendered_contexts import StaleContexts
+from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.session_logging import session_mark, turn_step
 
 log = logging.getLogger("claude_mem.jobs")
@@ -45,7 +45,7 @@ class JobRunner:
         layout: Layout,
         store: Store,
         announcer: Announcer,
-        stale_contexts: StaleContexts,
+        contexts: Contexts,
         *,
         draft: Drafter | None = None,
         transcript_additions: TranscriptAdditions | None = None,
@@ -54,7 +54,7 @@ class JobRunner:
     ) -> None:
         self._layout, self._store = layout, store
         self._draft = draft or self._draft_locally
-        self._stale_contexts = stale_contexts
+        self._contexts = contexts
         self._announcer, self._transcript_events, self._backoff = (
             announcer,
             transcript_additions,
@@ -136,7 +136,7 @@ class JobRunner:
             job, turn, draft, record=record, is_draft=self.queues_refinements
         )
         if await asyncio.wrap_future(finished):
-            self._stale_contexts.add(turn.project)
+            self._contexts.mark_stale(turn.project)
             self._announcer.memory_stored(turn, draft)
 
     async def _after_failure(self, job: Job, turn: Turn, error: Exception) -> None:

@@ -59,7 +59,7 @@ async def _finish(
     memory = await asyncio.to_thread(get_memory, worker.store, memory_id)
     if memory is None:  # forgotten meanwhile
         raise NotFound(f"there is no memory {memory_id}")
-    worker.stale_contexts.add(project)
+    worker.contexts.mark_stale(project)
     worker.announcer.memory_changed(project, str(memory_id), action, memory)
-    await worker.render_contexts()
+    await worker.contexts.render_stale()
     return memory

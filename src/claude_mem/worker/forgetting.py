@@ -14,7 +14,7 @@ from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
 from claude_mem.store.forgetting import Preview, Selection
 from claude_mem.store.trash import Forgotten
-from claude_mem.worker.rendered_contexts import remove_rendered
+from claude_mem.worker.contexts import remove_rendered
 
 if TYPE_CHECKING:  # the commands and the MCP server read requests without a worker
     from claude_mem.worker.worker import Worker
@@ -83,14 +83,14 @@ async def forget(
     )
     worker.intake.start_contexts.withdraw()
     remove_rendered(worker.settings.layout, directories)
-    worker.stale_contexts.add(*forgotten.projects)
+    worker.contexts.mark_stale(*forgotten.projects)
     worker.announcer.forgotten(forgotten)
     for session in await asyncio.to_thread(store.missing_sessions, sessions):
         worker.announcer.session_changed(session)
     if request.hard:
         await worker.erase_leftovers()
         await worker.refiner.clean_up()
-    await worker.render_contexts()
+    await worker.contexts.render_stale()
     return _done(worker, forgotten)
 
 
@@ -109,9 +109,9 @@ def _done(worker: "Worker", forgotten: Forgotten) -> Undoable | Erased:
 
 async def undo(worker: "Worker", token: str | None) -> Forgotten:
     forgotten = await asyncio.wrap_future(worker.store.undo_forgetting(token))
-    worker.stale_contexts.add(*forgotten.projects)
+    worker.contexts.mark_stale(*forgotten.projects)
     worker.announcer.forgetting_undone(forgotten)
-    await worker.render_contexts()
+    await worker.contexts.render_stale()
     return forgotten
 
 

@@ -15,14 +15,14 @@ from claude_mem.hook.kill_points import reach
 from claude_mem.index import indexing
 from claude_mem.intake import rejected_events
 from claude_mem.store import Store
-from claude_mem.worker.rendered_contexts import StaleContexts, clear_contexts
+from claude_mem.worker.contexts import Contexts, clear_contexts
 
 
-def erase_leftovers(layout: Layout, store: Store, stale: StaleContexts) -> None:
+def erase_leftovers(layout: Layout, store: Store, contexts: Contexts) -> None:
     """Raises DatabaseInUse or an error of the disk; what is left to do then remains requested."""
     reach(b"erase.before_leftovers")
     clear_contexts(layout)
-    stale.add_all(store)
+    contexts.mark_all_stale()
     rejected_events.delete_all(layout)
     _empty_logs(layout)
     for name in (paths.TROUBLE, trouble.SHOWN):

@@ -10,7 +10,7 @@ from claude_mem.errors import BadInput, NotFound
 from claude_mem.store.project_moves import Moved
 from claude_mem.text import one_line, shorten, without_controls
 from claude_mem.types import Project
-from claude_mem.worker.rendered_contexts import remove_rendered
+from claude_mem.worker.contexts import remove_rendered
 from claude_mem.worker.worker import Worker
 
 LONGEST_KEY = 120
@@ -108,6 +108,6 @@ async def _apply(worker: Worker, change: "Future[Moved]") -> Moved:
     moved = await asyncio.wrap_future(change)
     worker.projects.forget_all()
     remove_rendered(worker.settings.layout, moved.directories)
-    worker.stale_contexts.add(*moved.changed)
+    worker.contexts.mark_stale(*moved.changed)
     worker.wake()
     return moved

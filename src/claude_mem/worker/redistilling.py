@@ -21,7 +21,7 @@ from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
 from claude_mem.types import PastSession, Turn, Verbosity
-from claude_mem.worker.rendered_contexts import StaleContexts
+from claude_mem.worker.contexts import Contexts
 
 log = logging.getLogger("claude_mem.redistilling")
 
@@ -35,13 +35,13 @@ class Redistilling:
         store: Store,
         reader: EventReader,
         transcript_additions: TranscriptAdditions,
-        stale_contexts: StaleContexts,
+        contexts: Contexts,
         clock: Clock,
         *,
         version: int = VERSION,
     ) -> None:
         self._store, self._reader, self._transcript_events = store, reader, transcript_additions
-        self._stale_contexts, self._clock, self._version = stale_contexts, clock, version
+        self._contexts, self._clock, self._version = contexts, clock, version
         self.verbosity: Verbosity = "normal"
         self._task: asyncio.Task[int] | None = None
 
@@ -79,7 +79,7 @@ class Redistilling:
             turn = await self._transcript_events.add_to(turn)
             distillate = await asyncio.to_thread(distil, turn, self.verbosity)
             if await asyncio.wrap_future(self._store.save_again(turn, distillate)):
-                self._stale_contexts.add(turn.project)
+                self._contexts.mark_stale(turn.project)
         except (ValueError, KeyError, TypeError, RecursionError, BadInput):
             log.exception("turn %d keeps its memories: it could not be distilled again", turn.id)
         # Also where nothing was saved, or the next turn would be this one again.
@@ -97,7 +97,7 @@ class Redistilling:
             await asyncio.wrap_future(self._store.mark_session_distilled(session_id, self._version))
             await asyncio.sleep(pause)
         if await asyncio.to_thread(merge_known_projects, self._store, self._reader.projects):
-            self._stale_contexts.add_all(self._store)
+            self._contexts.mark_all_stale()
         await asyncio.wrap_future(self._store.mark_rest_distilled(self._version))
         return count
 
@@ -113,7 +113,7 @@ class Redistilling:
             for session in self._past_sessions(path):
                 if session.session_id == session_id:
                     count += self._store.distil_session_again(session).result()
-                    self._stale_contexts.add(session.project)
+                    self._contexts.mark_stale(session.project)
         except (OSError, ValueError, BadInput) as error:
             log.warning("cannot read %s: %s", path.name, error)
         return count

@@ -39,8 +39,8 @@ from claude_mem.store.queue import LEASE_MS
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn, Verbosity
 from claude_mem.worker.announcer import Announcer
+from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
-from claude_mem.worker.rendered_contexts import StaleContexts
 from claude_mem.worker.session_logging import session_mark, turn_step
 
 log = logging.getLogger("claude_mem.refiner")
@@ -91,13 +91,13 @@ class Refiner:
         store: Store,
         clock: Clock,
         announcer: Announcer,
-        stale_contexts: StaleContexts,
+        contexts: Contexts,
         reader: EventReader,
         cleanup: ConversationCleanup,
         wake: Callable[[], None],
     ) -> None:
         self._layout, self._store, self._clock = layout, store, clock
-        self._announcer, self._stale_contexts = announcer, stale_contexts
+        self._announcer, self._contexts = announcer, contexts
         self._reader = reader  # whose redaction follows the settings
         self._cleanup = cleanup
         self._wake = wake  # at the end of each: there is room for the next one
@@ -295,7 +295,7 @@ class Refiner:
             if revision.skip_reason:
                 mark = session_mark(turn.content_session_id)
                 log.info("%sturn %d, no summary: %s", mark, turn.id, revision.skip_reason)
-            self._stale_contexts.add(turn.project)
+            self._contexts.mark_stale(turn.project)
             self._announcer.memory_stored(turn, revision.distillate)
 
     async def _record_conversation(self, session: int, name: str, identity: str | None) -> None:

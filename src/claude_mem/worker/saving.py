@@ -43,9 +43,9 @@ async def save_memory(
     saved = await asyncio.wrap_future(
         worker.store.save_memory(project, place, observation, observer)
     )
-    worker.stale_contexts.add(project)
+    worker.contexts.mark_stale(project)
     worker.announcer.memory_saved(project, saved.id)
-    await worker.render_contexts()
+    await worker.contexts.render_stale()
     return saved
 
 

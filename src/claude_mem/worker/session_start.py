@@ -12,10 +12,10 @@ from claude_mem.store.announcements import RECORD_BEGINS, WELCOME
 from claude_mem.store.clock import iso
 from claude_mem.types import SESSION_START, Event, HookAnswer, Project
 from claude_mem.worker.client_memory import refresh_client_memory
+from claude_mem.worker.contexts import printed_context
 from claude_mem.worker.greeting import greeting, welcome
 from claude_mem.worker.hints import warm_up
 from claude_mem.worker.project_changes import join_own_project, project_question
-from claude_mem.worker.rendered_contexts import printed_context
 from claude_mem.worker.worker import Worker
 
 GREETED_SOURCES = ("startup", "clear")
@@ -103,7 +103,9 @@ async def _given(worker: Worker, event: Event) -> str:
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None or event.detail.get("source") in ("resume", "fork"):
         return ""
-    return await worker.context_for(project_id, event.project_dir, without_session=event.session_id)
+    return await worker.contexts.for_directory(
+        project_id, event.project_dir, without_session=event.session_id
+    )
 
 
 async def _is_alone(worker: Worker, project: Project, record_bytes: bytes) -> bool:
@@ -142,7 +144,9 @@ async def _context(
         previous = worker.intake.start_contexts.received(session_id)
         if previous is not None:
             return previous
-    context = await worker.context_for(project_id, event.project_dir, without_session=session_id)
+    context = await worker.contexts.for_directory(
+        project_id, event.project_dir, without_session=session_id
+    )
     is_rendered = printed_context(worker.settings.layout, event) == context
     if is_rendered and worker.intake.start_contexts.add(session_id, context):
         return context

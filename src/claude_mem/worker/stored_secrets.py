@@ -38,7 +38,7 @@ async def clean(worker: Worker) -> list[Finding]:
     await worker.index_waiting()
     await worker.erase_leftovers()
     await worker.refiner.clean_up()
-    await worker.render_contexts()
+    await worker.contexts.render_stale()
     return findings
 
 

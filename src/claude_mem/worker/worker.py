@@ -18,10 +18,8 @@ from claude_mem.index import indexing
 from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.intake.client_titles import ClientTitles
 from claude_mem.intake.event_reader import EventReader
-from claude_mem.intake.git_head import current_branch
 from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import open_projects
-from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.models.active_observer import (
@@ -30,7 +28,6 @@ from claude_mem.observer.models.active_observer import (
     create_model,
     select_observer,
 )
-from claude_mem.recall.context import build_context
 from claude_mem.recall.team import JoinedTeam
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store
@@ -40,7 +37,12 @@ from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.announcer import Announcer
-from claude_mem.worker.context_cache import ContextCache
+from claude_mem.worker.contexts import (
+    Contexts,
+    are_of_other_budget,
+    printed_context,
+    use_budget,
+)
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.embedding import Embedding
@@ -50,13 +52,6 @@ from claude_mem.worker.last_error import LastError
 from claude_mem.worker.observer_status import describe
 from claude_mem.worker.redistilling import Redistilling
 from claude_mem.worker.refiner import Refiner, policy_of
-from claude_mem.worker.rendered_contexts import (
-    StaleContexts,
-    are_of_other_budget,
-    printed_context,
-    render_contexts,
-    use_budget,
-)
 from claude_mem.worker.viewer_links import OneTimeLinks
 
 log = logging.getLogger("claude_mem.worker")
@@ -87,9 +82,6 @@ class Worker:
         self.last_error = LastError()  # the process attaches it to its log
         self.announcer = Announcer(layout, store, clock)
         self.viewer_links = OneTimeLinks(clock)
-        self.stale_contexts = StaleContexts()
-        store.watch_memories()
-        self.contexts = ContextCache(store)
         self._wake = asyncio.Event()  # the main loop waits for it
         self.cycles = 0  # of the main loop
         self.projects = open_projects(store, environ)
@@ -105,24 +97,32 @@ class Worker:
             self.watchdog,
         )
         self.intake.event_seconds = settings.capture.event_seconds
+        store.watch_memories()
+        self.contexts = Contexts(
+            layout,
+            store,
+            self.projects.home,
+            settings.context.tokens,
+            before_rendering=self.intake.store_start_contexts,  # their files are replaced then
+        )
         transcript_additions = TranscriptAdditions(store, self.reader)
         self.jobs = JobRunner(
             layout,
             store,
             self.announcer,
-            self.stale_contexts,
+            self.contexts,
             transcript_additions=transcript_additions,
             watchdog=self.watchdog,
         )
         self.jobs.keeps_records = settings.record.is_on
         cleanup = ConversationCleanup(store, claude_files(layout, environ))
-        self.refiner = Refiner(layout, store, clock, self.announcer, self.stale_contexts,
+        self.refiner = Refiner(layout, store, clock, self.announcer, self.contexts,
                                self.reader, cleanup, self.wake)  # fmt: skip
         self.observer = ActiveObserver("local", "the worker is starting")
         index = open_semantic_index(settings, clock)
         self.embedding = Embedding(layout, store, index, clock)
         self.redistilling = Redistilling(
-            store, self.reader, transcript_additions, self.stale_contexts, clock
+            store, self.reader, transcript_additions, self.contexts, clock
         )
         self.housekeeping = Housekeeping(
             layout, store, settings.sessions, settings.retention, settings.record
@@ -161,15 +161,16 @@ class Worker:
             self.jobs.verbosity = self.redistilling.verbosity = settings.observer.verbosity
             self.intake.event_seconds = settings.capture.event_seconds
             context = settings.context
+            self.contexts.budget = context.tokens
             settings.layout.mark_hints(context.hints, of_files=context.file_hints)
             self.housekeeping.use(settings.sessions, settings.retention, settings.record)
             if settings.embedder != previous.embedder:
                 await self.embedding.use(open_semantic_index(settings, self.clock))
-            if are_of_other_budget(settings.layout, settings.context.tokens):
+            if are_of_other_budget(settings.layout, context.tokens):
                 # Sessions that start in the spool were given what is deleted now.
                 await asyncio.to_thread(self.intake.drain)
-                self.stale_contexts.add_all(self.store)
-            use_budget(settings.layout, settings.context.tokens)
+                self.contexts.mark_all_stale()
+            use_budget(settings.layout, context.tokens)
             if restart_observer or settings.observer != previous.observer:
                 await self._use_observer(settings)
             await self._use_team()
@@ -260,7 +261,7 @@ class Worker:
         self.embedding.release_if_idle()
         if self.store.needs_scrub():
             await self.erase_leftovers()
-            await self.render_contexts()
+            await self.contexts.render_stale()
         if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
             await self.catch_up()
         activity = self.announcer.activity
@@ -272,7 +273,7 @@ class Worker:
         """After forgetting for good. What fails is repeated by housekeeping."""
         layout = self.settings.layout
         try:
-            await asyncio.to_thread(erase_leftovers, layout, self.store, self.stale_contexts)
+            await asyncio.to_thread(erase_leftovers, layout, self.store, self.contexts)
         except (StoreError, sqlite3.Error, OSError) as error:
             if is_damage(error):
                 raise
@@ -294,8 +295,8 @@ class Worker:
     async def distil_due(self, project_id: int | None = None) -> None:
         await self.jobs.run_due(project_id)
         for project in await self.titles.update_ended():
-            self.stale_contexts.add(project)
-        await self.render_contexts()
+            self.contexts.mark_stale(project)
+        await self.contexts.render_stale()
 
     async def index_waiting(self) -> None:
         """Memories that are older than the index, in batches: hooks write in between."""
@@ -305,26 +306,6 @@ class Worker:
             remaining = await asyncio.wrap_future(self.store.write(indexing.refresh))
             if remaining >= previous:
                 return  # it failed; the log says why
-
-    async def context_for(
-        self,
-        project_id: int,
-        directory: str,
-        without_session: str | None = None,
-        budget: int | None = None,
-    ) -> str:
-        """For the branch of this directory, without what its instructions say; `budget`: instead of
-        the setting."""
-        tokens = self.settings.context.tokens if budget is None else budget
-
-        def build() -> str:
-            rules = read_rule_files(directory, self.projects.home)
-            branch = current_branch(directory)
-            if without_session is None or not self.store.has_prompts(without_session):
-                return self.contexts.context(project_id, tokens, rules, branch)
-            return build_context(self.store, project_id, tokens, without_session, rules, branch)
-
-        return await asyncio.to_thread(build)
 
     def _pause(self) -> float:
         moments = (
@@ -336,26 +317,6 @@ class Worker:
         if due is None:
             return SAFETY_SCAN_SECONDS
         return min(SAFETY_SCAN_SECONDS, max(0.01, (due - self.clock()) / 1000))
-
-    async def render_contexts(self) -> None:
-        """Of all projects that have changed."""
-        keys = self.stale_contexts.take()
-        if keys:
-            await self.intake.store_start_contexts()  # before their files are replaced
-        for key in keys:
-            project_id = self.store.project_by_key(key)
-            if project_id is not None:
-                budget = self.settings.context.tokens
-                layout, home = self.settings.layout, self.projects.home
-                await asyncio.to_thread(
-                    render_contexts,
-                    layout,
-                    self.store,
-                    project_id,
-                    budget,
-                    home,
-                    self.contexts.context,
-                )
 
 
 def report_problems(layout: Layout, problems: list[str]) -> None:

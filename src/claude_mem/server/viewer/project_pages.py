@@ -113,7 +113,7 @@ async def _context(worker: Worker, project_id: int, tokens: int) -> str:
     """For the directory that was used last: its instructions are not repeated."""
     directories = await asyncio.to_thread(worker.store.recent_directories, project_id, 1)
     directory = directories[0] if directories else ""
-    return await worker.context_for(project_id, directory, budget=tokens)
+    return await worker.contexts.for_directory(project_id, directory, budget=tokens)
 
 
 def _plot(store: StoreReader, project_id: int, reader: Reader, weeks: int) -> Plot:

@@ -1,0 +1,182 @@
+"""The contexts of new sessions: kept in memory until their memories change, and rendered to files
+for sessions that start while no worker is running."""
+
+import asyncio
+import json
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+
+from claude_mem import paths
+from claude_mem.config import Layout, Settings, write_private
+from claude_mem.hook.wake import wake
+from claude_mem.intake.git_head import current_branch
+from claude_mem.intake.rule_files import read_rule_files
+from claude_mem.recall.context import build_context
+from claude_mem.store import Store
+from claude_mem.store.memory_versions import MemoryVersion
+from claude_mem.types import SESSION_START, Event, Project
+
+MAX_FILES = 500
+MAX_IN_MEMORY = 64
+MAX_WAIT_SECONDS = 0.2
+_BUDGET = ".budget"
+_SOURCES_WITH_CONTEXT = ("startup", "clear", "compact")
+
+_Key = tuple[int, int, str, bytes]
+
+
+class Contexts:
+    """In a process that changes memories, the store must watch them (`Store.watch_memories`)."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        store: Store,
+        home: str,
+        budget: int,
+        before_rendering: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._layout, self._store, self._home = layout, store, home
+        self.budget = budget  # tokens of a context
+        self._before_rendering = before_rendering
+        self.stale: set[str] = set()  # keys of projects that changed since they were rendered
+        self._lock = threading.Lock()
+        self._in_memory: OrderedDict[_Key, tuple[MemoryVersion, str]] = OrderedDict()
+
+    def mark_stale(self, *projects: Project) -> None:
+        self.stale.update(project.key for project in projects)
+
+    def mark_all_stale(self) -> None:
+        self.stale.update(str(project["key"]) for project in self._store.projects())
+
+    async def render_stale(self) -> None:
+        """The files of all projects that have changed."""
+        keys, self.stale = self.stale, set()
+        if keys and self._before_rendering is not None:
+            await self._before_rendering()
+        for key in keys:
+            project_id = self._store.project_by_key(key)
+            if project_id is not None:
+                await asyncio.to_thread(self.render, project_id)
+
+    def render(self, project_id: int) -> None:
+        """One file for each directory in which the project was used recently, for its branch at
+        that time."""
+        for directory in self._store.recent_directories(project_id):
+            rule_files, branch = read_rule_files(directory, self._home), current_branch(directory)
+            text = self.current(project_id, self.budget, rule_files, branch)
+            literal = json.dumps(text).encode()
+            target = rendered_path(self._layout, directory)
+            if not target.exists() or target.read_bytes() != literal:
+                write_private(target, literal)
+        _prune(self._layout)
+
+    async def for_directory(
+        self,
+        project_id: int,
+        directory: str,
+        without_session: str | None = None,
+        budget: int | None = None,
+    ) -> str:
+        """For the branch of this directory, without what its instructions say; `budget`: instead of
+        the setting."""
+        tokens = self.budget if budget is None else budget
+
+        def build() -> str:
+            rule_files, branch = read_rule_files(directory, self._home), current_branch(directory)
+            if without_session is None or not self._store.has_prompts(without_session):
+                return self.current(project_id, tokens, rule_files, branch)
+            return build_context(
+                self._store, project_id, tokens, without_session, rule_files, branch
+            )
+
+        return await asyncio.to_thread(build)
+
+    def current(self, project_id: int, budget: int, rule_files: str, branch: str) -> str:
+        """As `build_context` returns it, without leaving out any session."""
+        try:  # before anything is read
+            version = self._store.memory_version(project_id).result(MAX_WAIT_SECONDS)
+        except TimeoutError:  # the writer is busy, and a session waits
+            return build_context(self._store, project_id, budget, None, rule_files, branch)
+        key = project_id, budget, branch, blake2b(rule_files.encode("utf-8", "replace")).digest()
+        with self._lock:
+            cached = self._in_memory.get(key)
+        if cached is not None and cached[0] == version:
+            return cached[1]
+        text = build_context(self._store, project_id, budget, None, rule_files, branch)
+        with self._lock:
+            self._in_memory[key] = version, text
+            self._in_memory.move_to_end(key)
+            if len(self._in_memory) > MAX_IN_MEMORY:
+                self._in_memory.popitem(last=False)
+        return text
+
+
+def refresh_contexts(settings: Settings, store: Store, environ: Mapping[str, str]) -> None:
+    """After an import: render the contexts, and let a running worker process the queue.
+
+    Of all projects, because an import that was killed may have left any of them out of date.
+    """
+    home, budget = environ.get("HOME", ""), settings.context.tokens
+    contexts = Contexts(settings.layout, store, home, budget)
+    for project in store.projects():
+        project_id = store.project_by_key(str(project["key"]))
+        if project_id is not None:
+            contexts.render(project_id)
+    wake(os.fsencode(settings.layout.root))
+
+
+def are_of_other_budget(layout: Layout, budget: int) -> bool:
+    """Whether the contexts were rendered for another budget."""
+    mark = layout.contexts / _BUDGET
+    return mark.exists() and mark.read_text("ascii") != str(budget)
+
+
+def use_budget(layout: Layout, budget: int) -> None:
+    """For contexts from now on; those of another one are deleted."""
+    if are_of_other_budget(layout, budget):
+        clear_contexts(layout)
+    write_private(layout.contexts / _BUDGET, str(budget).encode())
+
+
+def clear_contexts(layout: Layout) -> None:
+    for file in layout.contexts.iterdir():
+        if file.name != _BUDGET:
+            file.unlink(missing_ok=True)
+
+
+def remove_rendered(layout: Layout, directories: Iterable[str]) -> None:
+    for directory in directories:
+        rendered_path(layout, directory).unlink(missing_ok=True)
+
+
+def rendered_path(layout: Layout, directory: str) -> Path:
+    return layout.contexts / os.fsdecode(paths.context_name(os.fsencode(directory)))
+
+
+def printed_context(layout: Layout, event: Event) -> str | None:
+    """The context that a hook without a response prints at this start: a resume must repeat it."""
+    if event.kind == SESSION_START and event.detail.get("source") in _SOURCES_WITH_CONTEXT:
+        return rendered_context(layout, event.project_dir)
+    return None
+
+
+def rendered_context(layout: Layout, directory: str) -> str:
+    """The context that a hook without a worker prints in this directory."""
+    try:
+        text = json.loads(rendered_path(layout, directory).read_bytes())
+    except (OSError, ValueError):
+        return ""
+    return text if isinstance(text, str) else ""
+
+
+def _prune(layout: Layout) -> None:
+    files = [file for file in layout.contexts.iterdir() if file.name != _BUDGET]
+    if len(files) > MAX_FILES:
+        files.sort(key=lambda file: file.stat().st_mtime)
+        for file in files[: len(files) - MAX_FILES]:
+            file.unlink(missing_ok=True)
