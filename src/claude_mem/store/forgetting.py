@@ -1,8 +1,8 @@
 """Forgetting: rows move out of their tables, so that no query has to filter them.
 
-They are kept in the trash (`trash.py`) until undo restores them (`undoing.py`) or they expire, or
-are removed for good (`hard_forgetting.py`). Tombstones (`tombstones.py`) and sealed turns keep them
-from being recorded again; both remain.
+They are kept in the trash until undo restores them (`undoing.py`) or they expire, or are removed
+for good (`hard_forgetting.py`). Tombstones (`tombstones.py`) and sealed turns keep them from being
+recorded again; both remain.
 """
 
 import hashlib
@@ -10,15 +10,16 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from claude_mem.errors import BadInput
-from claude_mem.store import forgotten_facts, hints
+from claude_mem.store import hints, tombstones
 from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
-from claude_mem.store.trash import Forgotten, Trash, find
 from claude_mem.text import one_line, shorten
+from claude_mem.types import Project
 
 EXAMPLES = 20
 _EXAMPLE_CHARS = 100
@@ -49,6 +50,17 @@ class Preview:
     @property
     def is_empty(self) -> bool:
         return not any(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """One forgetting, which can be undone until it expires, unless it was erased."""
+
+    token: str
+    counts: dict[str, int]
+    at_epoch: int
+    projects: tuple[Project, ...] = field(default=())
+    is_erased: bool = False
 
 
 # Preview
@@ -145,14 +157,91 @@ def _examples(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> Iter
             yield f"{mark}{identity} {line}".rstrip()
 
 
+# The trash
+
+
+def find_forgotten(connection: sqlite3.Connection, token: str) -> Forgotten | None:
+    """Also one that was erased."""
+    return next((entry for entry in _entries(connection) if entry.token == token), None)
+
+
+def all_forgotten(connection: sqlite3.Connection) -> list[Forgotten]:
+    """What can still be undone, the latest first."""
+    return [entry for entry in _entries(connection) if not entry.is_erased]
+
+
+def _entries(connection: sqlite3.Connection) -> list[Forgotten]:
+    entries = []
+    for row in connection.execute("SELECT * FROM forgotten ORDER BY id DESC").fetchall():
+        projects = connection.execute(
+            "SELECT content FROM forgotten_rows WHERE forgotten_id = ? AND of_table = 'projects'"
+            " ORDER BY id",
+            (row["id"],),
+        )
+        values = (json.loads(content) for (content,) in projects)
+        entries.append(
+            Forgotten(row["token"], json.loads(row["counts"]), row["at_epoch"],
+                      tuple(Project(project["key"], project["name"]) for project in values),
+                      bool(row["erased"]))
+        )  # fmt: skip
+    return entries
+
+
+def expire(connection: sqlite3.Connection, before_ms: int) -> int:
+    """Deletes for good what was forgotten before; returns how many times that was."""
+    return connection.execute("DELETE FROM forgotten WHERE at_epoch < ?", (before_ms,)).rowcount
+
+
+@dataclass(frozen=True, slots=True)
+class Trash:
+    """The rows of one forgetting, in the order in which they can be restored."""
+
+    connection: sqlite3.Connection
+    id: int
+    now_ms: int
+    is_hard: bool
+
+    def keep(self, table: str, column: str, ids: Sequence[int]) -> list[sqlite3.Row]:
+        """Saves rows, which the caller then deletes."""
+        rows = self.connection.execute(
+            f"SELECT * FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(ids)),),
+        ).fetchall()
+        self.put(table, "gone", [dict(row) for row in rows])
+        return rows
+
+    def change(self, table: str, rows: Sequence[sqlite3.Row], **new: object) -> None:
+        """Changes columns of rows that stay, and saves the old values."""
+        self.put(table, "changed", [
+            {"id": row["id"], **{name: row[name] for name in new}} for row in rows
+        ])  # fmt: skip
+        changes = ", ".join(f"{name} = :{name}" for name in new)
+        self.connection.executemany(
+            f"UPDATE {table} SET {changes} WHERE id = :id",
+            [{"id": row["id"], **new} for row in rows],
+        )
+
+    def put(self, table: str, kind: str, rows: list[dict[str, Any]]) -> None:
+        self.connection.executemany(
+            "INSERT INTO forgotten_rows (forgotten_id, of_table, kind, content)"
+            " VALUES (?, ?, ?, ?)",
+            [(self.id, table, kind, json.dumps(row)) for row in rows],
+        )
+
+
 # Forgetting
 
 
 def forget(
-    connection: sqlite3.Connection, selection: Selection, token: str, ms: int, *, hard: bool = False
+    connection: sqlite3.Connection,
+    selection: Selection,
+    token: str,
+    now_ms: int,
+    *,
+    hard: bool = False,
 ) -> Forgotten:
     """Forgets exactly the rows of the preview; raises when the selection has others now."""
-    previous = find(connection, token)
+    previous = find_forgotten(connection, token)
     if previous is not None:
         return previous  # a repeated request
     current = preview(connection, selection, hard=hard)
@@ -160,18 +249,18 @@ def forget(
         raise BadInput("the memories to forget have changed: preview them again", "confirm")
     cursor = connection.execute(
         "INSERT INTO forgotten (token, at_epoch, counts) VALUES (?, ?, ?)",
-        (token, ms, json.dumps(current.counts)),
+        (token, now_ms, json.dumps(current.counts)),
     )
-    trash = Trash(connection, int(cursor.lastrowid or 0), ms, hard)
+    trash = Trash(connection, int(cursor.lastrowid or 0), now_ms, hard)
     sessions = _sessions(connection, selection)
     if sessions is not None:
         _forget_sessions(trash, sessions, selection.project)
     else:
         _forget_memories(trash, _ids(connection, selection))
-    forgotten = find(connection, token)
+    forgotten = find_forgotten(connection, token)
     assert forgotten is not None
     if hard:
-        erase(connection, trash.id, ms)
+        erase(connection, trash.id, now_ms)
         return replace(forgotten, is_erased=True)
     return forgotten
 
@@ -183,7 +272,7 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
     if project is not None:
         for table in ("project_dirs", "project_overrides", "project_aliases"):
             trash.keep(table, "project_id", projects)
-        trash.add_tombstones("project", [row["key"] for row in project_rows])
+        _add_tombstones(trash, "project", [row["key"] for row in project_rows])
     sessions = trash.keep("sdk_sessions", "id", ids)
     turns = trash.keep("user_prompts", "session_id", ids)
     turn_ids = [row["id"] for row in turns]
@@ -194,18 +283,18 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
     trash.keep("observation_events", "observation_id", [row["id"] for row in observations])
     trash.keep("turn_records", "turn_id", turn_ids)
     trash.keep("outside_words", "turn_id", turn_ids)
-    forgotten_facts.forget_facts(trash, turn_ids)
+    _forget_facts(trash, turn_ids)
     hints.forget_hints(connection, turn_ids)
     hints.forget_hints_of_sessions(connection, ids)
     for queue in QUEUES:
         trash.keep(queue.table, "session_id", ids)
     # Not for saved memories: the next one would belong to the same session.
     hooked = [row["content_session_id"] for row in sessions if row["dialect"] != MANUAL]
-    trash.add_tombstones("session", hooked)
-    trash.add_tombstones("turn", _unique_prompt_ids(turns))
+    _add_tombstones(trash, "session", hooked)
+    _add_tombstones(trash, "turn", _unique_prompt_ids(turns))
     if project is None:
         _clear_titles(trash, turns, [*turns, *summaries, *observations])
-        first = min((row["started_at_epoch"] for row in sessions), default=trash.ms)
+        first = min((row["started_at_epoch"] for row in sessions), default=trash.now_ms)
         _clear_contexts(trash, projects, first)
         _delete(connection, "sdk_sessions", ids)
     else:
@@ -226,11 +315,11 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]]) -> None:
     trash.keep("summary_events", "summary_id", ids["summaries"])
     trash.keep("observation_events", "observation_id", ids["observations"])
     trash.keep("turn_records", "turn_id", turn_ids)  # it tells what is forgotten
-    forgotten_facts.forget_facts(trash, turn_ids)
+    _forget_facts(trash, turn_ids)
     hints.forget_hints(connection, turn_ids)
     for queue in QUEUES:
         trash.keep(queue.table, "turn_id", turn_ids)
-    trash.add_tombstones("turn", _unique_prompt_ids(turns))
+    _add_tombstones(trash, "turn", _unique_prompt_ids(turns))
     prompts = [turn for turn in turns if turn["id"] in set(ids["prompts"])]
     _clear_titles(trash, turns, [*summaries, *observations, *prompts])
     trash.change("user_prompts", prompts, prompt_text=None)
@@ -245,7 +334,7 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]]) -> None:
             "UPDATE user_prompts SET sealed = sealed + 1 WHERE id = ?", (turn["id"],)
         )
     _clear_contexts(
-        trash, projects, min((turn["created_at_epoch"] for turn in turns), default=trash.ms)
+        trash, projects, min((turn["created_at_epoch"] for turn in turns), default=trash.now_ms)
     )
     _delete(connection, "session_summaries", ids["summaries"])
     _delete(connection, "observations", ids["observations"])
@@ -255,6 +344,39 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]]) -> None:
     )
     for queue in QUEUES:  # or a job that runs now would bring the memories back
         queue.delete_turns(connection, turn_ids)
+
+
+_FACTS_ONLY_FROM = (
+    "SELECT DISTINCT fact_id FROM fact_sources s"
+    " WHERE turn_id IN (SELECT value FROM json_each(?1))"
+    " AND NOT EXISTS (SELECT 1 FROM fact_sources o WHERE o.fact_id = s.fact_id"
+    " AND o.turn_id NOT IN (SELECT value FROM json_each(?1))) ORDER BY 1"
+)
+
+
+def _forget_facts(trash: Trash, turn_ids: Sequence[int]) -> None:
+    """Turns leave their sources, and facts without a source go too."""
+    connection, turns = trash.connection, json.dumps(list(turn_ids))
+    ids = [row[0] for row in connection.execute(_FACTS_ONLY_FROM, (turns,))]
+    # Undo restores the links between facts after the facts: they may point at each other.
+    links = connection.execute(
+        "SELECT id, superseded_by FROM facts WHERE superseded_by IS NOT NULL AND"
+        " (id IN (SELECT value FROM json_each(?1))"
+        " OR superseded_by IN (SELECT value FROM json_each(?1)))",
+        (json.dumps(ids),),
+    ).fetchall()
+    connection.executemany(
+        "UPDATE facts SET superseded_by = NULL, status = 'holds' WHERE id = ? AND status = 'past'",
+        [(link["id"],) for link in links],
+    )
+    trash.keep("facts", "id", ids)
+    trash.keep("fact_sources", "turn_id", turn_ids)
+    trash.put("facts", "changed", [dict(link) for link in links])
+    connection.execute(
+        "DELETE FROM fact_sources WHERE turn_id IN (SELECT value FROM json_each(?))", (turns,)
+    )
+    # Also those that the triggers keep: the user pinned them, or marked them as wrong.
+    connection.executemany("DELETE FROM facts WHERE id = ?", [(fact,) for fact in ids])
 
 
 def _turns_of(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> list[int]:
@@ -328,6 +450,10 @@ def _delete(connection: sqlite3.Connection, table: str, ids: Sequence[int]) -> N
         f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
+
+
+def _add_tombstones(trash: Trash, kind: str, keys: Iterable[str]) -> None:
+    tombstones.add(trash.connection, kind, keys, trash.id, trash.now_ms)
 
 
 def _unique_prompt_ids(turns: Sequence[sqlite3.Row]) -> list[str]:

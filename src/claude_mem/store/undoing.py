@@ -6,8 +6,8 @@ from typing import Any
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.store import tombstones
+from claude_mem.store.forgetting import Forgotten, all_forgotten
 from claude_mem.store.insert_row import insert_row
-from claude_mem.store.trash import Forgotten, all_forgotten
 
 
 def undo(connection: sqlite3.Connection, token: str | None) -> Forgotten:
