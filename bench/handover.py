@@ -21,12 +21,12 @@ from pathlib import Path
 from bench.semantic import embed_all
 from bench.transcripts import import_options
 from claude_mem.cli.imports import processes
+from claude_mem.cli.transcripts import find_transcripts
 from claude_mem.index import indexing
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.origins import known_projects
 from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent
-from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.recall.context import build_context
 from claude_mem.recall.hints import Prompt, find_hint
 from claude_mem.recall.tokens import estimate_tokens

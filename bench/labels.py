@@ -29,8 +29,8 @@ from pathlib import Path
 from bench.questions import memory_bytes, memory_texts
 from bench.transcripts import import_options, text_bytes
 from claude_mem.cli.imports import processes
+from claude_mem.cli.transcripts import find_transcripts
 from claude_mem.intake.transcripts.importer import import_transcripts
-from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.observer.local import weights
 from claude_mem.store import Store
 

@@ -22,10 +22,10 @@ from typing import get_args
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # when it runs as a script
 
 from bench.questions import Question, read_questions
+from claude_mem.cli.transcripts import find_transcripts
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader, tool_use
-from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.claude import MAX_CONVERSATION_TOKENS
 from claude_mem.observer.models.prompts import (

@@ -39,10 +39,10 @@ from bench.semantic import embed_all
 from bench.team_scale import fill_team
 from bench.transcripts import import_all
 from bench.turns import Pool, fill_turns
+from claude_mem.cli.transcripts import find_transcripts
 from claude_mem.config import Layout
 from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.recall.answers import turn_of
 from claude_mem.recall.search import Query, search
 from claude_mem.redaction import Redactor

@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs
 from bench.questions import FIELDS, ask, read_questions
 from claude_mem.cli.demo import payloads
 from claude_mem.cli.imports import processes
+from claude_mem.cli.transcripts import find_transcripts
 from claude_mem.config import Layout
 from claude_mem.errors import BadInput
 from claude_mem.index import indexing
@@ -36,7 +37,6 @@ from claude_mem.intake.transcripts.importer import (
     import_transcripts,
 )
 from claude_mem.intake.transcripts.transcript import Payload
-from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.recall.context import build_context
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from claude_mem.cli.transcripts import find_transcripts
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
-from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.store import Store
 from tests.conftest import Home, wait_until
 from tests.contents import contents_of

@@ -25,10 +25,10 @@ from bench import recall as locomo_bench
 from bench.semantic import embed_all
 from bench.transcripts import import_all
 
+from claude_mem.cli.transcripts import find_transcripts
 from claude_mem.index.text.document_queries import NO_FILTERS, Filters
 from claude_mem.index.text.passage_index import PASSAGE_BITS, TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.recall.candidates import Candidates, collect
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.ranking import Neighbourhood, Step, neighbourhood, order

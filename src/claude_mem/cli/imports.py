@@ -19,7 +19,7 @@ from claude_mem.cli.import_file import (
 )
 from claude_mem.cli.open_store import index_imported, open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, print_heading, print_json, print_table
-from claude_mem.cli.transcripts import all_transcripts, chosen, transcripts_place
+from claude_mem.cli.transcripts import all_transcripts, chosen, find_transcripts, transcripts_place
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.intake.project_access import TrustDialog
@@ -30,7 +30,6 @@ from claude_mem.intake.transcripts.importer import (
     OnFile,
     import_transcripts,
 )
-from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms

@@ -21,7 +21,7 @@ from claude_mem.cli.agent_install import (
     print_diff,
     uninstall_agents,
 )
-from claude_mem.cli.transcripts import all_transcripts, transcripts_home
+from claude_mem.cli.transcripts import all_transcripts, find_transcripts, transcripts_home
 from claude_mem.config import Layout, Settings, change_setting, find_setting, record_environment
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import (
@@ -35,7 +35,6 @@ from claude_mem.install import (
 from claude_mem.install.claude import Claude, config_dir, find_claude
 from claude_mem.install.hooks import HookEvent, events_for
 from claude_mem.install.launcher import disarm_launcher, write_launcher
-from claude_mem.intake.transcripts.transcript_files import find_transcripts
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.store.listing import Page
