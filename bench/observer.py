@@ -34,9 +34,10 @@ from claude_mem.observer.models.prompts import (
     continuation,
     estimate_tokens,
     first_request,
+    format_revision,
+    format_tool_use,
     system_prompt,
 )
-from claude_mem.observer.models.request_parts import format_revision, format_tool_use
 from claude_mem.redaction import Redactor
 from claude_mem.types import PastTurn, Project, Turn, Verbosity
 

@@ -7,14 +7,17 @@ import pytest
 
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.prompts import (
+    COMMAND,
+    MAX_RECORD_CHARS,
     MAX_REPLY_TOKENS,
     PROMPT_VERSION,
+    READ,
     ModelRequest,
     build_request,
+    format_record,
     system_prompt,
 )
 from claude_mem.observer.models.replies import TAG_NAMES, parse_reply
-from claude_mem.observer.models.request_parts import COMMAND, MAX_RECORD_CHARS, READ, format_record
 from claude_mem.types import Observation, Turn, Verbosity
 from tests.payloads import SESSION, edit, tool
 from tests.turns import FULL_TURN, TURN, edited, ran, stopped, turn, turn_from, use

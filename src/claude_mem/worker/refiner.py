@@ -30,8 +30,7 @@ from claude_mem.observer.models.failures import (
     UnusableReply,
 )
 from claude_mem.observer.models.model import Model, Reply
-from claude_mem.observer.models.prompts import ModelRequest, build_request
-from claude_mem.observer.models.request_parts import MAX_RECORD_CHARS
+from claude_mem.observer.models.prompts import MAX_RECORD_CHARS, ModelRequest, build_request
 from claude_mem.observer.models.revision import redact_reply, revise_draft
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
