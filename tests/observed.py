@@ -18,7 +18,7 @@ from claude_mem.observer.models.apis import AnthropicModel, OpenAIModel
 from claude_mem.observer.models.claude import ClaudeModel, ClaudeOptions
 from claude_mem.observer.models.claude_files import ClaudeFiles
 from claude_mem.observer.models.model import Model
-from claude_mem.store import memories, turn_rows
+from claude_mem.store import memories, turns
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Json, Turn
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
@@ -206,7 +206,7 @@ def draft_sessions(observed: Observed, *names: str) -> None:
 
 def stored_memory(story: Story, turn_id: int = 1) -> tuple[Turn, Distillate]:
     """A turn and its memories as the store has them."""
-    turn = story.store.read(lambda connection: turn_rows.load_turn(connection, turn_id))
+    turn = story.store.read(lambda connection: turns.load_turn(connection, turn_id))
     distillate = story.store.read(lambda connection: memories.load_distillate(connection, turn_id))
     assert turn is not None and distillate is not None
     return turn, distillate

@@ -14,7 +14,7 @@ from claude_mem.store.memories import CLIENT_FILE, Origin, save_observation
 from claude_mem.store.projects import ensure_project, project_by_key
 from claude_mem.store.saved_memories import session_of_saved
 from claude_mem.store.sessions import MANUAL, register_memory_session
-from claude_mem.store.turn_rows import NewTurn, insert_turn
+from claude_mem.store.turns import NewTurn, insert_turn
 from claude_mem.types import Observation, Project
 
 

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from claude_mem.store import editing, memories, outdated, records, sessions, tombstones
 from claude_mem.store.clock import iso
 from claude_mem.store.summary_json import with_sources
-from claude_mem.store.turn_rows import NewTurn, insert_events, insert_turn, is_counted
+from claude_mem.store.turns import NewTurn, insert_events, insert_turn, is_counted
 from claude_mem.types import SESSION_END, SESSION_START, Distillate, Event, PastSession, PastTurn
 
 _TITLES = ("title", "subtitle", "user_prompt")

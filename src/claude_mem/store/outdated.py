@@ -8,7 +8,7 @@ import sqlite3
 
 from claude_mem.store import facts
 from claude_mem.store.memories import is_revised, save_memories
-from claude_mem.store.turn_rows import load_turn
+from claude_mem.store.turns import load_turn
 from claude_mem.types import Distillate, Turn
 
 _OUTDATED = (

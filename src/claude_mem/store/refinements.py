@@ -16,7 +16,7 @@ from claude_mem.hook.kill_points import reach
 from claude_mem.store import refine_requests
 from claude_mem.store.memories import load_distillate, save_memories
 from claude_mem.store.queue import REFINEMENTS
-from claude_mem.store.turn_rows import load_turn
+from claude_mem.store.turns import load_turn
 from claude_mem.types import Distillate, Job, Json, Turn
 
 REPLY_BYTES = 50 * 1024 * 1024  # of all kept replies together

@@ -20,7 +20,7 @@ from claude_mem.store.sessions import (
     insert_session,
     register_memory_session,
 )
-from claude_mem.store.turn_rows import NewTurn, insert_turn
+from claude_mem.store.turns import NewTurn, insert_turn
 from claude_mem.types import Observation, Project, ProposedFact
 
 

@@ -33,7 +33,6 @@ from claude_mem.store import (
     saved_memories,
     sessions,
     spending,
-    turn_rows,
     turns,
     undoing,
 )
@@ -127,7 +126,7 @@ class Store(StoreReader):
     def retire_raw_events(self, before_ms: int, keep_bytes: int) -> "Future[int]":
         def work(connection: sqlite3.Connection) -> int:
             refinements.expire_kept(connection, before_ms, keep_bytes)
-            return turn_rows.retire_raw_events(connection, before_ms, keep_bytes)
+            return records.retire_raw_events(connection, before_ms, keep_bytes)
 
         return self.write(work)
 
@@ -151,7 +150,7 @@ class Store(StoreReader):
         return self.write(lambda c: announcements.withdraw(c, name))
 
     def claim_job(self, project_id: int | None = None) -> "Future[tuple[Job, Turn | None] | None]":
-        return self._claim(queue.JOBS, turn_rows.load_turn, project_id)
+        return self._claim(queue.JOBS, turns.load_turn, project_id)
 
     def _claim(
         self,

@@ -5,22 +5,19 @@ names by number, else to the latest at its arrival. Of a turn whose whole prompt
 the number is kept.
 """
 
+import json
 import sqlite3
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from claude_mem.store.clock import iso
+from claude_mem.store.memories import recent_memories
 from claude_mem.store.message_parents import find_parent
 from claude_mem.store.queue import JOBS, QUEUES
+from claude_mem.store.records import dump_parts, parse_parts
 from claude_mem.store.sessions import end_session, ensure_session, revive
 from claude_mem.store.tombstones import is_forgotten_session
-from claude_mem.store.turn_rows import (
-    NewTurn,
-    get_turn,
-    insert_event,
-    insert_turn,
-    is_blocked,
-    load_turn,
-)
 from claude_mem.types import (
     CLOSING,
     PROMPT,
@@ -31,11 +28,15 @@ from claude_mem.types import (
     WITHIN_TURN,
     ClientMessage,
     Event,
+    Project,
+    ToolUse,
     Turn,
 )
 
 MAIN_BRANCHES = ("main", "master", "trunk", "develop", "HEAD")
 SAME_MOMENT_MS = 2000  # within which two hooks report the same event without an id
+EARLIER_TURNS, EARLIER_OUTPUTS, OUTPUT_CHARS = 5, 20, 10_000
+_COUNTED = "counted-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,22 @@ class Recorded:
     project_id: int
     prompt_number: int | None = None
     turn_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    session_id: int
+    project_id: int
+    prompt_id: str
+    number: int
+    created_ms: int
+    prompt: str | None = None
+    is_private: bool = False
+    is_closed: bool = False
+    is_retired: bool = False
+    is_imported: bool = False
+    is_client_message: bool = False
+    parent_turn: int | None = None
 
 
 def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
@@ -396,3 +413,142 @@ def _fill_in_message(
     connection.execute(
         "UPDATE user_prompts SET notice = 1, parent_turn = ? WHERE id = ?", (parent, turn["id"])
     )
+
+
+# A turn for an observer
+
+
+def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
+    """With its events, for an observer; None if it is private or sealed."""
+    row = connection.execute(
+        "SELECT t.*, s.content_session_id, s.memory_session_id, s.project_dir, s.transcript_path,"
+        " p.key, p.name FROM user_prompts t JOIN sdk_sessions s ON s.id = t.session_id"
+        " JOIN projects p ON p.id = t.project_id WHERE t.id = ? AND t.private = 0"
+        " AND t.sealed = 0",
+        (turn_id,),
+    ).fetchone()
+    if row is None:
+        return None
+    events = connection.execute(
+        "SELECT id, event_key, event, tool_name, tool_input, tool_response, text, agent_id, words,"
+        " cwd, created_at_epoch FROM tool_events WHERE turn_id = ? ORDER BY created_at_epoch, id",
+        (turn_id,),
+    )
+    return Turn(
+        id=row["id"],
+        session_db_id=row["session_id"],
+        content_session_id=row["content_session_id"],
+        memory_session_id=row["memory_session_id"] or "",
+        project=Project(row["key"], row["name"]),
+        project_dir=row["project_dir"],
+        transcript_path=row["transcript_path"],
+        prompt_id=row["prompt_id"],
+        prompt_number=row["prompt_number"],
+        prompt=row["prompt_text"],
+        started_ms=row["created_at_epoch"],
+        events=tuple(_tool_use(event) for event in events),
+        is_client_message=bool(row["notice"]),
+        recent_memories=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
+        earlier_output=_earlier_output(connection, row["session_id"], turn_id),
+    )
+
+
+def _earlier_output(connection: sqlite3.Connection, session_id: int, turn_id: int) -> str:
+    """By which words are recognised that the agent read before; the latest first."""
+    rows = connection.execute(
+        "SELECT substr(tool_response, 1, ?) FROM tool_events WHERE tool_response IS NOT NULL"
+        " AND turn_id IN (SELECT id FROM user_prompts WHERE session_id = ? AND id < ?"
+        " ORDER BY id DESC LIMIT ?) ORDER BY id DESC LIMIT ?",
+        (OUTPUT_CHARS, session_id, turn_id, EARLIER_TURNS, EARLIER_OUTPUTS),
+    )
+    # JSON: a line break before a word must not become a letter of it.
+    return " ".join(text for (text,) in rows).replace("\\n", " ").replace('\\"', " ")
+
+
+def _tool_use(row: sqlite3.Row) -> ToolUse:
+    return ToolUse(
+        id=row["id"],
+        kind=row["event"],
+        tool_name=row["tool_name"],
+        tool_input=json.loads(row["tool_input"] or "null"),
+        tool_response=json.loads(row["tool_response"] or "null"),
+        text=row["text"],
+        agent_id=row["agent_id"],
+        parts=parse_parts(row["words"] or "[]"),
+        cwd=row["cwd"] or "",
+        key=row["event_key"],
+        at_ms=row["created_at_epoch"],
+    )
+
+
+# Rows
+
+
+def insert_turn(connection: sqlite3.Connection, turn: NewTurn) -> sqlite3.Row:
+    row: sqlite3.Row = connection.execute(
+        "INSERT INTO user_prompts (session_id, project_id, prompt_id, prompt_number, prompt_text,"
+        " private, closed, retired, imported, notice, parent_turn, updated_at_epoch, created_at,"
+        " created_at_epoch) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING *",
+        (turn.session_id, turn.project_id, turn.prompt_id, turn.number, turn.prompt,
+         turn.is_private, turn.is_closed, turn.is_retired, turn.is_imported, turn.is_client_message,
+         turn.parent_turn, turn.created_ms, iso(turn.created_ms), turn.created_ms),
+    ).fetchone()  # fmt: skip
+    return row
+
+
+def get_turn(connection: sqlite3.Connection, turn_id: int) -> sqlite3.Row:
+    row: sqlite3.Row = connection.execute(
+        "SELECT * FROM user_prompts WHERE id = ?", (turn_id,)
+    ).fetchone()
+    return row
+
+
+def is_blocked(turn: sqlite3.Row) -> bool:
+    """Takes no events: its prompt is private, or something of it was forgotten."""
+    return bool(turn["private"] or turn["sealed"])
+
+
+def insert_event(
+    connection: sqlite3.Connection, session_id: int, turn_id: int | None, event: Event, key: str
+) -> bool:
+    """False: an event with this key is stored already."""
+    cursor = connection.execute(_INSERT_EVENT, _event_values(session_id, turn_id, event, key))
+    return cursor.rowcount == 1
+
+
+def insert_events(
+    connection: sqlite3.Connection,
+    session_id: int,
+    turn_id: int,
+    events: Iterable[tuple[Event, str]],
+) -> None:
+    """With their keys; those that are stored already stay as they are."""
+    rows = [_event_values(session_id, turn_id, event, key) for event, key in events]
+    connection.executemany(_INSERT_EVENT, rows)
+
+
+_INSERT_EVENT = (
+    "INSERT INTO tool_events (event_key, session_id, turn_id, event, tool_name, tool_use_id,"
+    " agent_id, cwd, tool_input, tool_response, text, detail, words, bytes, created_at_epoch)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_key) DO NOTHING"
+)
+
+
+def _event_values(
+    session_id: int, turn_id: int | None, event: Event, key: str
+) -> tuple[object, ...]:
+    detail = json.dumps(event.detail, ensure_ascii=False) if event.detail else None
+    parts = dump_parts(event.parts) if event.parts else None
+    raw = (event.tool_input, event.tool_response, event.text, detail, parts)
+    return (key, session_id, turn_id, event.kind, event.tool_name, event.tool_use_id,
+            event.agent_id, event.cwd, *raw, sum(len(text) for text in raw if text),
+            event.arrived_ms)  # fmt: skip
+
+
+def counted_prompt_id(session_id: str, number: int) -> str:
+    """For transcripts that have no prompt ids, though the hooks of their client have them."""
+    return f"{_COUNTED}{number}-{session_id}"
+
+
+def is_counted(prompt_id: str) -> bool:
+    return prompt_id.startswith(_COUNTED)

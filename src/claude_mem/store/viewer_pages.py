@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from claude_mem.errors import NotFound
-from claude_mem.store import facts, records, turn_rows
+from claude_mem.store import facts, records
 from claude_mem.store.json_rows import OUTSIDE, JsonRow, as_json_row
 from claude_mem.store.projects import SHOWN
+from claude_mem.store.turns import load_turn
 from claude_mem.types import Fact, ObservationType, RecordPart, Turn
 
 T = TypeVar("T")
@@ -293,4 +294,4 @@ class ViewerReader:
 
     def turn_with_events(self, turn_id: int) -> Turn | None:
         """As an observer gets it."""
-        return self.read(lambda c: turn_rows.load_turn(c, turn_id))
+        return self.read(lambda c: load_turn(c, turn_id))

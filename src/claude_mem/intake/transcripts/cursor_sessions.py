@@ -14,7 +14,7 @@ from claude_mem.errors import BadInput
 from claude_mem.intake.normalisers.payloads import first, mapping, plain_text, text
 from claude_mem.intake.transcripts.conversation import Conversation
 from claude_mem.intake.transcripts.transcript import Payload, TranscriptEvent
-from claude_mem.store.turn_rows import counted_prompt_id
+from claude_mem.store.turns import counted_prompt_id
 from claude_mem.types import Json
 
 _QUERY, _QUERY_END = "<user_query>", "</user_query>"

@@ -20,7 +20,7 @@ from claude_mem.store.sessions import (
 )
 from claude_mem.store.tombstones import is_forgotten_session
 from claude_mem.store.transfer.typescript.sessions import LegacySession, LegacyTurn
-from claude_mem.store.turn_rows import NewTurn, insert_turn
+from claude_mem.store.turns import NewTurn, insert_turn
 from claude_mem.types import Project
 
 ORIGIN = OF_TYPESCRIPT
