@@ -25,8 +25,7 @@ from claude_mem.index.vectors.blocks import (
     merge,
 )
 from claude_mem.index.vectors.chroma import ChromaCollection, ChromaVectors, CopyBehind
-from claude_mem.index.vectors.project_vectors import ProjectVectors
-from claude_mem.index.vectors.vector_cache import VectorCache
+from claude_mem.index.vectors.vector_cache import ProjectVectors, VectorCache
 from claude_mem.index.vectors.vector_store import RESCORED, VectorStore
 
 NEAREST = 1_024  # of the vectors that are held in full, those that are compared
