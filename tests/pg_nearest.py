@@ -1,4 +1,4 @@
-"""Prints what the vector store of the team server finds, as a process of its own:
+"""Prints what the vector backend of the team server finds, as a process of its own:
 `python -m tests.pg_nearest URL PERSON PROJECT TEXT COUNT`."""
 
 import json
@@ -7,7 +7,7 @@ import sys
 from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.vectors.blocks import QueryVector, quantise
-from claude_mem.index.vectors.vector_store import VectorStore
+from claude_mem.index.vectors.vector_backend import VectorBackend
 from claude_mem.team.server.database import Database, Person
 from claude_mem.team.server.vectors import PgVectors
 
@@ -17,8 +17,8 @@ def main(url: str, person: str, project: str, text: str, count: str) -> None:
     database.open()
     (row,) = quantise(StaticModel.load().encode([text]))
     with database.transaction(Person(person, "", ("read",))) as connection:
-        store: VectorStore = PgVectors(connection)
-        best = store.nearest(QueryVector(row), [int(project)], int(count)).best(int(count))
+        backend: VectorBackend = PgVectors(connection)
+        best = backend.nearest(QueryVector(row), [int(project)], int(count)).best(int(count))
         texts = {
             turn << PASSAGE_BITS | number: body
             for turn, number, body in connection.execute(

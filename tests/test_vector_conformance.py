@@ -1,4 +1,4 @@
-"""One suite for all vector stores: the local scan, pgvector and Chroma."""
+"""One suite for all vector backends: the local scan, pgvector and Chroma."""
 
 import hashlib
 import json
@@ -21,9 +21,9 @@ from claude_mem.index.text import passage_texts
 from claude_mem.index.vectors.blocks import QueryVector, quantise
 from claude_mem.index.vectors.chroma import COLLECTIONS, ChromaCollection, ChromaVectors
 from claude_mem.index.vectors.semantic import READ_AHEAD, SemanticIndex, open_semantic_index
+from claude_mem.index.vectors.vector_backend import VectorBackend
 from claude_mem.index.vectors.vector_cache import VectorCache
 from claude_mem.index.vectors.vector_search import LocalScan
-from claude_mem.index.vectors.vector_store import VectorStore
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from claude_mem.team.wire import Tombstone
@@ -46,7 +46,7 @@ QUESTION = "which light was repaired on the tower"
 
 
 class Vectors(Protocol):
-    """A vector store, and what fills it: texts are put under a name, in a project."""
+    """A vector backend, and what fills it: texts are put under a name, in a project."""
 
     def put(self, project: str, name: str, text: str) -> None: ...
 
@@ -88,14 +88,14 @@ class LocalVectors:
         assert number is not None
 
         def work(connection: sqlite3.Connection) -> list[tuple[str, float]]:
-            best = self._vector_store(connection).nearest(query_vector(question), [number], count)
+            best = self._backend(connection).nearest(query_vector(question), [number], count)
             rows = best.best(count)
             texts = passage_texts.texts(connection, [passage for passage, _ in rows])
             return [(texts[passage], cosine) for passage, cosine in rows]
 
         return self.store.read(work)
 
-    def _vector_store(self, connection: sqlite3.Connection) -> VectorStore:
+    def _backend(self, connection: sqlite3.Connection) -> VectorBackend:
         if self.collection is None:
             return LocalScan(self.cache, connection)
         self.collection.follow(connection, self.cache.read_state(connection))

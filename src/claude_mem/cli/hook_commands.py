@@ -59,7 +59,7 @@ def context(project: str | None, as_json: bool) -> None:
         if payload.strip():
             _run_hook_on("SessionStart", payload)
             return
-    from claude_mem.cli.inspect import show_context
+    from claude_mem.cli.sessions import show_context
 
     show_context(load_settings(os.environ), project, as_json)
 

@@ -21,7 +21,7 @@ from claude_mem.hook.kill_points import reach
 from claude_mem.intake import rejected_events, spool
 from claude_mem.intake.crash_mark import CrashMark
 from claude_mem.intake.event_reader import EventReader
-from claude_mem.intake.start_contexts import ContextLookup, StartContexts
+from claude_mem.intake.unsaved_contexts import ContextLookup, UnsavedContexts
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.store import Store
 from claude_mem.store.turns import Recorded
@@ -62,7 +62,7 @@ class Intake:
     ) -> None:
         self._layout, self._store, self._reader = layout, store, reader
         self._listener = listener
-        self.start_contexts = StartContexts(store, printed_context)
+        self.unsaved_contexts = UnsavedContexts(store, printed_context)
         self._lock = threading.Lock()
         self._stopping = False
         self._watchdog = watchdog or Watchdog()
@@ -86,9 +86,9 @@ class Intake:
         except (OSError, ValueError):
             return False
 
-    async def store_start_contexts(self) -> None:
+    async def save_contexts(self) -> None:
         """Stores the starts of sessions whose contexts are not stored yet."""
-        if self.start_contexts.are_waiting():
+        if self.unsaved_contexts.are_waiting():
             await asyncio.to_thread(self.drain)
 
     def drain(self) -> DrainCounts:
@@ -214,9 +214,9 @@ class Intake:
     def _store_with_contexts(self, events: list[Event]) -> list[Recorded]:
         """A session start and the context it received share a transaction, so that a crash
         cannot separate them."""
-        contexts = self.start_contexts.of_starts(events)
+        contexts = self.unsaved_contexts.of_starts(events)
         recorded = self._store.record_events(events, contexts).result()
-        self.start_contexts.settle(events)
+        self.unsaved_contexts.settle(events)
         return recorded
 
     def _reject(self, path: Path, error: Exception, counts: DrainCounts) -> None:

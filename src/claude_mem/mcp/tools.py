@@ -33,15 +33,9 @@ from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
-from claude_mem.worker import editing
+from claude_mem.worker import editing, recall
 from claude_mem.worker.forgetting import Erased, forget
 from claude_mem.worker.saving import save_memory
-from claude_mem.worker.team_recall import (
-    answers_both,
-    memories_both,
-    search_both,
-    timeline_both,
-)
 from claude_mem.worker.worker import Worker
 
 T = TypeVar("T")
@@ -136,7 +130,7 @@ async def _search(call: Call) -> str:
     def work(store: StoreReader) -> Query:
         return params.search_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await search_both(call.worker, await call.read(work), call.now)
+    result = await recall.search(call.worker, await call.read(work), call.now)
     hint = [] if result.rows or "project" not in arguments else [_ONLY_THIS_PROJECT]
     text = await asyncio.to_thread(search_text, result, call.now.tzinfo)
     return fenced(text, *hint)
@@ -154,7 +148,7 @@ async def _timeline(call: Call) -> str:
     def work(store: StoreReader) -> TimelineQuery:
         return params.timeline_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await timeline_both(call.worker, await call.read(work), call.now)
+    result = await recall.timeline(call.worker, await call.read(work), call.now)
     hint = [] if result or "project" not in arguments else [_ONLY_THIS_PROJECT]
     text = await asyncio.to_thread(timeline_text, result, call.now.tzinfo)
     return fenced(text, *hint)
@@ -164,9 +158,9 @@ async def _get_observations(call: Call) -> str:
     ids, words, with_record = params.batch(call.arguments)
     outside = await call.read(lambda store: store.read(lambda c: outside_words_of(c, ids)))
     if words:
-        answers = await answers_both(call.worker, ids, words, call.now)
+        answers = await recall.answers(call.worker, ids, words, call.now)
         return fenced(await asyncio.to_thread(answers_text, answers, outside))
-    memories = await memories_both(call.worker, ids, with_record=with_record)
+    memories = await recall.memories(call.worker, ids, with_record=with_record)
     return fenced(await asyncio.to_thread(memories_text, memories, outside))
 
 

@@ -25,12 +25,7 @@ from claude_mem.recall.search import Query, SearchResult
 from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.server.requests import read_object, reject_parameters
 from claude_mem.types import Json
-from claude_mem.worker.team_recall import (
-    answers_both,
-    memories_both,
-    search_both,
-    timeline_both,
-)
+from claude_mem.worker import recall
 from claude_mem.worker.worker import Worker
 
 T = TypeVar("T")
@@ -93,7 +88,7 @@ async def _search(request: Request, values: dict[str, Json], as_text: bool) -> R
         return params.search_query(worker.store, values, now)
 
     query, now = await _run(request, work)
-    result = await search_both(request.app.state.worker, query, now)
+    result = await recall.search(request.app.state.worker, query, now)
     return _search_response(result, now, as_text)
 
 
@@ -121,7 +116,7 @@ async def _timeline(request: Request, without: str) -> Response:
         return params.timeline_query(worker.store, values, now)
 
     query, now = await _run(request, work)
-    result = await timeline_both(request.app.state.worker, query, now)
+    result = await recall.timeline(request.app.state.worker, query, now)
     if as_text:
         return PlainTextResponse(timeline_text(result, now.tzinfo))
     return JSONResponse(timeline_json(result))
@@ -136,11 +131,11 @@ async def batch(request: Request) -> Response:
     worker: Worker = request.app.state.worker
     outside = await asyncio.to_thread(worker.store.read, lambda c: outside_words_of(c, ids))
     if words:
-        answers = await answers_both(worker, ids, words, _now(worker))
+        answers = await recall.answers(worker, ids, words, _now(worker))
         if as_text:
             return PlainTextResponse(answers_text(answers, outside))
         return JSONResponse([answer.as_json() for answer in answers])
-    memories = await memories_both(worker, ids, with_record=with_record)
+    memories = await recall.memories(worker, ids, with_record=with_record)
     if as_text:
         return PlainTextResponse(memories_text(memories, outside))
     return JSONResponse([record for _, record in memories])

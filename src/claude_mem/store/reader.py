@@ -10,7 +10,6 @@ from typing import Self, TypeVar, cast
 
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
-    announcements,
     client_memory,
     context_rows,
     fact_listing,
@@ -22,6 +21,7 @@ from claude_mem.store import (
     imported_sessions,
     listing,
     obstacles,
+    one_time_messages,
     outdated,
     outside_words,
     project_moves,
@@ -441,9 +441,9 @@ class StoreReader(ViewerReader):
         """What was said in the turns of these memories, by the ids of the memories."""
         return self.read(lambda c: records.records_of(c, noun, ids))
 
-    def has_announcement(self, name: str) -> bool:
+    def has_one_time_message(self, name: str) -> bool:
         """Whether the user is still to be told."""
-        return self.read(lambda c: announcements.is_pending(c, name))
+        return self.read(lambda c: one_time_messages.is_pending(c, name))
 
     def counts(self) -> dict[str, int]:
         return self.read(listing.table_counts)

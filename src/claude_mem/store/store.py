@@ -14,7 +14,6 @@ from typing import Self, TypeVar
 
 from claude_mem.errors import DamagedDatabase, DatabaseInUse, StoreError
 from claude_mem.store import (
-    announcements,
     backups,
     client_memory,
     editing,
@@ -23,6 +22,7 @@ from claude_mem.store import (
     hints,
     imported_sessions,
     memories,
+    one_time_messages,
     outdated,
     project_moves,
     projects,
@@ -142,12 +142,12 @@ class Store(StoreReader):
     def trim_hints(self, before_ms: int) -> "Future[int]":
         return self.write(lambda c: hints.trim_hints(c, before_ms))
 
-    def is_first_announcement(self, name: str) -> "Future[bool]":
+    def claim_one_time_message(self, name: str) -> "Future[bool]":
         """Whether the user was not told before; counts as told from now on."""
-        return self.write(lambda c: announcements.is_first_announcement(c, name, self._clock()))
+        return self.write(lambda c: one_time_messages.claim(c, name, self._clock()))
 
-    def withdraw_announcement(self, name: str) -> "Future[None]":
-        return self.write(lambda c: announcements.withdraw(c, name))
+    def withdraw_one_time_message(self, name: str) -> "Future[None]":
+        return self.write(lambda c: one_time_messages.withdraw(c, name))
 
     def claim_job(self, project_id: int | None = None) -> "Future[tuple[Job, Turn | None] | None]":
         return self._claim(queue.JOBS, turns.load_turn, project_id)

@@ -12,7 +12,7 @@ from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.intake import rejected_events, spool
 from claude_mem.store import Store, hints
-from claude_mem.store.announcements import RECORD_NEARLY_FULL
+from claude_mem.store.one_time_messages import RECORD_NEARLY_FULL
 from claude_mem.worker.queue_warning import queue_warning
 
 log = logging.getLogger("claude_mem.housekeeping")
@@ -76,8 +76,8 @@ class Housekeeping:
         if count := self._store.trim_records(self._record.since_ms(now), limit).result():
             log.info("deleted the record of %d turns: too old, or over the size limit", count)
         if self._store.record_bytes() < NEARLY_FULL * limit:
-            self._store.withdraw_announcement(RECORD_NEARLY_FULL).result()
-        elif self._store.is_first_announcement(RECORD_NEARLY_FULL).result():
+            self._store.withdraw_one_time_message(RECORD_NEARLY_FULL).result()
+        elif self._store.claim_one_time_message(RECORD_NEARLY_FULL).result():
             self._warn(
                 f"the record has reached {NEARLY_FULL:.0%} of its limit of"
                 f" {self._record.megabytes} MB, beyond which the record of the oldest turns is"

@@ -76,7 +76,7 @@ async def _changed_origin(
         return ""
     previous = await asyncio.to_thread(worker.store.previous_project, directory, project_id)
     if previous is None or not await asyncio.wrap_future(
-        worker.store.is_first_announcement(
+        worker.store.claim_one_time_message(
             f"changed_origin {directory} {previous.key} {project.key}"
         )
     ):

@@ -8,8 +8,8 @@ from claude_mem.config.pausing import Pause, current_pause
 from claude_mem.hook import trouble
 from claude_mem.hook.context import RESPONSE_SECONDS
 from claude_mem.intake import spool
-from claude_mem.store.announcements import RECORD_BEGINS, WELCOME
 from claude_mem.store.clock import iso
+from claude_mem.store.one_time_messages import RECORD_BEGINS, WELCOME
 from claude_mem.types import SESSION_START, Event, HookAnswer, Project
 from claude_mem.worker.client_memory import refresh_client_memory
 from claude_mem.worker.contexts import printed_context
@@ -36,7 +36,7 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> HookAnswe
 
 async def after_session_start(worker: Worker, record_bytes: bytes) -> None:
     """What need not delay the answer."""
-    await worker.intake.store_start_contexts()
+    await worker.intake.save_contexts()
     await warm_up(worker, record_bytes)
     await refresh_client_memory(worker, record_bytes)
 
@@ -53,10 +53,10 @@ async def _context_and_message(
         return await _given(worker, event), _trouble(worker) or _paused(pause)
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None:
-        message = _trouble(worker) or await _announcement(worker)
+        message = _trouble(worker) or await _record_begins_message(worker)
         return "", message or await project_question(worker, event.project_dir, None)
     context = await _context(worker, project_id, event, source, is_alone)
-    message = _trouble(worker) or await _announcement(worker)
+    message = _trouble(worker) or await _record_begins_message(worker)
     message = message or await project_question(worker, event.project_dir, project_id)
     if not message and source in GREETED_SOURCES:
         message = await _greeting(worker, project_id, event.session_id, context)
@@ -66,8 +66,8 @@ async def _context_and_message(
 async def _greeting(worker: Worker, project_id: int, session_id: str, context: str) -> str:
     """The welcome waits for a session that has nothing more important to show, and comes once."""
     store = worker.store
-    if store.has_announcement(WELCOME) and await asyncio.wrap_future(
-        store.is_first_announcement(WELCOME)
+    if store.has_one_time_message(WELCOME) and await asyncio.wrap_future(
+        store.claim_one_time_message(WELCOME)
     ):
         return welcome(await asyncio.to_thread(store.remembered_counts))
     has_hints = worker.settings.context.hints
@@ -134,21 +134,21 @@ async def _process_pending(worker: Worker, project: Project, drains: bool) -> No
 async def _context(
     worker: Worker, project_id: int, event: Event, source: str, is_alone: bool
 ) -> str:
-    """A resumed session gets the same bytes as before (`intake/start_contexts.py`), and never its
+    """A resumed session gets the same bytes as before (`intake/unsaved_contexts.py`), and never its
     own memories."""
     begun = time.monotonic()
     if source == "fork":
         return ""  # its transcript contains the context of the original session
     session_id = event.session_id
     if source == "resume":
-        previous = worker.intake.start_contexts.received(session_id)
+        previous = worker.intake.unsaved_contexts.received(session_id)
         if previous is not None:
             return previous
     context = await worker.contexts.for_directory(
         project_id, event.project_dir, without_session=session_id
     )
     is_rendered = printed_context(worker.settings.layout, event) == context
-    if is_rendered and worker.intake.start_contexts.add(session_id, context):
+    if is_rendered and worker.intake.unsaved_contexts.add(session_id, context):
         return context
     if is_alone:
         await asyncio.to_thread(worker.intake.drain)
@@ -165,11 +165,11 @@ def _trouble(worker: Worker) -> str:
     return f"claude-mem: {message} (for details: claude-mem doctor)" if message else ""
 
 
-async def _announcement(worker: Worker) -> str:
+async def _record_begins_message(worker: Worker) -> str:
     """Once after an upgrade from a version that kept no record."""
-    if not (worker.settings.record.is_on and worker.store.has_announcement(RECORD_BEGINS)):
+    if not (worker.settings.record.is_on and worker.store.has_one_time_message(RECORD_BEGINS)):
         return ""
-    if not await asyncio.wrap_future(worker.store.is_first_announcement(RECORD_BEGINS)):
+    if not await asyncio.wrap_future(worker.store.claim_one_time_message(RECORD_BEGINS)):
         return ""
     return (
         "claude-mem: from now on the text of every turn is stored on this machine, redacted, so "

@@ -103,7 +103,7 @@ class Worker:
             store,
             self.projects.home,
             settings.context.tokens,
-            before_rendering=self.intake.store_start_contexts,  # their files are replaced then
+            before_rendering=self.intake.save_contexts,  # their files are replaced then
         )
         transcript_additions = TranscriptAdditions(store, self.reader)
         self.jobs = JobRunner(

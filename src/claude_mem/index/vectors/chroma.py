@@ -1,4 +1,4 @@
-"""A Chroma server on this machine as a vector store: it gets our vectors, never a text.
+"""A Chroma server on this machine as a vector backend: it gets our vectors, never a text.
 
 What it holds is a copy of the vectors of turns. It is brought up to date from the table of vectors,
 as far as a record in the collection says; deletions come first. Its answers are candidates: their

@@ -18,7 +18,7 @@ from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text import passage_index
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
-from claude_mem.index.vectors.vector_store import RESCORED
+from claude_mem.index.vectors.vector_backend import RESCORED
 from claude_mem.index.vectors.vector_table import TableState, read_state
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms

@@ -25,8 +25,8 @@ from claude_mem.index.vectors.blocks import (
     merge,
 )
 from claude_mem.index.vectors.chroma import ChromaCollection, ChromaVectors, CopyBehind
+from claude_mem.index.vectors.vector_backend import RESCORED, VectorBackend
 from claude_mem.index.vectors.vector_cache import ProjectVectors, VectorCache
-from claude_mem.index.vectors.vector_store import RESCORED, VectorStore
 
 NEAREST = 1_024  # of the vectors that are held in full, those that are compared
 NEAREST_BY_CHROMA = 300
@@ -68,7 +68,7 @@ class VectorSearch:
     def _nearest(
         self,
         connection: sqlite3.Connection,
-        scan: VectorStore,
+        scan: VectorBackend,
         query: QueryVector,
         projects: Sequence[int],
         kind: str,
@@ -76,8 +76,8 @@ class VectorSearch:
         """By Chroma where the settings say so, and it answers."""
         if self._chroma is not None and kind == TURN and self._chroma.is_available:
             try:
-                store: VectorStore = ChromaVectors(self._chroma, self._cache, connection)
-                return store.nearest(query, projects, NEAREST_BY_CHROMA)
+                backend: VectorBackend = ChromaVectors(self._chroma, self._cache, connection)
+                return backend.nearest(query, projects, NEAREST_BY_CHROMA)
             except CopyBehind:
                 pass
             except RequestFailed as error:
@@ -150,7 +150,7 @@ class VectorSearch:
 
 
 class LocalScan:
-    """The vector store that needs nothing else: a scan of the vectors in memory."""
+    """The backend that needs nothing else: a scan of the vectors in memory."""
 
     def __init__(
         self,

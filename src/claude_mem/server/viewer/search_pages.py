@@ -14,7 +14,7 @@ from claude_mem.recall.search import SearchResult, SearchRow
 from claude_mem.recall.snippets import mark_words
 from claude_mem.server.viewer.rendering import Reader, fragment, page, reader_of, shows_errors
 from claude_mem.types import Json
-from claude_mem.worker.team_recall import search_both, timeline_both
+from claude_mem.worker import recall
 from claude_mem.worker.worker import Worker
 
 LIMIT = 20
@@ -61,7 +61,7 @@ async def _search(request: Request) -> dict[str, object]:
     result = SearchResult((), False, 0)
     if has_query:
         query = await asyncio.to_thread(params.search_query, worker.store, query_values, reader.now)
-        result = await search_both(worker, query, reader.now)
+        result = await recall.search(worker, query, reader.now)
     parsed = parse_query(given.get("q", ""), reader.now)
     views = [_result(row, parsed, reader) for row in result.rows]
     return {
@@ -106,7 +106,7 @@ async def timeline(request: Request) -> Response:
     }  # fmt: skip
 
     query = await asyncio.to_thread(params.timeline_query, worker.store, values, reader.now)
-    result = await timeline_both(worker, query, reader.now)
+    result = await recall.timeline(worker, query, reader.now)
     assert result is not None  # an anchor that does not exist is an error
     nothing = parse_query("", reader.now)
     views = [_result(row, nothing, reader) for row in result.rows]

@@ -1,4 +1,4 @@
-"""The vectors of shared passages: PostgreSQL with pgvector as a vector store."""
+"""The vectors of shared passages: PostgreSQL with pgvector as a vector backend."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING

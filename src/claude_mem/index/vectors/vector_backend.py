@@ -1,4 +1,4 @@
-"""The seam of vector stores: which passages are nearest to a vector.
+"""The seam of vector search: which passages are nearest to a vector.
 
 `LocalScan` (`vector_search`) scans the memory of the worker, `ChromaVectors` (`chroma`) asks a
 Chroma server, and `PgVectors` (`team/server/vectors.py`) asks PostgreSQL with pgvector. One suite
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 RESCORED = 1_000  # candidates by their codes, whose vectors are read from the disk
 
 
-class VectorStore(Protocol):
+class VectorBackend(Protocol):
     def nearest(self, query: "QueryVector", projects: Sequence[int], count: int) -> "Similarities":
         """To the nearest passages of these projects: at least to `count`, where there are so many.
 

@@ -1,4 +1,4 @@
-"""Search, timeline and full memories on both sides: here, and in the team, if there is one."""
+"""Search, timeline and full memories: of this machine, and of the team if it has joined one."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,16 +9,18 @@ from claude_mem.errors import NotFound
 from claude_mem.recall.answers import Answer, find_answers
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.search import Query, SearchResult, search
+from claude_mem.recall.search import Query, SearchResult
+from claude_mem.recall.search import search as search_here
 from claude_mem.recall.team import TEAM, JoinedTeam, TeamRows, merge_search, merge_timeline
-from claude_mem.recall.timeline import Timeline, TimelineQuery, around_moment, timeline
+from claude_mem.recall.timeline import Timeline, TimelineQuery, around_moment
+from claude_mem.recall.timeline import timeline as timeline_here
 from claude_mem.store.json_rows import JsonRow
 from claude_mem.worker.worker import Worker
 
 
-async def search_both(worker: Worker, query: Query, now: datetime) -> SearchResult:
+async def search(worker: Worker, query: Query, now: datetime) -> SearchResult:
     if worker.team is None:
-        return await asyncio.to_thread(search, worker.store, query, now, worker.semantic_index)
+        return await asyncio.to_thread(search_here, worker.store, query, now, worker.semantic_index)
     return await _search_with_team(worker, worker.team, query, now)
 
 
@@ -27,13 +29,13 @@ async def _search_with_team(
 ) -> SearchResult:
     from_first = replace(query, limit=query.offset + query.limit, offset=0)
     local, others = await asyncio.gather(
-        asyncio.to_thread(search, worker.store, from_first, now, worker.semantic_index),
+        asyncio.to_thread(search_here, worker.store, from_first, now, worker.semantic_index),
         team.asking.search(query),
     )
     return merge_search(local, others, query)
 
 
-async def timeline_both(worker: Worker, query: TimelineQuery, now: datetime) -> Timeline | None:
+async def timeline(worker: Worker, query: TimelineQuery, now: datetime) -> Timeline | None:
     index = worker.semantic_index
     team = worker.team
     if query.anchor is not None and query.anchor.kind == TEAM:
@@ -43,7 +45,7 @@ async def timeline_both(worker: Worker, query: TimelineQuery, now: datetime) -> 
         query = replace(query, anchor=best.rows[0].id) if best.rows else query
         if query.anchor is not None and query.anchor.kind == TEAM:
             return await _timeline_of_team(worker, query, query.anchor)
-    local = await asyncio.to_thread(timeline, worker.store, query, now, index)
+    local = await asyncio.to_thread(timeline_here, worker.store, query, now, index)
     if team is None or local is None:
         return local
     anchor = local.anchor
@@ -69,26 +71,26 @@ async def _timeline_of_team(
     return merge_timeline(Timeline(others.anchor, rows), others, query)
 
 
-async def memories_both(
+async def memories(
     worker: Worker, ids: Sequence[MemoryId], *, with_record: bool
 ) -> list[tuple[MemoryId, JsonRow]]:
     """In the order of the ids."""
     local = await asyncio.to_thread(get_memories, worker.store, ids, with_record=with_record)
-    memories = dict(local) | await _of_team(worker, ids, with_record)
-    return [(memory_id, memories[memory_id]) for memory_id in ids if memory_id in memories]
+    by_id = dict(local) | await _of_team(worker, ids, with_record)
+    return [(memory_id, by_id[memory_id]) for memory_id in ids if memory_id in by_id]
 
 
-async def answers_both(
+async def answers(
     worker: Worker, ids: Sequence[MemoryId], words: str, now: datetime
 ) -> list[Answer]:
     """Memories of a team in full: their passages are on the server."""
     local = await asyncio.to_thread(
         find_answers, worker.store, ids, words, now, worker.semantic_index
     )
-    answers = {answer.id: answer for answer in local}
+    by_id = {answer.id: answer for answer in local}
     for memory_id, memory in (await _of_team(worker, ids, False)).items():
-        answers[memory_id] = Answer(memory_id, memory, str(memory["title"]), ())
-    return [answers[memory_id] for memory_id in ids if memory_id in answers]
+        by_id[memory_id] = Answer(memory_id, memory, str(memory["title"]), ())
+    return [by_id[memory_id] for memory_id in ids if memory_id in by_id]
 
 
 async def _of_team(

@@ -23,7 +23,7 @@ MAX_WAITING = 64
 ContextLookup = Callable[[Event], str | None]  # the context that this event's hook printed
 
 
-class StartContexts:
+class UnsavedContexts:
     def __init__(self, store: Store, printed: ContextLookup | None = None) -> None:
         self._store, self._printed = store, printed
         self._waiting: dict[str, str] = {}  # by session

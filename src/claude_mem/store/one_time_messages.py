@@ -7,7 +7,7 @@ RECORD_BEGINS = "record_begins"
 RECORD_NEARLY_FULL = "record_nearly_full"
 
 
-def is_first_announcement(connection: sqlite3.Connection, name: str, ms: int) -> bool:
+def claim(connection: sqlite3.Connection, name: str, ms: int) -> bool:
     """Whether it was not given before; it counts as given from now on."""
     cursor = connection.execute(
         "INSERT INTO notices (name, given_at_epoch) VALUES (?, ?) ON CONFLICT (name) DO UPDATE"
