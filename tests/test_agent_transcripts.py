@@ -122,7 +122,7 @@ def test_a_session_that_hooks_recorded_is_not_imported_again(
     record(story, name, agent_payloads.STORIES[name]())
     story.distil()
     report = import_transcripts(story.store, [TRANSCRIPTS[name](tmp_path / "home")], OPTIONS)
-    assert (report.all.turns, report.all.known) == (0, 1)
+    assert (report.all.turns, report.all.existing) == (0, 1)
     assert len(story.rows("SELECT 1 FROM user_prompts")) == 1
 
 

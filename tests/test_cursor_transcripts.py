@@ -62,7 +62,7 @@ def test_nothing_of_a_session_that_hooks_recorded_is_imported(
     with transcript.open("a") as file:
         file.write('{"role": "user", "message": {"content": "And once more"}}\n')
     report = import_transcripts(story.store, [transcript], OPTIONS)
-    assert (report.all.turns, report.all.known) == (0, 2)
+    assert (report.all.turns, report.all.existing) == (0, 2)
     assert len(story.rows("SELECT 1 FROM user_prompts")) == 1
 
 

@@ -147,7 +147,7 @@ def test_a_session_that_hooks_have_told_is_left_as_it_is(tmp_path: Path, with_id
     live.finish()
     before = live.target.contents
     report = live.target.run(live.file)
-    assert (report.all.turns, report.all.known, report.all.private) == (0, 5, 1)
+    assert (report.all.turns, report.all.existing, report.all.private) == (0, 5, 1)
     assert live.target.contents == before
 
 

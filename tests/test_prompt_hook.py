@@ -123,7 +123,7 @@ def test_with_hints_off_nothing_is_given_and_the_hook_does_not_ask(tmp_path: Pat
         fill(api)
         assert answer(api) == PLAIN
         api.layout.mark_hints(True)
-        api.runner.run(api.worker.apply(api.worker.settings))
+        api.runner.run(api.worker.apply_settings(api.worker.settings))
         assert not api.layout.hints_flag.exists()
 
 

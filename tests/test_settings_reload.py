@@ -29,7 +29,7 @@ Since the firmware of `relay_driver` 2.1 the debounce time can be set with `RELA
 @pytest.fixture
 def api(tmp_path: Path) -> Iterator[Api]:
     with open_api(tmp_path / "data") as api:
-        api.runner.run(api.worker.apply(api.worker.settings))  # as the worker's start does
+        api.runner.run(api.worker.apply_settings(api.worker.settings))  # as the worker's start does
         api.add_turn("one", "Repair the lamp", "The lamp had a bent fuse.")
         yield api
 

@@ -157,7 +157,7 @@ def test_a_search_is_answered_by_words_while_vectors_are_being_read(
     library: Story, gate: Gate
 ) -> None:
     fill(library, new_index())
-    index = new_index(open_=gate.open_database)
+    index = new_index(open_connection=gate.open_database)
     with ThreadPoolExecutor(3) as threads:
         searches = [
             threads.submit(look, library, text, semantic_index=index)
@@ -179,7 +179,7 @@ def test_what_changes_while_vectors_are_being_read_is_not_missed(
     library: Story, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(library, new_index())
-    index = new_index(open_=gate.open_database)
+    index = new_index(open_connection=gate.open_database)
     assert titles(library, "signin circle", semantic_index=index) == []
     assert gate.reached.wait(TIMEOUT)
     library.delete_session(library.session_db_id("s0"))
@@ -194,7 +194,7 @@ def test_reading_the_vectors_of_one_project_does_not_hold_up_another(
 ) -> None:
     remember(library, "password again", session="dock", project=Project("dock", "dock"))
     fill(library, new_index())
-    index = new_index(open_=gate.open_database)
+    index = new_index(open_connection=gate.open_database)
     harbor, dock = (library.store.find_project(name) for name in ("harbor", "dock"))
     assert titles(library, "signin circle", Filters(project_id=harbor), index) == []
     assert gate.reached.wait(TIMEOUT)

@@ -258,7 +258,7 @@ def print_report(report: Report, context: str, dry_run: bool) -> None:
     )
     skipped = [
         (report.unchanged, "file", "unchanged since the last import"),
-        (total.known, "turn", "already recorded"),
+        (total.existing, "turn", "already recorded"),
         (total.records, "turn", "already recorded, but without their text, which was added"),
         (total.private, "turn", "skipped: private"),
         (total.forgotten, "turn", "skipped: forgotten"),
@@ -328,7 +328,7 @@ def _tally_json(tally: Tally) -> dict[str, Json]:
         "turns": tally.turns,
         "observations": tally.observations,
         "summaries": tally.summaries,
-        "known": tally.known,
+        "known": tally.existing,
         "private": tally.private,
         "forgotten": tally.forgotten,
         "records": tally.records,

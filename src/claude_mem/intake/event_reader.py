@@ -132,10 +132,10 @@ class EventReader:
         )
 
     def _redact(self, payload: Mapping[str, Json]) -> dict[str, Json]:
-        rest = {name: value for name, value in payload.items() if name not in _NOT_REDACTED}
-        if "tool_response" in rest:
-            rest["tool_response"] = _without_bulk(rest["tool_response"])
-        redacted = self.redactor.redact_json(limit_work(rest))
+        to_redact = {name: value for name, value in payload.items() if name not in _NOT_REDACTED}
+        if "tool_response" in to_redact:
+            to_redact["tool_response"] = _without_bulk(to_redact["tool_response"])
+        redacted = self.redactor.redact_json(limit_work(to_redact))
         assert isinstance(redacted, dict)
         return redacted
 
@@ -143,10 +143,10 @@ class EventReader:
         self, payload: Mapping[str, Json], kind: str
     ) -> tuple[ClientMessage | None, str | None]:
         """What the user typed, or the message that the client sent in its place."""
-        field = {"UserPromptSubmit": "prompt", "Stop": "last_user_message"}.get(kind)
-        if field is None:
+        name = {"UserPromptSubmit": "prompt", "Stop": "last_user_message"}.get(kind)
+        if name is None:
             return None, None
-        message, typed = split_client_message(_text(payload, field) or "")
+        message, typed = split_client_message(_text(payload, name) or "")
         limit = self.field_bytes * PROMPT_LIMIT_FACTOR
         prompt = shorten_middle(command_as_typed(typed), limit)
         if kind == "Stop":
@@ -165,10 +165,10 @@ class EventReader:
 
     def _detail(self, payload: Mapping[str, Json]) -> dict[str, Json]:
         """The fields that have no column of their own."""
-        rest = {name: value for name, value in payload.items() if name not in _NOT_DETAIL}
-        if len(json.dumps(rest, ensure_ascii=False)) > self.field_bytes:
-            return {"cut": shorten_json(rest, self.field_bytes)}
-        return rest
+        detail = {name: value for name, value in payload.items() if name not in _NOT_DETAIL}
+        if len(json.dumps(detail, ensure_ascii=False)) > self.field_bytes:
+            return {"cut": shorten_json(detail, self.field_bytes)}
+        return detail
 
 
 def skipped_and_unobserved(tools: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:

@@ -127,13 +127,13 @@ async def _search(call: Call) -> str:
     if arguments is None:
         return fenced(_NEW_PROJECT)
 
-    def work(store: StoreReader) -> Query:
+    def build_query(store: StoreReader) -> Query:
         return params.search_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await recall.search(call.worker, await call.read(work), call.now)
-    hint = [] if result.rows or "project" not in arguments else [_ONLY_THIS_PROJECT]
+    result = await recall.search(call.worker, await call.read(build_query), call.now)
+    note = [] if result.rows or "project" not in arguments else [_ONLY_THIS_PROJECT]
     text = await asyncio.to_thread(search_text, result, call.now.tzinfo)
-    return fenced(text, *hint)
+    return fenced(text, *note)
 
 
 async def _timeline(call: Call) -> str:
@@ -145,13 +145,13 @@ async def _timeline(call: Call) -> str:
     if arguments is None:
         return fenced(_NEW_PROJECT)
 
-    def work(store: StoreReader) -> TimelineQuery:
+    def build_query(store: StoreReader) -> TimelineQuery:
         return params.timeline_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await recall.timeline(call.worker, await call.read(work), call.now)
-    hint = [] if result or "project" not in arguments else [_ONLY_THIS_PROJECT]
+    result = await recall.timeline(call.worker, await call.read(build_query), call.now)
+    note = [] if result or "project" not in arguments else [_ONLY_THIS_PROJECT]
     text = await asyncio.to_thread(timeline_text, result, call.now.tzinfo)
-    return fenced(text, *hint)
+    return fenced(text, *note)
 
 
 async def _get_observations(call: Call) -> str:

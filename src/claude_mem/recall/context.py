@@ -79,13 +79,13 @@ def build_context(
     page = _Page(introduction, budget, store.outside_words(project_id))
     page.leave_out(rule_files)
     facts = store.facts(project_id, statuses=("holds",))
-    ended = store.facts(project_id, ("rule", "decision"), ("past", "wrong"))
-    observations = without_facts(observations, ended)
+    ended_facts = store.facts(project_id, ("rule", "decision"), ("past", "wrong"))
+    observations = without_facts(observations, ended_facts)
     if last is not None:
         is_usual = any(session.has_commits for session in sessions)
         _add_last_session(page, last, branch, is_usual)
     commits = [r.text for session in sessions for r in session.results if r.is_commit]
-    others = [session for session in sessions if session is not last]
+    earlier = [session for session in sessions if session is not last]
     page.add_section("What holds here", WHAT_HOLDS, [
         *what_holds.pinned(pinned),
         *what_holds.pinned_facts(facts),
@@ -101,7 +101,7 @@ def build_context(
     ])  # fmt: skip
     page.add_section("Left open", OPEN, left_open(sessions, last))
     page.add_section("Commands", COMMANDS, what_holds.commands(facts))
-    page.add_section(EARLIER_SESSIONS, EARLIER, earlier_sessions(others, branch))
+    page.add_section(EARLIER_SESSIONS, EARLIER, earlier_sessions(earlier, branch))
     page.add_section("From the team", TEAM, [*team_facts(facts_of_team), *_from_team(team)])
     if not page.has_content:  # another program's memories may have no summaries
         page.add_section("Recent memories", LAST_SESSION, _recent_memories(observations))
@@ -291,12 +291,12 @@ def _is_taken_up(step: str, later: Sequence[SessionDigest]) -> bool:
         for turn in session.turns:
             texts = [result.text for result in turn.results]
             texts += [str(turn.summary[name] or "") for name in ("request", "completed")]
-            if any(_shares(words, content_words(text)) for text in texts):
+            if any(_may_be_done_by(words, content_words(text)) for text in texts):
                 return True
     return False
 
 
-def _shares(words: frozenset[str], later: frozenset[str]) -> bool:
+def _may_be_done_by(words: frozenset[str], later: frozenset[str]) -> bool:
     return is_about(words, later) or len(words & later) >= max(3, RELATED * len(words))
 
 

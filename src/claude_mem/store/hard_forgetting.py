@@ -9,7 +9,7 @@ import sqlite3
 from claude_mem.store import file_scrubbing, refinements, tombstones
 
 
-def erase(connection: sqlite3.Connection, forgotten_id: int, ms: int) -> None:
+def erase(connection: sqlite3.Connection, forgotten_id: int, now_ms: int) -> None:
     turns, sessions = _turns(connection, forgotten_id), _sessions(connection, forgotten_id)
     _delete_overlapping(connection, forgotten_id, turns, sessions)
     _clear_contexts_in_trash(connection)
@@ -18,7 +18,7 @@ def erase(connection: sqlite3.Connection, forgotten_id: int, ms: int) -> None:
     tombstones.hash_keys(connection, forgotten_id)
     connection.execute("DELETE FROM forgotten_rows WHERE forgotten_id = ?", (forgotten_id,))
     connection.execute("UPDATE forgotten SET erased = 1 WHERE id = ?", (forgotten_id,))
-    file_scrubbing.request(connection, ms)
+    file_scrubbing.request(connection, now_ms)
 
 
 def _turns(connection: sqlite3.Connection, forgotten_id: int) -> list[int]:

@@ -191,17 +191,19 @@ def _import_turn(
         counts.records += _fill_in_record(connection, existing, turn)
         _distil_again(connection, existing, turn)
         return
-    row = existing if existing is not None else _create_turn(connection, session, turn)
-    event_ids = _replace_events(connection, row, turn)
+    stored_turn = existing if existing is not None else _create_turn(connection, session, turn)
+    event_ids = _replace_events(connection, stored_turn, turn)
     if turn.distillate is not None:
         distillate = _with_sources(turn.distillate, event_ids)
         connection.execute(
             "UPDATE user_prompts SET updated_at_epoch = max(updated_at_epoch, ?) WHERE id = ?",
-            (max(event.arrived_ms for event in turn.events), row["id"]),
+            (max(event.arrived_ms for event in turn.events), stored_turn["id"]),
         )
-        number = row["prompt_number"]
-        memories.save_memories(connection, session["id"], row["id"], number, distillate)
-        records.save_record(connection, row["id"], turn.record, row["created_at_epoch"])
+        number = stored_turn["prompt_number"]
+        memories.save_memories(connection, session["id"], stored_turn["id"], number, distillate)
+        records.save_record(
+            connection, stored_turn["id"], turn.record, stored_turn["created_at_epoch"]
+        )
         counts.turns += 1
         counts.summaries += 1
         counts.observations += len(distillate.observations)
@@ -343,12 +345,14 @@ def _parent(connection: sqlite3.Connection, session_id: int, prompt_id: str | No
     return int(row[0]) if row is not None else None
 
 
-def _replace_events(connection: sqlite3.Connection, row: sqlite3.Row, turn: PastTurn) -> list[int]:
+def _replace_events(
+    connection: sqlite3.Connection, stored_turn: sqlite3.Row, turn: PastTurn
+) -> list[int]:
     """Their ids, in order; without raw text where it would be too old to keep."""
-    turn_id = row["id"]
+    turn_id = stored_turn["id"]
     connection.execute("DELETE FROM tool_events WHERE turn_id = ?", (turn_id,))
     events = [(event.without_raw(keeps_text=turn.keeps_raw), event.key) for event in turn.events]
-    insert_events(connection, row["session_id"], turn_id, events)
+    insert_events(connection, stored_turn["session_id"], turn_id, events)
     return _event_ids(connection, turn_id, turn)
 
 

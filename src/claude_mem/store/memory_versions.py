@@ -55,11 +55,13 @@ class MemoryVersions:
     def watch(self, connection: sqlite3.Connection) -> None:
         connection.create_function("memory_changed", 1, self._changed.add)
         for table, (project, changes) in _WATCHED.items():
-            for number, change in enumerate(changes):
-                rows = {_INSERT: ("new",), _DELETE: ("old",)}.get(change, ("old", "new"))
-                calls = "".join(f" SELECT memory_changed({project.format(row=r)});" for r in rows)
+            for index, change in enumerate(changes):
+                aliases = {_INSERT: ("new",), _DELETE: ("old",)}.get(change, ("old", "new"))
+                calls = "".join(
+                    f" SELECT memory_changed({project.format(row=alias)});" for alias in aliases
+                )
                 connection.execute(
-                    f"CREATE TEMP TRIGGER watch_{table}_{number} AFTER {change} ON main.{table}"
+                    f"CREATE TEMP TRIGGER watch_{table}_{index} AFTER {change} ON main.{table}"
                     f"{_CONDITIONS.get((table, change), '')} BEGIN{calls} END"
                 )
 

@@ -7,12 +7,12 @@ RECORD_BEGINS = "record_begins"
 RECORD_NEARLY_FULL = "record_nearly_full"
 
 
-def claim(connection: sqlite3.Connection, name: str, ms: int) -> bool:
+def claim(connection: sqlite3.Connection, name: str, now_ms: int) -> bool:
     """Whether it was not given before; it counts as given from now on."""
     cursor = connection.execute(
         "INSERT INTO notices (name, given_at_epoch) VALUES (?, ?) ON CONFLICT (name) DO UPDATE"
         " SET given_at_epoch = excluded.given_at_epoch WHERE given_at_epoch IS NULL",
-        (name, ms),
+        (name, now_ms),
     )
     return cursor.rowcount > 0
 

@@ -31,16 +31,21 @@ class LeasedQueue:
     first: str = ""  # by what rows that are due are ordered, before their time
 
     def enqueue(
-        self, connection: sqlite3.Connection, session_id: int, turn_id: int, ms: int
+        self, connection: sqlite3.Connection, session_id: int, turn_id: int, now_ms: int
     ) -> None:
         connection.execute(
             f"INSERT INTO {self.table}"
             " (session_id, turn_id, status, available_at_epoch, created_at_epoch)"
-            " VALUES (:session, :turn, 'pending', :ms, :ms)"
+            " VALUES (:session, :turn, 'pending', :now_ms, :now_ms)"
             " ON CONFLICT (turn_id) DO UPDATE SET revision = revision + 1,"
             " attempts = CASE status WHEN :end_status THEN 0 ELSE attempts END,"
             " status = CASE status WHEN :end_status THEN 'pending' ELSE status END",
-            {"session": session_id, "turn": turn_id, "ms": ms, "end_status": self.end_status},
+            {
+                "session": session_id,
+                "turn": turn_id,
+                "now_ms": now_ms,
+                "end_status": self.end_status,
+            },
         )
 
     def _next_due(self, project_id: int | None) -> str:
@@ -125,21 +130,28 @@ class LeasedQueue:
         """To be claimed again. `counted`: whether this claim was an attempt."""
         connection.execute(
             f"UPDATE {self.table} SET status = 'pending', {_NO_LEASE}, last_error = :error,"
-            f" available_at_epoch = :ms, attempts = attempts - :uncounted WHERE {_LEASED}",
-            {**_key(job), "error": _short(error), "ms": available_ms, "uncounted": not counted},
+            " available_at_epoch = :available_ms, attempts = attempts - :uncounted"
+            f" WHERE {_LEASED}",
+            {
+                **_key(job),
+                "error": _short(error),
+                "available_ms": available_ms,
+                "uncounted": not counted,
+            },
         )
 
     def set_aside(
-        self, connection: sqlite3.Connection, job: Job, error: str | None, ms: int
+        self, connection: sqlite3.Connection, job: Job, error: str | None, now_ms: int
     ) -> bool:
         """Keeps the row without trying it again; if its turn has changed since the claim, starts
         over instead and returns False."""
         row = connection.execute(
-            f"UPDATE {self.table} SET {_NO_LEASE}, last_error = :error, available_at_epoch = :ms,"
+            f"UPDATE {self.table} SET {_NO_LEASE}, last_error = :error,"
+            " available_at_epoch = :now_ms,"
             " attempts = CASE revision WHEN :revision THEN attempts ELSE 0 END,"
             " status = CASE revision WHEN :revision THEN :end_status ELSE 'pending' END"
             f" WHERE {_LEASED} RETURNING status",
-            {**_key(job), "revision": job.revision, "error": _short(error), "ms": ms,
+            {**_key(job), "revision": job.revision, "error": _short(error), "now_ms": now_ms,
              "end_status": self.end_status},
         ).fetchone()  # fmt: skip
         return row is None or row[0] == self.end_status
@@ -152,12 +164,12 @@ class LeasedQueue:
         )
         return cursor.rowcount
 
-    def revive_buried(self, connection: sqlite3.Connection, ms: int) -> int:
+    def revive_buried(self, connection: sqlite3.Connection, now_ms: int) -> int:
         """Tries the rows again that had been given up; how many there were."""
         cursor = connection.execute(
             f"UPDATE {self.table} SET status = 'pending', attempts = 0, last_error = NULL,"
             " available_at_epoch = ? WHERE status = ?",
-            (ms, self.end_status),
+            (now_ms, self.end_status),
         )
         return cursor.rowcount
 

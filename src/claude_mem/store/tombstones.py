@@ -14,12 +14,12 @@ _LIST = "SELECT value FROM json_each(?)"
 
 
 def add(
-    connection: sqlite3.Connection, kind: str, keys: Iterable[str], forgotten_id: int, ms: int
+    connection: sqlite3.Connection, kind: str, keys: Iterable[str], forgotten_id: int, now_ms: int
 ) -> None:
     """`kind`: project, session or turn."""
     connection.executemany(
         "INSERT OR IGNORE INTO tombstones (kind, key, forgotten_id, at_epoch) VALUES (?, ?, ?, ?)",
-        [(kind, key, forgotten_id, ms) for key in keys],
+        [(kind, key, forgotten_id, now_ms) for key in keys],
     )
 
 
@@ -62,12 +62,15 @@ def is_forgotten_project(connection: sqlite3.Connection, key: str, started_ms: i
 def _has_any(
     connection: sqlite3.Connection, kind: str, keys: Sequence[str], since_ms: int = 0
 ) -> bool:
-    either = [*keys, *(_hash(kind, key) for key in keys)]
-    # Asked for every event: two values are compared faster than the rows of a function.
-    values, bound = ("?, ?", either) if len(either) == 2 else (_LIST, [json.dumps(either)])
+    keys_and_hashes = [*keys, *(_hash(kind, key) for key in keys)]
+    if len(keys) == 1:  # for every event: two values are compared faster than rows of a function
+        placeholders, parameters = "?, ?", keys_and_hashes
+    else:
+        placeholders, parameters = _LIST, [json.dumps(keys_and_hashes)]
     row = connection.execute(
-        f"SELECT 1 FROM tombstones WHERE kind = ? AND key IN ({values}) AND at_epoch >= ? LIMIT 1",
-        (kind, *bound, since_ms),
+        f"SELECT 1 FROM tombstones WHERE kind = ? AND key IN ({placeholders})"
+        " AND at_epoch >= ? LIMIT 1",
+        (kind, *parameters, since_ms),
     ).fetchone()
     return row is not None
 

@@ -32,34 +32,34 @@ class Announcer:
         self._comparing = threading.Lock()
 
     def events_recorded(self, recorded: list[tuple[Event, Recorded]]) -> None:
-        for event, record in recorded:
-            session_logging.event_recorded(event, record)
+        for event, outcome in recorded:
+            session_logging.event_recorded(event, outcome)
         self.activity.update(recorded)
         self.processing()
-        stored = [(event, record) for event, record in recorded if record.outcome == "stored"]
+        stored = [(event, outcome) for event, outcome in recorded if outcome.outcome == "stored"]
         if not stored:
             return
         names = self._store.project_names()
-        for event, record in stored:
-            self.feed.publish(self._event_news(event, record, names.get(record.project_id, "")))
+        for event, outcome in stored:
+            self.feed.publish(self._event_news(event, outcome, names.get(outcome.project_id, "")))
             if event.kind == SESSION_END:
-                self.session_changed(record.session_db_id)
+                self.session_changed(outcome.session_db_id)
 
-    def _event_news(self, event: Event, record: Recorded, project: str) -> News:
-        prompt = record.turn_id if event.kind == PROMPT else None
-        records = self._store.get_many("prompts", [prompt]) if prompt is not None else []
+    def _event_news(self, event: Event, outcome: Recorded, project: str) -> News:
+        prompt = outcome.turn_id if event.kind == PROMPT else None
+        prompts = self._store.get_many("prompts", [prompt]) if prompt is not None else []
         return {
             "type": "event",
             "event": event.kind,
-            "session_db_id": record.session_db_id,
+            "session_db_id": outcome.session_db_id,
             "content_session_id": event.session_id,
             "project": project,
-            "prompt_number": record.prompt_number,
-            "turn_id": record.turn_id,
+            "prompt_number": outcome.prompt_number,
+            "turn_id": outcome.turn_id,
             "tool_name": event.tool_name,
             "text": shorten(event.prompt or event.tool_input or event.text or "", EVENT_TEXT),
             "created_at_epoch": event.arrived_ms,
-            "items": [{**item, "kind": "prompt"} for item in records],
+            "items": [{**item, "kind": "prompt"} for item in prompts],
         }
 
     def memory_stored(self, turn: Turn, distillate: Distillate) -> None:
@@ -79,9 +79,9 @@ class Announcer:
 
     def memory_saved(self, project: Project, observation_id: int) -> None:
         """By a user or an agent, outside a turn."""
-        records = self._store.get_many("observations", [observation_id])
-        items: list[Json] = [{**item, "kind": "observation"} for item in records]
-        for item in records:
+        rows = self._store.get_many("observations", [observation_id])
+        items: list[Json] = [{**item, "kind": "observation"} for item in rows]
+        for item in rows:
             session_logging.observation_stored(str(item["content_session_id"]), item)
         self.feed.publish(
             {"type": "memory", "project": project.name, "observations": 1, "items": items}

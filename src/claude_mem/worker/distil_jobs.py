@@ -55,11 +55,8 @@ class JobRunner:
         self._layout, self._store = layout, store
         self._draft = draft or self._draft_locally
         self._contexts = contexts
-        self._announcer, self._transcript_events, self._backoff = (
-            announcer,
-            transcript_additions,
-            backoff,
-        )
+        self._announcer, self._backoff = announcer, backoff
+        self._transcript_additions = transcript_additions
         self._watchdog = watchdog or Watchdog()
         self.queues_refinements = False  # whether a model will revise the drafts
         self.keeps_records = True
@@ -115,8 +112,8 @@ class JobRunner:
             return
         turn_step(turn, f"distilling, try {job.attempts}")
         try:
-            if self._transcript_events is not None:
-                turn = await self._transcript_events.add_to(turn)
+            if self._transcript_additions is not None:
+                turn = await self._transcript_additions.add_to(turn)
             with self._watchdog.limit(TURN_SECONDS):
                 draft = await self._draft(turn)
             await self._store_result(job, turn, draft)
@@ -141,8 +138,8 @@ class JobRunner:
 
     async def _after_failure(self, job: Job, turn: Turn, error: Exception) -> None:
         reason = f"{type(error).__name__}: {error}"
-        mark = session_mark(turn.content_session_id)
-        log.warning("%sturn %d, try %d: %s", mark, turn.id, job.attempts, reason)
+        log_prefix = session_mark(turn.content_session_id)
+        log.warning("%sturn %d, try %d: %s", log_prefix, turn.id, job.attempts, reason)
         if job.attempts < TRIES:
             delay = self._backoff(job.attempts)
             await asyncio.wrap_future(self._store.retry_job(job, reason, delay))
@@ -152,8 +149,8 @@ class JobRunner:
     async def _set_aside(self, job: Job, turn: Turn, reason: str) -> None:
         if not await asyncio.wrap_future(self._store.set_job_aside(job, reason)):
             return
-        mark = session_mark(turn.content_session_id)
-        log.error("%sturn %d cannot be distilled: %s", mark, turn.id, reason)
+        log_prefix = session_mark(turn.content_session_id)
+        log.error("%sturn %d cannot be distilled: %s", log_prefix, turn.id, reason)
         trouble.report(
             os.fsencode(self._layout.root),
             f"a turn could not be summarised; to try again: claude-mem retry ({reason})",

@@ -23,7 +23,7 @@ _PAGE = 200
 _WITHOUT_NEIGHBOURS = replace(
     WEIGHTS, next_shares=(), previous_shares=()
 )  # only matches are forgotten
-HOUR = 3_600_000
+HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ async def forget(
     """A preview of what would go; with its token in `confirm`, it goes."""
     store = worker.store
     if request.confirm and (done := await asyncio.to_thread(store.find_forgotten, request.confirm)):
-        return _done(worker, done)  # repeated: the first answer may have been lost
+        return _result_of(worker, done)  # repeated: the first answer may have been lost
     if request.hard:
         await worker.catch_up()  # what waits in the spool goes, too
     selection = await asyncio.to_thread(select, store, request, now)
@@ -75,7 +75,7 @@ async def forget(
         return preview
     if request.hard:
         await _end_requests(worker, selection)
-    directories = await asyncio.to_thread(_directories, store, selection)
+    directories = await asyncio.to_thread(_directories_to_clear, store, selection)
     sessions = await asyncio.to_thread(store.sessions_of, selection)
     forgotten = await asyncio.wrap_future(
         store.forget(selection, request.confirm, hard=request.hard)
@@ -90,7 +90,7 @@ async def forget(
         await worker.erase_leftovers()
         await worker.refiner.clean_up()
     await worker.contexts.render_stale()
-    return _done(worker, forgotten)
+    return _result_of(worker, forgotten)
 
 
 async def _end_requests(worker: "Worker", selection: Selection) -> None:
@@ -100,7 +100,7 @@ async def _end_requests(worker: "Worker", selection: Selection) -> None:
         await worker.refiner.cancel_session(session, seconds)
 
 
-def _done(worker: "Worker", forgotten: Forgotten) -> Undoable | Erased:
+def _result_of(worker: "Worker", forgotten: Forgotten) -> Undoable | Erased:
     if forgotten.is_erased:
         return Erased(forgotten, is_scrubbed=not worker.store.needs_scrub())
     return _undoable(worker, forgotten)
@@ -120,7 +120,7 @@ def undoable(worker: "Worker") -> list[Undoable]:
 
 def _undoable(worker: "Worker", forgotten: Forgotten) -> Undoable:
     hours = worker.settings.retention.undo_hours
-    return Undoable(forgotten, forgotten.at_epoch + hours * HOUR)
+    return Undoable(forgotten, forgotten.at_epoch + hours * HOUR_MS)
 
 
 def select(store: StoreReader, request: ForgetRequest, now: datetime) -> Selection:
@@ -162,7 +162,7 @@ def _matching(
             return ids
 
 
-def _directories(store: StoreReader, selection: Selection) -> list[str]:
+def _directories_to_clear(store: StoreReader, selection: Selection) -> list[str]:
     """The directories of a project that is forgotten completely: their contexts are deleted."""
     if selection.project is None:
         return []

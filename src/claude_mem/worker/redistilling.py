@@ -40,7 +40,8 @@ class Redistilling:
         *,
         version: int = VERSION,
     ) -> None:
-        self._store, self._reader, self._transcript_events = store, reader, transcript_additions
+        self._store, self._reader = store, reader
+        self._transcript_additions = transcript_additions
         self._contexts, self._clock, self._version = contexts, clock, version
         self.verbosity: Verbosity = "normal"
         self._task: asyncio.Task[int] | None = None
@@ -76,7 +77,7 @@ class Redistilling:
 
     async def _distil(self, turn: Turn) -> None:
         try:
-            turn = await self._transcript_events.add_to(turn)
+            turn = await self._transcript_additions.add_to(turn)
             distillate = await asyncio.to_thread(distil, turn, self.verbosity)
             if await asyncio.wrap_future(self._store.save_again(turn, distillate)):
                 self._contexts.mark_stale(turn.project)

@@ -233,9 +233,9 @@ class Refiner:
             try:
                 reply = await self._ask(job, model, request, session, None if is_open else resume)
             except (LostSession, TooLong) as error:
-                mark = session_mark(turn.content_session_id)
+                log_prefix = session_mark(turn.content_session_id)
                 log.info("%sturn %d, %s: %s; starting a new conversation",
-                         mark, turn.id, model.name, error)  # fmt: skip
+                         log_prefix, turn.id, model.name, error)  # fmt: skip
                 await model.end_conversation(session)
                 await asyncio.wrap_future(self._store.drop_conversation(session))
                 if max_record_chars == RECORD_LIMITS[-1]:
@@ -292,8 +292,8 @@ class Refiner:
         )
         if saved:
             if revision.skip_reason:
-                mark = session_mark(turn.content_session_id)
-                log.info("%sturn %d, no summary: %s", mark, turn.id, revision.skip_reason)
+                log_prefix = session_mark(turn.content_session_id)
+                log.info("%sturn %d, no summary: %s", log_prefix, turn.id, revision.skip_reason)
             self._contexts.mark_stale(turn.project)
             self._announcer.memory_stored(turn, revision.distillate)
 
@@ -313,8 +313,8 @@ class Refiner:
         await asyncio.shield(asyncio.wrap_future(self._store.give_probe_back(name)))
 
     async def _postpone(self, job: Job, reason: str, until_ms: int, *, lasting: bool) -> None:
-        waits = self._policy.upgrade_drafts or self._store.is_requested_refinement(job)
-        if lasting and not waits:
+        may_wait = self._policy.upgrade_drafts or self._store.is_requested_refinement(job)
+        if lasting and not may_wait:
             await self._keep_draft(job, reason)
         else:
             await asyncio.wrap_future(
@@ -323,8 +323,8 @@ class Refiner:
 
     async def _after_failure(self, job: Job, turn: Turn, name: str, error: ObserverError) -> None:
         reason = self._reader.redactor.redact(f"{name}: {error}")
-        mark = session_mark(turn.content_session_id)
-        log.warning("%sturn %d, try %d, %s", mark, turn.id, job.attempts, reason)
+        log_prefix = session_mark(turn.content_session_id)
+        log.warning("%sturn %d, try %d, %s", log_prefix, turn.id, job.attempts, reason)
         if isinstance(error, NotAllowed | QuotaSpent):
             wait = max(BREAKER_WAIT_MS, int((error.retry_after or 0) * 1000))
             until = self._clock() + wait

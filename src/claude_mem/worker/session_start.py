@@ -20,6 +20,9 @@ from claude_mem.worker.worker import Worker
 
 GREETED_SOURCES = ("startup", "clear")
 CATCH_UP_SECONDS = 2.0  # the hook waits longer than this
+_EXCLUDED = (
+    "claude-mem: this session is not recorded: CLAUDE_MEM_EXCLUDED_PROJECTS excludes its project"
+)
 
 
 async def answer_session_start(worker: Worker, record_bytes: bytes) -> HookAnswer:
@@ -47,15 +50,15 @@ async def _context_and_message(
     if worker.reader.exclusions.cover(event.project, event.project_dir):
         return "", _trouble(worker) or _EXCLUDED
     await _bring_own_sessions(worker, event)
-    is_alone = await _is_alone(worker, event.project, record_bytes)
-    await _catch_up(worker, event.project, drains=not is_alone)
+    is_only_spool_file = await _is_only_spool_file(worker, event.project, record_bytes)
+    await _catch_up(worker, event.project, drains=not is_only_spool_file)
     if (pause := current_pause(worker.settings.layout)) is not None:
-        return await _given(worker, event), _trouble(worker) or _paused(pause)
+        return await _context_of_unrecorded(worker, event), _trouble(worker) or _paused(pause)
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None:
         message = _trouble(worker) or await _record_begins_message(worker)
         return "", message or await project_question(worker, event.project_dir, None)
-    context = await _context(worker, project_id, event, source, is_alone)
+    context = await _context(worker, project_id, event, source, is_only_spool_file)
     message = _trouble(worker) or await _record_begins_message(worker)
     message = message or await project_question(worker, event.project_dir, project_id)
     if not message and source in GREETED_SOURCES:
@@ -85,11 +88,6 @@ async def _bring_own_sessions(worker: Worker, event: Event) -> None:
             await join_own_project(worker, decision.own, decision.project)
 
 
-_EXCLUDED = (
-    "claude-mem: this session is not recorded: CLAUDE_MEM_EXCLUDED_PROJECTS excludes its project"
-)
-
-
 def _paused(pause: Pause) -> str:
     until = f" until {iso(pause.until_epoch)[:16]} UTC" if pause.until_epoch is not None else ""
     return (
@@ -98,7 +96,7 @@ def _paused(pause: Pause) -> str:
     )
 
 
-async def _given(worker: Worker, event: Event) -> str:
+async def _context_of_unrecorded(worker: Worker, event: Event) -> str:
     """The context of a session that is not recorded."""
     project_id = worker.store.project_by_key(event.project.key)
     if project_id is None or event.detail.get("source") in ("resume", "fork"):
@@ -108,7 +106,7 @@ async def _given(worker: Worker, event: Event) -> str:
     )
 
 
-async def _is_alone(worker: Worker, project: Project, record_bytes: bytes) -> bool:
+async def _is_only_spool_file(worker: Worker, project: Project, record_bytes: bytes) -> bool:
     """Whether nothing else waits in the spool, and the start changes nothing: then it can be stored
     after the response. It makes a new project known, and ends turns whose client died."""
     project_id = worker.store.project_by_key(project.key)
@@ -132,11 +130,11 @@ async def _process_pending(worker: Worker, project: Project, drains: bool) -> No
 
 
 async def _context(
-    worker: Worker, project_id: int, event: Event, source: str, is_alone: bool
+    worker: Worker, project_id: int, event: Event, source: str, is_only_spool_file: bool
 ) -> str:
     """A resumed session gets the same bytes as before (`intake/unsaved_contexts.py`), and never its
     own memories."""
-    begun = time.monotonic()
+    started_at = time.monotonic()
     if source == "fork":
         return ""  # its transcript contains the context of the original session
     session_id = event.session_id
@@ -150,9 +148,9 @@ async def _context(
     is_rendered = printed_context(worker.settings.layout, event) == context
     if is_rendered and worker.intake.unsaved_contexts.add(session_id, context):
         return context
-    if is_alone:
+    if is_only_spool_file:
         await asyncio.to_thread(worker.intake.drain)
-    if time.monotonic() - begun > RESPONSE_SECONDS:
+    if time.monotonic() - started_at > RESPONSE_SECONDS:
         return context  # the hook did not wait for it, and has printed the rendered one
     if worker.store.start_context(session_id) != context:
         await asyncio.wrap_future(worker.store.remember_start_context(session_id, context))

@@ -149,10 +149,10 @@ class Worker:
         """Read the settings again and apply them; returns the problems with them."""
         settings, problems = await asyncio.to_thread(load_usable_settings, self.environ)
         report_problems(settings.layout, problems)
-        await self.apply(settings, restart_observer=restart_observer)
+        await self.apply_settings(settings, restart_observer=restart_observer)
         return problems
 
-    async def apply(self, settings: Settings, *, restart_observer: bool = False) -> None:
+    async def apply_settings(self, settings: Settings, *, restart_observer: bool = False) -> None:
         """Make every part follow these settings, but for those that need a restart."""
         async with self._applying:
             previous, self.settings = self.settings, settings
@@ -220,7 +220,7 @@ class Worker:
 
     async def _start(self) -> None:
         await asyncio.wrap_future(self.store.free_all_leases())
-        await self.apply(self.settings, restart_observer=True)
+        await self.apply_settings(self.settings, restart_observer=True)
         self._started.set()
         self.announcer.activity.reset(self.clock())  # agents may have ended since the last worker
 
@@ -230,7 +230,7 @@ class Worker:
             self._wake.clear()
             self.cycles += 1
             try:
-                await self._work()
+                await self._run_once()
                 pause = self._pause()
                 if self._has_newer_hook() and outdated():
                     log.info("a newer version is installed: this worker ends")
@@ -244,7 +244,7 @@ class Worker:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), pause)
 
-    async def _work(self) -> None:
+    async def _run_once(self) -> None:
         await self.catch_up()
         await self.refiner.start_due()
         await self.refiner.clean_up()

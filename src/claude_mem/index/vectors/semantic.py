@@ -63,7 +63,7 @@ class SemanticIndex:
         load_embedder: Callable[[], Embedder],
         read_ahead: int = READ_AHEAD,
         clock: Clock = now_ms,
-        open_: Open = open_readonly,
+        open_connection: Open = open_readonly,
         chroma_url: str = "",
     ) -> None:
         self.id = identity
@@ -73,7 +73,7 @@ class SemanticIndex:
 
             self._chroma = chroma.ChromaCollection(chroma_url, clock)
         self._load_embedder, self._read_ahead, self._clock = load_embedder, read_ahead, clock
-        self._open = open_
+        self._open_connection = open_connection
         self._lock = threading.RLock()
         self._loaded: _Loaded | None = None
         self._used_at = 0
@@ -232,7 +232,7 @@ class SemanticIndex:
                 from claude_mem.index.vectors.vector_search import VectorSearch
 
                 model = self._load_embedder()
-                cache = VectorCache(model, self._read_ahead, self._open)
+                cache = VectorCache(model, self._read_ahead, self._open_connection)
                 search = VectorSearch(cache, self._chroma)
                 static = model if isinstance(model, StaticModel) else StaticModel.load()
                 self._loaded = _Loaded(

@@ -107,8 +107,11 @@ class ProjectVectors:
 
 
 class VectorCache:
-    def __init__(self, embedder: Embedder, read_ahead: int, open_: Open = open_readonly) -> None:
-        self._embedder, self._read_ahead, self._open = embedder, read_ahead, open_
+    def __init__(
+        self, embedder: Embedder, read_ahead: int, open_connection: Open = open_readonly
+    ) -> None:
+        self._embedder, self._read_ahead = embedder, read_ahead
+        self._open_connection = open_connection
         self._lock = threading.Lock()  # of the fields below
         self._projects: dict[tuple[int, str], ProjectVectors] = {}  # least recently used first
         self._threads: list[threading.Thread] = []
@@ -262,7 +265,7 @@ class VectorCache:
 
         def run() -> None:
             try:
-                with closing(self._open(path)) as own_connection:
+                with closing(self._open_connection(path)) as own_connection:
                     work(own_connection)
             finally:
                 lock.release()

@@ -125,8 +125,8 @@ class VectorSearch:
             stored = vectors.blocks
             if not stored.has_rows:
                 stored = self._similar_by_code(connection, vectors, new_rows, state.model)
-            for compared in (stored, new_blocks):
-                pairs += compared.similar_pairs(new_ids, new_rows, min_cosine, limit)
+            for blocks in (stored, new_blocks):
+                pairs += blocks.similar_pairs(new_ids, new_rows, min_cosine, limit)
         return pairs, state.revision
 
     def _similar_by_code(
@@ -168,17 +168,20 @@ class LocalScan:
         state = self._cache.read_state(self._connection)
         loaded = self._cache.loaded(self._connection, projects, self._kind, state)
         try:
-            parts = [vectors.blocks.nearest(query, count, self._include) for vectors in loaded]
+            similarities = [
+                vectors.blocks.nearest(query, count, self._include) for vectors in loaded
+            ]
         except RowsDropped:
-            parts = [self._by_codes(query, loaded, state.model)]
-        return parts[0] if len(parts) == 1 else merge(parts)
+            similarities = [self._by_codes(query, loaded, state.model)]
+        return similarities[0] if len(similarities) == 1 else merge(similarities)
 
     def _by_codes(
         self, query: QueryVector, loaded: Sequence[ProjectVectors], model: int
     ) -> Similarities:
-        parts = [vectors.blocks.candidates(query, self._rescored) for vectors in loaded]
-        ids = np.concatenate([part.ids for part in parts])
-        order = np.argsort(-np.concatenate([part.scores for part in parts]), kind="stable")
+        candidates = [vectors.blocks.candidates(query, self._rescored) for vectors in loaded]
+        ids = np.concatenate([of_project.ids for of_project in candidates])
+        scores = np.concatenate([of_project.scores for of_project in candidates])
+        order = np.argsort(-scores, kind="stable")
         nearest = {int(id_) for id_ in ids[order[: self._rescored]]}
         if self._kind == TURN:
             nearest.update(self._include.tolist())

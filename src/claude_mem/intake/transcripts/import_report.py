@@ -28,7 +28,7 @@ class Tally:
     turns: int = 0
     observations: int = 0
     summaries: int = 0
-    known: int = 0
+    existing: int = 0
     private: int = 0
     forgotten: int = 0
     records: int = 0  # filled in for turns that were known
@@ -39,7 +39,7 @@ class Tally:
         self.turns += outcome.turns
         self.observations += outcome.observations
         self.summaries += outcome.summaries
-        self.known += outcome.existing
+        self.existing += outcome.existing
         self.private += outcome.private
         self.forgotten += outcome.forgotten
         self.records += outcome.records

@@ -102,16 +102,16 @@ def import_transcripts(
     if store is not None:
         options = replace(options, access=access_of(store, options.trust, is_import=True))
     writer = _SessionWriter(store, report)
-    for read in _read_all(_changed(store, files, again, report, progress), options, processes):
-        if isinstance(read, PastSession):
-            writer.put(read)
+    for item in _read_all(_changed(store, files, again, report, progress), options, processes):
+        if isinstance(item, PastSession):
+            writer.put(item)
             continue
-        for session in read.sessions:
+        for session in item.sessions:
             writer.put(session)
-        report.add_file(read)
-        if not options.project and not options.since_ms and not read.trouble:
-            writer.mark_read(read)
-        progress(read.path, read.size)
+        report.add_file(item)
+        if not options.project and not options.since_ms and not item.trouble:
+            writer.mark_read(item)
+        progress(item.path, item.size)
     writer.finish()
     if isinstance(store, Store):
         merge_known_projects(store, options.reader().projects)
@@ -152,10 +152,10 @@ class _SessionWriter:
         while len(self._pending) > MAX_PENDING_SESSIONS:
             self._await_first()
 
-    def mark_read(self, read: ReadFile) -> None:
+    def mark_read(self, file: ReadFile) -> None:
         """Takes effect after the file's sessions are on disk."""
         if isinstance(self._store, Store):
-            self._pending.append(read)
+            self._pending.append(file)
 
     def finish(self) -> None:
         while self._pending:
@@ -179,9 +179,9 @@ class _SessionWriter:
         else:
             self._report.add(session, outcome)
 
-    def _mark_imported(self, read: ReadFile) -> None:
-        if isinstance(self._store, Store) and str(read.path) not in self._failed:
-            self._last = self._store.mark_imported(str(read.path), read.size, read.modified_ns)
+    def _mark_imported(self, file: ReadFile) -> None:
+        if isinstance(self._store, Store) and str(file.path) not in self._failed:
+            self._last = self._store.mark_imported(str(file.path), file.size, file.modified_ns)
 
 
 def _outcome_of(session: PastSession) -> ImportCounts:
@@ -280,18 +280,18 @@ def _set_options(options: ImportOptions) -> None:
 
 
 def _read(path: Path) -> ReadFile:
-    past = _options.past_sessions(path, _reader)
+    session_reader = _options.past_sessions(path, _reader)
     try:
         status = path.stat()
-        sessions = tuple(_selected(session, _options) for session in past.sessions())
+        sessions = tuple(_selected(session, _options) for session in session_reader.sessions())
     except Exception as error:  # a bad file does not stop the import
         return ReadFile(path, 0, 0, trouble=_reason(error))
-    return _read_file(path, status, past, sessions)
+    return _read_file(path, status, session_reader, sessions)
 
 
 def _read_in_parts(path: Path, options: ImportOptions) -> Iterator[ReadFile | PastSession]:
-    past = options.past_sessions(path, options.reader())
-    sessions = past.sessions()
+    session_reader = options.past_sessions(path, options.reader())
+    sessions = session_reader.sessions()
     try:
         status = path.stat()
         while (session := next(sessions, None)) is not None:
@@ -299,7 +299,7 @@ def _read_in_parts(path: Path, options: ImportOptions) -> Iterator[ReadFile | Pa
     except Exception as error:
         yield ReadFile(path, 0, 0, trouble=_reason(error))
         return
-    yield _read_file(path, status, past, ())
+    yield _read_file(path, status, session_reader, ())
 
 
 def _reason(error: Exception) -> str:
@@ -311,16 +311,19 @@ def _reason(error: Exception) -> str:
 
 
 def _read_file(
-    path: Path, status: os.stat_result, past: PastSessionReader, sessions: tuple[PastSession, ...]
+    path: Path,
+    status: os.stat_result,
+    session_reader: PastSessionReader,
+    sessions: tuple[PastSession, ...],
 ) -> ReadFile:
     return ReadFile(
         path,
         status.st_size,
         status.st_mtime_ns,
         sessions,
-        past.transcript.lines,
-        past.transcript.unreadable + past.unreadable,
-        past.text_chars,
+        session_reader.transcript.lines,
+        session_reader.transcript.unreadable + session_reader.unreadable,
+        session_reader.text_chars,
     )
 
 
