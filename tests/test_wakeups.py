@@ -94,14 +94,16 @@ async def _post_all(api: Api) -> int:
     """How many transactions the events of all clients took."""
     transactions: list[object] = []
     api.worker.store.run_before_commit(transactions.append)
-    holding = asyncio.Event()
+    is_held, holding = asyncio.Event(), asyncio.Event()
 
     def hold(connection: object) -> None:
         """Occupies the writer until all clients wait for it."""
+        loop.call_soon_threadsafe(is_held.set)
         asyncio.run_coroutine_threadsafe(holding.wait(), loop).result()
 
     loop = asyncio.get_running_loop()
     api.worker.store.write(hold)
+    await is_held.wait()  # or the writer takes posts together with it, and they never wait
     posts = [
         asyncio.create_task(api.client.post("/api/sessions/observations", json={
             "contentSessionId": "s", "tool_name": "Edit", "tool_use_id": f"t{number}",
