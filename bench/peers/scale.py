@@ -63,6 +63,7 @@ def _at(
             if database is not None:
                 us = stack.enter_context(ours(**settings))
                 put(database, us.database)
+                us.skip_backup()
                 products[name] = us
         if size <= MAX_OF_PEER:
             products[PEER] = stack.enter_context(_filled_peer(installation, plain))
