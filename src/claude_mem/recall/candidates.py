@@ -104,7 +104,8 @@ def collect(
     depth = depth or SEARCH
     terms = look_up_terms(connection, parsed) if terms is None else terms
     by_vector, read = max(depth.by_vector, 2 * count), max(depth.read, 2 * count)
-    limit = max(depth.by_words, by_vector)
+    # Only a search by meaning as well can prefer one that many others outrank by words.
+    limit = max(depth.by_words if semantic_index is not None else read, by_vector)
     condition = document_queries.turn_condition(filters)
     scored = max(limit, depth.scored)
     searched = _rarest(parsed, terms, depth.matches)

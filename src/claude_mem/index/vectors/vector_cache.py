@@ -21,7 +21,7 @@ from claude_mem.index import indexing
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text.documents import TURN, Document, document_id, kind_of, load, memory_id_of
 from claude_mem.index.text.passage_index import PASSAGE_BITS
-from claude_mem.index.vectors import vector_table
+from claude_mem.index.vectors import freed_memory, vector_table
 from claude_mem.index.vectors.blocks import Ids, Rows, VectorBlocks, quantise
 from claude_mem.index.vectors.embedding_texts import passages
 from claude_mem.index.vectors.vector_table import TableState, read_state
@@ -116,6 +116,7 @@ class VectorCache:
         self._projects: dict[tuple[int, str], ProjectVectors] = {}  # least recently used first
         self._threads: list[threading.Thread] = []
         self._epoch = (0, 0)  # generation of the index and number of the model
+        freed_memory.limit_heaps()
 
     @property
     def dimension(self) -> int:
@@ -270,6 +271,7 @@ class VectorCache:
             finally:
                 lock.release()
             self._make_room(set())
+            freed_memory.give_back()
 
         thread = threading.Thread(target=run, name="claude-mem-vectors", daemon=True)
         with self._lock:
