@@ -46,7 +46,7 @@ class Place:
         self.api.add_turn(f"w{self.number}", text, reply, str(directory), f"{directory}/lamp.py")
 
     def project_of(self, directory: Path) -> str:
-        self.api.worker.projects.forget_all()
+        self.api.worker.projects.drop_all()
         return self.api.worker.projects.of(str(directory)).key
 
     def call(self, directory: Path, tool: str, **arguments: Any) -> str:

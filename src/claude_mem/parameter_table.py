@@ -1,7 +1,7 @@
 """The parameters of each operation on memories: one table for the HTTP API, the MCP tools, and the
 documents of both.
 
-`meaning` is for people, `hint` for models: every session pays for every word of it.
+`meaning` is for people, `for_model` for models: every session pays for every word of it.
 """
 
 from collections.abc import Iterable
@@ -37,12 +37,12 @@ class Parameter:
     name: str
     meaning: str
     schema: Schema = field(default_factory=lambda: TEXT)
-    hint: str = ""
+    for_model: str = ""
     is_required: bool = False
     is_listed: bool = True  # in the schema of the tool; false: another name for one that is
 
     def for_tool(self) -> Schema:
-        return {**self.schema, "description": self.hint} if self.hint else self.schema
+        return {**self.schema, "description": self.for_model} if self.for_model else self.schema
 
 
 def _codes(names: Iterable[str]) -> str:
@@ -54,35 +54,37 @@ _FILTERS = (
         "project",
         f'a name or key; for an agent, that of its session by default, and `"{ALL_PROJECTS}"` for'
         " all projects",
-        hint=f'name; default: this one, "{ALL_PROJECTS}": all',
+        for_model=f'name; default: this one, "{ALL_PROJECTS}": all',
     ),
     Parameter(
         "type",
         f"{_codes(OBSERVATION_TYPES)}, or a kind: `observations`, `summaries`, `prompts`;"
         " comma-separated",
-        hint="bugfix, feature, refactor, change, discovery, decision, summaries or prompts;"
+        for_model="bugfix, feature, refactor, change, discovery, decision, summaries or prompts;"
         " comma-separated",
     ),
     Parameter("obs_type", "only types of observations", is_listed=False),
     Parameter(
         "concepts",
         "any of these; comma-separated",
-        hint="gotcha, how-it-works, problem-solution, trade-off, …",
+        for_model="gotcha, how-it-works, problem-solution, trade-off, …",
     ),
     Parameter(
         "files",
         "any of these paths, ends of paths, or folders; comma-separated",
-        hint="paths or folders, comma-separated",
+        for_model="paths or folders, comma-separated",
     ),
     Parameter(
-        "dateStart", "since this day, time in ISO 8601, or Unix milliseconds", hint="YYYY-MM-DD"
+        "dateStart",
+        "since this day, time in ISO 8601, or Unix milliseconds",
+        for_model="YYYY-MM-DD",
     ),
     Parameter("dateEnd", "up to this time, or up to and including this day"),
     Parameter("session", "one session, by its number or the agent's session id"),
     Parameter("status", f"of the session: {_codes(SESSION_STATUSES)}; comma-separated"),
     Parameter("wrong", "true: also memories that are marked as wrong", FLAG),
 )
-_FILTERS_AS_IN_SEARCH = tuple(replace(filter_, hint="") for filter_ in _FILTERS)
+_FILTERS_AS_IN_SEARCH = tuple(replace(filter_, for_model="") for filter_ in _FILTERS)
 _DEPTH = f"0 to {MAX_DEPTH} (default {DEFAULT_DEPTH})"
 _OF_KIND = {"observation": "an observation", "summary": "a summary", "fact": "a fact"}
 
@@ -104,7 +106,7 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
             "query",
             'words, `"phrases"`, `-without`, times; without it, the newest memories that match the'
             " filters",
-            hint='words; "exact phrase"; -without; "last week", "in May"',
+            for_model='words; "exact phrase"; -without; "last week", "in May"',
         ),
         *_FILTERS,
         Parameter("orderBy", _codes(ORDERS), {"enum": [*ORDERS]}),
@@ -112,7 +114,7 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
             "limit",
             f"maximum rows, 1 to {MAX_LIMIT} (default {DEFAULT_LIMIT})",
             NUMBER,
-            hint=f"default {DEFAULT_LIMIT}",
+            for_model=f"default {DEFAULT_LIMIT}",
         ),
         Parameter("offset", f"rows to skip, at most {MAX_OFFSET:,}", NUMBER),
     ),
@@ -120,15 +122,18 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
         Parameter(
             "anchor",
             "an id: `12`, `S3`, `P4`, or `T6` of [a team](team.md)",
-            hint="an id: 12, S3 or P4",
+            for_model="an id: 12, S3 or P4",
         ),
         Parameter(
             "query",
             "instead of an anchor: the best match for this query",
-            hint="around its best match",
+            for_model="around its best match",
         ),
         Parameter(
-            "depth_before", f"memories before it, {_DEPTH}", NUMBER, hint=f"default {DEFAULT_DEPTH}"
+            "depth_before",
+            f"memories before it, {_DEPTH}",
+            NUMBER,
+            for_model=f"default {DEFAULT_DEPTH}",
         ),
         Parameter("depth_after", f"memories after it, {_DEPTH}", NUMBER),
         *_FILTERS_AS_IN_SEARCH,
@@ -143,14 +148,14 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
             "ids",
             f'required; at most {MAX_IDS}: `12`, `"S3"`, `"P4"`, or `"T6"` of a team',
             IDS,
-            hint='like [12, "S3", "P4"]',
+            for_model='like [12, "S3", "P4"]',
             is_required=True,
         ),
         Parameter(
             "words",
             "a question: instead of the full memories, the passages of their turns that answer it"
             " best, about 250 tokens a turn",
-            hint="the question to answer",
+            for_model="the question to answer",
         ),
         Parameter("record", "true: with everything that was said in their turns", FLAG),
     ),
@@ -159,25 +164,27 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
         Parameter(
             "kind",
             f"{_codes(FACT_KINDS)}; comma-separated",
-            hint=f"{', '.join(FACT_KINDS)}; comma-separated",
+            for_model=f"{', '.join(FACT_KINDS)}; comma-separated",
         ),
         Parameter(
             "status",
             f"{_codes(FACT_STATUSES)}; comma-separated",
-            hint=f"{', '.join(FACT_STATUSES)}; comma-separated",
+            for_model=f"{', '.join(FACT_STATUSES)}; comma-separated",
         ),
         Parameter(
             "limit",
             f"maximum facts, 1 to {MAX_FACTS:,} (default {DEFAULT_FACTS})",
             NUMBER,
-            hint=f"default {DEFAULT_FACTS}",
+            for_model=f"default {DEFAULT_FACTS}",
         ),
         Parameter("offset", "facts to skip", NUMBER),
     ),
     "save_memory": (
         Parameter("text", "required; the memory, at most 10,000 characters", is_required=True),
         Parameter("title", "one line (default: the beginning of the text)"),
-        Parameter("type", "type of observation (default `discovery`)", hint="default discovery"),
+        Parameter(
+            "type", "type of observation (default `discovery`)", for_model="default discovery"
+        ),
         Parameter("concepts", "comma-separated"),
         Parameter("files", "files that it is about; comma-separated"),
         Parameter("project", "name or key of an existing project (default: that of the session)"),
@@ -186,7 +193,7 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
         Parameter(
             "id",
             "required; `12`, `S3`, `P4`, or `F5` for a fact",
-            hint="12, S3, P4 or F5",
+            for_model="12, S3, P4 or F5",
             is_required=True,
         ),
         *_edited_fields(),
@@ -212,12 +219,12 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
             "hard",
             "true: forget for good; the text is removed from every file and there is no undo",
             FLAG,
-            hint="for good, without undo",
+            for_model="for good, without undo",
         ),
         Parameter(
             "confirm",
             "the token of a first call with the same arguments; without it, the call is a preview",
-            hint="token of the first call",
+            for_model="token of the first call",
         ),
     ),
 }

@@ -99,7 +99,7 @@ class EventReader:
         cwd = _text(payload, "cwd") or ""
         project_dir = header.project_dir or cwd
         if kind == "SessionStart":
-            self.projects.forget(project_dir)
+            self.projects.drop(project_dir)
         redacted = self._redact(payload)
         parts = event_parts(kind, redacted) if self.keeps_parts else ()
         tool_name = _identifier(payload, "tool_name")

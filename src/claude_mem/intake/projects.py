@@ -90,11 +90,11 @@ class Projects:
         matches = {p.key: p for p in self._known.values() if p.name == repository.name}
         return next(iter(matches.values())) if len(matches) == 1 else None
 
-    def forget(self, directory: str) -> None:
+    def drop(self, directory: str) -> None:
         """To be called when a session starts there: its origin may have changed."""
         self._by_directory.pop(directory, None)
 
-    def forget_all(self) -> None:
+    def drop_all(self) -> None:
         """To be called when the user changed which project a directory belongs to."""
         self._by_directory.clear()
 

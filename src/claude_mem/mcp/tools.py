@@ -73,7 +73,7 @@ class Tool:
     run: Run
     changes: bool = False
     deferred: bool = False  # so rarely used that clients may load its schema on demand
-    hints: dict[str, Json] = field(default_factory=dict)
+    annotations: dict[str, Json] = field(default_factory=dict)
 
     @property
     def parameters(self) -> dict[str, Json]:
@@ -89,7 +89,7 @@ class Tool:
             "name": self.name,
             "description": self.description,
             "inputSchema": schema,
-            "annotations": self.hints if self.changes else {"readOnlyHint": True},
+            "annotations": self.annotations if self.changes else {"readOnlyHint": True},
         }
         if self.deferred:
             definition["_meta"] = {"anthropic/alwaysLoad": False}
@@ -278,7 +278,7 @@ TOOLS: dict[str, Tool] = {
             " self-contained statement; never secrets.",
             _save_memory,
             changes=True,
-            hints={"destructiveHint": False, "idempotentHint": True},
+            annotations={"destructiveHint": False, "idempotentHint": True},
         ),
         Tool(
             "edit_memory",
@@ -287,7 +287,7 @@ TOOLS: dict[str, Tool] = {
             _edit_memory,
             changes=True,
             deferred=True,
-            hints={"destructiveHint": False, "idempotentHint": True},
+            annotations={"destructiveHint": False, "idempotentHint": True},
         ),
         Tool(
             "forget",
@@ -297,7 +297,7 @@ TOOLS: dict[str, Tool] = {
             _forget,
             changes=True,
             deferred=True,
-            hints={"destructiveHint": True, "idempotentHint": True},
+            annotations={"destructiveHint": True, "idempotentHint": True},
         ),
     )
 }  # fmt: skip
