@@ -162,12 +162,13 @@ def test_a_table_becomes_facts_and_short_code_stays() -> None:
 def test_what_stands_under_one_file_is_one_fact() -> None:
     final = (
         "**`lamp.py`**\n- Added `blink()` for the double flash\n- Removed `flash_once()` since"
-        " nobody called it\n\n**`pier.py`**\n- Replaced the `Rope` class by `Chain`"
+        " nobody called it\n- Renamed `Wick` to `Filament`\n\n**`pier.py`**\n- Replaced the `Rope`"
+        " class by `Chain`"
     )
     result = only(distil(turn(edited("lamp.py"), stopped(final), prompt="Make the lamp blink")))
+    assert result.title == "lamp.py: added `blink()` for the double flash"
     assert result.facts == (
-        "`lamp.py`: Added `blink()` for the double flash; Removed `flash_once()` since nobody"
-        " called it",
+        "`lamp.py`: Removed `flash_once()` since nobody called it; Renamed `Wick` to `Filament`",
         "`pier.py`: Replaced the `Rope` class by `Chain`",
     )
 

@@ -42,6 +42,7 @@ def test_a_verb_after_the_subject_is_a_predicate(clause: str) -> None:
         "Red paint on the hull",
         "Crane benchmark plus alternated A/B timing",
         "Linked Piers: a section of their own",
+        "Slightly less clear where the rope ends",
     ],
 )
 def test_a_noun_alone_has_no_predicate(clause: str) -> None:

@@ -37,6 +37,11 @@ def titles_of(
         "Updated both places to use the `Relay` class",
         "`Relay` is set",  # too little
         "Investigate the flickering of `Relay` at night",
+        "The verifier of `Relay` is still running, will report back",
+        "The tradeoff of `Relay`: it works for simple lamps",
+        "Gap 2 of the `Relay` section lists spare lamps",
+        "Limit that more to have access to `Relay` only",
+        "(harbour) Shows `Relay` as changed at night",
     ],
 )
 def test_what_needs_the_text_before_it_is_unclear(text: str) -> None:
@@ -53,6 +58,26 @@ def test_a_guess_or_an_announcement_is_a_title_only_where_nothing_else_is(text: 
     object.__setattr__(doubtful, "clarity", "passable")
     assert presentable([doubtful, clear]) == [clear]
     assert presentable([doubtful]) == [doubtful]
+
+
+def test_a_remark_before_the_end_of_the_work_is_a_title_only_if_it_tells_a_result() -> None:
+    remark = "`Relay` has a brass contact from the old lamp"
+    assert titles_of(remark, "statement")[remark] == "passable"
+    assert titles_of(remark, "statement", has_edits=False)[remark] == "clear"
+    result = "`Relay` now has a brass contact from the old lamp"
+    assert titles_of(result, "statement")[result] == "clear"
+
+
+def test_a_lead_in_that_refers_to_something_is_no_place() -> None:
+    final = "This opens a page with:\n\n- the harbour lamp now blinks twice per minute"
+    of = turn(edited("pier/lamp.py"), stopped(final), prompt="do it")
+    assert title_of(of) == "lamp.py: the harbour lamp now blinks twice per minute"
+
+
+def test_a_symbol_that_an_answer_repeats_stands_before_no_sentence_with_a_name() -> None:
+    text = "`Relay` closes twice per signal of the lamp"
+    assert list(titles_of(text, subject="tide_table", has_edits=False)) == [text]
+    assert list(titles_of(text, subject="lamp.py")) == [text, f"lamp.py: {text}"]
 
 
 def test_a_task_that_only_looks_for_something_is_unclear() -> None:
@@ -92,6 +117,14 @@ def test_a_file_before_a_sentence_is_its_subject_and_not_another_file() -> None:
     final = "The fix:\n\n1. **`pier/horn.svg`** — now contains the real outline of the fog horn"
     of = turn(edited("pier/lamp.py"), stopped(final), prompt="the horn looks wrong")
     assert title_of(of) == "horn.svg: now contains the real outline of the fog horn"
+
+
+def test_what_comes_first_is_a_title_unless_it_is_an_order() -> None:
+    rule = "`Relay` says why the lamp needs oil first"
+    assert titles_of(rule)[rule] == "clear"
+    assert set(titles_of("Fix the `Relay` tests of the lamp first", "request").values()) == {
+        "unclear"
+    }
 
 
 def test_a_bracket_at_the_end_of_a_sentence_stays() -> None:

@@ -18,7 +18,7 @@ def from_edits(files: Collection[FileWork], *, is_told: bool) -> str:
     paths = [work.path for work in files]
     if all(work.created for work in files):
         return from_files(paths, created=True)
-    for work in sorted(files, key=lambda work: -len(work.sources)):
+    for work in sorted(files, key=lambda work: ("test" in work.path.lower(), -len(work.sources))):
         if title := _change_of(work):
             return title
     return "" if is_told else from_files(paths, created=False)

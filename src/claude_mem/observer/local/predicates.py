@@ -5,6 +5,7 @@ start that tells a change. Where in doubt, a clause says nothing.
 """
 
 import re
+from functools import lru_cache
 
 from claude_mem.title_rules import NAME, PREPOSITIONS, lower_words, specific_words, word_set
 
@@ -38,7 +39,6 @@ _FINITE = re.compile(
     r"|(?<![-/.`])\b[a-z]{2,}[^s\W]s"
     r" (?=(?:the|an?|its|each|every|all|no|any|only|both|\w+ly)\b|[`\d])"
     r"|\b(?:still|also|only|already|now|never|always|then|currently) [a-z]{3,}s\b"
-    r"|(?<=` )[a-z]{3,}ed\b"
     r"|\b[a-z]{3,}ed (?=(?-i:the|an?|its|each|every|all|any)\b|`)",
     re.IGNORECASE,
 )
@@ -47,6 +47,7 @@ _RELATIVE = re.compile(
     r"|unless|before|after|since)\b",
     re.IGNORECASE,
 )
+_CODE_PASSIVE = re.compile(r"`[^`]{1,80}` ([a-z]{3,}ed)\b")  # "`light()` called twice"
 # "The lamp blinks", before "because".
 _LAST_VERB = re.compile(r"(?<=[a-z`] )[a-z]{2,}(?:[^s\W]s|ed)$")
 _SUBORDINATE = re.compile(
@@ -59,9 +60,9 @@ _IRREGULAR_PAST = word_set(
 )
 # Done while working; no change comes of it.
 _PROCESS = word_set(
-    "analyzed analysed asked checked committed compared confirmed continued finished"
-    " found identified investigated launched looked merged opened pushed rebased researched"
-    " reviewed searched spawned started tested traced tried validated verified waited need"
+    "addressed analyzed analysed asked checked committed compared completed confirmed continued"
+    " finished found identified investigated launched looked merged opened posted pushed rebased"
+    " researched reviewed searched spawned started tested traced tried validated verified waited"
 )
 # Of these no noun of the trade has the form: "Stop hook", "Show page".
 _CHANGE = re.compile(
@@ -81,7 +82,8 @@ _WORK = re.compile(
 )
 # Nouns that stand for what the text before has told.
 _STAND_INS = word_set(
-    "agent agents assertion bullet call calls check checks command comment comments component"
+    "angle tradeoff trade-off variation difference task tasks monitor verifier agent agents"
+    " assertion bullet call calls check checks command comment comments component"
     " count diff entry example field fields function hash helper helpers image instructions label"
     " layout line lines literal message method mode name names number numbers page pages parameter"
     " notification pattern prompt row rows script section sentence spec string struct suite text"
@@ -135,11 +137,14 @@ def has_vague_subject(title: str) -> bool:
     )
 
 
+@lru_cache(maxsize=256)  # each check of a title asks for it
 def _verb_of(title: str) -> int | None:
     """Where the verb of the main clause begins; None if there is none, or no subject before it."""
     start = condition.end() if (condition := _SUBORDINATE.match(title)) else 0
     relative = _RELATIVE.search(title, start + 1)
     end = relative.start() if relative else len(title)
+    if passive := _CODE_PASSIVE.match(title, start):
+        return passive.start(1)
     verb = _FINITE.search(title, start + 1, end)
     places = [verb.start()] if verb else []
     if relative and (last := _LAST_VERB.search(title, start + 1, end)):
@@ -153,7 +158,7 @@ def _listed_verbs(title: str, start: int, end: int) -> list[int]:
     previous = ""
     for word in re.finditer(r"\S+", title[:end]):
         text = word[0].lower().strip(",.:;()\"'")
-        is_plural = previous.endswith("s") and text in _BASE_FORMS
+        is_plural = previous[-1:] == "s" != previous[-2:-1] and text in _BASE_FORMS
         if word.start() > start and (text in THIRD_PERSON or is_plural):
             places.append(word.start())
             break

@@ -33,7 +33,13 @@ from claude_mem.observer.local.title_types import (
 )
 from claude_mem.observer.local.titles import as_title, file_before, from_request, without_lead
 from claude_mem.observer.local.weights import Features, Weights
-from claude_mem.title_rules import count_words, is_complete, names_subject, specific_words
+from claude_mem.title_rules import (
+    count_words,
+    is_balanced,
+    is_complete,
+    names_subject,
+    specific_words,
+)
 
 _SOURCE_FEATURES = {s: {f"from {other}": float(s == other) for other in SOURCES} for s in SOURCES}
 _CUT_FEATURES = {cut: {f"cut: {other}": float(cut == other) for other in CUTS} for cut in CUTS}
@@ -77,6 +83,12 @@ _OPENS = re.compile(r"\s(?:that|which|who|whose|whether|so|to)(?:\s\S+){1,3}$") 
 _ASIDE = re.compile(r"\s\([^()]{0,200}\)")
 _EDGES = " .:;,()—–-。，"
 _SENTENCE_EDGES = " .:;,—–-。，"
+_LIST_NUMBER = re.compile(r"^\d{1,2}[.)]\s+")
+_NO_PLACE = re.compile(
+    r"(?:to|also|then|so|and|but|it|its|this|that|these|those|there|here|now|if|when|as|created|added"
+    r"|updated|changed|fixed|removed|verified|replaced)\b|.*\b(?:as|correctly|with|if it exists)$",
+    re.IGNORECASE,
+)
 _LINES = re.compile(r"\s\((?:at )?lines? ~?\d[\d–, -]{0,20}\)|(?<=\w):\d+(?:-\d+)?(?=`)")
 _JOINED = re.compile(r"^(?:and|but|so|also|meanwhile,|however,|plus,?)\s+", re.IGNORECASE)
 _ANNOUNCED = re.compile(
@@ -222,13 +234,16 @@ def _place_of(passage: Passage) -> str:
         return file
     above = (passage.label if not passage.own_label else "", passage.lead, passage.heading)
     for text in above:
-        if 0 < count_words(text) <= LONGEST_PLACE and _is_place(text):
-            return text.strip("`")
+        place = _LIST_NUMBER.sub("", text)
+        if 0 < count_words(place) <= LONGEST_PLACE and _is_place(place):
+            return place.strip("`") if place.count("`") == 2 and place[0] == "`" else place
     return ""
 
 
 def _is_place(text: str) -> bool:
     if cues.GENERIC_HEADING.match(text) or "(" in text or ": " in text or text.endswith("?"):
+        return False
+    if _NO_PLACE.match(text) or is_empty_phrase(text.lower()) or not is_balanced(text):
         return False
     return is_anchored(text) or len(specific_words(text)) >= FEWEST_PLACE_WORDS
 

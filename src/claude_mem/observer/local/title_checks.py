@@ -125,7 +125,7 @@ _ONLY_NOUN = re.compile(r"(?:the|a|an)\b[^,]{1,80}, (?:which|who|whose)\b", re.I
 _CUT = re.compile(r"\[(?:\.\.\.|…)\]|…")
 _INQUIRY = re.compile(
     r"(?:[\w.#/ -]{1,40}: )?(?:analy[sz]e|audit|check|compare|consider|continue|debug|discuss"
-    r"|double-check|examine|explain|explore|find|gather|inspect|investigate|launch|look|plan|read"
+    r"|confirm|double-check|examine|explain|explore|find|gather|inspect|investigate|launch|look|plan|read"
     r"|report|research|review|run|search|see|study|summari[sz]e|test|think|trace|try|understand"
     r"|verify|wait)\b",
     re.IGNORECASE,
@@ -134,12 +134,22 @@ _INQUIRY = re.compile(
 _SCENARIO = re.compile(
     r"(?<![.\w])(?!(?:[Ii]n|[Ww]ith|[Ff]or|[Oo]f|[Tt]he|[Aa]nd)\b)"
     r"[A-Za-z][a-z]{2,} [A-HJ-Z](?![\w.'/+#-])"  # "Session B"
-    r"|\b(?:tests?|steps?|options?|phase|items?|cases?|points?|rounds?|agents?|layers?|scenarios?"
-    r"|proposal|section|angle|finding|fix|issue|bug|problem|change) #?\d"
+    r"|\b(?i:tests?|steps?|options?|phase|items?|cases?|points?|rounds?|agents?|layers?|scenarios?"
+    r"|proposal|section|angle|finding|fix|issue|bug|problem|change|comment|gap|reason) #?\d{1,2}\b"
+    r"|^\(|^[A-Z]\d\b|(?:^|: )(?i:meanwhile|cons|pros|plus)\b"
+    r"|\b(?i:all (?:\d+|two|three|four|five) (?:[a-z]+ )?(?:bugs|issues|findings|tests|comments"
+    r"|tasks|fixes|points|items|checks|problems))\b"
     r"|(?i:\b(?:e\.g|i\.e|please|here's|above|below|someone|suppose|let's)\b)"
     r"|(?:^|: )(?i:first|second|third|fourth|another|other|next)\b|\s=\s"
     r"|\b(?i:both (?:places|cases|files|tests|of|methods|functions|edits|changes|ones)"
     r"|the other|makes sense|(?:is|are):|as (?:designed|intended|expected|planned))\b"
+    # what goes on, and what a pronoun stands for
+    r"|\b(?i:still (?:running|watching|waiting|pending|open|in progress)|will report|report back"
+    r"|in the background|somehow|as well)\b|\b(?:again|too|also)$"
+    r"|^(?i:add|do|fix|make|try|update) .*\bfirst$"
+    r"|: (?i:it|they|this|that|these|those)\b"
+    r"|\b(?:between|of|for|with|to|from|in|on|by|fix|limit|make|keep|do)"
+    r" (?:them|it|these|those|that)(?= (?:more|less|to|and|as|in|is|for|with|now)\b|[,;.]|$)"
     r"|^[A-Z]{3,} [A-Z]{3,}\b|(?:,| [—–-]) (?i:good|nice|great|fine|in order)$"
     r"|\b(?i:(?:latest|recent|requested|following|necessary|needed) changes)\b"
     r"|^(?i:[a-z]{5,}ly,|[a-z]+ it\b)|\b(?i:one|an) (?i:additional|more|other|further)\b"
@@ -148,7 +158,9 @@ _SCENARIO = re.compile(
     r"|code|approach|tests?|function|logic|version|one|method|way|check|format|pattern))\b",
 )
 _SUPPOSED = re.compile(
-    r"\b(?:would|could|might|maybe|perhaps|probably|likely|done|seems?|appears?)\b", re.IGNORECASE
+    r"\b(?:would|could|might|maybe|perhaps|probably|likely|seems?|appears?|done|clean|green|passes"
+    r"|passing|ready|complete|confirmed|proven|settled|deliberately|as-is|substantive|genuine)\b",
+    re.IGNORECASE,
 )
 # What the reader is told to do.
 _ORDER = re.compile(

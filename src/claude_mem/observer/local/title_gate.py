@@ -58,7 +58,9 @@ def completed(
         if whole := _as_proposal(title) if is_proposed else title:
             yield whole
         is_short = title.source in SPOKEN and count_words(text) <= MOST_BEFORE_SUBJECT
-        if subject and is_short and not is_proposed and (named := _with_subject(title, subject)):
+        # A symbol that an answer repeats is a guess; a file that was edited is not.
+        place = subject if title.place or has_edits else ""
+        if place and is_short and not is_proposed and (named := _with_subject(title, place)):
             yield named
     # The name of a file says little before words that say nothing: "summary of changes".
     elif not has_subject and not cues.IMPERATIVE.match(text):
@@ -113,8 +115,14 @@ def _clarity(candidate: TitleCandidate, text: str, has_edits: bool) -> Clarity:
         or tells_process(text)
         or has_vague_subject(text)
         or is_supposed(text)
+        or (source == "statement" and has_edits and not _tells_result(text))
     )
     return "passable" if is_doubtful else "clear"
+
+
+def _tells_result(text: str) -> bool:
+    """Whether a remark before the end of the work tells what came of it, or why."""
+    return tells_change(text) or cues.CHANGE.matches(text) or cues.CAUSE.matches(text)
 
 
 def _says_something(candidate: TitleCandidate, text: str) -> bool:
@@ -152,7 +160,7 @@ def _with_subject(candidate: TitleCandidate, subject: str) -> TitleCandidate | N
 
 def _is_proposed(candidate: TitleCandidate, has_edits: bool) -> bool:
     """Whether an answer tells a change that nobody made."""
-    is_answer = candidate.source in SPOKEN and candidate.source != "request"
+    is_answer = candidate.source in ("final", "statement", "report", "emphasis")
     return is_answer and not has_edits and is_proposal(candidate.text)
 
 
