@@ -68,6 +68,16 @@ def test_without_a_result_the_last_edit_tells_the_outcome(story: Story) -> None:
     assert "- The valve leaks no more oil. #1" in section(story, "Last session")
 
 
+@pytest.mark.parametrize("facts", [(), ("lamp.py: `one` became `two`",)])
+def test_a_clear_title_tells_more_than_what_was_replaced_in_its_file(
+    story: Story, facts: tuple[str, ...]
+) -> None:
+    title = "lamp.py: the relay gets 48 volts because the fuse is old"
+    change = Observation("change", title=title, facts=facts, files_modified=("lamp.py",))
+    tell(story, "a", Summary(request="Repair it", files_edited=("lamp.py",)), change)
+    assert f"- {title} #1" in section(story, "Last session")
+
+
 def test_work_is_told_by_its_purpose_rather_than_by_the_problem(story: Story) -> None:
     work = Observation(
         "change",

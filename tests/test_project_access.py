@@ -19,7 +19,7 @@ from tests.test_prompt_hook import ASKED as ASKED_BEFORE
 from tests.test_prompt_hook import QUESTION, REPLY
 from tests.trust_dialog import accept_trust_dialog
 
-SECRET = "Give the relay 48 volts because the fuse is old"
+SECRET = "relay gets 48 volts because the fuse is old"
 ASKED = "claude-mem project join"
 
 
@@ -40,10 +40,12 @@ class Place:
         context = answer.get("hookSpecificOutput", {}).get("additionalContext", "")
         return str(context), str(answer.get("systemMessage", ""))
 
-    def work(self, directory: Path, text: str = "Paint the lamp of the copy green") -> None:
+    def work(
+        self, directory: Path, text: str = "The lamp gets a green glass because ships saw no red"
+    ) -> None:
         self.number += 1
-        reply = f"{text}: it is done and tested."
-        self.api.add_turn(f"w{self.number}", text, reply, str(directory), f"{directory}/lamp.py")
+        self.api.add_turn(f"w{self.number}", "Look after what broke in the storm", f"{text}.",
+                          str(directory), f"{directory}/lamp.py")  # fmt: skip
 
     def project_of(self, directory: Path) -> str:
         self.api.worker.projects.drop_all()
@@ -64,7 +66,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     known = make_repository(tmp_path / "home" / "harbor", ORIGIN)
     with open_api(tmp_path / "data", HOME=str(home)) as api:
         place = Place(api, home, known)
-        place.work(known, SECRET)
+        place.work(known, f"The {SECRET}")
         assert SECRET in place.start(known)[0]
         yield place
 
@@ -281,7 +283,7 @@ def test_a_state_of_the_client_inside_the_directory_is_not_read(tmp_path: Path) 
     accept_trust_dialog(copy, copy)
     with open_api(tmp_path / "data", HOME=str(tmp_path), CLAUDE_CONFIG_DIR=str(copy)) as api:
         place = Place(api, tmp_path, known)
-        place.work(known, SECRET)
+        place.work(known, f"The {SECRET}")
         assert SECRET not in place.start(copy)[0]
 
 

@@ -19,6 +19,7 @@ from claude_mem.recall.handover.lines import (
     is_problem,
     is_repetition,
     joined,
+    split_sentences,
     with_end,
 )
 from claude_mem.recall.handover.places import is_incidental, with_paths
@@ -28,6 +29,7 @@ from claude_mem.recall.handover.result_texts import (
     changes_in,
     elaboration_in,
     is_draft,
+    is_edit_of_file,
     is_minor,
     problem_in,
     purpose_in,
@@ -37,7 +39,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.facts import Artifact
 from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.summary_json import commands_from, open_steps_from
-from claude_mem.text import shorten
+from claude_mem.text import one_line, shorten
 from claude_mem.title_rules import is_english_text
 from claude_mem.types import CommandRun
 
@@ -131,8 +133,13 @@ def _is_title(result: Result, session: SessionDigest) -> bool:
     a turn with edits has to tell, it is a result."""
     if not (session.is_changed and is_draft(result)):
         return True
-    is_all = not result.details and bool(result.files) and is_clear(result.text)
+    is_all = _lists_edits(result) and bool(result.files) and is_clear(result.text)
     return (is_all or says_what_was_done(result.text)) and not is_repetition(result.text)
+
+
+def _lists_edits(result: Result) -> bool:
+    """Whether it says nothing besides its title, or only what became what in its files."""
+    return all(map(is_edit_of_file, split_sentences(one_line(result.details))))
 
 
 def _told(session: SessionDigest) -> list[Result]:
@@ -186,6 +193,8 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
     Of a draft that changed something only what it changed, or else the problem that it solved.
     """
     title = content_words(result.text)
+    if _lists_edits(result) and is_clear(result.text) and not is_edit_of_file(result.text):
+        return ""
     if REVERT.match(result.text):
         return first_sentences(result.details, limit, title)
     if is_changed and is_draft(result) and is_english_text(result.details):

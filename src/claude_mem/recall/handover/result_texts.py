@@ -142,10 +142,10 @@ def says_what_was_done(title: str) -> bool:
     """A commit's subject, an action, or a heading."""
     if _WITHOUT_OBJECT.match(title) or _IS_ERROR.match(title):
         return False
-    return starts_as_work(title) or _is_heading(title) or _is_edit_of_file(title)
+    return starts_as_work(title) or _is_heading(title) or is_edit_of_file(title)
 
 
-def _is_edit_of_file(title: str) -> bool:
+def is_edit_of_file(title: str) -> bool:
     """ "lamp.py: added `blink`", "lamp.py: `on` became `off`"."""
     file = _FILE_LABEL.match(title)
     statement = title[file.end() :] if file else ""
