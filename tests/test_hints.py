@@ -197,6 +197,16 @@ def test_the_matches_of_common_words_are_not_read_where_there_are_rarer_ones(har
     assert passages(Depth()) > len(OTHERS)
 
 
+def test_words_that_no_passage_has_do_not_replace_those_that_some_have(harbor: Api) -> None:
+    def work(connection: sqlite3.Connection) -> int:
+        text = "quokka wombat aardvark zeppelin paint bolt"
+        query, terms = rarest_words(connection, text)
+        found = collect(connection, query, Filters(), 3, WEIGHTS, None, terms, Depth(matches=10))
+        return len(found.bm25)
+
+    assert harbor.worker.store.read(work) > 0
+
+
 def test_what_is_marked_as_wrong_is_no_hint(harbor: Api) -> None:
     wrong = expect_hint(harbor, QUESTION).lines[0].id
     harbor.post_json(f"/api/memories/{wrong}/wrong")

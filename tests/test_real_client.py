@@ -34,7 +34,8 @@ def test_what_one_session_did_the_next_one_is_told(attached: Client) -> None:
 
     api.forget()
     attached.ask("What did we do?")
-    told = "light.py: `blink(1)` became `blink(2)`"
+    (row,) = home.rows("SELECT title FROM observations")
+    told = row["title"]
     assert told in api.sent()
 
     home.wait_settled()

@@ -23,6 +23,9 @@ SPECIFIC = (
 )
 VAGUE = "Was anything wrong with the foghorn lately?"
 KEYWORDS, HALF_KNOWN = "foghorn compressor", "foghorn zeppelin"
+FOREIGN = (
+    "北埠頭の compressor はなぜ故障したのか、いつ修理されたのか"  # no passage has its other words
+)
 MANY_KEYWORDS = "foghorn silent compressor pressure valve"
 PHRASE, OTHER_PHRASE = '"pressure valve"', '"foghorn" zeppelin'
 
@@ -75,6 +78,7 @@ def is_strong(api: Api, question: str) -> bool:
         (VAGUE, False),
         (KEYWORDS, True),
         (HALF_KNOWN, False),
+        (FOREIGN, False),
         (MANY_KEYWORDS, True),
         (PHRASE, True),
         (OTHER_PHRASE, False),

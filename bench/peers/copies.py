@@ -88,6 +88,7 @@ def _copy_rows(connection: sqlite3.Connection, sizes: Sizes) -> None:
             "turn_id": f"turn_id + {turn}",
             "created_at_epoch": f"created_at_epoch + {turn * _TURN_MS}",
         }
+    changed["user_prompts"]["parent_turn"] = f"parent_turn + {turn}"
     changed["user_prompts"]["id"] = changed["indexed_turns"]["id"] = f"id + {turn}"
     changed["session_summaries"]["id"] = f"id + {sizes.summaries * copy}"
     changed["observations"]["id"] = f"id + {sizes.observations * copy}"

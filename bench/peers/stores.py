@@ -25,6 +25,8 @@ def store_of(cache: Path, variant: str, observations: int) -> Path:
         with tempfile.TemporaryDirectory(dir=cache) as directory:
             made = Path(directory) / "memory.db"
             if observations > MAX_INDEXED:
+                if observations % MAX_INDEXED:
+                    raise ValueError(f"{observations} is no multiple of {MAX_INDEXED}")
                 put(store_of(cache, variant, MAX_INDEXED), made)
                 add_copies(made, observations // MAX_INDEXED - 1)
             else:

@@ -203,12 +203,13 @@ def _rarest(parsed: ParsedQuery, terms: list[Term], most: int | None) -> ParsedQ
     counts = {term.stem: term.count for term in terms}
     by_count = [(max(counts.get(stem(piece), 0) for piece in word.pieces), word.pieces)
                 for word in parsed.words]  # fmt: skip
-    total = 0
+    total = matching = 0
     rarest: set[tuple[str, ...]] = set()
     for count, pieces in sorted(by_count):
         total += count
-        if total > most and len(rarest) >= FEW:
+        if total > most and matching >= FEW:
             break
+        matching += count > 0  # one that no passage has finds nothing
         rarest.add(pieces)
     return replace(parsed, words=tuple(word for word in parsed.words if word.pieces in rarest))
 

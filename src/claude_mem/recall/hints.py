@@ -348,8 +348,8 @@ def _rank(
             if result.turn.session_id != prompt.session_db_id
             and result.turn.id not in prompt.hinted_turns
         ][:CANDIDATES]
-        if len(ranked) >= READ_AT_ONCE or len(ranked) == len(results):
-            break  # otherwise most of them are of this session
+        if len(ranked) >= READ_AT_ONCE or 0 < len(ranked) == len(results):
+            break  # otherwise there are none, or most of them are of this session
     rows = {candidate.row.id: candidate.row for candidate in found.passages}
     candidates: list[_Candidate] = []
     for result in ranked:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from claude_mem.index.text import document_queries, passage_index
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
-from claude_mem.index.text.words import stem
+from claude_mem.index.text.words import is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import (
     NO_EVIDENCE,
@@ -281,14 +281,18 @@ class Strength:
 
     is_sentence: bool
     length: float
+    is_literal: bool = True  # each of its words is looked for in the passages
 
     @classmethod
     def of(cls, parsed: ParsedQuery) -> "Strength":
         length = min(MAX_QUESTION, max(MIN_QUESTION, len(parsed.text.strip())))
-        return cls(parsed.is_sentence, math.log(length))
+        is_literal = not any(w.is_time or any(map(is_unspaced, w.pieces)) for w in parsed.words)
+        return cls(parsed.is_sentence, math.log(length), is_literal)
 
     def is_strong(self, result: RankedTurn) -> bool:
-        return result.evidence.is_complete or (self.is_sentence and self.logit(result) > 0)
+        if not self.is_sentence:
+            return result.evidence.is_complete
+        return (self.is_literal and result.evidence.is_complete) or self.logit(result) > 0
 
     def logit(self, result: RankedTurn, model: StrengthModel = STRENGTH) -> float:
         evidence = result.evidence

@@ -44,24 +44,35 @@ class Contexts:
         self.budget = budget  # tokens of a context
         self._before_rendering = before_rendering
         self.stale: set[str] = set()  # keys of projects that changed since they were rendered
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of both
         self._in_memory: OrderedDict[_Key, tuple[MemoryVersion, str]] = OrderedDict()
 
     def mark_stale(self, *projects: Project) -> None:
-        self.stale.update(project.key for project in projects)
+        self._mark(project.key for project in projects)
 
     def mark_all_stale(self) -> None:
-        self.stale.update(str(project["key"]) for project in self._store.projects())
+        self._mark([str(project["key"]) for project in self._store.projects()])
+
+    def _mark(self, keys: Iterable[str]) -> None:
+        with self._lock:
+            self.stale.update(keys)
 
     async def render_stale(self) -> None:
-        """The files of all projects that have changed."""
-        keys, self.stale = self.stale, set()
+        """The files of all projects that have changed. What fails is rendered the next time."""
+        with self._lock:
+            keys = sorted(self.stale)
         if keys and self._before_rendering is not None:
             await self._before_rendering()
         for key in keys:
-            project_id = self._store.project_by_key(key)
-            if project_id is not None:
-                await asyncio.to_thread(self.render, project_id)
+            with self._lock:
+                self.stale.discard(key)  # before: it may change while it is rendered
+            try:
+                project_id = self._store.project_by_key(key)
+                if project_id is not None:
+                    await asyncio.to_thread(self.render, project_id)
+            except BaseException:
+                self._mark([key])
+                raise
 
     def render(self, project_id: int) -> None:
         """One file for each directory in which the project was used recently, for its branch at

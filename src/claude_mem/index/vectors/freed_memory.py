@@ -3,8 +3,6 @@
 Other C libraries have neither function and need none.
 """
 
-import ctypes
-
 _M_ARENA_MAX = -8  # of mallopt
 HEAPS = 2
 
@@ -19,6 +17,10 @@ def give_back() -> None:
 
 
 def _call(name: str, *arguments: int) -> None:
+    try:
+        import ctypes  # some builds of Python have none
+    except ImportError:
+        return
     function = getattr(ctypes.CDLL(None), name, None)
     if function is not None:
         function(*arguments)

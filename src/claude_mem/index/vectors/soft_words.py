@@ -15,6 +15,7 @@ MIN_SIMILARITY = 0.35  # below it two words have nothing to do with each other
 # Vectors of words times vectors of pieces: with 256 numbers each, what fits into the cache of a
 # processor, and what OpenBLAS does not share out to threads, for which it waits busily.
 MAX_PRODUCT = 1_000
+MAX_COMPARED = 1_000_000  # cosines at once, of 4 bytes each
 
 Floats = NDArray[np.float32]
 Places = NDArray[np.intp]
@@ -45,7 +46,11 @@ class SoftWords:
         starts = np.cumsum(lengths) - lengths
         cosines = self._cosines(self._encode(tuple(words)), used)
         cosines[cosines < MIN_SIMILARITY] = 0
-        best[filled] = np.maximum.reduceat(cosines.take(places, axis=1), starts, axis=1).T
+        size = max(1, MAX_COMPARED // len(places))
+        for start in range(0, len(words), size):
+            chunk = slice(start, start + size)
+            nearest = np.maximum.reduceat(cosines[chunk].take(places, axis=1), starts, axis=1)
+            best[filled, chunk] = nearest.T
         return best
 
     def _encode(self, words: tuple[str, ...]) -> Floats:
