@@ -213,3 +213,18 @@ def start_alone(api: Api, session: str) -> str:
 
 def given_by(response: httpx.Response) -> str:
     return str(response.json()["hookSpecificOutput"]["additionalContext"])
+
+
+def test_a_context_that_cannot_be_rendered_is_rendered_the_next_time(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contexts = api.worker.contexts
+    contexts.mark_all_stale()
+    marked = set(contexts.stale)
+    with monkeypatch.context() as patch:
+        patch.setattr(contexts, "render", lambda project_id: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            api.runner.run(contexts.render_stale())
+    assert contexts.stale == marked != set()
+    api.runner.run(contexts.render_stale())
+    assert contexts.stale == set()
