@@ -16,7 +16,7 @@ from tests.test_prompt_hook import ASKED, QUESTION, REPLY
 
 REQUEST = "Make the light blink twice"
 ANSWER = "The light blinks twice now; the lamp needed a new fuse."
-MEMORY = "`blink(1)` became `blink(2)`"
+MEMORY = "light.py: the light blinks twice now"
 RUNS = 10
 INTRODUCTION = "Perhaps related, from earlier sessions here"
 
@@ -119,7 +119,7 @@ class RealAgentTests:
 
         assert any(is_hinted() for _ in range(RUNS))
         hint = models.sent().partition(INTRODUCTION)[2]
-        assert "replaced valve-7" in hint
+        assert "replaced valve-7" in hint.lower()
 
     def test_runs_in_a_row_are_all_stored(
         self, home: Home, models: FakeModels, project: Path
