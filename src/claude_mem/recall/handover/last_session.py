@@ -86,8 +86,9 @@ def results_of(session: SessionDigest) -> list[Line]:
         body = _body(result, LONGEST_BODY if lines else LONGEST_LAST_BODY, session.is_changed)
         body = with_paths(body, session.files)
         about = code_names(result.text)
-        # What was found is told by what was done about it.
-        if not result.is_commit and (about & names or _is_fixed(result, session, lines)):
+        # What was found is told by what was done about it; an edit of other files is not.
+        is_told = bool(about & names) and not result.files
+        if not result.is_commit and (is_told or _is_fixed(result, session, lines)):
             continue
         names |= about
         words = content_words(result.text)
