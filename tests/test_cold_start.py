@@ -17,8 +17,8 @@ from tests.trust_dialog import accept_trust_dialog
 _PATIENT_HOOK = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from claude_mem.hook import context
-context.NEW_WORKER_SECONDS = float(sys.argv[2])
+from claude_mem.hook import response
+response.NEW_WORKER_SECONDS = float(sys.argv[2])
 from claude_mem.hook.capture import run
 run(["claude", "SessionStart"])
 """

@@ -20,7 +20,7 @@ ASKING = {
     "claude_mem.paths",
     "claude_mem.quick_commands",
     "claude_mem.hook",
-    "claude_mem.hook.ask",
+    "claude_mem.hook.response",
 }
 _PRINTING = """
 import sys

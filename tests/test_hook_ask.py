@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem import paths
-from claude_mem.hook.ask import ask
+from claude_mem.hook.response import ask
 
 SECONDS = 30.0
 

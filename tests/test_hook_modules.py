@@ -19,11 +19,11 @@ CAPTURING = {
     "claude_mem.hook.kill_points",
     "claude_mem.hook.private_text",
     "claude_mem.hook.spool",
-    "claude_mem.hook.wake",
 }
 STARTING = {"claude_mem.hook.worker_start", "fcntl"}
-ASKING = {"claude_mem.hook.ask", "claude_mem.hook.context", "claude_mem.hook.trouble", "_socket"}
-HINTING = {"claude_mem.hook.ask", "claude_mem.hook.hint", "_socket"}
+ASKING = {"claude_mem.hook.response", "_socket"}
+REPORTING = {"claude_mem.hook.trouble"}  # what the worker would have told
+HINTING = ASKING
 FORBIDDEN = {"json", "re", "socket", "subprocess", "os", "pathlib", "logging", "asyncio"}
 
 _PRINTING = """
@@ -77,8 +77,8 @@ def test_an_asking_hook_loads_these_and_no_more(running: Home) -> None:
 
 
 def test_an_asking_hook_without_a_worker_stays_within_the_list(home: Home) -> None:
-    assert loaded(home, session_start()) == CAPTURING | ASKING | STARTING
-    assert len(CAPTURING | ASKING | STARTING) <= 16
+    assert loaded(home, session_start()) == CAPTURING | ASKING | REPORTING | STARTING
+    assert len(CAPTURING | ASKING | REPORTING | STARTING) <= 16
     wait_until(home.worker_pid, "the worker's start")
 
 
@@ -102,4 +102,4 @@ def test_a_prompt_without_hints_loads_no_more_than_a_tool(running: Home) -> None
 
 
 def test_no_list_holds_what_the_hook_must_never_load() -> None:
-    assert not (CAPTURING | STARTING | ASKING | HINTING) & FORBIDDEN
+    assert not (CAPTURING | STARTING | ASKING | REPORTING | HINTING) & FORBIDDEN

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.hook.hint import RESPONSE_SECONDS
+from claude_mem.hook.response import HINT_SECONDS
 from claude_mem.store.hints import KEEP_MS, KEEP_ROWS, GivenLine
 from tests import payloads
 from tests.api import Api, open_api
@@ -55,7 +55,7 @@ def hint_of(body: dict[str, Any]) -> str:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loaded machine may need longer than a hook waits."""
-    monkeypatch.setattr("claude_mem.worker.hints.RESPONSE_SECONDS", 60.0)
+    monkeypatch.setattr("claude_mem.worker.hints.HINT_SECONDS", 60.0)
 
 
 pytestmark = pytest.mark.usefixtures("patient")
@@ -128,7 +128,7 @@ def test_with_hints_off_nothing_is_given_and_the_hook_does_not_ask(tmp_path: Pat
 
 
 def test_a_hint_that_came_too_late_was_not_given(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claude_mem.worker.hints.RESPONSE_SECONDS", 0.0)
+    monkeypatch.setattr("claude_mem.worker.hints.HINT_SECONDS", 0.0)
     assert answer(api) == PLAIN
     assert api.get_json("/api/hints")["hints"] == []
 
@@ -238,7 +238,7 @@ def test_without_a_worker_the_hook_prints_its_plain_line_and_starts_one(home: Ho
 
 
 def test_the_hook_waits_no_longer_than_it_may() -> None:
-    assert RESPONSE_SECONDS <= 0.15
+    assert HINT_SECONDS <= 0.15
 
 
 def test_the_command_says_that_hints_are_off(home: Home) -> None:

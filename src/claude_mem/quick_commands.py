@@ -9,7 +9,7 @@ import posix
 import sys
 
 from claude_mem import __version__, paths
-from claude_mem.hook.ask import ask
+from claude_mem.hook.response import ask
 
 SECONDS = 10.0
 OPTIONS = {

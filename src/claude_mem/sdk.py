@@ -28,7 +28,6 @@ from claude_mem.broken_rules import Rule, broken_rule
 from claude_mem.errors import ClaudeMemError
 from claude_mem.hook import spool
 from claude_mem.hook.private_text import strip_private
-from claude_mem.hook.wake import wake_or_start
 from claude_mem.library import Memory
 from claude_mem.recall.fence import NOTE, fenced
 
@@ -130,7 +129,7 @@ class _Recorder:
                      "transcript_path": payload.get("transcript_path")}  # fmt: skip
             self._spool("SessionStart", start)
         self._spool(event, payload)
-        wake_or_start(self._data_dir)
+        spool.wake_or_start(self._data_dir)
         if not context:
             return {}
         given = {"hookEventName": event, "additionalContext": context}

@@ -13,7 +13,7 @@ from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.cli.output import json_option
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, ClaudeMemError, NotFound, NotRunning
-from claude_mem.hook.wake import wake
+from claude_mem.hook.spool import wake
 from claude_mem.server import client as worker
 from claude_mem.text import format_pairs, pluralize
 

@@ -10,7 +10,6 @@ import time
 from claude_mem import paths
 from claude_mem.hook import spool
 from claude_mem.hook.private_text import strip_private
-from claude_mem.hook.wake import has_worker, wake_or_start
 
 CLAUDE = b"claude"
 CONTINUE = b'{"continue":true,"suppressOutput":true}'
@@ -27,7 +26,7 @@ def run(arguments: list[str]) -> int:
         return 0
     try:
         if event == b"Wake":
-            wake_or_start(paths.data_dir(posix.environ))
+            spool.wake_or_start(paths.data_dir(posix.environ))
             return 0
         _print(_handle(paths.data_dir(posix.environ), dialect, event))
     except Exception as error:
@@ -50,14 +49,14 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
     clean = strip_private(payload)
     if event == PRE_TOOL and dialect == caller and _is_marked(data_dir, paths.FILE_HINTS):
         # What the tool did is reported afterwards.
-        is_asked = has_worker(data_dir)
+        is_asked = spool.has_worker(data_dir)
         hint = _hint(data_dir, record_header, clean, is_tool=True) if is_asked else None
         return hint or _plain(caller)
     is_spooled = not is_paused and _spool(data_dir, event, record_header, clean)
     if dialect == CLAUDE != caller:
         return _capture_only(data_dir, caller, is_spooled)
     if event in NEED_RESPONSE:
-        from claude_mem.hook.context import context_line
+        from claude_mem.hook.response import context_line
 
         directory = project_dir or posix.getcwdb()
         return context_line(data_dir, directory, record_header, clean, is_paused, caller)
@@ -65,7 +64,7 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
     if event == b"UserPromptSubmit" and _gives_hints(data_dir):
         line = _hint(data_dir, record_header, clean) or line
     if is_spooled:
-        wake_or_start(data_dir)  # after the hint: what the event entails would delay it
+        spool.wake_or_start(data_dir)  # after the hint: what the event entails would delay it
     return line
 
 
@@ -87,7 +86,7 @@ def _capture_only(data_dir: bytes, caller: bytes, is_spooled: bool) -> bytes:
     """Of a hook for Claude Code that another agent runs: that agent's own hook gives the context,
     and would give it twice."""
     if is_spooled:
-        wake_or_start(data_dir)
+        spool.wake_or_start(data_dir)
     return _plain(caller)
 
 
@@ -96,7 +95,7 @@ def _hint(
 ) -> bytes | None:
     """None also while an upgrade replaces the package: the event is spooled by now."""
     try:
-        from claude_mem.hook.hint import hint_line
+        from claude_mem.hook.response import hint_line
 
         return hint_line(data_dir, record_header, payload, is_tool=is_tool)
     except (ImportError, OSError):
@@ -104,7 +103,7 @@ def _hint(
 
 
 def _gives_hints(data_dir: bytes) -> bool:
-    return _is_marked(data_dir, paths.HINTS) and has_worker(data_dir)
+    return _is_marked(data_dir, paths.HINTS) and spool.has_worker(data_dir)
 
 
 def _is_marked(data_dir: bytes, flag: bytes) -> bool:

@@ -1,4 +1,4 @@
-r"""Writes one event to the spool, completely or not at all.
+r"""Leaves an event for the worker: a file in the spool, then a byte through the FIFO that wakes it.
 
 A record is a header line and the bytes of the payload:
 `claude-mem-spool\t1\t<version>\t<dialect>\t<event>\t<arrival ns>\t<project dir>\n<payload>`.
@@ -17,6 +17,8 @@ FORMAT = b"1"
 SUFFIX = b".event"
 MAX_PAYLOAD = 64 * 1024 * 1024
 
+_FIFO = posix.O_WRONLY | posix.O_NONBLOCK | posix.O_CLOEXEC
+_KIND, _IS_FIFO = 0o170000, 0o010000
 _CREATE = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC
 
 
@@ -60,3 +62,37 @@ def write_all(file: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[posix.write(file, view) :]
+
+
+def wake(data_dir: bytes) -> bool:
+    """True if a worker is listening. ENXIO means that no process has the other end open."""
+    try:
+        fifo = posix.open(data_dir + b"/" + paths.WAKE, _FIFO)
+    except OSError:
+        return False
+    try:
+        if posix.fstat(fifo).st_mode & _KIND != _IS_FIFO:
+            return False
+        posix.write(fifo, b"\n")
+    except BlockingIOError:
+        pass  # the FIFO is full: the worker will wake up anyway
+    except OSError:
+        return False
+    finally:
+        posix.close(fifo)
+    return True
+
+
+def has_worker(data_dir: bytes) -> bool:
+    try:
+        posix.close(posix.open(data_dir + b"/" + paths.WAKE, _FIFO))
+    except OSError:
+        return False
+    return True
+
+
+def wake_or_start(data_dir: bytes) -> None:
+    if not wake(data_dir):
+        from claude_mem.hook.worker_start import start_worker
+
+        start_worker(data_dir)

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from claude_mem.errors import EmbedderError
-from claude_mem.hook.hint import RESPONSE_SECONDS
+from claude_mem.hook.response import HINT_SECONDS
 from claude_mem.intake import spool
 from claude_mem.intake.git_head import current_branch
 from claude_mem.observer.local.files import relative
@@ -49,7 +49,7 @@ async def _reply(
 ) -> HookAnswer:
     begun = time.monotonic()
     answer = await asyncio.to_thread(find, worker, record_bytes)
-    if answer is None or answer.hint is None or time.monotonic() - begun > RESPONSE_SECONDS:
+    if answer is None or answer.hint is None or time.monotonic() - begun > HINT_SECONDS:
         return HookAnswer(spool.parse(record_bytes).header.dialect, kind, "")
     lines = [
         GivenLine(line.turn_id, str(line.id), line.text, line.words, line.evidence)

@@ -6,7 +6,7 @@ import time
 
 from claude_mem.config.pausing import Pause, current_pause
 from claude_mem.hook import trouble
-from claude_mem.hook.context import RESPONSE_SECONDS
+from claude_mem.hook.response import START_SECONDS
 from claude_mem.intake import spool
 from claude_mem.store.clock import iso
 from claude_mem.store.one_time_messages import RECORD_BEGINS, WELCOME
@@ -150,7 +150,7 @@ async def _context(
         return context
     if is_only_spool_file:
         await asyncio.to_thread(worker.intake.drain)
-    if time.monotonic() - started_at > RESPONSE_SECONDS:
+    if time.monotonic() - started_at > START_SECONDS:
         return context  # the hook did not wait for it, and has printed the rendered one
     if worker.store.start_context(session_id) != context:
         await asyncio.wrap_future(worker.store.remember_start_context(session_id, context))

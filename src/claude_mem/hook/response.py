@@ -1,20 +1,21 @@
-"""What SessionStart prints: the worker's response, or the context that it rendered last.
+"""What a hook prints that the worker must answer: the context of SessionStart, the hint of a prompt
+or of a tool, asked for over the worker's Unix socket.
 
 The worker stores a rendered context as a JSON string literal, so that the hook can print it without
 a JSON encoder when no worker responds. In a directory for which none was rendered, such as a new
-clone of a known repository, it waits for the worker that it started, which can resolve it.
+clone of a known repository, it waits for the worker that it started, which can resolve it. Without
+a response there is no hint.
 """
 
+import _socket
 import posix
 import time
 
 from claude_mem import paths
-from claude_mem.hook import trouble
-from claude_mem.hook.ask import ask
-from claude_mem.hook.wake import has_worker, wake_or_start
 
-ROUTE = b"/hook/session-start"
-RESPONSE_SECONDS = 3.0
+START_ROUTE, PROMPT_ROUTE, TOOL_ROUTE = b"/hook/session-start", b"/hook/prompt", b"/hook/tool"
+START_SECONDS = 3.0
+HINT_SECONDS = 0.15  # the user waits for it
 NEW_WORKER_SECONDS = 1.5
 POLL_SECONDS = 0.02
 
@@ -23,6 +24,9 @@ _PLAIN = b'{"continue":true,"suppressOutput":true'
 _START = b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":'
 # The transcript of a resumed or forked session already contains its context.
 _WITH_CONTEXT = (b'"source":"resume"', b'"source":"fork"')
+
+MAX_RESPONSE = 32 * 1024 * 1024
+MAX_PROMPT = 1024 * 1024
 
 
 def context_line(
@@ -33,10 +37,12 @@ def context_line(
     is_paused: bool,
     caller: bytes,
 ) -> bytes:
-    response = ask(data_dir, ROUTE, record_header + payload, RESPONSE_SECONDS)
+    response = ask(data_dir, START_ROUTE, record_header + payload, START_SECONDS)
     if response is None and not is_paused:
-        is_cold = not has_worker(data_dir)
-        wake_or_start(data_dir)
+        from claude_mem.hook import spool
+
+        is_cold = not spool.has_worker(data_dir)
+        spool.wake_or_start(data_dir)
         if is_cold and _may_be_known(data_dir, project_dir, payload):
             response = _ask_new_worker(data_dir, record_header + payload)
     if response is not None:
@@ -69,7 +75,7 @@ def _may_be_known(data_dir: bytes, project_dir: bytes, payload: bytes) -> bool:
 def _ask_new_worker(data_dir: bytes, request: bytes) -> bytes | None:
     deadline = time.monotonic() + NEW_WORKER_SECONDS
     while (remaining := deadline - time.monotonic()) > 0:
-        response = ask(data_dir, ROUTE, request, remaining)
+        response = ask(data_dir, START_ROUTE, request, remaining)
         if response is not None:
             return response
         time.sleep(POLL_SECONDS)
@@ -94,6 +100,8 @@ def _rendered(data_dir: bytes, project_dir: bytes, payload: bytes) -> bytes:
 
 
 def _message(data_dir: bytes, is_paused: bool) -> bytes:
+    from claude_mem.hook import trouble
+
     message = trouble.take(data_dir)
     if message:
         return b'"claude-mem: %s (for details: claude-mem doctor)"' % message
@@ -109,3 +117,62 @@ def _read(path: bytes) -> bytes:
         return posix.read(file, 1 << 20)
     finally:
         posix.close(file)
+
+
+def hint_line(
+    data_dir: bytes, record_header: bytes, payload: bytes, *, is_tool: bool = False
+) -> bytes | None:
+    if len(payload) > MAX_PROMPT:
+        return None  # pasted as a whole
+    route = TOOL_ROUTE if is_tool else PROMPT_ROUTE
+    return ask(data_dir, route, record_header + payload, HINT_SECONDS)
+
+
+def ask(data_dir: bytes, route: bytes, body: bytes, seconds: float) -> bytes | None:
+    """The body of a response with status 200, or None if there is none in time."""
+    deadline = time.monotonic() + seconds
+    # A socket path has at most 107 bytes; a path relative to the data directory always fits.
+    posix.chdir(data_dir)
+    socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        socket.settimeout(seconds)
+        socket.connect(paths.SOCKET)
+        socket.sendall(
+            b"POST %s HTTP/1.1\r\nHost: claude-mem\r\nConnection: close\r\n"
+            b"Content-Length: %d\r\n\r\n%s" % (route, len(body), body)
+        )
+        return _body(_receive(socket, deadline))
+    except OSError:
+        return None
+    finally:
+        socket.close()
+
+
+def _receive(socket: _socket.socket, deadline: float) -> bytes:
+    received = bytearray()
+    while len(received) < MAX_RESPONSE:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError
+        socket.settimeout(remaining)
+        chunk = socket.recv(65536)
+        if not chunk:
+            break
+        received += chunk
+        if _is_complete(received):
+            break  # without waiting until the worker has closed the connection
+    return bytes(received)
+
+
+def _is_complete(received: bytearray) -> bool:
+    end = received.find(b"\r\n\r\n")
+    head = bytes(received[: max(end, 0)]).lower()
+    length = head.partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0]
+    is_number = length.isdigit() and len(length) < 12
+    return is_number and len(received) >= end + 4 + int(length)
+
+
+def _body(response: bytes) -> bytes | None:
+    head, separator, body = response.partition(b"\r\n\r\n")
+    status = head.split(b" ", 2)[1:2]
+    return body if separator and status == [b"200"] and body else None
