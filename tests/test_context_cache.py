@@ -12,7 +12,7 @@ import pytest
 from claude_mem.hook import spool
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
-from claude_mem.store.memory_versions import _WATCHED, MemoryVersion
+from claude_mem.store.context_rows import _WATCHED, MemoryVersion
 from claude_mem.worker.session_start import answer_session_start
 from tests import payloads
 from tests.api import Api, open_api, record_header

@@ -2,8 +2,8 @@
 
 import pytest
 
-from claude_mem.recall.handover.habits import habits
-from claude_mem.store.short_prompts import ShortPrompt
+from claude_mem.recall.handover.what_holds import habits
+from claude_mem.store.context_rows import ShortPrompt
 from tests.payloads import prompt, stop
 from tests.story import Story
 from tests.test_handover import section

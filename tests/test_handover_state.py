@@ -3,7 +3,7 @@
 import pytest
 
 from claude_mem.recall.context import build_context
-from claude_mem.recall.handover.places import place_of, with_paths
+from claude_mem.recall.handover.digests import place_of, with_paths
 from claude_mem.types import CommandRun, Observation, ProposedFact, Summary
 from tests.payloads import prompt, session_end, tool
 from tests.story import DAY, Story

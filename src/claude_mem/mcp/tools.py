@@ -14,8 +14,8 @@ from typing import TypeVar
 from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_private
+from claude_mem.intake.project_access import Decision
 from claude_mem.json_objects import parse_object
-from claude_mem.mcp.scope import check_scope
 from claude_mem.parameter_table import ALL_PROJECTS, names_of, properties_of, required_of
 from claude_mem.recall import fence
 from claude_mem.recall.fact_list import facts_text, list_facts, list_team_facts
@@ -27,6 +27,7 @@ from claude_mem.recall.formatting import (
     timeline_text,
 )
 from claude_mem.recall.marks import outside_words_of
+from claude_mem.recall.memory_ids import parse_any_id
 from claude_mem.recall.search import Query
 from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.store import StoreReader
@@ -47,6 +48,15 @@ INSTRUCTIONS = (
 )
 _ONLY_THIS_PROJECT = f'(this project only; project "{ALL_PROJECTS}" searches all)'
 _NEW_PROJECT = f"There are no memories of this project yet. {_ONLY_THIS_PROJECT}"
+
+OF_OTHERS = -1  # no id of a project here
+_REFUSED = (
+    "this directory gets only its own memories until the user runs `claude-mem project join` in it"
+)
+_OWN_ONLY = (
+    "a session changes only memories of its own project; the user can change others with the"
+    " command claude-mem or in the viewer"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +123,48 @@ def _without_private(arguments: Arguments) -> Arguments:
         return parse_object(strip_private(json.dumps(arguments).encode()))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"the arguments are not valid JSON: {error}") from None
+
+
+def check_scope(
+    worker: Worker, directory: str, arguments: dict[str, Json], *, changes: bool = False
+) -> None:
+    """Raises BadInput if the arguments name what another project has.
+
+    The tools of a session change the memories of their own project only: an agent may follow orders
+    of the repository that it works on. They read other projects too, unless the directory claims a
+    project whose memory it does not get. It may be a copy that somebody else prepared: until the
+    user joins it, its sessions read the memories of this directory only.
+    """
+    decision = worker.projects.decision(directory) if directory else None
+    if decision is None or (decision.claimed is None and not changes):
+        return
+    refused = _OWN_ONLY if decision.claimed is None else _REFUSED
+    store = worker.store
+    own = store.project_by_key(decision.project.key)
+    name, session = params.text(arguments, "project"), params.text(arguments, "session")
+    if name and name != decision.project.key and not _names_own(store, name, own, decision):
+        raise BadInput(refused, "project")
+    for argument in ("id", "anchor", "ids"):
+        values = arguments.get(argument)
+        for value in values if isinstance(values, list) else [values]:
+            if value is not None and _project_of(store, str(value)) not in (None, own):
+                raise BadInput(refused, argument)
+    if session and store.project_of_session(store.find_session(session)) != own:
+        raise BadInput(refused, "session")
+
+
+def _names_own(store: StoreReader, name: str, own: int | None, decision: Decision) -> bool:
+    """A directory may have the name of any project."""
+    if decision.claimed is not None or name != decision.project.name or own is None:
+        return False
+    return store.find_project(name) == own
+
+
+def _project_of(store: StoreReader, text: str) -> int | None:
+    memory_id = parse_any_id(text)
+    if memory_id is not None and memory_id.kind == "team":
+        return OF_OTHERS
+    return store.project_of_memory(memory_id.kind, memory_id.number) if memory_id else None
 
 
 def fenced(*lines: str) -> str:

@@ -12,9 +12,6 @@ from typing import cast
 from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, escape_fences, fenced
 from claude_mem.recall.handover import what_holds
 from claude_mem.recall.handover.digests import SessionDigest, digest_sessions
-from claude_mem.recall.handover.earlier_sessions import earlier_sessions
-from claude_mem.recall.handover.habits import habits
-from claude_mem.recall.handover.last_session import goal_of, results_of, where_it_stands
 from claude_mem.recall.handover.lines import (
     QUESTION_MARKS,
     SAME_STATEMENT,
@@ -27,7 +24,12 @@ from claude_mem.recall.handover.lines import (
     is_clear,
     without_facts,
 )
-from claude_mem.recall.handover.team_facts import team_facts
+from claude_mem.recall.handover.session_lines import (
+    earlier_sessions,
+    goal_of,
+    results_of,
+    where_it_stands,
+)
 from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
@@ -95,14 +97,16 @@ def build_context(
         *what_holds.obstacles(
             store.recurring_obstacles(project_id, what_holds.MIN_MEETINGS, without_session)
         ),
-        *habits(store.short_prompts(project_id, without_session)),
+        *what_holds.habits(store.short_prompts(project_id, without_session)),
         *what_holds.decisions(facts, commits, last.day if last else ""),
         *what_holds.gotchas(observations),
     ])  # fmt: skip
     page.add_section("Left open", OPEN, left_open(sessions, last))
     page.add_section("Commands", COMMANDS, what_holds.commands(facts))
     page.add_section(EARLIER_SESSIONS, EARLIER, earlier_sessions(earlier, branch))
-    page.add_section("From the team", TEAM, [*team_facts(facts_of_team), *_from_team(team)])
+    page.add_section(
+        "From the team", TEAM, [*what_holds.team_facts(facts_of_team), *_from_team(team)]
+    )
     if not page.has_content:  # another program's memories may have no summaries
         page.add_section("Recent memories", LAST_SESSION, _recent_memories(observations))
     return page.text() if page.has_content else ""

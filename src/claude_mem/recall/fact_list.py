@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from claude_mem.recall.fence import escape_fences
-from claude_mem.recall.handover.team_facts import owner_of
+from claude_mem.recall.handover.what_holds import owner_of
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.json_rows import JsonRow

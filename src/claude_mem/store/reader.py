@@ -30,9 +30,7 @@ from claude_mem.store import (
     records,
     refine_requests,
     refinements,
-    rule_turns,
     sessions,
-    short_prompts,
     spending,
     team_tables,
 )
@@ -389,11 +387,11 @@ class StoreReader(ViewerReader):
 
     def short_prompts(
         self, project_id: int, without_session: str | None = None
-    ) -> list[short_prompts.ShortPrompt]:
-        return self.read(lambda c: short_prompts.recent(c, project_id, without_session))
+    ) -> list[context_rows.ShortPrompt]:
+        return self.read(lambda c: context_rows.short_prompts(c, project_id, without_session))
 
-    def turns_of_rules(self, project_id: int) -> dict[int, rule_turns.StatingTurn]:
-        return self.read(lambda c: rule_turns.of_rules(c, project_id))
+    def turns_of_rules(self, project_id: int) -> dict[int, context_rows.StatingTurn]:
+        return self.read(lambda c: context_rows.turns_of_rules(c, project_id))
 
     def recent_titles(
         self, project_id: int, limit: int, without_session: str | None = None

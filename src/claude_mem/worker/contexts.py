@@ -17,7 +17,7 @@ from claude_mem.intake.git_head import current_branch
 from claude_mem.intake.rule_files import read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
-from claude_mem.store.memory_versions import MemoryVersion
+from claude_mem.store.context_rows import MemoryVersion
 from claude_mem.types import SESSION_START, Event, Project
 
 MAX_FILES = 500

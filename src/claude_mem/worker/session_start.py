@@ -132,7 +132,7 @@ async def _process_pending(worker: Worker, project: Project, drains: bool) -> No
 async def _context(
     worker: Worker, project_id: int, event: Event, source: str, is_only_spool_file: bool
 ) -> str:
-    """A resumed session gets the same bytes as before (`intake/unsaved_contexts.py`), and never its
+    """A resumed session gets the same bytes as before (`UnsavedContexts`), and never its
     own memories."""
     started_at = time.monotonic()
     if source == "fork":

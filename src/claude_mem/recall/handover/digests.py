@@ -1,4 +1,5 @@
-"""What the latest sessions of a project came to: turns with results, commits and branches."""
+"""What the latest sessions of a project came to: turns with results, commits and branches, and
+where the work was done."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,12 +12,12 @@ from claude_mem.recall.handover.lines import (
     is_about,
     is_clear,
     is_repetition,
+    stems_in,
     texts,
     unmarked,
     with_end,
     without_facts,
 )
-from claude_mem.recall.handover.places import is_in_project
 from claude_mem.store import StoreReader
 from claude_mem.store.facts import Artifact
 from claude_mem.store.json_rows import JsonRow
@@ -28,6 +29,18 @@ REVERT = re.compile(r'Revert "(.{1,200})"$')
 _ASKS_TO_COMMIT = re.compile(r"(?:(?:ok|okay|please|now|then|yes)[,.]? )*commit\b", re.IGNORECASE)
 _HELPER_BRANCH = re.compile(r"(?:te?mp|wip|backup|scratch)(?:[-_/]|$)", re.IGNORECASE)
 _TEMPORARY = re.compile(r"(?:^|[/\\\\_.-])te?mp[_.-]")
+
+MAX_MAIN_FILES, LONGEST_PLACE = 3, 110
+# What changes along with other files: it does not say what a session was about.
+_INCIDENTAL = re.compile(
+    r"(?:^|/)(?:tests?|__tests__|specs?|fixtures|testdata|node_modules|dist|build)/"
+    r"|[._-](?:tests?|specs?)\.\w{1,5}$|(?:^|/)(?:test_|conftest)[^/]{0,80}\.py$"
+    r"|(?:^|/)(?:change_?log|readme|license|history|todo|plan|\.gitignore)[^/]{0,10}$"
+    r"|\.(?:lock|sum|snap|txt|log)$|(?:^|/)package(?:-lock)?\.json$",
+    re.IGNORECASE,
+)
+_WORK_TREE = re.compile(r"^(?:\.[\w-]{1,30}/)?\.?worktrees/[^/]{1,80}/")
+_SCRATCH = re.compile(r"(?:^|[/_.-])te?mp[_./-]|(?:^|/)scratch", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,3 +312,54 @@ def _digest(session: JsonRow, turns_by_session: Mapping[str, list[TurnDigest]]) 
     day = str(turns[-1].summary["created_at"])[:10] if turns else ""
     title = str(session["title"] or "")
     return SessionDigest(name, day, title, turns, session["title_source"] is not None)
+
+
+def is_in_project(path: str) -> bool:
+    """Relative paths are; others are scratch files or another project's."""
+    return not (path.startswith(("/", "~", "..", "\\")) or path[1:2] == ":")
+
+
+def is_incidental(path: str) -> bool:
+    return _INCIDENTAL.search(_plain(path)) is not None
+
+
+def place_of(files: Sequence[str], title: str) -> str:
+    """The main files of a session: first those that its title names, one of each folder."""
+    paths = [_plain(path) for path in files if not _SCRATCH.search(_plain(path))]
+    main = [path for path in paths if not _INCIDENTAL.search(path)] or paths
+    words = stems_in(title)
+    ranked = sorted(main, key=lambda path: -len(stems_in(name_of(path)) & words))
+    named = [path for path in ranked if stems_in(name_of(path)) & words]
+    by_folder: dict[str, str] = {}
+    for path in named or ranked:
+        by_folder.setdefault(_folder(path), path)
+    shown = list(dict.fromkeys((*by_folder.values(), *ranked)))[:MAX_MAIN_FILES]
+    while len(shown) > 1 and len(", ".join(shown)) > LONGEST_PLACE:
+        shown.pop()
+    more = f" and {len(main) - len(shown)} more" if len(main) > len(shown) else ""
+    return ", ".join(shown) + more
+
+
+def with_paths(text: str, files: Sequence[str]) -> str:
+    """With the whole path of each edited file where the text first names it."""
+    paths = [_plain(path) for path in files]
+    for path in paths:
+        name = name_of(path)
+        if name == path or path in text or sum(name_of(other) == name for other in paths) > 1:
+            continue
+        text = re.sub(rf"(?<![\w/\\.-]){re.escape(name)}(?![\w/-])", lambda _: path, text, count=1)  # noqa: B023
+    return text
+
+
+def _plain(path: str) -> str:
+    """With slashes, and without the work tree that an agent made inside the project."""
+    return _WORK_TREE.sub("", path.replace("\\", "/"))
+
+
+def _folder(path: str) -> str:
+    """ "" for a file at the root of the project."""
+    return path.rpartition("/")[0]
+
+
+def name_of(path: str) -> str:
+    return _plain(path).rpartition("/")[2]

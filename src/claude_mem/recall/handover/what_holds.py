@@ -1,9 +1,12 @@
-"""What still holds in a project: rules of the user, decisions, gotchas, faults and commands."""
+"""What still holds in a project: rules of the user, decisions, gotchas, faults and commands, what
+the user asks for again and again, and the rules and decisions of others in a team."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
+from claude_mem.recall.handover.digests import is_in_project
 from claude_mem.recall.handover.lines import (
     LOCAL,
     Line,
@@ -12,15 +15,15 @@ from claude_mem.recall.handover.lines import (
     flat,
     id_of,
     is_clear,
+    stems_in,
     texts,
     unmarked,
     with_end,
 )
-from claude_mem.recall.handover.places import is_in_project
 from claude_mem.store.clock import iso
+from claude_mem.store.context_rows import ShortPrompt, StatingTurn
 from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.obstacles import THEN, Obstacle
-from claude_mem.store.rule_turns import StatingTurn
 from claude_mem.store.supersession import compare_texts
 from claude_mem.types import Fact
 
@@ -76,6 +79,20 @@ _PARTIAL = re.compile(
     r"|\b(?:go|cargo|dotnet) run\b(?: \S+){2}|\brun -- "
     r"|/tmp\b|\bgit\b|\brm\b|[<>|;&$'`\x22\\]|\bsleep\b|\bcurl\b"
 )
+
+HABIT_SESSIONS = 4
+HABIT_WORDS, MAX_HABITS = 2, 2
+# Consent and courtesy, which say nothing about the work.
+_REPLIES = stems_in(
+    "yeah okay please thanks thank continue proceed ahead looks good great nice again next right"
+    " sure same that this with just then also here those these what when does have should could"
+    " would will want like make sense your them done more from"
+)
+# Every project is worked on like this; with another word it may be a habit of the user.
+_ROUTINE = stems_in("commit push pull merge rebase branch changes change everything work local")
+
+MAX_TEAM_RULES, MAX_TEAM_DECISIONS = 4, 2
+LONGEST_TEAM_FACT = 300
 
 
 def rules(facts: Sequence[Fact], turns: Mapping[int, StatingTurn]) -> Iterator[Line]:
@@ -361,3 +378,44 @@ def _of(facts: Sequence[Fact], kind: str) -> list[Fact]:
 
 def _day(fact: Fact) -> str:
     return iso(fact.last_seen_ms)[:10]
+
+
+def habits(prompts: Sequence[ShortPrompt]) -> Iterator[Line]:
+    """What the user asks for again and again, in their own words: each with the number of sessions,
+    those that say most first."""
+    words = {prompt: stems_in(prompt.text.lower()) - _REPLIES for prompt in prompts}
+    asked: dict[frozenset[str], list[ShortPrompt]] = {}
+    for prompt, stems in words.items():
+        if len(stems) >= HABIT_WORDS and not stems <= _ROUTINE and "?" not in prompt.text:
+            asked.setdefault(stems, []).append(prompt)
+    sessions = {
+        stems: len({prompt.session for prompt, other in words.items() if stems <= other})
+        for stems in asked
+    }
+    often = [stems for stems in asked if sessions[stems] >= HABIT_SESSIONS]
+    shown: list[frozenset[str]] = []
+    for stems in sorted(often, key=lambda stems: (-len(stems), -sessions[stems], sorted(stems))):
+        if any(stems <= other for other in shown) or len(shown) == MAX_HABITS:
+            continue
+        shown.append(stems)
+        text = flat(asked[stems][0].text)
+        line = f'- The user asked this in {sessions[stems]} sessions: "{text}"'
+        yield Line(line, is_quote=True)
+
+
+def team_facts(facts: Sequence[JsonRow]) -> Iterator[Line]:
+    """As theirs: never as those of the user."""
+    for kind, most in (("rule", MAX_TEAM_RULES), ("decision", MAX_TEAM_DECISIONS)):
+        for fact in [fact for fact in facts if fact["kind"] == kind][:most]:
+            value, day = str(fact["value"]), iso(cast(int, fact["last_seen_epoch"]))[:10]
+            if kind == "rule":
+                line = flat(f'- Rule of {owner_of(fact)}, {day}: "{value}"', LONGEST_TEAM_FACT)
+                yield Line(line, subject=value, is_quote=True)
+            else:
+                text = f"- Decision of {owner_of(fact)}, {day}: {fact['subject']} {value}"
+                yield Line(flat(text, LONGEST_TEAM_FACT), subject=str(fact["subject"]) or value)
+
+
+def owner_of(fact: JsonRow) -> str:
+    """The same user's own facts come from another machine."""
+    return "the user, on another machine" if fact["is_own"] else str(fact["owner"])
