@@ -20,8 +20,7 @@ from pathlib import Path
 
 from bench.semantic import embed_all
 from bench.transcripts import import_options
-from claude_mem.cli.imports import processes
-from claude_mem.cli.transcripts import find_transcripts
+from claude_mem.cli.imports import find_transcripts, processes
 from claude_mem.index import indexing
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import import_transcripts

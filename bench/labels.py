@@ -28,8 +28,7 @@ from pathlib import Path
 
 from bench.questions import memory_bytes, memory_texts
 from bench.transcripts import import_options, text_bytes
-from claude_mem.cli.imports import processes
-from claude_mem.cli.transcripts import find_transcripts
+from claude_mem.cli.imports import find_transcripts, processes
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.observer.local import weights
 from claude_mem.store import Store

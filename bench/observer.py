@@ -22,7 +22,7 @@ from typing import get_args
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # when it runs as a script
 
 from bench.questions import Question, read_questions
-from claude_mem.cli.transcripts import find_transcripts
+from claude_mem.cli.imports import find_transcripts
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader, tool_use

@@ -39,7 +39,7 @@ from bench.semantic import embed_all
 from bench.team_scale import fill_team
 from bench.transcripts import import_all
 from bench.turns import Pool, fill_turns
-from claude_mem.cli.transcripts import find_transcripts
+from claude_mem.cli.imports import find_transcripts
 from claude_mem.config import Layout
 from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.vectors.semantic import SemanticIndex

@@ -25,8 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # where it runs
 
 from bench.questions import FIELDS, ask, read_questions
 from claude_mem.cli.demo import payloads
-from claude_mem.cli.imports import processes
-from claude_mem.cli.transcripts import find_transcripts
+from claude_mem.cli.imports import find_transcripts, processes
 from claude_mem.config import Layout
 from claude_mem.errors import BadInput
 from claude_mem.index import indexing

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.cli.transcripts import find_transcripts
+from claude_mem.cli.imports import find_transcripts
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.store import Store
 from tests.conftest import Home, wait_until

@@ -24,7 +24,7 @@ from bench.labels import read_labels, title_f1
 from bench.observer import turns_of
 from training.boosting import Boosting, Floats, Model, fit
 
-from claude_mem.cli.transcripts import find_transcripts
+from claude_mem.cli.imports import find_transcripts
 from claude_mem.observer.local import cues, weights
 from claude_mem.observer.local.evidence import TurnEvidence, collect_evidence
 from claude_mem.observer.local.passage_features import (

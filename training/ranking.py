@@ -25,7 +25,7 @@ from bench import recall as locomo_bench
 from bench.semantic import embed_all
 from bench.transcripts import import_all
 
-from claude_mem.cli.transcripts import find_transcripts
+from claude_mem.cli.imports import find_transcripts
 from claude_mem.index.text.document_queries import NO_FILTERS, Filters
 from claude_mem.index.text.passage_index import PASSAGE_BITS, TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex

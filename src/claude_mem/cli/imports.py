@@ -2,14 +2,14 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from claude_mem.agents import AGENTS
+from claude_mem.agents import AGENTS, CLAUDE, Agent
 from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.import_file import (
     import_database,
@@ -19,9 +19,10 @@ from claude_mem.cli.import_file import (
 )
 from claude_mem.cli.open_store import index_imported, open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, print_heading, print_json, print_table
-from claude_mem.cli.transcripts import all_transcripts, chosen, find_transcripts, transcripts_place
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
+from claude_mem.install import agent_files
+from claude_mem.install.claude import transcripts_dir
 from claude_mem.intake.project_access import TrustDialog
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.import_report import Report, Tally
@@ -106,7 +107,7 @@ def import_past(
     files = find_transcripts(transcripts) if transcripts else all_transcripts(agents)
     options = import_options(settings, project, day_ms(since))
     if not files and not as_json:
-        places = transcripts or [transcripts_place(agent) for agent in chosen(agents)]
+        places = transcripts or [_transcripts_place(agent) for agent in _agents_named(agents)]
         click.echo(f"No transcripts in {', '.join(map(str, places))}.")
         return
     opened = open_reader(settings) if dry_run else _open_store(settings)
@@ -334,6 +335,54 @@ def _tally_json(tally: Tally) -> dict[str, Json]:
         "records": tally.records,
         "memory_tokens": tally.memory_tokens,
     }
+
+
+def transcripts_home() -> Path:
+    return transcripts_dir(os.environ)
+
+
+def _agents_named(names: tuple[str, ...] = ()) -> list[Agent]:
+    return [a for a in AGENTS if a.transcripts and (not names or a.name in names)]
+
+
+def _transcripts_place(agent: Agent) -> Path:
+    return (
+        transcripts_home() if agent is CLAUDE else agent_files.transcripts_home(agent, os.environ)
+    )
+
+
+def all_transcripts(names: tuple[str, ...] = ()) -> list[Path]:
+    """Of these agents, or of all."""
+    files: list[Path] = []
+    for agent in _agents_named(names):
+        if agent is CLAUDE:
+            files += find_transcripts([transcripts_home()])
+        else:
+            files += _find_agent_transcripts(_transcripts_place(agent), agent.transcripts)
+    return files
+
+
+def find_transcripts(places: Iterable[Path]) -> list[Path]:
+    """Files of sessions; those of subagents are left out, because hooks report their work as
+    part of the parent session."""
+    transcripts: dict[Path, None] = {}
+    for place in map(Path.absolute, places):
+        if place.is_dir():
+            files = (path for path in place.rglob("*.jsonl") if _is_session_file(path, place))
+            transcripts.update(dict.fromkeys(sorted(files)))
+        elif place.exists():
+            transcripts[place] = None
+    return list(transcripts)
+
+
+def _find_agent_transcripts(home: Path, pattern: str) -> list[Path]:
+    """The sessions of another agent: the files below its directory that match."""
+    return sorted(path for path in home.glob(pattern) if path.is_file()) if pattern else []
+
+
+def _is_session_file(path: Path, root: Path) -> bool:
+    of_subagent = path.name.startswith("agent-") or "subagents" in path.relative_to(root).parts
+    return not of_subagent and path.is_file()
 
 
 commands = [import_past]

@@ -21,7 +21,6 @@ from claude_mem.cli.agent_install import (
     print_diff,
     uninstall_agents,
 )
-from claude_mem.cli.transcripts import all_transcripts, find_transcripts, transcripts_home
 from claude_mem.config import Layout, Settings, change_setting, find_setting, record_environment
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import (
@@ -149,6 +148,8 @@ def _install_others(
     _start_memory(layout)
     install_agents(agents, layout, scope, rules=rules, yes=yes)
     click.echo("Memory is on, starting with the next session.")
+    from claude_mem.cli.imports import all_transcripts  # loads much, which a dry run does not need
+
     for agent in agents:
         if agent.transcripts and (files := all_transcripts((agent.name,))):
             count = pluralize(len(files), "file")
@@ -202,6 +203,8 @@ def choose_record(settings: Settings, interactive: bool) -> Settings:
 
 
 def offer_import(settings: Settings, import_past: bool | None, interactive: bool) -> None:
+    from claude_mem.cli.imports import find_transcripts, import_and_report, transcripts_home
+
     files = find_transcripts([transcripts_home()])
     if import_past is None and files and interactive:
         megabytes = sum(path.stat().st_size for path in files) / 1e6
@@ -211,8 +214,6 @@ def offer_import(settings: Settings, import_past: bool | None, interactive: bool
             default=True,
         )
     if import_past:
-        from claude_mem.cli.imports import import_and_report
-
         import_and_report(settings, files)
     elif files:
         click.echo(f"To import {pluralize(len(files), 'past session')}: claude-mem import")
