@@ -13,7 +13,6 @@ from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventHeader, EventReader
 from claude_mem.intake.record_parts import TOOLS_WITH_PARTS, record_of
 from claude_mem.intake.transcripts.session_titles import session_title
-from claude_mem.intake.transcripts.started_tasks import StartedTasks
 from claude_mem.intake.transcripts.transcript import (
     Payload,
     Transcript,
@@ -25,10 +24,12 @@ from claude_mem.observer.local.evidence import RESEARCH_TOOLS
 from claude_mem.observer.local.files import EDITING
 from claude_mem.observer.local.observer import distil
 from claude_mem.store.memories import RECENT_MEMORIES
+from claude_mem.store.message_parents import BACKGROUND_TOOLS, IN_BACKGROUND
 from claude_mem.types import (
     PROMPT,
     SESSION_END,
     SESSION_START,
+    ClientMessage,
     Event,
     Json,
     PastSession,
@@ -43,6 +44,31 @@ from claude_mem.types import (
 _EDIT_RESULT_FIELDS = ("filePath", "notebook_path", "type")
 _LONGEST_OLD_FIELD = 1000
 TURNS_PER_PART = 40  # bounds the memory that a long session needs
+
+
+@dataclass(slots=True)
+class StartedTasks:
+    """The background tasks that the turns of a session started, for the messages that report them:
+    the same answers as `store/message_parents.py`, before anything is stored."""
+
+    by_call: dict[str, str] = field(default_factory=dict)  # tool_use_id -> prompt_id
+    responses: list[tuple[str, str]] = field(default_factory=list)  # of starts, with prompt_id
+    latest: str | None = None
+
+    def add(self, prompt_id: str, events: list[Event]) -> None:
+        for event in events:
+            if event.tool_use_id is not None:
+                self.by_call.setdefault(event.tool_use_id, prompt_id)
+            if event.tool_name in BACKGROUND_TOOLS or IN_BACKGROUND in (event.tool_input or ""):
+                self.latest = prompt_id
+                self.responses.append((event.tool_response or "", prompt_id))
+
+    def parent_of(self, message: ClientMessage) -> str | None:
+        if message.tool_use_id in self.by_call:
+            return self.by_call[message.tool_use_id]
+        task_id = message.task_id
+        by_task = (turn for text, turn in self.responses if task_id and task_id in text)
+        return next(by_task, self.latest)
 
 
 @dataclass(slots=True)
