@@ -25,10 +25,11 @@ from claude_mem.install import agent_files
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.intake.project_access import TrustDialog
 from claude_mem.intake.projects import Projects
-from claude_mem.intake.transcripts.import_report import Report, Tally
 from claude_mem.intake.transcripts.importer import (
     ImportOptions,
     OnFile,
+    Report,
+    Tally,
     import_transcripts,
 )
 from claude_mem.recall.context import build_context

@@ -22,9 +22,9 @@ from claude_mem.intake.exclusions import Exclusions
 from claude_mem.intake.path_shapes import is_windows_path
 from claude_mem.intake.project_access import Access, TrustDialog
 from claude_mem.intake.projects import Projects, access_of, is_missing
-from claude_mem.intake.transcripts.import_report import ReadFile, Report
 from claude_mem.intake.transcripts.origins import known_projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
+from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.imported_sessions import ImportCounts
@@ -83,6 +83,80 @@ class ImportOptions:
     def includes_turn(self, turn: PastTurn) -> bool:
         last = turn.events[-1].arrived_ms if turn.events else turn.started_ms
         return last >= self.since_ms
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    path: Path
+    size: int
+    modified_ns: int
+    sessions: tuple[PastSession, ...] = ()
+    lines: int = 0
+    unreadable: int = 0
+    text_chars: int = 0
+    trouble: str = ""  # why the file could not be read
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of an import, for one project or for all."""
+
+    sessions: set[str] = field(default_factory=set)
+    turns: int = 0
+    observations: int = 0
+    summaries: int = 0
+    existing: int = 0
+    private: int = 0
+    forgotten: int = 0
+    records: int = 0  # filled in for turns that were known
+    memory_tokens: int = 0
+
+    def add(self, session: PastSession, outcome: ImportCounts) -> None:
+        self.sessions.add(session.session_id)
+        self.turns += outcome.turns
+        self.observations += outcome.observations
+        self.summaries += outcome.summaries
+        self.existing += outcome.existing
+        self.private += outcome.private
+        self.forgotten += outcome.forgotten
+        self.records += outcome.records
+        self.memory_tokens += sum(_tokens(turn) for turn in session.turns)
+
+
+@dataclass(slots=True)
+class Report:
+    files: int = 0
+    unchanged: int = 0  # files that an earlier import read completely
+    bytes: int = 0
+    lines: int = 0
+    unreadable: int = 0
+    text_chars: int = 0
+    troubles: list[tuple[Path, str]] = field(default_factory=list)
+    all: Tally = field(default_factory=Tally)
+    projects: dict[Project, Tally] = field(default_factory=dict)
+
+    def add_file(self, read: ReadFile) -> None:
+        self.files += 1
+        self.bytes += read.size
+        self.lines += read.lines
+        self.unreadable += read.unreadable
+        self.text_chars += read.text_chars
+        if read.trouble:
+            self.troubles.append((read.path, read.trouble))
+
+    def add(self, session: PastSession, outcome: ImportCounts) -> None:
+        self.all.add(session, outcome)
+        self.projects.setdefault(session.project, Tally()).add(session, outcome)
+
+
+def _tokens(turn: PastTurn) -> int:
+    if turn.distillate is None:
+        return 0
+    summary = turn.distillate.summary
+    texts = [summary.text, *summary.files_edited, *summary.files_read]
+    for observation in turn.distillate.observations:
+        texts += (observation.text, *observation.files_modified, *observation.files_read)
+    return estimate_tokens("\n".join(texts))
 
 
 def import_transcripts(
