@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.intake.client_titles import ClientTitles
-from claude_mem.intake.transcript_additions import TranscriptAdditions
+from claude_mem.intake.transcript_additions import ClientTitles, TranscriptAdditions
 from claude_mem.intake.transcripts.session_titles import CHUNK, session_title
 from claude_mem.recall.context import build_context
 from claude_mem.redaction import Redactor

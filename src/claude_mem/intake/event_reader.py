@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from claude_mem.config import CaptureSettings
 from claude_mem.errors import BadInput
@@ -15,7 +16,6 @@ from claude_mem.intake.client_messages import command_as_typed, split_client_mes
 from claude_mem.intake.exclusions import Exclusions
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.record_parts import event_parts
-from claude_mem.intake.timestamps import payload_time
 from claude_mem.redaction import Redactor
 from claude_mem.text import shorten_middle
 from claude_mem.types import ClientMessage, Event, Json
@@ -44,6 +44,12 @@ _LEAF_LIMITS = (4096, 1024, 256, 64)
 _TEXT_CHARACTERS = 256 * 1024  # far beyond what is stored, so that no secret is cut in two there
 _FIELD_CHARACTERS = 512 * 1024
 _FIELD_ITEMS = 20_000
+
+# No client wrote anything outside these years: such a timestamp is broken.
+_EARLIEST_MS, _LATEST_MS = (
+    int(datetime(year, 1, 1, tzinfo=UTC).timestamp() * 1000) for year in (2000, 2100)
+)
+_SECONDS_BELOW = 100_000_000_000  # as milliseconds this is 1973; as seconds, the year 5138
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,3 +315,30 @@ def _shorten_leaves(value: Json, limit: int) -> Json:
     if isinstance(value, dict):
         return {name: _shorten_leaves(inner, limit) for name, inner in value.items()}
     return value
+
+
+def milliseconds(timestamp: Json) -> int | None:
+    """Of a time in ISO 8601; None if it is not one."""
+    if not isinstance(timestamp, str):
+        return None
+    try:
+        at = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return None
+    ms = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    return ms if _EARLIEST_MS <= ms < _LATEST_MS else None
+
+
+def payload_time(timestamp: Json, arrived_ms: int) -> int | None:
+    """ISO 8601, or a Unix time in seconds or milliseconds; never later than the arrival."""
+    ms = milliseconds(timestamp)
+    if isinstance(timestamp, int | float) and not isinstance(timestamp, bool):
+        ms = _from_number(timestamp)
+    return None if ms is None else min(ms, arrived_ms)
+
+
+def _from_number(value: float) -> int | None:
+    if not _EARLIEST_MS / 1000 <= value < _LATEST_MS:  # also false for nan
+        return None
+    ms = round(value * 1000 if value < _SECONDS_BELOW else value)
+    return ms if _EARLIEST_MS <= ms < _LATEST_MS else None

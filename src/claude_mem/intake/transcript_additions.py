@@ -1,5 +1,5 @@
 """What hooks do not report and the transcript has: what the agent wrote between its tool calls,
-links to pull requests, and which commands failed."""
+links to pull requests, which commands failed, and the title that the client gave the session."""
 
 import asyncio
 import json
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.client_titles import ClientTitles
 from claude_mem.intake.event_reader import EventHeader, EventReader
+from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.intake.transcripts.transcript import (
     TranscriptEvent,
     open_regular_file,
@@ -20,7 +20,17 @@ from claude_mem.intake.transcripts.transcript import (
 )
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
-from claude_mem.types import FROM_TRANSCRIPT, PROMPT, TOOL_FAILURE, Event, Turn
+from claude_mem.store.turns import Recorded
+from claude_mem.types import (
+    FROM_TRANSCRIPT,
+    PROMPT,
+    SESSION_END,
+    TOOL_FAILURE,
+    Event,
+    Project,
+    SessionTitle,
+    Turn,
+)
 
 log = logging.getLogger("claude_mem.transcript_additions")
 CLAUDE = "claude"
@@ -173,3 +183,43 @@ def _offset_of_prompt(path: Path, prompt_id: str) -> int | None:
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             position = data.find(json.dumps(prompt_id).encode())
             return data.rfind(b"\n", 0, position) + 1 if position >= 0 else None
+
+
+class ClientTitles:
+    """Taken after every turn, and at the end of a session, because the user may have renamed it
+    since."""
+
+    def __init__(self, store: Store, reader: EventReader) -> None:
+        self._store, self._reader = store, reader
+        self._ended: list[tuple[Event, int]] = []
+
+    def note(self, recorded: list[tuple[Event, Recorded]]) -> None:
+        self._ended += [
+            (event, record.session_db_id)
+            for event, record in recorded
+            if event.kind == SESSION_END and event.transcript_path and record.outcome == "stored"
+        ]
+
+    async def update_ended(self) -> set[Project]:
+        """Projects with a session that has a new title."""
+        ended, self._ended = self._ended, []
+        return {
+            event.project
+            for event, session in ended
+            if await self.update(session, event.session_id, event.transcript_path)
+        }
+
+    async def update(self, session_db_id: int, session_id: str, path: str) -> bool:
+        title = await asyncio.to_thread(self._read, Path(path), session_id)
+        if title is None:
+            return False
+        return await asyncio.wrap_future(self._store.set_client_title(session_db_id, title))
+
+    def _read(self, path: Path, session_id: str) -> SessionTitle | None:
+        try:
+            return session_title(path, session_id, self._reader.redactor)
+        except FileNotFoundError:
+            return None  # the client deletes old transcripts, or is set to keep none
+        except (OSError, ValueError, BadInput) as error:
+            log.warning("session %s: cannot read %s: %s", session_id, path.name, error)
+            return None

@@ -16,11 +16,10 @@ from claude_mem.errors import ClaudeMemError, StoreError
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
-from claude_mem.intake.client_titles import ClientTitles
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import open_projects
-from claude_mem.intake.transcript_additions import TranscriptAdditions
+from claude_mem.intake.transcript_additions import ClientTitles, TranscriptAdditions
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.models.active_observer import (
     ActiveObserver,

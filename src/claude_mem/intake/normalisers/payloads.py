@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from claude_mem.intake.timestamps import milliseconds
+from claude_mem.intake.event_reader import milliseconds
 from claude_mem.types import Json
 
 Payload = dict[str, Json]

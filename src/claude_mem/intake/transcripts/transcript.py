@@ -19,7 +19,7 @@ from typing import BinaryIO
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import DISGUISES, INVISIBLE, NAMES, strip_private
 from claude_mem.intake.client_messages import command_as_typed, is_command
-from claude_mem.intake.timestamps import milliseconds
+from claude_mem.intake.event_reader import milliseconds
 from claude_mem.json_objects import replace_surrogates
 from claude_mem.store.turns import MAIN_BRANCHES
 from claude_mem.types import BRANCH, FROM_TRANSCRIPT, PULL_REQUEST, STATEMENT, Json
