@@ -10,7 +10,6 @@ from itertools import chain
 from claude_mem.observer import LOCAL
 from claude_mem.observer.local import titles
 from claude_mem.observer.local.content_words import content_words
-from claude_mem.observer.local.detail import DETAILS
 from claude_mem.observer.local.edit_titles import from_edits
 from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.memory_texts import build_observations, build_summary, says_more_than
@@ -19,6 +18,7 @@ from claude_mem.observer.local.open_steps import with_open_steps
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
 from claude_mem.observer.local.scored_turn import (
+    DETAILS,
     ScoredTurn,
     score_turn,
     select_passages,

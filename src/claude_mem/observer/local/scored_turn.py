@@ -11,7 +11,6 @@ from math import inf, log1p, sqrt
 from claude_mem.observer.local import cues
 from claude_mem.observer.local import weights as learned
 from claude_mem.observer.local.content_words import content_words, novelty
-from claude_mem.observer.local.detail import NORMAL, Detail
 from claude_mem.observer.local.evidence import TurnEvidence, collect_evidence, short_request
 from claude_mem.observer.local.passage_features import (
     Candidate,
@@ -31,7 +30,7 @@ from claude_mem.observer.local.title_types import TitleCandidate
 from claude_mem.observer.local.titles import is_commit_request
 from claude_mem.observer.local.weights import Features, Trees, Weights
 from claude_mem.title_rules import is_english_text, width
-from claude_mem.types import Turn
+from claude_mem.types import Turn, Verbosity
 
 FEW_WORDS = 12
 LONG_ANSWER, FEWEST_NAMES = 80, 2
@@ -50,6 +49,23 @@ _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(
 
 # The turns of a session are compared with the same memories.
 _words_of_memory = lru_cache(maxsize=64)(content_words)
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How much the observer writes, by `CLAUDE_MEM_VERBOSITY`."""
+
+    margin: float  # added to the score that makes a turn worth an observation
+    always_observes_work: bool  # whether evident work needs no score
+    budget: float  # of the texts, as a share of the normal one
+
+
+DETAILS: dict[Verbosity, Detail] = {
+    "minimal": Detail(margin=0.25, always_observes_work=False, budget=0.5),
+    "normal": Detail(margin=0.0, always_observes_work=True, budget=1.0),
+    "verbose": Detail(margin=-1.5, always_observes_work=True, budget=1.75),
+}
+NORMAL = DETAILS["normal"]
 
 
 @dataclass(frozen=True, slots=True)
