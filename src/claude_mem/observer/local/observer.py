@@ -2,19 +2,27 @@
 
 Deterministic. What was said in a turn is split into passages; learned weights tell which of them
 are worth keeping, which text makes the best title, and whether the turn is worth an observation.
+The selected passages are joined: neighbouring sentences into a narrative, the rest into facts.
+Commands, faults and open steps are typed values.
 """
 
-from collections.abc import Iterator
-from itertools import chain
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, groupby
 
 from claude_mem.observer import LOCAL
-from claude_mem.observer.local import titles
-from claude_mem.observer.local.content_words import content_words
+from claude_mem.observer.local import cues, titles
+from claude_mem.observer.local.commands import Failure
+from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.edit_titles import from_edits
+from claude_mem.observer.local.evidence import TurnEvidence, UserRequest, short_request
 from claude_mem.observer.local.facts import propose_facts
-from claude_mem.observer.local.memory_texts import build_observations, build_summary, says_more_than
+from claude_mem.observer.local.files import FileWork
+from claude_mem.observer.local.markdown import Passage, sentences, split_passages
 from claude_mem.observer.local.obstacles import find_obstacles
 from claude_mem.observer.local.open_steps import with_open_steps
+from claude_mem.observer.local.passage_features import Candidate
+from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
 from claude_mem.observer.local.scored_turn import (
@@ -26,10 +34,61 @@ from claude_mem.observer.local.scored_turn import (
 )
 from claude_mem.observer.local.title_candidates import announced_changes
 from claude_mem.observer.local.version import VERSION
+from claude_mem.text import shorten
 from claude_mem.title_rules import count_words, is_complete
-from claude_mem.types import Distillate, Turn, Verbosity
+from claude_mem.types import (
+    CommandRun,
+    Distillate,
+    EnvironmentFault,
+    Observation,
+    ObservationType,
+    OpenStep,
+    Summary,
+    Turn,
+    Verbosity,
+)
 
 FEWEST_TOLD = 4  # words of a message that tells more than the names of files
+
+OBSERVED_FILES, OBSERVED_FILES_READ, MAX_REPLACEMENTS = 6, 2, 4
+MIN_TITLE_NOVELTY = 0.15  # a passage with fewer new words only repeats the title
+
+_CONVENTIONAL_TYPES: tuple[tuple[str, ObservationType], ...] = (
+    ("fix", "bugfix"), ("hotfix", "bugfix"), ("feat", "feature"), ("refactor", "refactor"),
+    ("perf", "refactor"), ("style", "refactor"),
+)  # fmt: skip
+_TYPE_PATTERNS: tuple[tuple[ObservationType, re.Pattern[str]], ...] = (
+    ("bugfix", re.compile(
+        r"\b(?:fix(?:e[sd]|ing)?|bugs?|crash\w*|errors?|broken|fail(?:s|ed|ing|ure)?|regress\w*|wrong"
+        r"|flood\w*|leak\w*|does(?:n't| not)|can(?:'t|not)|not work\w*|issue|weird|stuck)\b",
+        re.I)),
+    ("refactor", re.compile(
+        r"\b(?:refactor\w*|renam\w+|clean\w* ?up|extract\w*|simplif\w+|restructur\w+|consolidat\w+"
+        r"|mov(?:e[sd]?|ing)|reorgani[sz]\w+|dedup\w*|merge[sd]?)\b", re.I)),
+    ("feature", re.compile(
+        r"\b(?:add(?:s|ed|ing)?|implement\w*|creat\w+|introduc\w+|support\w*|new|build|enable\w*"
+        r"|allow\w*)\b", re.I)),
+)  # fmt: skip
+_CONCEPTS: dict[ObservationType, tuple[str, ...]] = {
+    "bugfix": ("problem-solution",),
+    "feature": ("what-changed",),
+    "refactor": ("what-changed",),
+    "change": ("what-changed",),
+    "discovery": ("how-it-works",),
+    "decision": ("trade-off",),
+}
+LONGEST_LABEL = 60
+MOST_SENTENCES = 4
+LONGEST_ERROR, LONGEST_COMPLETED = 120, 160
+MAX_FILES_READ, MAX_FAILURES, MAX_COMMITS = 3, 3, 3
+MAX_TESTS, MAX_CHECKS = 2, 2
+MAX_BESIDE_EDITS = 2  # files that were read where others were edited
+MAX_STEPS = 6
+MIN_NOVELTY = 0.3  # share of words that the observation does not have
+_QUESTION_MARKS = ("?", "？", "؟")
+
+
+# The observation
 
 
 def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
@@ -99,3 +158,299 @@ def request_title(scored: ScoredTurn) -> str:
     request = scored.evidence.request
     title = titles.from_plan(request.plan_title) or titles.from_request(request.text)
     return title if title and is_complete(title, is_english=scored.is_english) else ""
+
+
+def build_observations(
+    scored: ScoredTurn, passages: list[Candidate], title: str
+) -> tuple[Observation, ...]:
+    evidence = scored.evidence
+    if not title or not scored.is_worth_observing:
+        return ()
+    main = [c for c in passages if says_more_than(title, content_words(c.text))]
+    type_ = classify_type(evidence.request, title, evidence.subjects, bool(evidence.files))
+    narrative, facts = narrative_and_facts(main, scored.scores)
+    if not narrative and not facts:
+        facts = _replacements(evidence.files, scored.recent_memories)
+    edits = [source for work in evidence.files.values() for source in work.sources]
+    observation = Observation(
+        type=type_,
+        title=title,
+        narrative=narrative,
+        facts=facts,
+        concepts=classify_concepts(type_, [candidate.text for candidate in passages]),
+        # Where files were edited, the summary alone has those that were read.
+        files_read=() if evidence.files else evidence.all_files_read(OBSERVED_FILES_READ),
+        files_modified=tuple(list(evidence.files)[:OBSERVED_FILES]),
+        sources=tuple(dict.fromkeys((*evidence.sources, *_sources(main), *edits))),
+    )
+    return (observation,)
+
+
+def _sources(candidates: list[Candidate]) -> Iterator[int]:
+    for candidate in candidates:
+        yield from candidate.sources
+
+
+def says_more_than(title: str, words: frozenset[str]) -> bool:
+    return novelty(words, content_words(title)) > MIN_TITLE_NOVELTY
+
+
+def _replacements(files: dict[str, FileWork], recent_memories: Sequence[str]) -> tuple[str, ...]:
+    """The edits themselves, for a turn whose messages do not describe them."""
+    replacements = [
+        f"{work.path}: `{before}` became `{after}`"
+        for work in files.values()
+        for before, after in work.replacements
+    ]
+    new = [text for text in replacements if not any(text in memory for memory in recent_memories)]
+    return tuple(new[:MAX_REPLACEMENTS])
+
+
+def classify_type(
+    request: UserRequest, title: str, subjects: list[str], edited: bool
+) -> ObservationType:
+    if not edited and not request.plan and not _is_commit_title(title, subjects):
+        return "discovery"
+    for subject in subjects:
+        for prefix, type_ in _CONVENTIONAL_TYPES:
+            if re.match(rf"{prefix}\b", subject, re.IGNORECASE):
+                return type_
+    first = title.split(" ", 1)[0]
+    for text in (first, title, request.text[:300]):
+        for type_, pattern in _TYPE_PATTERNS:
+            if pattern.search(text):
+                return type_
+    return "change"
+
+
+def _is_commit_title(title: str, subjects: list[str]) -> bool:
+    """A turn that commits has changed something, even if no edit of it was recorded."""
+    return any(title.lower() in subject.lower() for subject in subjects)
+
+
+def classify_concepts(type_: ObservationType, texts: Collection[str]) -> tuple[str, ...]:
+    concepts = list(_CONCEPTS[type_])
+    has_cause = any(cues.CAUSE.matches(text) for text in texts)
+    if has_cause and type_ == "discovery":
+        concepts.append("gotcha")  # a cause that the turn did not fix still holds
+    elif has_cause and type_ != "bugfix":
+        concepts.append("why-it-exists")
+    if "trade-off" not in concepts and any(cues.CHOICE.matches(text) for text in texts):
+        concepts.append("trade-off")
+    return tuple(concepts)
+
+
+# Passages, joined
+
+
+def narrative_and_facts(
+    candidates: Sequence[Candidate], scores: Sequence[float]
+) -> tuple[str | None, tuple[str, ...]]:
+    """`scores` of all candidates of the turn, by position.
+
+    The narrative is what was said next to each other, in order: the best runs of sentences, up to
+    four sentences. Sentences of other places are facts of their own.
+    """
+    runs = _runs([c for c in candidates if not _is_fact(c.passage)])
+    runs.sort(key=lambda run: -max(scores[c.position] for c in run))
+    chosen: list[Candidate] = []
+    others: list[list[Candidate]] = []
+    for run in runs:
+        if len(chosen) + len(run) <= MOST_SENTENCES or not chosen:
+            chosen += run
+        else:
+            others.append(run)
+    chosen.sort(key=lambda candidate: candidate.position)
+    items = [[c] for c in candidates if _is_fact(c.passage)]
+    rest = sorted([*others, *items], key=lambda run: run[0].position)
+    return join_passages(c.passage for c in chosen), tuple(_facts(rest))
+
+
+def _runs(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
+    """Sentences that follow one another in their text, at most four."""
+    runs: list[list[Candidate]] = []
+    for candidate in candidates:
+        last = runs[-1][-1] if runs else None
+        follows = last is not None and (
+            candidate.position == last.position + 1
+            and candidate.number == last.number + 1
+            and candidate.origin == last.origin
+        )
+        if follows and len(runs[-1]) < MOST_SENTENCES:
+            runs[-1].append(candidate)
+        else:
+            runs.append([candidate])
+    return runs
+
+
+def join_passages(passages: Iterable[Passage]) -> str | None:
+    """With a space between sentences, except in scripts without spaces."""
+    return re.sub(r"(?<=[。！？]) ", "", " ".join(map(as_sentence, passages))) or None
+
+
+def _facts(runs: Iterable[list[Candidate]]) -> Iterable[str]:
+    """List items with the same label or lead-in become one fact."""
+    for label, group in groupby(runs, lambda run: _fact_label(run[0].passage)):
+        texts = [_fact_text(run) for run in group]
+        if label:
+            yield f"{label}: {'; '.join(texts)}"
+        else:
+            yield from texts
+
+
+def _fact_text(run: list[Candidate]) -> str:
+    return run[0].text if len(run) == 1 else join_passages(c.passage for c in run) or ""
+
+
+def as_sentence(passage: Passage) -> str:
+    text = without_opening(passage.text)
+    return text if text[-1:] in ".!?:;。！？؟…`" else text + "."
+
+
+def _fact_label(passage: Passage) -> str:
+    """Empty if the text itself says what it is about."""
+    if not _is_fact(passage):
+        return ""
+    label = passage.label
+    if passage.own_label or (label and passage.text.startswith(label)):
+        return ""
+    if label and ("`" in label or "." in label or "/" in label or label.istitle()):
+        return label if len(label) <= LONGEST_LABEL else ""
+    lead = passage.lead
+    is_telling = not cues.GENERIC_HEADING.match(lead) and not is_empty_phrase(lead.lower())
+    return lead if lead and is_telling and len(lead) <= LONGEST_LABEL else ""
+
+
+def _is_fact(passage: Passage) -> bool:
+    return passage.kind in ("item", "row") or (
+        passage.text.startswith("`") and ": " in passage.text
+    )
+
+
+# The summary
+
+
+def build_summary(
+    scored: ScoredTurn, passages: list[Candidate], title: str, observed: str
+) -> Summary:
+    """`observed`: the text of the turn's observations, which is not told again."""
+    evidence = scored.evidence
+    steps = scored.steps[:MAX_STEPS]
+    learned = "" if observed else _learned(scored, passages)
+    completed = _completed(scored, (title, learned))
+    if novelty(content_words(learned), content_words(completed)) < MIN_NOVELTY:
+        learned = ""
+    if novelty(content_words(completed), content_words(observed)) < MIN_NOVELTY:
+        completed = ""
+    return Summary(
+        request=_request(evidence, title) or None,
+        investigated=evidence.research or None,
+        learned=learned or None,
+        completed=completed or None,
+        next_steps=join_passages(candidate.passage for candidate in steps),
+        notes=" ".join(_notes(scored, completed)) or None,
+        files_read=evidence.all_files_read(MAX_BESIDE_EDITS if evidence.files else MAX_FILES_READ),
+        files_edited=tuple(evidence.files),
+        commands=_commands(evidence),
+        faults=_faults(evidence),
+        open_steps=_open_steps(steps),
+        sources=evidence.sources,
+    )
+
+
+def _request(evidence: TurnEvidence, title: str) -> str:
+    if evidence.request.plan:
+        return titles.from_plan(evidence.request.plan_title) or title
+    return short_request(evidence)
+
+
+def _learned(scored: ScoredTurn, passages: list[Candidate]) -> str:
+    """The first cause that was told; the narrative of an observation, had it a title."""
+    if scored.is_worth_observing:
+        return narrative_and_facts(passages, scored.scores)[0] or ""
+    causes = (
+        titles.from_sentence(candidate.text)
+        for candidate in passages
+        if candidate.origin in ("final", "statement") and cues.CAUSE.matches(candidate.text)
+    )
+    return next((cause for cause in causes if cause), "")
+
+
+def _completed(scored: ScoredTurn, exclude: tuple[str, ...]) -> str:
+    """The subject of a commit, else a clause of the last message."""
+    subjects = scored.evidence.subjects
+    if subjects and (subject := titles.from_commit(subjects[-1])):
+        return subject
+    for candidate in scored.titles:
+        if candidate.source == "final" and candidate.cut in ("all", "first clause"):
+            text = titles.from_sentence(candidate.text)
+            if text and text not in exclude and is_complete(text, is_english=scored.is_english):
+                return text
+    return _short_message(scored.evidence.final)
+
+
+def _short_message(final: str) -> str:
+    """The first words of a message, unless it has nothing but empty phrases."""
+    texts = (passage.text for passage in split_passages(final) if passage.kind == "prose")
+    text = next((t for t in texts if not is_empty_phrase(t.lower()) and t[-1] not in ":："), "")
+    return shorten(without_opening(text), LONGEST_COMPLETED)
+
+
+def _notes(scored: ScoredTurn, completed: str) -> Iterator[str]:
+    """Failures that are no faults, commits, and the error that ended the turn."""
+    log = scored.evidence.commands
+    for failure in log.failures[:MAX_FAILURES]:
+        note = _failure_note(failure)
+        is_repeated = any(note in text for text in scored.recent_memories)
+        if not failure.is_environment_fault and not is_repeated:
+            yield note
+    for subject, commit_hash in list(log.commits.items())[-MAX_COMMITS:]:
+        yield _commit_note(subject, commit_hash, completed)
+    if scored.evidence.error:
+        yield f"Ended by an error: {shorten(scored.evidence.error, LONGEST_ERROR)}"
+
+
+def _commit_note(subject: str, commit_hash: str, completed: str) -> str:
+    if titles.from_commit(subject) == completed:
+        return f"Committed as {commit_hash}." if commit_hash else "Committed."
+    return f"Committed: {subject} ({commit_hash})." if commit_hash else f"Committed: {subject}."
+
+
+def _failure_note(failure: Failure) -> str:
+    text = f"`{failure.command}` failed ({_without_end(failure.error)})"
+    if failure.alternative:
+        text += f"; `{failure.alternative}` worked"
+    if failure.fixed_by:
+        return f"{text}; it passed {failure.fixed_by}."
+    return f"{text}; not fixed in this turn."
+
+
+def _without_end(error: str) -> str:
+    return error.rstrip(".:")
+
+
+def _commands(evidence: TurnEvidence) -> tuple[CommandRun, ...]:
+    """The last tests, then the last checks, starts and releases."""
+    runs = list(evidence.commands.runs.values())
+    tests = [run for run in runs if run.purpose == "test"]
+    checks = [run for run in runs if run.purpose == "check"]
+    others = [run for run in runs if run.purpose in ("run", "release")]
+    return (*tests[-MAX_TESTS:], *checks[-MAX_CHECKS:], *others[-MAX_CHECKS:])
+
+
+def _faults(evidence: TurnEvidence) -> tuple[EnvironmentFault, ...]:
+    return tuple(
+        EnvironmentFault(f.command, _without_end(f.error), f.alternative, f.sources)
+        for f in evidence.commands.failures[:MAX_FAILURES]
+        if f.is_environment_fault
+    )
+
+
+def _open_steps(steps: list[Candidate]) -> tuple[OpenStep, ...]:
+    texts = ((_without_questions(as_sentence(step.passage)), step.sources) for step in steps)
+    return tuple(OpenStep(text, sources) for text, sources in texts if text)
+
+
+def _without_questions(text: str) -> str:
+    """An offer of the agent ends with its session."""
+    return " ".join(s for s in sentences(text) if not s.endswith(_QUESTION_MARKS))
