@@ -30,7 +30,7 @@ async def _search_with_team(
     from_first = replace(query, limit=query.offset + query.limit, offset=0)
     local, others = await asyncio.gather(
         asyncio.to_thread(search_here, worker.store, from_first, now, worker.semantic_index),
-        team.asking.search(query),
+        team.recall.search(query),
     )
     return merge_search(local, others, query)
 
@@ -50,7 +50,7 @@ async def timeline(worker: Worker, query: TimelineQuery, now: datetime) -> Timel
         return local
     anchor = local.anchor
     session = worker.store.session(anchor.session_db_id)
-    others = await team.asking.timeline(query, anchor.created_at_epoch, str(session["project_key"]))
+    others = await team.recall.timeline(query, anchor.created_at_epoch, str(session["project_key"]))
     return merge_timeline(local, others, query)
 
 
@@ -59,7 +59,7 @@ async def _timeline_of_team(
 ) -> Timeline | None:
     others = TeamRows(())
     if worker.team is not None:
-        others = await worker.team.asking.timeline(query, 0, None)
+        others = await worker.team.recall.timeline(query, 0, None)
     if others.anchor is None:
         reason = f": {others.error}" if others.error else ""
         raise NotFound(f"there is no memory {anchor}{reason}")
@@ -99,4 +99,4 @@ async def _of_team(
     of_team = [memory_id for memory_id in ids if memory_id.kind == TEAM]
     if worker.team is None or not of_team:
         return {}
-    return await worker.team.asking.memories(of_team, with_record)
+    return await worker.team.recall.memories(of_team, with_record)

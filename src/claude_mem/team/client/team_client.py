@@ -16,11 +16,11 @@ from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
 from claude_mem.team.client import outbox
-from claude_mem.team.client.asking import Asking
 from claude_mem.team.client.facts import push_facts
 from claude_mem.team.client.fetching import fetch_recent, fetch_tombstones
 from claude_mem.team.client.membership import Membership, read_membership
 from claude_mem.team.client.pushing import Pusher
+from claude_mem.team.client.remote_recall import RemoteRecall
 from claude_mem.types import Json, Project
 
 log = logging.getLogger("claude_mem.team")
@@ -47,7 +47,7 @@ class TeamClient:
         self._membership, self._on_news, self._wake = membership, on_news, wake
         self._redactor = redactor
         self._pusher = Pusher(store, membership, redactor, clock)
-        self.asking = Asking(store, membership, clock)
+        self.recall = RemoteRecall(store, membership, clock)
         self._task: asyncio.Task[None] | None = None
         self._failures, self._not_before, self._fetched_at = 0, 0, 0
         self.last_error = ""

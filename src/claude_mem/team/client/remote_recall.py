@@ -31,7 +31,7 @@ SECONDS = 1.5
 PAUSE_MS = 30_000  # after a failure
 
 
-class Asking:
+class RemoteRecall:
     def __init__(self, store: StoreReader, membership: Membership, clock: Clock) -> None:
         self._store, self._membership, self._clock = store, membership, clock
         self._not_before = 0
