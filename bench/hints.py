@@ -1,13 +1,14 @@
 """Which hints prompts would have been given.
 
     python -m bench.hints --sessions DIR --questions FILE --unanswerable FILE [--nearmiss FILE]
-                          [--samples 30] [--seed 1]
+                          [--weights FILE] [--samples 30] [--seed 1]
 
 DIR has the transcripts of one repository. Questions are asked as the first prompt of a new session,
 with all of DIR as memory: a hint names the right turn if one of its lines is of a turn that holds
 all terms of the answer, and holds the answer if its text does. Questions without an answer should
 get no hint. Then every prompt of the sessions is sent in its order, with the memory of what was
-before it, and samples of the hints are printed for a reader to judge.
+before it, and samples of the hints are printed for a reader to judge. `--weights` takes other
+weights of the observer than those of the package, for example trained without these sessions.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from bench.semantic import embed_all
 from bench.transcripts import import_all
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.observer.local import weights
 from claude_mem.recall.hint_lines import Hint
 from claude_mem.recall.hints import Prompt, find_hint
 from claude_mem.recall.tokens import estimate_tokens
@@ -56,6 +58,7 @@ def main() -> int:
     parser.add_argument("--questions", type=Path, required=True)
     parser.add_argument("--unanswerable", type=Path, required=True)
     parser.add_argument("--nearmiss", type=Path)
+    parser.add_argument("--weights", type=Path, help="a table that training/observer.py wrote")
     parser.add_argument("--samples", type=int, default=SAMPLES)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
@@ -63,6 +66,8 @@ def main() -> int:
     if not files:
         print(f"there are no transcripts in {options.sessions}")
         return 1
+    if options.weights:
+        weights.use(weights.load(options.weights))
     with (
         tempfile.TemporaryDirectory(prefix="claude-mem-bench-") as directory,
         import_all(Path(directory) / "memory", files) as store,

@@ -11,7 +11,7 @@ import random
 import sqlite3
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -180,7 +180,7 @@ def _tokens_read(
     is_right = [turns[id_].session_id == question.session_id for id_ in ids]
     tokens = estimate_tokens(fenced(search_text(result, UTC)))
     texts = [
-        f"{row.title}\n{row.snippet}"
+        search_text(replace(result, rows=(row,)), UTC)
         for row, right in zip(result.rows, is_right, strict=True)
         if right
     ]

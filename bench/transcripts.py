@@ -1,12 +1,14 @@
 """Imports past sessions into a new store and searches it for the answers to questions.
 
     python -m bench.transcripts --sessions DIR --questions FILE [--unanswerable FILE …]
-                                [--questions-only]
+                                [--questions-only] [--weights FILE]
 
 DIR has transcripts as the client writes them, damaged files included; FILE has a JSON object per
 line with `session_id`, `question` and `answer_terms` (`bench/questions.py` says what is measured).
 Questions that no session answers need a `question` only: a strong result for them is wrong.
-Observations and contexts, sampled with a fixed seed, are printed first for review.
+Observations and contexts, sampled with a fixed seed, are printed first for review. `--weights`
+takes other weights of the observer than those of the package, for example trained without these
+sessions.
 """
 
 import argparse
@@ -36,6 +38,7 @@ from claude_mem.intake.transcripts.importer import (
     import_transcripts,
 )
 from claude_mem.intake.transcripts.transcript import Payload
+from claude_mem.observer.local import weights
 from claude_mem.recall.context import build_context
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader
@@ -57,11 +60,14 @@ def main() -> int:
     parser.add_argument("--replay", type=int, default=8, help="sessions to send through the hooks")
     parser.add_argument("--quiet", action="store_true", help="print figures only")
     parser.add_argument("--questions-only", action="store_true", help="no timing and no replay")
+    parser.add_argument("--weights", type=Path, help="a table that training/observer.py wrote")
     options = parser.parse_args()
     files = find_transcripts([options.sessions])
     if not files:
         print(f"there are no transcripts in {options.sessions}")
         return 1
+    if options.weights:
+        weights.use(weights.load(options.weights))
     with tempfile.TemporaryDirectory(prefix="claude-mem-bench-") as temporary:
         directory = Path(temporary)
         with import_all(directory / "memory", files) as store:

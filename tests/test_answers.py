@@ -98,9 +98,9 @@ def test_the_budget_is_kept(api: Api, budget: int) -> None:
     assert sum(estimate_tokens(passage.text) for passage in selected) <= budget
 
 
-def test_a_passage_that_is_too_long_is_cut_around_the_words(tmp_path: Path) -> None:
+def test_a_sentence_that_is_too_long_is_cut_around_the_words(tmp_path: Path) -> None:
     with open_api(tmp_path) as api:
-        api.add_turn("s", "灯台" * 400, "The lamp is red. " * 30)
+        api.add_turn("s", "灯台" * 400, "the lamp is red and " * 20)
         (passage,) = passages(api, "lamp", budget=20)
         assert passage.text.endswith("…") and "lamp" in passage.text
         assert estimate_tokens(passage.text) <= 20
@@ -111,6 +111,15 @@ def test_what_is_said_twice_is_read_once(tmp_path: Path) -> None:
         api.add_turn("s", "Why is the foghorn silent?", ANSWER)
         text = " ".join(passage.text for passage in passages(api, QUESTION))
         assert text.count("compressor") == 1
+
+
+def test_what_the_title_says_is_not_repeated(tmp_path: Path) -> None:
+    with open_api(tmp_path) as api:
+        api.add_turn("s", "Why is the foghorn silent?", f"{ANSWER} {SECOND}")
+        (answer,) = find_answers(api.worker.store, [MemoryId("prompt", 1)], QUESTION, NOW)
+        texts = [passage.text for passage in answer.passages]
+        assert answer.title == "Why is the foghorn silent?"
+        assert SECOND in " ".join(texts) and not any(answer.title in text for text in texts)
 
 
 def test_a_turn_that_waits_for_the_index_is_read_in_full(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from tests.transcripts import OLD, Chat
 
 ROOT = Path(__file__).resolve().parent.parent
+WEIGHTS = ROOT / "src" / "claude_mem" / "observer" / "local" / "weights.json"
 ASKED = "Why is the foghorn on the north quay silent since the storm?"
 REPLY = (
     "The foghorn on the north quay is silent because its compressor lost the pressure valve in the"
@@ -46,6 +47,7 @@ def test_questions_and_prompts_in_their_order_get_hints(tmp_path: Path) -> None:
             "--questions", write_lines(tmp_path / "questions.jsonl", answer),
             "--unanswerable", write_lines(tmp_path / "none.jsonl", {"question": OFF_TOPIC}),
             "--nearmiss", write_lines(tmp_path / "near.jsonl", {"question": "Who built it?"}),
+            "--weights", WEIGHTS,
         ],
         capture_output=True,
         text=True,

@@ -109,6 +109,15 @@ def test_a_turn_is_one_row_named_after_its_first_observation(story: Story) -> No
     }
 
 
+def test_snippets_are_shorter_from_the_fifth_row_on(story: Story) -> None:
+    for number in range(6):
+        said = f"The relay of lamp {number} hums in the rain. {'Nobody knows why yet. ' * 12}"
+        remember(story, said, session=f"s{number}")
+    lengths = [len(row.snippet) for row in look(story, "relay").rows]
+    assert all(length > 120 for length in lengths[:4]) and len(lengths) == 6
+    assert all(60 < length <= 102 for length in lengths[4:])
+
+
 def test_what_was_said_is_found_though_no_memory_holds_it(story: Story) -> None:
     remember(story, "Mended the lamp", session="a")
     parts = (RecordPart("statement", "agent", "The breaker trips at 40 amperes on the pier."),)

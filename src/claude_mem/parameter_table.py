@@ -154,7 +154,7 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
         Parameter(
             "words",
             "a question: instead of the full memories, the passages of their turns that answer it"
-            " best, about 250 tokens a turn",
+            " best, about 200 tokens a turn",
             for_model="the question to answer",
         ),
         Parameter("record", "true: with everything that was said in their turns", FLAG),

@@ -4,9 +4,8 @@ They are scored as in a search (`ranking`), so that what made a turn a result is
 """
 
 import logging
-import re
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,6 +27,7 @@ from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.ranking import score_of
+from claude_mem.recall.sentences import best_sentences
 from claude_mem.recall.snippets import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
@@ -36,10 +36,9 @@ from claude_mem.types import Json
 
 log = logging.getLogger("claude_mem.answers")
 
-BUDGET = 250  # tokens of a turn
-MAX_REPEATED = 0.8  # share of its words that a passage may have in common with those before it
-_WORD = re.compile(r"\w+")
-MIN_SCORE = 0.4  # of the best passage's: what scores less is about something else
+BUDGET = 200  # tokens of a turn: an agent often has to open two
+# What was asked for says less than what came of it, and a subagent's report is of many things.
+KINDS = {"prompt": 0.7, "report": 0.9}
 _SHOWN = ("id", "kind", "type", "project", "content_session_id", "created_at", "created_at_epoch")
 
 
@@ -76,11 +75,12 @@ def find_answers(
         answered: set[int] = set()
         for memory_id, memory in memories:
             turn_id = turn_of(connection, memory_id)
+            title = _title(memory)
             passages: Sequence[Passage] = ()
             if may_answer and turn_id is not None and turn_id not in answered:
                 answered.add(turn_id)
-                passages = _passages(connection, turn_id, parsed, budget, semantic_index)
-            answers.append(Answer(memory_id, memory, _title(memory), tuple(passages)))
+                passages = _passages(connection, turn_id, parsed, budget, semantic_index, title)
+            answers.append(Answer(memory_id, memory, title, tuple(passages)))
         return answers
 
     return store.read(work)
@@ -92,47 +92,36 @@ def best_passages(
     parsed: ParsedQuery,
     budget: int = BUDGET,
     semantic_index: SemanticIndex | None = None,
-    shown_as: Callable[[Passage], str] = lambda passage: passage.text,
-    weights: Mapping[str, float] | None = None,
+    title: str = "",
 ) -> list[Passage]:
-    """In the order of the turn; the best ones, each of which adds something, that fit.
-
-    `shown_as` gives the text that a passage is shown with; empty: not at all. `weights` are those
-    of kinds of passages, 1.0 if they have none.
-    """
-    scores = passage_scores(connection, [turn_id], parsed, semantic_index)[turn_id]
-    texts = passage_texts.texts_of_turn(connection, turn_id)
-    if weights:
-        scores = {n: score * weights.get(texts[n].kind, 1.0) for n, score in scores.items()}
-    by_score = sorted(range(len(texts)), key=lambda number: (-scores.get(number, 0.0), number))
-    least = MIN_SCORE * max(scores.values(), default=0.0)
-    selected: dict[int, Passage] = {}
-    shown: set[str] = set()
-    remaining = budget
-    for number in by_score:
-        if scores.get(number, 0.0) < least:
-            break
-        passage = Passage(texts[number].kind, shown_as(texts[number]))
-        if not passage.text:
-            continue
-        if not selected:
-            passage = Passage(passage.kind, _fit(passage.text, parsed, budget))
-        words = set(_WORD.findall(passage.text.lower()))
-        tokens = estimate_tokens(passage.text)
-        if tokens > remaining or len(words & shown) > MAX_REPEATED * len(words):
-            continue
-        selected[number] = passage
-        shown |= words
-        remaining -= tokens
-    return [selected[number] for number in sorted(selected)]
+    """In the order of the turn; their best sentences that fit, and that say more than the title."""
+    unweighted = passage_scores(connection, [turn_id], parsed, semantic_index)[turn_id]
+    texts = dict(enumerate(passage_texts.texts_of_turn(connection, turn_id)))
+    scores = {
+        number: score * KINDS.get(texts[number].kind, 1.0)
+        for number, score in unweighted.items()
+        if number in texts  # not of a turn that was changed in between
+    }
+    if not scores:
+        return []
+    said = {number: texts[number].text for number in scores}
+    selected = best_sentences(said, scores, parsed.text, budget, title)
+    if not selected:
+        best = max(scores, key=lambda number: (scores[number], -number))
+        text = _fit(said[best], parsed, budget)
+        selected = {best: text} if text else {}
+    return [Passage(texts[number].kind, selected[number]) for number in sorted(selected)]
 
 
 def _fit(text: str, parsed: ParsedQuery, budget: int) -> str:
+    """The part around the words of the query; empty if none fits."""
     length = 4 * budget
-    while estimate_tokens(text) > budget and length > 0:
+    while length > 0:
+        if estimate_tokens(text) <= budget:
+            return text
         text = snippet(text, parsed, length)
         length //= 2
-    return text
+    return ""
 
 
 def _passages(
@@ -141,12 +130,13 @@ def _passages(
     parsed: ParsedQuery,
     budget: int,
     semantic_index: SemanticIndex | None,
+    title: str,
 ) -> list[Passage]:
     try:
-        return best_passages(connection, turn_id, parsed, budget, semantic_index)
+        return best_passages(connection, turn_id, parsed, budget, semantic_index, title)
     except EmbedderError as error:
         log.warning("selecting passages by words only: %s", error)
-        return best_passages(connection, turn_id, parsed, budget)
+        return best_passages(connection, turn_id, parsed, budget, title=title)
 
 
 def passage_scores(

@@ -16,7 +16,7 @@ from claude_mem.recall.marks import continued_by, marks_of, outside_words_of
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query
 from claude_mem.recall.ranking import CONSIDERED, RankedTurn, Strength, rank
-from claude_mem.recall.snippets import snippet
+from claude_mem.recall.snippets import snippet, snippet_length
 from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.recall.weights import WEIGHTS, Weights
 from claude_mem.store import StoreReader
@@ -210,7 +210,7 @@ def _turn_rows(
                 session_db_id=match.session_id,
                 score=result.score,
                 also=tuple(map(MemoryId.of_document, also)),
-                snippet=snippet(text or match.title, parsed),
+                snippet=snippet(text or match.title, parsed, snippet_length(len(rows))),
                 is_strong=judge.is_strong(result),
             )
         )

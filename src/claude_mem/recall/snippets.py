@@ -9,6 +9,13 @@ from claude_mem.index.text.words import parts_of, pieces, stem, stems
 from claude_mem.recall.parsed_query import STOP_WORDS, ParsedQuery
 
 LENGTH = 160
+# Of a search that shows several turns, the answer is mostly in one of the first.
+FIRST_ROWS, LATER_LENGTH = 4, 100
+
+
+def snippet_length(row: int) -> int:
+    """Of so many rows before it."""
+    return LENGTH if row < FIRST_ROWS else LATER_LENGTH
 
 
 def snippet(text: str, parsed: ParsedQuery, length: int = LENGTH) -> str:
