@@ -65,7 +65,8 @@ def test_private_text_is_gone_however_its_tag_is_spelled(file: Path, spelled: by
     ).map(b"".join)
 )  # fmt: skip
 def test_what_is_looked_for_before_scanning_misses_nothing_that_scanning_finds(line: bytes) -> None:
-    assert transcript._without_private(line) == strip_private(line)
+    has_escapes = b"\\u" in line or b"\\U" in line
+    assert transcript._without_private(line, has_escapes) == strip_private(line)
 
 
 @pytest.mark.parametrize("prompt_ids", [True, False])

@@ -8,6 +8,7 @@ words.
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Set
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import compress
 from operator import add
@@ -40,10 +41,22 @@ def ascii_words(text: str) -> list[str] | None:
     rare characters beyond ASCII. Several times as fast as a pattern."""
     if not text.isascii():
         rest = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
-        if not _PUNCTUATION.issuperset(rest.decode("utf-8", "surrogatepass")):
+        beyond = _PUNCTUATION.union(rest.decode("utf-8", "surrogatepass"))
+        if len(beyond) > len(_PUNCTUATION) and not all(map(_separates, beyond)):
             return None
     # What is beyond ASCII becomes a question mark, and that a space.
     return text.encode("ascii", "replace").translate(_ASCII_WORDS).decode("ascii").split()
+
+
+@lru_cache(maxsize=1024)
+def _separates(character: str) -> bool:
+    """Whether words end at it, whatever is around it: a symbol, a line of a box, an emoji."""
+    normalised = unicodedata.normalize("NFKC", character)
+    return (
+        not _WORD.search(character + normalised)
+        and not _FORMAT_CHARACTERS.match(character)
+        and not any(map(unicodedata.combining, character + normalised))
+    )
 
 
 def words_of(text: str) -> list[str]:

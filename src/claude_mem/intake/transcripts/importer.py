@@ -24,8 +24,9 @@ from claude_mem.intake.project_access import Access, TrustDialog
 from claude_mem.intake.projects import Projects, access_of, is_missing
 from claude_mem.intake.transcripts.origins import known_projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
+from claude_mem.observer.local.weights import load_weights
 from claude_mem.recall.tokens import estimate_tokens
-from claude_mem.redaction import Redactor
+from claude_mem.redaction import Redactor, load_finders
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.imported_sessions import ImportCounts
 from claude_mem.types import PastSession, PastTurn, Project, Verbosity
@@ -307,6 +308,10 @@ def _read_all(
 def _read_in_pool(files: list[Path], options: ImportOptions, processes: int) -> Iterator[ReadFile]:
     """Never far ahead of the writer, or all the sessions would wait in memory."""
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    if method == "fork":
+        # Once, before there are copies of this process.
+        load_finders()
+        load_weights()
     pool = ProcessPoolExecutor(
         processes,
         multiprocessing.get_context(method),

@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from claude_mem.errors import BadInput
-from claude_mem.hook.private_text import DISGUISES, INVISIBLE, NAMES, strip_private
+from claude_mem.hook.private_text import (
+    FULL_WIDTH_BRACKET,
+    INVISIBLE,
+    NAMES,
+    has_any,
+    strip_private,
+)
 from claude_mem.intake.client_messages import command_as_typed, is_command
 from claude_mem.intake.event_reader import milliseconds
 from claude_mem.json_objects import replace_surrogates
@@ -45,6 +51,8 @@ _NEVER_RAN = re.compile(
 _DECODER = json.JSONDecoder()
 # Between "<" and its name a tag may have a slash, spaces of any kind, and escapes of these.
 _PRIVATE_TAG = re.compile(rb"<[\s\\/nrtbf\x80-\xff]*+(?:" + b"|".join(NAMES) + rb")", re.IGNORECASE)
+_ESCAPE = re.compile(rb"\\[uU]")
+_DISGUISES = (*INVISIBLE, FULL_WIDTH_BRACKET)
 _SEPARATORS = re.compile(r"[\s,\0\ufeff]*")
 
 
@@ -104,8 +112,8 @@ class Transcript:
         )
         if not is_known and line.lstrip()[:1] == b"{":
             return  # progress, snapshots: not part of the conversation
-        text = _without_private(line).decode("utf-8", "replace")
-        has_escapes = b"\\u" in line
+        has_escapes = _ESCAPE.search(line) is not None
+        text = _without_private(line, has_escapes).decode("utf-8", "replace")
         position = _skip_separators(text, 0)
         while position < len(text):
             try:
@@ -291,18 +299,18 @@ def open_regular_file(path: Path) -> BinaryIO:
     return os.fdopen(handle, "rb", buffering=BUFFER)
 
 
-def _without_private(line: bytes) -> bytes:
+def _without_private(line: bytes, has_escapes: bool) -> bytes:
     """Most lines have no private tag, and searching for one is cheaper than scanning."""
-    if b"\\u" in line or b"\\U" in line or _PRIVATE_TAG.search(line) or _may_disguise(line):
+    if has_escapes or _PRIVATE_TAG.search(line) or _may_disguise(line):
         return strip_private(line)
     return line
 
 
 def _may_disguise(line: bytes) -> bool:
     """Whether brackets may be of HTML or full-width, or a name may hide invisible characters."""
-    if b"&lt;" in line or b"&LT;" in line:
+    if b"&" in line and (b"&lt;" in line or b"&LT;" in line):
         return True
-    return not line.isascii() and any(mark in line for mark in (*DISGUISES, *INVISIBLE))
+    return not line.isascii() and has_any(line, _DISGUISES)
 
 
 def _skip_line(file: BinaryIO) -> None:

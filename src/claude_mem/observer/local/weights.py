@@ -90,6 +90,13 @@ def _packaged() -> Weights:
     return parse(json.loads(files(__package__).joinpath(TABLE).read_text("utf-8")))
 
 
+def load_weights() -> None:
+    """Before the first turn: parsing and compiling the trees takes longer than most turns."""
+    weights = current()
+    for trees in (weights.sentence, weights.title, weights.turn, weights.step):
+        _compiled(trees)
+
+
 def load(path: Path) -> Weights:
     return parse(json.loads(path.read_text("utf-8")))
 
