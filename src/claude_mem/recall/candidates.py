@@ -8,6 +8,7 @@ import math
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -78,6 +79,11 @@ class WordSimilarities(Protocol):
 class Candidate(NamedTuple):
     row: PassageRow
     evidence: Evidence
+
+
+# As `_make`, without a call of Python for each passage.
+_evidence = partial(tuple.__new__, Evidence)
+_candidate = partial(tuple.__new__, Candidate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,15 +270,19 @@ def _cosines(
     """Of the passages that match by words, and of the nearest where the query allows for them."""
     if semantic_index is None:
         return {}
+    text = embedded_text(parsed, terms)
     similarities = semantic_index.similarities(
         connection,
-        embedded_text(parsed, terms),
+        text,
         filters.project_id,
         include=by_words,
         exhaustive=condition.sql != "TRUE",  # few of the nearest may pass it
         rescored=rescored,
     )
     cosines = similarities.of(by_words)
+    missing = by_words.keys() - cosines.keys()
+    if missing:
+        cosines |= semantic_index.passage_cosines(connection, text, missing)
     if not (parsed.phrases or parsed.excluded):
         least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
         cosines |= _nearest(connection, similarities, condition, limit, least)
@@ -309,10 +319,12 @@ def _promising(
 ) -> list[int]:
     """The best by what is known without reading them."""
     bm25 = weights.bm25 / _total_weight(terms)
-    scores = {passage: weights.cosine * max(0.0, cosine) for passage, cosine in cosines.items()}
+    near = weights.cosine
+    scores = {p: near * cosine if cosine > 0 else 0.0 for p, cosine in cosines.items()}
     for passage, score in by_words.items():
         scores[passage] = scores.get(passage, 0.0) + bm25 * score
-    return sorted(scores, key=lambda passage: (-scores[passage], passage))[:limit]
+    # Of equals the lower id: the second sort keeps the order of the first.
+    return sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:limit]
 
 
 def _total_weight(terms: list[Term]) -> float:
@@ -330,26 +342,28 @@ def find_evidence(
     hashes = [passage_index.hashed(term.stem) for term in terms]
     term_weights = [term.weight for term in terms]
     soft = _soft_words(rows, terms, semantic_index)
+    words = list(zip(hashes, term_weights, strict=True))
     candidates: list[Candidate] = []
     for row, similarities in zip(rows, soft, strict=True):
         covered = similar_weight = 0.0
-        is_complete = bool(terms) or row.id in by_words  # by a phrase
-        blob = row.terms
-        for term_hash, weight, similar in zip(hashes, term_weights, similarities, strict=True):
+        identity, blob = row.id, row.terms
+        is_complete = bool(words) or identity in by_words  # by a phrase
+        for (term_hash, weight), similar in zip(words, similarities, strict=True):
             # Most passages hold few of the words: the first look decides without a call.
             if term_hash in blob and passage_index.holds(row, term_hash):
                 covered += weight
             else:
                 is_complete = False
                 similar_weight += weight * similar
-        evidence = Evidence(
-            by_words.get(row.id, 0.0) / total,
-            max(0.0, cosines.get(row.id, 0.0)),
+        cosine = cosines.get(identity, 0.0)
+        evidence = _evidence((
+            by_words.get(identity, 0.0) / total,
+            cosine if cosine > 0.0 else 0.0,
             covered / total,
             (covered + similar_weight) / total,
             is_complete,
-        )
-        candidates.append(Candidate(row, evidence))
+        ))  # fmt: skip
+        candidates.append(_candidate((row, evidence)))
     return candidates
 
 
