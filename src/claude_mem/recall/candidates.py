@@ -12,13 +12,14 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from claude_mem.index.text import document_queries, passage_index
+from claude_mem.index.text import common_words, document_queries, passage_index
+from claude_mem.index.text.common_words import CountedWord
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.parsed_query import ParsedQuery
+from claude_mem.recall.parsed_query import ParsedQuery, Word
 from claude_mem.recall.weights import Weights
 
 if TYPE_CHECKING:
@@ -152,10 +153,15 @@ def texts_by_stem(parsed: ParsedQuery) -> dict[str, str]:
     for word in parsed.words:
         if len(word.pieces) == 1 and not word.is_time:
             (piece,) = word.pieces
-            parts += grams(piece)[:-1] or [piece] if is_unspaced(piece) else [piece]
+            parts += _grams(piece) if is_unspaced(piece) else [piece]
     # All words at once: of new ones each call costs a statement.
     by_part = stems([*parts, *(piece for word in parsed.words for piece in word.pieces)])
     return {by_part[part]: part for part in parts}
+
+
+def _grams(piece: str) -> list[str]:
+    """Of a run of unspaced script, what the index has of it."""
+    return grams(piece)[:-1] or [piece]
 
 
 def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
@@ -190,6 +196,12 @@ def _by_words(
     expression = match_expression(parsed, terms)
     if not expression:
         return {}
+    if passage_index.passage_count(connection) > common_words.LARGE:
+        words = counted_words(parsed, terms)
+        if parsed.phrases or sum(word.matches for word in words) > common_words.MAX_SCORED:
+            return common_words.best_passages(
+                connection, words, parsed.phrases, filters.project_id, limit, condition
+            )
     return passage_index.passages_by_words(
         connection,
         expression,
@@ -230,19 +242,35 @@ def occurrences(parsed: ParsedQuery, terms: list[Term]) -> int | None:
 
 
 def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
-    """Any of the words, all of the phrases. A word in more than half of many passages would have
-    all of them read, for a bm25 of nearly nothing."""
-    everywhere = {t.stem for t in terms if t.count > MANY and t.weight < math.log(2)}
-    words = [
-        word
-        for word in parsed.words
-        if len(word.pieces) > 1 or stem(word.pieces[0]) not in everywhere
-    ] or list(parsed.words)
-    forms = [form for word in words for form in word.forms]
+    """Any of the words, all of the phrases."""
+    forms = [form for word in _matched_words(parsed, terms) for form in word.forms]
     if not (forms or parsed.phrases):
         return ""
     expression = document_queries.any_of([*forms, *parsed.phrases])
     return document_queries.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
+
+
+def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
+    """A name of several words is in no more passages than the rarest of them."""
+    counts = {term.stem: term.count for term in terms}
+    words: list[CountedWord] = []
+    for word in _matched_words(parsed, terms):
+        stems_ = [s for p in word.pieces for s in (_grams(p) if is_unspaced(p) else [stem(p)])]
+        count = min((counts[s] for s in stems_ if s in counts), default=common_words.READ)
+        sole = stems_[0] if len(stems_) == len(word.forms) == 1 else None
+        words.append(CountedWord(document_queries.any_of(word.forms), count, sole))
+    return words
+
+
+def _matched_words(parsed: ParsedQuery, terms: list[Term]) -> list[Word]:
+    """A word in more than half of many passages would have all of them read, for a bm25 of nearly
+    nothing."""
+    everywhere = {t.stem for t in terms if t.count > MANY and t.weight < math.log(2)}
+    return [
+        word
+        for word in parsed.words
+        if len(word.pieces) > 1 or stem(word.pieces[0]) not in everywhere
+    ] or list(parsed.words)
 
 
 def _excluded_turns(
