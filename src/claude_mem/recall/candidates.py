@@ -196,12 +196,11 @@ def _by_words(
     expression = match_expression(parsed, terms)
     if not expression:
         return {}
-    if passage_index.passage_count(connection) > common_words.LARGE:
-        words = counted_words(parsed, terms)
-        if parsed.phrases or sum(word.matches for word in words) > common_words.MAX_SCORED:
-            return common_words.best_passages(
-                connection, words, parsed.phrases, filters.project_id, limit, condition
-            )
+    words = counted_words(parsed, terms)
+    if common_words.are_many(connection, words, parsed.phrases):
+        return common_words.best_passages(
+            connection, words, parsed.phrases, filters.project_id, limit, condition
+        )
     return passage_index.passages_by_words(
         connection,
         expression,

@@ -12,7 +12,14 @@ from itertools import combinations
 from typing import NamedTuple
 
 from claude_mem.index.text.document_queries import Condition, all_of
-from claude_mem.index.text.passage_index import PROJECT_SHIFT, TURN_SQL, hashed, holds_term, rowids
+from claude_mem.index.text.passage_index import (
+    PROJECT_SHIFT,
+    TURN_SQL,
+    hashed,
+    holds_term,
+    passage_count,
+    rowids,
+)
 from claude_mem.index.text.passage_scores import LENGTH_BITS, MAX_LENGTH, of_single_occurrence
 
 LARGE = 1_000_000  # passages; in a smaller memory all matches are read
@@ -35,6 +42,15 @@ class CountedWord(NamedTuple):
 
 
 Matches = dict[CountedWord, set[Row]]
+
+
+def are_many(
+    connection: sqlite3.Connection, words: Sequence[CountedWord], phrases: Sequence[str]
+) -> bool:
+    """Whether the matches are too many to read all of them. Those of phrases are not counted."""
+    if not phrases and sum(word.matches for word in words) <= MAX_SCORED:
+        return False
+    return passage_count(connection) > LARGE
 
 
 def best_passages(
