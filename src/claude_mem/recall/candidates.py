@@ -8,16 +8,18 @@ import math
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from claude_mem.index.text import document_queries, passage_index
+from claude_mem.index.text import common_words, document_queries, passage_index
+from claude_mem.index.text.common_words import CountedWord
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.parsed_query import ParsedQuery
+from claude_mem.recall.parsed_query import ParsedQuery, Word
 from claude_mem.recall.weights import Weights
 
 if TYPE_CHECKING:
@@ -78,6 +80,11 @@ class WordSimilarities(Protocol):
 class Candidate(NamedTuple):
     row: PassageRow
     evidence: Evidence
+
+
+# As `_make`, without a call of Python for each passage.
+_evidence = partial(tuple.__new__, Evidence)
+_candidate = partial(tuple.__new__, Candidate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +153,15 @@ def texts_by_stem(parsed: ParsedQuery) -> dict[str, str]:
     for word in parsed.words:
         if len(word.pieces) == 1 and not word.is_time:
             (piece,) = word.pieces
-            parts += grams(piece)[:-1] or [piece] if is_unspaced(piece) else [piece]
+            parts += _grams(piece) if is_unspaced(piece) else [piece]
     # All words at once: of new ones each call costs a statement.
     by_part = stems([*parts, *(piece for word in parsed.words for piece in word.pieces)])
     return {by_part[part]: part for part in parts}
+
+
+def _grams(piece: str) -> list[str]:
+    """Of a run of unspaced script, what the index has of it."""
+    return grams(piece)[:-1] or [piece]
 
 
 def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
@@ -184,6 +196,11 @@ def _by_words(
     expression = match_expression(parsed, terms)
     if not expression:
         return {}
+    words = counted_words(parsed, terms)
+    if common_words.are_many(connection, words, parsed.phrases):
+        return common_words.best_passages(
+            connection, words, parsed.phrases, filters.project_id, limit, condition
+        )
     return passage_index.passages_by_words(
         connection,
         expression,
@@ -224,19 +241,35 @@ def occurrences(parsed: ParsedQuery, terms: list[Term]) -> int | None:
 
 
 def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
-    """Any of the words, all of the phrases. A word in more than half of many passages would have
-    all of them read, for a bm25 of nearly nothing."""
-    everywhere = {t.stem for t in terms if t.count > MANY and t.weight < math.log(2)}
-    words = [
-        word
-        for word in parsed.words
-        if len(word.pieces) > 1 or stem(word.pieces[0]) not in everywhere
-    ] or list(parsed.words)
-    forms = [form for word in words for form in word.forms]
+    """Any of the words, all of the phrases."""
+    forms = [form for word in _matched_words(parsed, terms) for form in word.forms]
     if not (forms or parsed.phrases):
         return ""
     expression = document_queries.any_of([*forms, *parsed.phrases])
     return document_queries.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
+
+
+def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
+    """A name of several words is in no more passages than the rarest of them."""
+    counts = {term.stem: term.count for term in terms}
+    words: list[CountedWord] = []
+    for word in _matched_words(parsed, terms):
+        stems_ = [s for p in word.pieces for s in (_grams(p) if is_unspaced(p) else [stem(p)])]
+        count = min((counts[s] for s in stems_ if s in counts), default=common_words.READ)
+        sole = stems_[0] if len(stems_) == len(word.forms) == 1 else None
+        words.append(CountedWord(document_queries.any_of(word.forms), count, sole))
+    return words
+
+
+def _matched_words(parsed: ParsedQuery, terms: list[Term]) -> list[Word]:
+    """A word in more than half of many passages would have all of them read, for a bm25 of nearly
+    nothing."""
+    everywhere = {t.stem for t in terms if t.count > MANY and t.weight < math.log(2)}
+    return [
+        word
+        for word in parsed.words
+        if len(word.pieces) > 1 or stem(word.pieces[0]) not in everywhere
+    ] or list(parsed.words)
 
 
 def _excluded_turns(
@@ -264,15 +297,19 @@ def _cosines(
     """Of the passages that match by words, and of the nearest where the query allows for them."""
     if semantic_index is None:
         return {}
+    text = embedded_text(parsed, terms)
     similarities = semantic_index.similarities(
         connection,
-        embedded_text(parsed, terms),
+        text,
         filters.project_id,
         include=by_words,
         exhaustive=condition.sql != "TRUE",  # few of the nearest may pass it
         rescored=rescored,
     )
     cosines = similarities.of(by_words)
+    missing = by_words.keys() - cosines.keys()
+    if missing:
+        cosines |= semantic_index.passage_cosines(connection, text, missing)
     if not (parsed.phrases or parsed.excluded):
         least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
         cosines |= _nearest(connection, similarities, condition, limit, least)
@@ -309,10 +346,12 @@ def _promising(
 ) -> list[int]:
     """The best by what is known without reading them."""
     bm25 = weights.bm25 / _total_weight(terms)
-    scores = {passage: weights.cosine * max(0.0, cosine) for passage, cosine in cosines.items()}
+    near = weights.cosine
+    scores = {p: near * cosine if cosine > 0 else 0.0 for p, cosine in cosines.items()}
     for passage, score in by_words.items():
         scores[passage] = scores.get(passage, 0.0) + bm25 * score
-    return sorted(scores, key=lambda passage: (-scores[passage], passage))[:limit]
+    # Of equals the lower id: the second sort keeps the order of the first.
+    return sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:limit]
 
 
 def _total_weight(terms: list[Term]) -> float:
@@ -330,26 +369,28 @@ def find_evidence(
     hashes = [passage_index.hashed(term.stem) for term in terms]
     term_weights = [term.weight for term in terms]
     soft = _soft_words(rows, terms, semantic_index)
+    words = list(zip(hashes, term_weights, strict=True))
     candidates: list[Candidate] = []
     for row, similarities in zip(rows, soft, strict=True):
         covered = similar_weight = 0.0
-        is_complete = bool(terms) or row.id in by_words  # by a phrase
-        blob = row.terms
-        for term_hash, weight, similar in zip(hashes, term_weights, similarities, strict=True):
+        identity, blob = row.id, row.terms
+        is_complete = bool(words) or identity in by_words  # by a phrase
+        for (term_hash, weight), similar in zip(words, similarities, strict=True):
             # Most passages hold few of the words: the first look decides without a call.
             if term_hash in blob and passage_index.holds(row, term_hash):
                 covered += weight
             else:
                 is_complete = False
                 similar_weight += weight * similar
-        evidence = Evidence(
-            by_words.get(row.id, 0.0) / total,
-            max(0.0, cosines.get(row.id, 0.0)),
+        cosine = cosines.get(identity, 0.0)
+        evidence = _evidence((
+            by_words.get(identity, 0.0) / total,
+            cosine if cosine > 0.0 else 0.0,
             covered / total,
             (covered + similar_weight) / total,
             is_complete,
-        )
-        candidates.append(Candidate(row, evidence))
+        ))  # fmt: skip
+        candidates.append(_candidate((row, evidence)))
     return candidates
 
 

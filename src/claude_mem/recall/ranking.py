@@ -12,7 +12,8 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from operator import attrgetter
 from typing import NamedTuple
 
 from claude_mem.index.text import document_queries, passage_index
@@ -54,6 +55,10 @@ class RankedTurn(NamedTuple):
     score: float
     passage: int | None = None  # the id of its best passage; None: it stands by its neighbours
     evidence: Evidence = NO_EVIDENCE
+
+
+_ranked = partial(tuple.__new__, RankedTurn)  # as `_make`, without a call of Python for each
+_time, _score = attrgetter("turn.created_at_epoch", "turn.id"), attrgetter("score")
 
 
 def rank(
@@ -111,12 +116,12 @@ def order(
     for turn_id in {*scores, *shared}.difference(candidates.excluded):
         turn, match = turns[turn_id], best.get(turn_id)
         value = scores.get(turn_id, 0.0) + shared.get(turn_id, 0.0)
-        if match is None:
-            ranked.append(RankedTurn(turn, value * booster.factor(turn, None)))
-        else:
-            row, evidence = match
-            ranked.append(RankedTurn(turn, value * booster.factor(turn, row), row.id, evidence))
-    ranked.sort(key=lambda r: (-r.score, -r.turn.created_at_epoch, -r.turn.id))
+        row, evidence = match if match is not None else (None, NO_EVIDENCE)
+        score = value * booster.factor(turn, row)
+        ranked.append(_ranked((turn, score, row.id if row is not None else None, evidence)))
+    # Best first, then the newest: the second sort keeps the order of the first.
+    ranked.sort(key=_time, reverse=True)
+    ranked.sort(key=_score, reverse=True)
     if ranked and is_sentence:
         threshold = ranked[0].score * weights.min_score_share
         ranked = [result for result in ranked if result.score >= threshold]

@@ -74,8 +74,8 @@ INSERT INTO passage_count VALUES (0, 0)
 NAMES = ("indexed_turns", "passages", "passage_text", "passage_terms", "passage_count")
 
 _hashes: dict[str, tuple[int, ...]] = {}  # of the terms of words that were indexed lately
-_PASSAGE = f"(passage_text.rowid >> {LENGTH_BITS} & {(1 << TURN_BITS + PASSAGE_BITS) - 1})"
-_TURN = f"({_PASSAGE} >> {PASSAGE_BITS})"
+PASSAGE_SQL = f"(passage_text.rowid >> {LENGTH_BITS} & {(1 << TURN_BITS + PASSAGE_BITS) - 1})"
+TURN_SQL = f"({PASSAGE_SQL} >> {PASSAGE_BITS})"
 
 
 class PassagesDiffer(LookupError):
@@ -218,7 +218,11 @@ def hashed(term: str) -> bytes:
 
 def holds(row: PassageRow, term_hash: bytes) -> bool:
     """Whether the passage holds a term, given by its hash."""
-    terms = row.terms
+    return holds_term(row.terms, term_hash)
+
+
+def holds_term(terms: bytes, term_hash: bytes) -> bool:
+    """The same, of the hashed terms of a passage."""
     at = terms.find(term_hash)
     while at > 0 and at % 2:  # between two hashes
         at = terms.find(term_hash, at + 1)
@@ -265,12 +269,12 @@ def passages_by_words(
     """The best passages by bm25, by id; `condition` is on the turn as `t`. `occurrences`: how many
     passages hold the only word of the expression."""
     bm25 = _score(connection, occurrences)
-    join = f" CROSS JOIN indexed_turns t ON t.id = {_TURN}" if condition != "TRUE" else ""
+    join = f" CROSS JOIN indexed_turns t ON t.id = {TURN_SQL}" if condition != "TRUE" else ""
     within = "" if project_id is None else " AND passage_text.rowid BETWEEN ? AND ?"
-    ends = () if project_id is None else _rowids(project_id)
+    ends = () if project_id is None else rowids(project_id)
     rows = _tuples(
         connection,
-        f"SELECT {_PASSAGE}, {bm25.sql} AS score FROM passage_text"
+        f"SELECT {PASSAGE_SQL}, {bm25.sql} AS score FROM passage_text"
         f"{join} WHERE passage_text MATCH ?{within} AND {condition} ORDER BY score DESC LIMIT ?",
         (*bm25.values, expression, *ends, *values, limit),
     )
@@ -289,7 +293,7 @@ def scores_in_turn(
     bm25 = _score(connection, occurrences)
     first = row[0] << PROJECT_SHIFT | turn_id << PASSAGE_BITS + LENGTH_BITS
     rows = connection.execute(
-        f"SELECT {_PASSAGE}, {bm25.sql} FROM passage_text"
+        f"SELECT {PASSAGE_SQL}, {bm25.sql} FROM passage_text"
         " WHERE passage_text MATCH ? AND rowid BETWEEN ? AND ?",
         (*bm25.values, expression, first, first + (MOST << LENGTH_BITS) - 1),
     )
@@ -299,16 +303,17 @@ def scores_in_turn(
 def turns_holding(
     connection: sqlite3.Connection, expression: str, project_id: int | None
 ) -> set[int]:
-    first, last = _rowids(project_id)
+    first, last = rowids(project_id)
     rows = connection.execute(
-        f"SELECT DISTINCT {_TURN} FROM passage_text WHERE passage_text MATCH ?"
+        f"SELECT DISTINCT {TURN_SQL} FROM passage_text WHERE passage_text MATCH ?"
         " AND passage_text.rowid BETWEEN ? AND ?",
         (expression, first, last),
     )
     return {row[0] for row in rows}
 
 
-def _rowids(project_id: int | None) -> tuple[int, int]:
+def rowids(project_id: int | None) -> tuple[int, int]:
+    """The first and the last of the rows of `passage_text` of a project, or of all."""
     if project_id is None:
         return 0, (1 << 63) - 1
     return project_id << PROJECT_SHIFT, (project_id + 1 << PROJECT_SHIFT) - 1

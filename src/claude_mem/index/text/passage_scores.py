@@ -43,6 +43,14 @@ def score(number: int, length: int, occurrences: int | None = None) -> Score:
     )
 
 
+def of_single_occurrence(number: int, length: int, occurrences: int) -> list[float]:
+    """By the length of a passage, the bm25 of a word that occurs in it once and in `occurrences`
+    of `number` passages of together `length` words."""
+    each = _BY_LENGTH * number / max(1, length)
+    most = (1 + 1.2) * _idf(number, occurrences)
+    return [most / (1 + _FIXED + each * words) for words in range(MAX_LENGTH + 1)]
+
+
 def _idf(number: int, occurrences: int) -> float:
     """As FTS5 has it."""
     ratio = (number - occurrences + 0.5) / (occurrences + 0.5)

@@ -81,15 +81,17 @@ def merge(parts: list[Similarities]) -> Similarities:
     present = ids != REMOVED
     if not present.all():
         ids, cosines = ids[present], cosines[present]
-    firsts = np.flatnonzero(np.diff(ids, prepend=REMOVED))  # rows of one id are adjacent
-    if len(firsts) == len(ids):
+    is_repeated = ids[1:] == ids[:-1]  # rows of one id are adjacent
+    if not is_repeated.any():
         return Similarities(ids, cosines)
+    firsts = np.concatenate([[0], np.flatnonzero(~is_repeated) + 1])
     return Similarities(ids[firsts], np.maximum.reduceat(cosines, firsts))
 
 
 def _is_any_of(ids: Ids, values: Iterable[int]) -> NDArray[np.bool_]:
     """As np.isin, which would sort all of the ids."""
-    sorted_values = np.unique(np.fromiter(values, np.int64))
+    sorted_values = np.fromiter(values, np.int64)
+    sorted_values.sort()
     if not len(sorted_values):
         return np.zeros(len(ids), np.bool_)
     places = np.searchsorted(sorted_values, ids)

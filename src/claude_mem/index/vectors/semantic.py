@@ -144,9 +144,8 @@ class SemanticIndex:
         rescored: int = RESCORED,
     ) -> "Similarities":
         """Of a text to the passages of turns (or to the observations) of a project, or of all: to
-        the nearest at least, and to the passages of `include` that have a vector. `exhaustive`: to
-        all vectors that are in memory. While many vectors are being read, to those of `include`
-        alone."""
+        the nearest at least, and to those of `include` that are in memory. `exhaustive`: to all
+        vectors that are. While many vectors are being read, to none."""
         return self._load().search.similarities(
             connection, text, project_id, kind, include, exhaustive, rescored
         )

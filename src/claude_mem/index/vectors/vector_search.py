@@ -57,13 +57,8 @@ class VectorSearch:
         included = np.fromiter(include, np.int64, len(include))
         scan = LocalScan(self._cache, connection, kind, included, rescored)
         if exhaustive:
-            compared = scan.nearest(query, projects, sys.maxsize)
-        else:
-            compared = self._nearest(connection, scan, query, projects, kind)
-        missing = set(include).difference(compared.of(include)) if kind == TURN else set()
-        if not missing:
-            return compared
-        return merge([compared, self._compare_passages(connection, query, missing)])
+            return scan.nearest(query, projects, sys.maxsize)
+        return self._nearest(connection, scan, query, projects, kind)
 
     def _nearest(
         self,
@@ -87,7 +82,10 @@ class VectorSearch:
     def passage_cosines(
         self, connection: sqlite3.Connection, text: str, passage_ids: Iterable[int]
     ) -> dict[int, float]:
-        compared = self._compare_passages(connection, self._query(text), set(passage_ids))
+        query = self._query(text)
+        if not query.row.any():
+            return {}
+        compared = self._compare_passages(connection, query, set(passage_ids))
         return dict(zip(compared.ids.tolist(), compared.cosines.tolist(), strict=True))
 
     def _query(self, text: str) -> QueryVector:

@@ -1,0 +1,81 @@
+"""Search by words in a memory so large that not all matches are read."""
+
+import pytest
+
+from claude_mem.index.text import common_words
+from claude_mem.index.text.document_queries import Filters
+from claude_mem.types import Observation, Project
+from tests.remembering import remember, remember_turns, titles
+from tests.story import Story
+
+READ = 5  # matches of a word
+
+
+@pytest.fixture(autouse=True)
+def large_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"LARGE": 0, "MAX_SCORED": 0, "READ": READ, "MIN_READ": 2}.items():
+        monkeypatch.setattr(common_words, name, value)
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("useEvaluationApi returns a new object", "evaluation api"),
+        ("useEvaluationApi returns a new object", "useEvaluationApi"),
+        ("mended src/store/queue.py", "src/store/queue.py"),
+        ("needs version 2.14.1 or later", "2.14.1"),
+        ("the lamps were blinking", "blink lamp"),
+        ("the lamps were blinking", '"lamps were"'),
+        ("the lamps were blinking", 'blink "lamps were"'),
+        ("数据库连接失败", "连接"),
+        ("数据库连接失败", "为什么数据库会失败"),
+    ],
+)
+def test_a_memory_is_found_by_what_it_says(story: Story, text: str, query: str) -> None:
+    remember(story, Observation("discovery", title="A thing", narrative=text), session="a")
+    remember(story, Observation("discovery", title="Other", narrative="nothing"), session="b")
+    assert titles(story, query) == ["A thing"]
+
+
+def test_of_a_common_word_the_newest_matches_are_found(story: Story) -> None:
+    remember_turns(story, *(f"Lamp {number}" for number in range(20)))
+    assert titles(story, "lamp") == [f"Lamp {number}" for number in range(19, 19 - READ, -1)]
+
+
+def test_an_old_memory_is_found_by_two_common_words(story: Story) -> None:
+    remember_turns(story, "The relay of the lamp")
+    remember_turns(story, *(f"Lamp {number}" for number in range(20)))
+    remember_turns(story, *(f"Relay {number}" for number in range(20)))
+    assert titles(story, "lamp relay")[0] == "The relay of the lamp"
+
+
+def test_an_old_memory_is_found_by_two_of_three_common_words(story: Story) -> None:
+    remember_turns(story, "The relay of the lamp")
+    for word in ("Lamp", "Relay", "Crane"):
+        remember_turns(story, *(f"{word} {number}" for number in range(20)))
+    assert "The relay of the lamp" in titles(story, "lamp relay crane")
+
+
+def test_a_rare_word_counts_more_than_a_common_one(story: Story) -> None:
+    remember_turns(story, "The crane of the lamp")
+    remember_turns(story, *(f"Lamp {number}" for number in range(20)))
+    assert titles(story, "lamp crane")[0] == "The crane of the lamp"
+
+
+def test_each_project_has_its_newest_matches(story: Story) -> None:
+    remember_turns(story, *(f"Lamp {number}" for number in range(20)), session="a")
+    remember_turns(story, "Lamp of the quay", session="b", project=Project("quay", "quay"))
+    assert "Lamp of the quay" in titles(story, "lamp")
+    quay = story.store.project_by_key("quay")
+    assert titles(story, "lamp", Filters(project_id=quay)) == ["Lamp of the quay"]
+
+
+def test_the_newest_matches_pass_the_filters(story: Story) -> None:
+    remember(story, Observation("bugfix", title="The lamp blinked"))
+    remember_turns(story, *(f"Lamp {number}" for number in range(20)))
+    assert titles(story, "lamp", Filters(types=("bugfix",))) == ["The lamp blinked"]
+
+
+def test_of_a_phrase_in_many_memories_the_newest_are_found(story: Story) -> None:
+    remember_turns(story, *(f"The blinking lamp {number}" for number in range(20)))
+    assert titles(story, '"blinking lamp"')[0] == "The blinking lamp 19"
