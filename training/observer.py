@@ -23,6 +23,7 @@ import numpy as np
 from bench.labels import read_labels, title_f1
 from bench.observer import turns_of
 from training.boosting import Boosting, Floats, Model, fit
+from training.clarity import JudgedTitle, fit_clarity, read_judged
 
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.observer.local import cues, weights
@@ -34,10 +35,15 @@ from claude_mem.observer.local.passage_features import (
     turn_words,
     word_weights,
 )
-from claude_mem.observer.local.scored_turn import is_evident_work, speaks_english, turn_features
+from claude_mem.observer.local.scored_turn import (
+    RankedTitle,
+    is_evident_work,
+    rank_titles,
+    speaks_english,
+    turn_features,
+)
 from claude_mem.observer.local.title_candidates import (
     find_titles,
-    presentable,
     title_features,
     turn_facts,
 )
@@ -79,16 +85,19 @@ class LabelledTurn:
 class Corpus:
     turns: list[LabelledTurn] = field(default_factory=list)
     words: dict[str, list[set[str]]] = field(default_factory=dict)  # of every turn, by project
+    judged: list[JudgedTitle] = field(default_factory=list)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=Path, nargs="+", required=True)
     parser.add_argument("--labels", type=Path, nargs="+", required=True)
+    parser.add_argument("--titles", type=Path, required=True, help="titles that readers judged")
     parser.add_argument("--out", type=Path, default=PACKAGED)
     parser.add_argument("--folds", type=Path, help="a directory for weights without each project")
     options = parser.parse_args()
     corpus = read_corpus(options.sessions, options.labels)
+    corpus.judged = read_judged(options.titles)
     if options.folds:
         options.folds.mkdir(parents=True, exist_ok=True)
         for project in corpus.words:
@@ -148,7 +157,8 @@ def rarity_table(corpus: Corpus, projects: Sequence[str]) -> tuple[dict[str, flo
 def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
     turns = [turn for turn in corpus.turns if turn.project in projects]
     rarity, rarest = rarity_table(corpus, projects)
-    words = Weights(rarity=rarity, rarest=rarest)
+    clarity = fit_clarity([title for title in corpus.judged if title.project in projects])
+    words = Weights(rarity=rarity, rarest=rarest, clarity=clarity)
     passages = [passage_rows(turn, words) for turn in turns]
     titles = [title_rows(turn, words) for turn in turns]
     names = list(passages[0][0]), list(titles[0][0])
@@ -167,8 +177,12 @@ def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
     step, step_scores = with_folds(STEP, x_passages, steps, folds)
     title, title_scores = with_folds(TITLE, x_titles, f1, folds, is_titled)
     rows = [
-        turn_features(turn.evidence, list(of_passages), best_shown(turn.titles, of_titles))
-        for turn, of_passages, of_titles in zip(turns, sentence_scores, title_scores, strict=True)
+        turn_features(
+            turn.evidence, list(of_passages), best_shown(turn.titles, features, of_titles)
+        )
+        for turn, of_passages, features, of_titles in zip(
+            turns, sentence_scores, titles, title_scores, strict=True
+        )
     ]
     turn_names = list(rows[0])
     worth = np.array([turn.worth for turn in turns])
@@ -181,15 +195,22 @@ def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
     )
     flat = np.where(is_evident, np.inf, np.concatenate(turn_scores))
     threshold = turn_threshold(flat, worth)
-    shown = [np.isin([id(t) for t in turn.titles], [id(t) for t in presentable(turn.titles)])
-             for turn in turns]  # fmt: skip
-    report(flat, worth, threshold, [s[is_] for s, is_ in zip(title_scores, shown, strict=True)],
-           [s[is_] for s, is_ in zip(f1, shown, strict=True)])  # fmt: skip
+    best = [
+        title_f1(ranked[0].title.text, turn.title) if ranked else 0.0
+        for turn, features, of_titles in zip(turns, titles, title_scores, strict=True)
+        for ranked in [rank_titles(turn.titles, features, list(of_titles))]
+    ]
+    report(flat, worth, threshold, np.array(best))
     return {
         "sentence": sentence.table(names[0]),
         "title": title.table(names[1]),
         "turn": turn_model.table(turn_names, threshold),
         "step": step.table(names[0], step_threshold(step_scores, steps)),
+        "clarity": {
+            "base": clarity.base,
+            "words": sorted(clarity.words),
+            "runs": dict(sorted(clarity.runs.items())),
+        },
         "rarity": rarity,
         "rarest": rarest,
     }
@@ -205,10 +226,12 @@ def title_rows(turn: LabelledTurn, words: Weights) -> list[Features]:
     return [title_features(title, facts, words) for title in turn.titles]
 
 
-def best_shown(titles: list[TitleCandidate], scores: Floats) -> float | None:
+def best_shown(
+    titles: list[TitleCandidate], features: list[Features], scores: Floats
+) -> float | None:
     """The score of the title that the turn would get."""
-    shown = {id(title) for title in presentable(titles)}
-    return max((s for t, s in zip(titles, scores, strict=True) if id(t) in shown), default=None)
+    ranked = rank_titles(titles, features, list(scores))
+    return ranked[0].score if ranked else None
 
 
 def is_marked(words: Iterable[str], spans: Iterable[str]) -> float:
@@ -277,14 +300,11 @@ def step_threshold(scores: list[Floats], targets: list[Floats]) -> float:
     return best
 
 
-def report(
-    scores: Floats, worth: Any, threshold: float, titles: list[Floats], f1: list[Floats]
-) -> None:
+def report(scores: Floats, worth: Any, threshold: float, title_f1s: Floats) -> None:
     """Of sessions that the models have not seen, though of projects that they have."""
-    best = [of[int(s.argmax())] if len(s) else 0.0 for s, of in zip(titles, f1, strict=True)]
     print(f"  noise {(scores[worth == 0] >= threshold).sum()} of {(worth == 0).sum()},"
           f" missed {(scores[worth >= 2] < threshold).sum()} of {(worth >= 2).sum()},"
-          f" best title {np.mean(np.array(best)[worth >= 2]):.2f}")  # fmt: skip
+          f" best title {title_f1s[worth >= 2].mean():.2f}")  # fmt: skip
 
 
 # The table
@@ -299,12 +319,22 @@ def write(path: Path, table: dict[str, Any]) -> None:
         trees = ",\n".join(f"  {dump(tree)}" for tree in of["trees"])
         head = f'"base": {of["base"]}, "threshold": {of["threshold"]}'
         parts.append(f'"{name}": {{{head}, "trees": [\n{trees}\n]}}')
-    words = [f"{dump(word)}: {value}" for word, value in table["rarity"].items()]
-    lines = [", ".join(words[i : i + 8]) for i in range(0, len(words), 8)]
-    parts.append('"rarity": {\n  ' + ",\n  ".join(lines) + "\n}")
+    clarity = table["clarity"]
+    common = in_lines(list(map(dump, clarity["words"])))
+    runs = in_lines([f"{dump(run)}: {weight}" for run, weight in clarity["runs"].items()])
+    parts.append(
+        f'"clarity": {{"base": {clarity["base"]}, "words": [{common}],\n "runs": {{{runs}}}}}'
+    )
+    words = in_lines([f"{dump(word)}: {value}" for word, value in table["rarity"].items()])
+    parts.append(f'"rarity": {{{words}}}')
     parts.append(f'"rarest": {table["rarest"]}')
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n", "utf-8")
     print(f"  {path}: {path.stat().st_size / 1024:.0f} KB")
+
+
+def in_lines(items: list[str]) -> str:
+    lines = [", ".join(items[i : i + 8]) for i in range(0, len(items), 8)]
+    return "\n  " + ",\n  ".join(lines) + "\n"
 
 
 if __name__ == "__main__":

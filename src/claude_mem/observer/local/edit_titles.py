@@ -8,11 +8,8 @@ from claude_mem.observer.local.titles import LONGEST_TITLE, from_files
 MOST_NAMES = 2
 
 
-def from_edits(files: Collection[FileWork], *, is_told: bool) -> str:
-    """What was defined, or what became what; where nothing was told at all, at least the files.
-
-    `is_told`: whether the agent said more than "Done". Then the files alone would tell less.
-    """
+def from_edits(files: Collection[FileWork]) -> str:
+    """What was defined, or what became what; at least the files."""
     if not files:
         return ""
     paths = [work.path for work in files]
@@ -21,7 +18,7 @@ def from_edits(files: Collection[FileWork], *, is_told: bool) -> str:
     for work in sorted(files, key=lambda work: ("test" in work.path.lower(), -len(work.sources))):
         if title := _change_of(work):
             return title
-    return "" if is_told else from_files(paths, created=False)
+    return from_files(paths, created=False)
 
 
 def _change_of(work: FileWork) -> str:

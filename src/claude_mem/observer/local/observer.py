@@ -48,8 +48,6 @@ from claude_mem.types import (
     Verbosity,
 )
 
-FEWEST_TOLD = 4  # words of a message that tells more than the names of files
-
 OBSERVED_FILES, OBSERVED_FILES_READ, MAX_REPLACEMENTS = 6, 2, 4
 MIN_TITLE_NOVELTY = 0.15  # a passage with fewer new words only repeats the title
 
@@ -127,8 +125,7 @@ def turn_title(scored: ScoredTurn) -> str:
     choices = ranked if scored.is_english else _by_structure(scored)
     evidence = scored.evidence
     announced = announced_changes(evidence) if scored.is_english and evidence.files else ()
-    is_told = scored.is_english and count_words(evidence.final) >= FEWEST_TOLD
-    of_edits = from_edits(evidence.files.values(), is_told=is_told)
+    of_edits = from_edits(evidence.files.values())
     every = chain(choices, announced, [of_edits])
     return next((title for title in every if title.lower() not in previous), "")
 

@@ -21,20 +21,24 @@ from claude_mem.observer.local.passage_features import (
 )
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
+    CLARITY,
     find_titles,
-    presentable,
     title_features,
     turn_facts,
 )
 from claude_mem.observer.local.title_types import TitleCandidate
 from claude_mem.observer.local.titles import is_commit_request
-from claude_mem.observer.local.weights import Features, Trees, Weights
+from claude_mem.observer.local.weights import Features, Trees
 from claude_mem.title_rules import is_english_text, width
 from claude_mem.types import Turn, Verbosity
 
 FEW_WORDS = 12
 LONG_ANSWER, FEWEST_NAMES = 80, 2
 _CHANGELOG = re.compile(r"(?:^|[/\\])change(?:log|s)\b[^/\\]{0,20}$", re.IGNORECASE)
+# Chosen with the project left out that was measured: what a point of clarity counts in the order
+# of titles, and how clear a title must be.
+CLARITY_SHARE = 0.02
+LEAST_CLARITY, LEAST_IF_UNCLEAR = -0.5, 0.3  # the second where the gate finds it unclear
 LOWEST = -6.0  # stands for a passage or title that is missing
 # Characters for the square root of the length of what was said: a long turn says much twice.
 BUDGET = 14.3
@@ -69,6 +73,17 @@ NORMAL = DETAILS["normal"]
 
 
 @dataclass(frozen=True, slots=True)
+class RankedTitle:
+    score: float  # how many words it may share with a reader's title
+    clarity: float
+    title: TitleCandidate
+
+    @property
+    def rank(self) -> float:
+        return self.score + CLARITY_SHARE * self.clarity
+
+
+@dataclass(frozen=True, slots=True)
 class ScoredTurn:
     evidence: TurnEvidence
     candidates: list[Candidate]
@@ -94,9 +109,11 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
         if _is_step(candidate, each, weights.step)
     ]
     is_english = speaks_english(candidates)
-    titles = presentable(find_titles(evidence, candidates, is_english=is_english))
-    ranked = _rank_titles(titles, evidence, weight, weights)
-    best_title = ranked[0][0] if ranked else None
+    titles = find_titles(evidence, candidates, is_english=is_english)
+    facts = turn_facts(evidence, weight)
+    of_titles = [title_features(title, facts, weights) for title in titles]
+    ranked = rank_titles(titles, of_titles, list(map(weights.title.score, of_titles)))
+    best_title = ranked[0].score if ranked else None
     worth = weights.turn.score(turn_features(evidence, scores, best_title))
     is_likely = worth >= weights.turn.threshold + detail.margin
     is_evident = is_evident_work(evidence, candidates, is_english=is_english)
@@ -107,7 +124,7 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
         candidates=candidates,
         scores=scores,
         steps=steps,
-        titles=[title for _, title in ranked],
+        titles=[each.title for each in ranked],
         is_worth_observing=(is_evident and counts_evident)
         or (is_english and is_likely and _has_answer(candidates)),
         is_english=is_english,
@@ -127,16 +144,18 @@ def _is_step(candidate: Candidate, features: Features, step: Trees) -> bool:
     return is_step and not is_empty_phrase(candidate.text.lower())
 
 
-def _rank_titles(
-    titles: list[TitleCandidate],
-    evidence: TurnEvidence,
-    weight: dict[str, float],
-    weights: Weights,
-) -> list[tuple[float, TitleCandidate]]:
-    facts = turn_facts(evidence, weight)
-    scored = [(weights.title.score(title_features(t, facts, weights)), t) for t in titles]
-    scored.sort(key=lambda pair: -pair[0])  # stable: of equal ones the first
-    return scored
+def rank_titles(
+    titles: list[TitleCandidate], features: Sequence[Features], scores: Sequence[float]
+) -> list[RankedTitle]:
+    """The best first: what a reader's title would say, said so that it is understood alone."""
+    ranked = [
+        RankedTitle(score, of_title[CLARITY], title)
+        for title, of_title, score in zip(titles, features, scores, strict=True)
+        if of_title[CLARITY] >= (LEAST_IF_UNCLEAR if title.clarity == "unclear" else LEAST_CLARITY)
+    ]
+    # Stable: of equal ones the first.
+    ranked.sort(key=lambda each: (each.title.clarity == "unclear", -each.rank))
+    return ranked
 
 
 def speaks_english(candidates: list[Candidate]) -> bool:

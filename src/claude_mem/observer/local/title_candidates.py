@@ -44,6 +44,7 @@ from claude_mem.title_rules import (
 _SOURCE_FEATURES = {s: {f"from {other}": float(s == other) for other in SOURCES} for s in SOURCES}
 _CUT_FEATURES = {cut: {f"cut: {other}": float(cut == other) for other in CUTS} for cut in CUTS}
 
+CLARITY = "clarity"  # the feature that also decides alone
 MOST_WORDS, FEWEST_WORDS, SHORTEST = 12, 3, 8
 LONGEST_PLACE, FEWEST_PLACE_WORDS = 6, 2
 FEWEST_OF_START, FEWEST_OF_SENTENCE = 5, 6
@@ -138,12 +139,6 @@ def find_titles(
         if len(titles) >= MAX_CANDIDATES:
             break
     return list(titles.values())
-
-
-def presentable(titles: list[TitleCandidate]) -> list[TitleCandidate]:
-    """The clear ones; where there are none, those that may be understood."""
-    clear = [title for title in titles if title.clarity == "clear"]
-    return clear or [title for title in titles if title.clarity == "passable"]
 
 
 def subject_of(evidence: TurnEvidence) -> str:
@@ -422,4 +417,5 @@ def title_features(title: TitleCandidate, of_turn: TurnFacts, weights: Weights) 
         "messages": of_turn.messages,
         "request": of_turn.request,
         "final": of_turn.final,
+        CLARITY: weights.clarity.score(text, title.source),
     }

@@ -2,7 +2,7 @@
 
 The table is `weights.json` beside this module; `training/observer.py` writes it. A tree is a
 number, or `[feature, limit, below, above]`: the value of `below` where the feature is at most the
-limit. The score of an item is the base plus the values of all trees.
+limit. The score of an item is the base plus the values of all trees. `clarity.py` has the rest.
 """
 
 import json
@@ -12,6 +12,8 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from claude_mem.observer.local.clarity import Clarity
 
 TABLE = "weights.json"
 
@@ -65,6 +67,7 @@ class Weights:
     title: Trees = Trees()  # how many words would it share with a reader's title?
     turn: Trees = Trees()  # is it worth an observation?
     step: Trees = Trees()  # is it work left to do?
+    clarity: Clarity = field(default_factory=Clarity)  # is a title understood alone?
     rarity: Mapping[str, float] = field(default_factory=dict)  # of words that all projects use
     rarest: float = 6.0  # of every other word
 
@@ -104,9 +107,14 @@ def load(path: Path) -> Weights:
 def parse(table: Mapping[str, Any]) -> Weights:
     return Weights(
         **{name: _trees(table[name]) for name in ("sentence", "title", "turn", "step")},
+        clarity=_clarity(table["clarity"]),
         rarity=table["rarity"],
         rarest=table["rarest"],
     )
+
+
+def _clarity(table: Mapping[str, Any]) -> Clarity:
+    return Clarity(table["base"], frozenset(table["words"]), table["runs"])
 
 
 def _trees(table: Mapping[str, Any]) -> Trees:

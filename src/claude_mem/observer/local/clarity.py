@@ -1,0 +1,107 @@
+"""How likely a reader is to understand a text alone, learned from readers' judgements of titles.
+
+A text is read as a row of shapes: common words stay as they are, names, code, numbers and all other
+words become their form. Runs of up to three shapes have learned weights; their sum is the logit.
+So it is judged by how it is built, not by the words of a project.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+_TOKEN = re.compile(
+    r"`[^`]{0,200}`|--?[a-z][\w-]{1,60}|#\d{1,9}|[A-Za-z_][\w'’.-]{0,100}(?:/[\w.-]{1,100}){0,20}(?:\(\))?"
+    r"|\d[\d.,%]{0,20}\w{0,20}|\S"
+)
+_ENDING = re.compile(r"\w(?:ing|ed|ly|tion|ment|ness|able|ive|al|er|or|ity|es|s)$")
+_ENDINGS = (
+    "ing", "ed", "ly", "tion", "ment", "ness", "able", "ive", "al", "er", "or", "ity", "es", "s",
+)  # fmt: skip
+_FILE = re.compile(r"\.\w{1,5}$")
+_DOTTED = re.compile(r"\w\.\w")
+_TWO_CASES = re.compile(r"[a-z][A-Z]")
+MOST_COUNTED_WORDS = 20
+START, END = "^", "$"
+
+
+@dataclass(frozen=True, slots=True)
+class Clarity:
+    """The learned table."""
+
+    base: float = 0.0
+    words: frozenset[str] = frozenset()  # that are no mere shapes
+    runs: Mapping[str, float] = field(default_factory=dict)
+
+    def score(self, text: str, source: str) -> float:
+        """The logit. `source`: where the text comes from, as `SOURCES` names it."""
+        weight = self.runs.get
+        return self.base + sum(weight(run, 0.0) for run in runs_of(text, source, self.words))
+
+
+def runs_of(text: str, source: str, words: frozenset[str]) -> set[str]:
+    """What is known of a text: its runs of shapes, its length and its source."""
+    shapes = [START, *shapes_of(text, words), END]
+    pairs = list(map(" ".join, zip(shapes, shapes[1:], strict=False)))
+    triples = map(" ".join, zip(pairs, shapes[2:], strict=False))
+    count = min(len(text.split()), MOST_COUNTED_WORDS)
+    return {*shapes[1:-1], *pairs, *triples, f"words {count // 2}", f"from {source}"}
+
+
+def shapes_of(text: str, words: frozenset[str]) -> Iterator[str]:
+    for place, token in enumerate(_TOKEN.findall(text)):
+        if (shape := _shape_of_name(token)) is not None:
+            yield shape
+            continue
+        word = plain_word(token)
+        lowered = word.lower()
+        if lowered in words:
+            yield lowered
+        elif word[0].isupper() and place:
+            yield "<Proper>"
+        else:
+            yield _form_of(lowered)
+
+
+def plain_words(text: str) -> set[str]:
+    """The words of a text that are no names, in lower case."""
+    tokens = (token for token in _TOKEN.findall(text) if _shape_of_name(token) is None)
+    return {plain_word(token).lower() for token in tokens}
+
+
+def plain_word(token: str) -> str:
+    return token.rstrip(".'’-").replace("’", "'") or token
+
+
+def _shape_of_name(token: str) -> str | None:
+    """None for a plain word."""
+    first = token[0]
+    if first == "`":
+        return _shape_of_code(token[1:-1])
+    if len(token) > 1 and first in "#-":
+        return "<issue>" if first == "#" else "<option>"
+    if first.isdigit():
+        return "<number>"
+    if not (first.isalpha() or first == "_"):
+        return token
+    if token.endswith(")"):
+        return "<call>"
+    if "/" in token or _DOTTED.search(token):
+        return "<path>"
+    if "_" in token or _TWO_CASES.search(token):
+        return "<name>"
+    return "<CAPITALS>" if len(token) > 1 and token.isupper() else None
+
+
+def _shape_of_code(code: str) -> str:
+    if " " in code:
+        return "<code phrase>"
+    if code.endswith(")"):
+        return "<call>"
+    return "<path>" if "/" in code or _FILE.search(code) else "<code>"
+
+
+def _form_of(lowered: str) -> str:
+    for ending in _ENDINGS if _ENDING.search(lowered) else ():
+        if lowered.endswith(ending) and len(lowered) > len(ending) + 2:
+            return f"<-{ending}>"
+    return "<word>"

@@ -1,0 +1,84 @@
+"""Trains which titles a reader understands alone: a logistic regression on runs of shapes."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from claude_mem.observer.local.clarity import Clarity, plain_words, runs_of
+
+FEWEST_TITLES = 6  # with a word, in at least two projects, for it to count as such
+FEWEST_RUNS = 3
+RIDGE = 4.0
+STEPS, RATE = 150, 0.05
+LEAST_WEIGHT = 0.03  # smaller ones are not kept
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTitle:
+    project: str
+    source: str
+    text: str
+    clear: float  # 0: not understood alone, 1: doubtful, 2: clear; between, where readers differ
+
+    @property
+    def target(self) -> float:
+        return min(1.0, max(0.0, self.clear - 0.5))
+
+
+def read_judged(path: Path) -> list[JudgedTitle]:
+    lines = path.read_text("utf-8").splitlines()
+    values = [json.loads(line) for line in lines if line.strip()]
+    return [JudgedTitle(x["project"], x["source"], x["title"], float(x["clear"])) for x in values]
+
+
+def common_words(titles: Iterable[JudgedTitle]) -> frozenset[str]:
+    counts: Counter[str] = Counter()
+    projects: defaultdict[str, set[str]] = defaultdict(set)
+    for title in titles:
+        for word in plain_words(title.text):
+            counts[word] += 1
+            projects[word].add(title.project)
+    return frozenset(
+        word for word, count in counts.items() if count >= FEWEST_TITLES and len(projects[word]) > 1
+    )
+
+
+def fit_clarity(titles: Sequence[JudgedTitle]) -> Clarity:
+    words = common_words(titles)
+    runs = [runs_of(title.text, title.source, words) for title in titles]
+    counts = Counter(run for of_title in runs for run in of_title)
+    names = sorted(run for run, count in counts.items() if count >= FEWEST_RUNS)
+    places = {run: place for place, run in enumerate(names)}
+    rows = np.zeros((len(titles), len(names)), np.float32)
+    for number, of_title in enumerate(runs):
+        rows[number, [places[run] for run in of_title if run in places]] = 1
+    base, weights = _fit(rows, np.array([title.target for title in titles], np.float32))
+    table = {run: round(float(weights[place]), 3) for run, place in places.items()}
+    kept = {run: weight for run, weight in table.items() if abs(weight) >= LEAST_WEIGHT}
+    return Clarity(round(base, 3), words, kept)
+
+
+def _fit(rows: NDArray[Any], targets: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+    """By Adam, in full batches: the same for the same titles."""
+    weights = np.zeros(rows.shape[1], np.float32)
+    mean = float(targets.mean())
+    base, rate = float(np.log(mean / (1 - mean))), RATE
+    slope = np.zeros(rows.shape[1] + 1)
+    square = np.zeros(rows.shape[1] + 1)
+    for step in range(1, STEPS + 1):
+        error = 1 / (1 + np.exp(-(rows @ weights + base))) - targets
+        gradient = np.append(rows.T @ error + RIDGE * weights, error.sum())
+        slope = 0.9 * slope + 0.1 * gradient
+        square = 0.99 * square + 0.01 * gradient**2
+        change = slope / (1 - 0.9**step) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
+        weights -= (rate * change[:-1]).astype(np.float32)
+        base -= rate * float(change[-1])
+        if step > 0.6 * STEPS:
+            rate *= 0.97
+    return base, weights
