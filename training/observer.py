@@ -26,15 +26,20 @@ from training.boosting import Boosting, Floats, Model, fit
 
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.observer.local import cues, weights
-from claude_mem.observer.local.evidence import TurnEvidence, collect_evidence
-from claude_mem.observer.local.passage_features import (
+from claude_mem.observer.local.evidence import (
     Candidate,
+    TurnEvidence,
+    collect_evidence,
     find_candidates,
+)
+from claude_mem.observer.local.scored_turn import (
+    is_evident_work,
     passage_features,
+    speaks_english,
+    turn_features,
     turn_words,
     word_weights,
 )
-from claude_mem.observer.local.scored_turn import is_evident_work, speaks_english, turn_features
 from claude_mem.observer.local.title_candidates import (
     find_titles,
     presentable,
