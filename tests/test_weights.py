@@ -8,13 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from claude_mem.observer.local import weights
-from claude_mem.observer.local.evidence import collect_evidence
-from claude_mem.observer.local.passage_features import (
-    find_candidates,
-    passage_features,
-    turn_words,
-)
-from claude_mem.observer.local.scored_turn import turn_features
+from claude_mem.observer.local.evidence import collect_evidence, find_candidates
+from claude_mem.observer.local.scored_turn import passage_features, turn_features, turn_words
 from claude_mem.observer.local.title_candidates import find_titles, title_features, turn_facts
 from claude_mem.observer.local.weights import Trees, Weights
 from tests.turns import edited, stopped, turn

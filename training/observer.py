@@ -27,20 +27,20 @@ from training.clarity import JudgedTitle, fit_clarity, read_judged
 
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.observer.local import cues, weights
-from claude_mem.observer.local.evidence import TurnEvidence, collect_evidence
-from claude_mem.observer.local.passage_features import (
+from claude_mem.observer.local.evidence import (
     Candidate,
+    TurnEvidence,
+    collect_evidence,
     find_candidates,
-    passage_features,
-    turn_words,
-    word_weights,
 )
 from claude_mem.observer.local.scored_turn import (
-    RankedTitle,
     is_evident_work,
+    passage_features,
     rank_titles,
     speaks_english,
     turn_features,
+    turn_words,
+    word_weights,
 )
 from claude_mem.observer.local.title_candidates import (
     find_titles,

@@ -8,6 +8,7 @@ So it is judged by how it is built, not by the words of a project.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 _TOKEN = re.compile(
     r"`[^`]{0,200}`|--?[a-z][\w-]{1,60}|#\d{1,9}|[A-Za-z_][\w'’.-]{0,100}(?:/[\w.-]{1,100}){0,20}(?:\(\))?"
@@ -41,7 +42,7 @@ class Clarity:
 def runs_of(text: str, source: str, words: frozenset[str]) -> set[str]:
     """What is known of a text: its runs of shapes, its length and its source."""
     shapes = [START, *shapes_of(text, words), END]
-    pairs = list(map(" ".join, zip(shapes, shapes[1:], strict=False)))
+    pairs = list(map(" ".join, pairwise(shapes)))
     triples = map(" ".join, zip(pairs, shapes[2:], strict=False))
     count = min(len(text.split()), MOST_COUNTED_WORDS)
     return {*shapes[1:-1], *pairs, *triples, f"words {count // 2}", f"from {source}"}

@@ -1,14 +1,22 @@
 """Everything that a turn shows, collected before it is written down: the words of the user without
-the client's additions, messages of the agent, and files, commands and research of its tools."""
+the client's additions, messages of the agent, and files, commands and research of its tools; and
+the passages of its texts, which may be kept."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from claude_mem.observer.local import cues
 from claude_mem.observer.local.commands import CommandLog, read_commands
 from claude_mem.observer.local.files import FileWork, files_changed, files_read
-from claude_mem.observer.local.markdown import heading_of, sentences, without_markup
+from claude_mem.observer.local.markdown import (
+    Passage,
+    heading_of,
+    sentences,
+    split_passages,
+    without_markup,
+)
 from claude_mem.text import one_line, shorten
 from claude_mem.types import RecordKind, ToolUse, Turn
 
@@ -17,6 +25,8 @@ LONGEST_ERROR, LONGEST_NOTICE = 240, 300
 LONGEST_PROMPT = 100_000
 READ_CHARS = 300  # of a line, enough to recognise a log
 MIN_PLAN_CHARS = 600
+SHORTEST_PASSAGE = 15
+MAX_PASSAGES = 600  # of a turn; what comes later is read from the last message only
 
 _PLAN = re.compile(r"^\s*implement the following plan:\s*", re.IGNORECASE)
 _CLIENT_TAIL = "If you need specific details from before exiting plan mode"
@@ -26,6 +36,8 @@ _TAG = re.compile(
 )
 _NOTIFICATION = "task-notification"
 _IMAGE = re.compile(r"\[Image[^\]\n]{0,80}\]")
+_ANSWER = "\nAnswer: "
+_TRAILER = re.compile(r"(?:Co-Authored-By|Signed-off-by|Generated with|🤖)", re.IGNORECASE)
 
 # How lines begin that a program wrote.
 _LOG_LINE = re.compile(
@@ -351,3 +363,87 @@ def short_request(evidence: TurnEvidence) -> str:
             break
         request = f"{request} {sentence}".strip()
     return request or shorten(text, SHORT_REQUEST)
+
+
+# Its passages
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A passage of a turn that may be kept."""
+
+    passage: Passage
+    origin: Origin
+    sources: tuple[int, ...]
+    position: int  # among all candidates
+    number: int  # in its text
+    count: int  # of passages in its text
+    length: int  # of its text
+    messages_after: int
+    words: frozenset[str]
+    says_what_is_left: bool  # by a heading or a phrase of the last message
+
+    @property
+    def text(self) -> str:
+        return self.passage.text
+
+
+def find_candidates(evidence: TurnEvidence) -> list[Candidate]:
+    """All passages of some length, each once, in the order of `TurnEvidence.texts`."""
+    short_names = _short_names(list(evidence.files))
+    candidates: list[Candidate] = []
+    texts: set[str] = set()
+    for source in evidence.texts():
+        if not source.text or (len(candidates) > MAX_PASSAGES and source.origin != "final"):
+            continue
+        text = _with_short_names(source.text, short_names)
+        passages = list(_passages(text, source.origin))
+        for number, passage in enumerate(passages):
+            key = passage.text.lower()
+            if (len(passage.text) < SHORTEST_PASSAGE and passage.text.isascii()) or key in texts:
+                continue
+            texts.add(key)
+            candidates.append(
+                Candidate(
+                    passage, source.origin, source.sources, len(candidates), number, len(passages),
+                    len(text), source.messages_after, frozenset(cues.words(passage.text)),
+                    source.origin == "final" and _says_what_is_left(passage),
+                )
+            )  # fmt: skip
+    return candidates
+
+
+def _says_what_is_left(passage: Passage) -> bool:
+    above = passage.label or passage.heading
+    return cues.is_next_heading(above) or cues.says_what_is_left(passage.text[:300])
+
+
+def _passages(text: str, origin: Origin) -> Iterator[Passage]:
+    if origin == "question":
+        yield from _answered(text)
+        return
+    for passage in split_passages(text):
+        if origin not in ("commit", "pull_request") or not _TRAILER.match(passage.text):
+            yield passage
+
+
+def _answered(text: str) -> Iterator[Passage]:
+    """A question with its answer is one passage; without one it is nothing."""
+    question, _, answer = text.partition(_ANSWER)
+    if answer:
+        yield Passage(f"{one_line(question)} {one_line(answer)}")
+
+
+def _short_names(paths: list[str]) -> dict[str, str]:
+    """The name of each file by its path, where the name is unique: memories list the paths."""
+    paths_by_name: dict[str, list[str]] = {}
+    for path in paths:
+        paths_by_name.setdefault(path.replace("\\", "/").rsplit("/", 1)[-1], []).append(path)
+    return {paths[0]: name for name, paths in paths_by_name.items() if len(paths) == 1 != len(name)}
+
+
+def _with_short_names(text: str, short_names: dict[str, str]) -> str:
+    for path, name in short_names.items():
+        if path in text:
+            text = text.replace(path, name)
+    return text

@@ -15,13 +15,12 @@ from claude_mem.observer.local import cues, titles
 from claude_mem.observer.local.commands import Failure
 from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.edit_titles import from_edits
-from claude_mem.observer.local.evidence import TurnEvidence, UserRequest, short_request
+from claude_mem.observer.local.evidence import Candidate, TurnEvidence, UserRequest, short_request
 from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.files import FileWork
 from claude_mem.observer.local.markdown import Passage, sentences, split_passages
 from claude_mem.observer.local.obstacles import find_obstacles
 from claude_mem.observer.local.open_steps import with_open_steps
-from claude_mem.observer.local.passage_features import Candidate
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
@@ -35,7 +34,7 @@ from claude_mem.observer.local.scored_turn import (
 from claude_mem.observer.local.title_candidates import announced_changes
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import shorten
-from claude_mem.title_rules import count_words, is_complete
+from claude_mem.title_rules import is_complete
 from claude_mem.types import (
     CommandRun,
     Distillate,

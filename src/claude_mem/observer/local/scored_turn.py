@@ -1,23 +1,25 @@
-"""Which passages, titles and turns are worth keeping: each is scored by learned trees, and the best
-passages that say something new are selected, within a budget.
+"""Which passages, titles and turns are worth keeping: each is scored by learned trees from its
+features, and the best passages that say something new are selected, within a budget.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import inf, log1p, sqrt
+from itertools import repeat
+from math import fsum, inf, log1p, sqrt
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local import weights as learned
 from claude_mem.observer.local.content_words import content_words, novelty
-from claude_mem.observer.local.evidence import TurnEvidence, collect_evidence, short_request
-from claude_mem.observer.local.passage_features import (
+from claude_mem.observer.local.evidence import (
     Candidate,
+    Origin,
+    TurnEvidence,
+    collect_evidence,
     find_candidates,
-    passage_features,
-    turn_words,
-    word_weights,
+    short_request,
 )
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
@@ -28,11 +30,20 @@ from claude_mem.observer.local.title_candidates import (
 )
 from claude_mem.observer.local.title_types import TitleCandidate
 from claude_mem.observer.local.titles import is_commit_request
-from claude_mem.observer.local.weights import Features, Trees
+from claude_mem.observer.local.weights import Features, Trees, Weights
 from claude_mem.title_rules import is_english_text, width
 from claude_mem.types import Turn, Verbosity
 
 FEW_WORDS = 12
+READ_REQUEST = 3_000
+MAX_NAMES = 4
+ORIGINS: tuple[Origin, ...] = (
+    "final", "statement", "request", "paste", "report", "commit", "question", "plan",
+    "pull_request", "compaction", "notice",
+)  # fmt: skip
+_ORIGIN_FEATURES = {
+    origin: {f"is {other}": float(origin == other) for other in ORIGINS} for origin in ORIGINS
+}
 LONG_ANSWER, FEWEST_NAMES = 80, 2
 _CHANGELOG = re.compile(r"(?:^|[/\\])change(?:log|s)\b[^/\\]{0,20}$", re.IGNORECASE)
 # Chosen with the project left out that was measured: what a point of clarity counts in the order
@@ -130,6 +141,100 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
         is_english=is_english,
         recent_memories=turn.recent_memories,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TurnWords:
+    """What the passages of a turn are compared with."""
+
+    request: frozenset[str]
+    subject: frozenset[str]  # of its commits and pull requests
+    final: frozenset[str]
+    weight: dict[str, float]
+    edits: float
+    tools: float
+    messages: float
+
+
+def word_weights(evidence: TurnEvidence, weights: Weights) -> dict[str, float]:
+    """Of the words that the turn repeats, and that few others use."""
+    messages = [event.text or "" for event in evidence.statements[-2:]] + [evidence.final]
+    request = evidence.request.text or evidence.request.plan
+    names = (path.replace("\\", "/").rsplit("/", 1)[-1] for path in evidence.files)
+    texts = (*messages, request[:2_000], *evidence.written_as("commit"), *names)
+    counts = Counter(word for text in texts for word in cues.all_words(text))
+    rarities = weights.rarity_of(counts)
+    return {
+        word: log1p(count) * rarity / 5
+        for (word, count), rarity in zip(counts.items(), rarities, strict=True)
+    }
+
+
+def turn_words(evidence: TurnEvidence, weight: dict[str, float]) -> TurnWords:
+    request = f"{evidence.request.text}\n{evidence.request.plan}"[:READ_REQUEST]
+    return TurnWords(
+        request=frozenset(cues.words(request)),
+        subject=frozenset(cues.words(" ".join(evidence.subjects[:1]))),
+        final=frozenset(cues.words(evidence.final)),
+        weight=weight,
+        edits=log1p(sum(len(work.sources) for work in evidence.files.values())),
+        tools=log1p(len(evidence.tools)),
+        messages=log1p(len(evidence.statements) + 1),
+    )
+
+
+def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights) -> Features:
+    passage, text, words = candidate.passage, candidate.text, candidate.words
+    lowered = text.lower()
+    size = max(1, len(words))
+    weight = fsum(map(of_turn.weight.get, words, repeat(0.0)))
+    return {
+        **_ORIGIN_FEATURES[candidate.origin],
+        "messages after": log1p(candidate.messages_after),
+        "place": candidate.number / max(1, candidate.count),
+        "is first": float(candidate.number == 0),
+        "is second": float(candidate.number == 1),
+        "words": log1p(len(words)),
+        "names": float(cues.count_names(text, MAX_NAMES)),
+        "has number": float(bool(cues.NUMBER.search(text))),
+        "is item": float(passage.kind == "item"),
+        "is row": float(passage.kind == "row"),
+        "is code": float(passage.kind == "code"),
+        "has heading": float(bool(passage.heading)),
+        "has telling heading": float(cues.is_telling_heading(passage.heading)),
+        "has next heading": float(
+            cues.announces_next(passage.heading) or cues.announces_next(passage.label)
+        ),
+        "has label": float(bool(passage.label)),
+        "is question": float(text.endswith(("?", "？"))),
+        "is exclamation": float(text.endswith("!")),
+        "ends open": float(text.endswith((":", "："))),
+        "announces": float(bool(cues.ANNOUNCEMENT.match(text))),
+        "tells cause": float(cues.CAUSE.is_in(lowered, words)),
+        "tells change": float(cues.CHANGE.is_in(lowered, words)),
+        "tells limit": float(cues.LIMIT.is_in(lowered, words)),
+        "tells status": float(cues.STATUS.is_in(lowered, words)),
+        "tells failure": float(cues.FAILURE.is_in(lowered, words)),
+        "tells choice": float(cues.CHOICE.is_in(lowered, words)),
+        "tells next": float(cues.NEXT.is_in(lowered, words)),
+        "offers": float(cues.OFFER.is_in(lowered, words)),
+        "first person": float(bool(cues.FIRST_PERSON.search(text))),
+        "second person": float(bool(cues.SECOND_PERSON.search(text))),
+        "has dash": float("—" in text or " - " in text),
+        "has arrow": float("→" in text or "->" in text),
+        "starts with pronoun": float(bool(cues.PRONOUN.match(text))),
+        "starts with capital": float(text[:1].isupper()),
+        "in request": len(words & of_turn.request) / size,
+        "of subject": len(words & of_turn.subject) / max(1, len(of_turn.subject)),
+        "in final": len(words & of_turn.final) / size,
+        "rarity": fsum(weights.rarity_of(words)) / size,
+        "weight": weight / size,
+        "weight of all": weight,
+        "length of text": log1p(candidate.length),
+        "edits": of_turn.edits,
+        "tools": of_turn.tools,
+        "messages": of_turn.messages,
+    }
 
 
 def _has_answer(candidates: list[Candidate]) -> bool:

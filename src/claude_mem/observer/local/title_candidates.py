@@ -11,7 +11,7 @@ from itertools import chain, repeat
 from math import fsum, log1p
 
 from claude_mem.observer.local import cues
-from claude_mem.observer.local.evidence import TurnEvidence
+from claude_mem.observer.local.evidence import Candidate, TurnEvidence
 from claude_mem.observer.local.markdown import (
     Passage,
     heading_of,
@@ -19,7 +19,6 @@ from claude_mem.observer.local.markdown import (
     without_fences,
     without_markup,
 )
-from claude_mem.observer.local.passage_features import Candidate
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_checks import is_anchored, is_clear_remark, is_draft_title
 from claude_mem.observer.local.title_gate import MOST_OF_SENTENCE, completed, lower_first
@@ -109,7 +108,7 @@ _CODE = re.compile(r"`([A-Za-z_][\w./:-]{2,39})(?:\(\))?`")
 class TurnFacts:
     """What the candidates of a turn are compared with."""
 
-    weight: dict[str, float]  # of its words (`passage_features.word_weights`)
+    weight: dict[str, float]  # of its words (`scored_turn.word_weights`)
     has_commit: bool
     edits: float
     messages: float
