@@ -23,6 +23,7 @@ from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.answers import KINDS as PASSAGE_KINDS
 from claude_mem.recall.branch_turns import find_branch_turns, refers_to
 from claude_mem.recall.candidates import (
     SEARCH,
@@ -33,7 +34,7 @@ from claude_mem.recall.candidates import (
     texts_by_stem,
 )
 from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines
-from claude_mem.recall.hint_text import PastFact, past_facts, readable, states_past, work_in
+from claude_mem.recall.hint_text import PastFact, lasting, past_facts, states_past, work_in
 from claude_mem.recall.named_turns import NamedTurn, find_named_turns
 from claude_mem.recall.parsed_query import ParsedQuery, Word, parse_query
 from claude_mem.recall.prompt_names import Name, names_in
@@ -58,10 +59,10 @@ MIN_PASSAGE = 40  # characters
 TITLE = 300  # characters at the start of a prompt that say what it is about
 # Of a turn, what became of it says more in few words than what was asked or planned.
 KINDS = {"memory": 1.1}
+ANSWER_KINDS = {**PASSAGE_KINDS, "memory": 1.1}
 NAMED_KINDS = {"memory": 1.3, "commit": 1.3, "prompt": 0.35, "plan": 0.35}
 MIN_SHARED = 5  # words of the beginning of a task that a line about it has
 MIN_LINE_WORDS = 4  # of a line of the context that can hold what a hint would say
-MAX_COMMON = 0.8  # share of its words that a passage of an answer may have in common with another
 TOLD = 0.6  # share of its words that a line of the context has, from which a passage says no more
 SAME = 0.8  # share of common words from which a line of the context and a passage are the same
 
@@ -117,7 +118,7 @@ class Rule:
     named_evidence: float = 1.4
     many_weight: float = 15.0
     many_cosine: float = 0.7
-    min_score_share: float = 0.96  # of the best turn's score
+    min_score_share: float = 0.92  # of the best turn's score
 
     def is_about_many(self, turn: NamedTurn) -> bool:
         """A long plan names so much that no turn has a large share of it."""
@@ -190,12 +191,12 @@ def find_hint(
         def text_of(passage: Passage, leads: Callable[[str], bool] | None = None) -> str:
             if not _is_worth_reading(passage, known) or states_past(passage.text, past):
                 return ""
-            text = work_in(passage.text, leads) if leads else readable(passage.text)
+            text = work_in(passage.text, leads) if leads else lasting(passage.text)
             return "" if _is_told(context, text) else text
 
         stems = stems_of(query)
         by_words = Shown(query, terms, lambda p: text_of(p, lambda s: holds_any(s, stems)), KINDS)
-        anything = Shown(query, terms, text_of, KINDS, MAX_COMMON)
+        anything = Shown(query, terms, text_of, ANSWER_KINDS, question=typed)
         if is_of_branch and semantic_index is not None:
             selected = _on_branch(connection, prompt, typed, semantic_index)
             lines = hint_lines(connection, selected, (by_words, anything), semantic_index)
@@ -425,7 +426,7 @@ def _words(text: str) -> set[str]:
 def _is_worth_reading(passage: Passage, known: _Known) -> bool:
     """Not for lists of commands, files and labels, and not for what the prompt says itself."""
     words = passage.text.split()
-    names = sum(any(mark in word for mark in "/\\-") for word in words)
+    names = sum("/" in word or "-" in word or "\\" in word for word in words)
     return (
         passage.kind not in NOTES
         and len(passage.text) >= MIN_PASSAGE
