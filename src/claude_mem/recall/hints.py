@@ -228,11 +228,12 @@ def find_hint(
         if all(candidate.evidence < needed for candidate in ranked):
             return None
         read: dict[int, Sequence[Passage]] = {}
-        candidates = _unknown(connection, ranked, known, context, past, read)
+        candidates = _unknown(connection, ranked, known, context, past, read, rule.min_score_share)
+        most = 1 if is_task(typed) else MAX_LINES
         sources = [
             Source(c.ranked.turn, _words_held(c.row, terms), c.evidence)
-            for c in _select(list(islice(candidates, MAX_LINES)), needed, rule)
-        ][: 1 if is_task(typed) else MAX_LINES]
+            for c in _select(list(islice(candidates, most)), needed, rule)
+        ]
         # The answer to a question may be in other words.
         way = replace(by_words if is_task(typed) else anything, bm25=bm25)
         lines = hint_lines(connection, sources, (way,), semantic_index, read)
@@ -369,22 +370,28 @@ def _unknown(
     context: list[set[str]],
     past: Sequence[PastFact],
     passages: dict[int, Sequence[Passage]],
+    min_score_share: float,
 ) -> Iterator[_Candidate]:
-    """Those that say what neither the prompt nor the context says, and that still holds. Adds the
-    passages of the turns that it reads."""
+    """Those that say what neither the prompt nor the context says, and that still holds: the best,
+    and others of such a share of its score. Adds the passages of the turns that it reads, few at
+    once: mostly the first ones are shown."""
     own = _files_of_client(connection, [candidate.ranked.turn.id for candidate in candidates])
     candidates = [candidate for candidate in candidates if candidate.ranked.turn.id not in own]
-    for first in range(0, len(candidates), READ_AT_ONCE):  # mostly the first ones are shown
-        read = candidates[first : first + READ_AT_ONCE]
+    least = 0.0
+    while candidates and candidates[0].ranked.score >= least:
+        near = min_score_share * candidates[0].ranked.score
+        read = [c for c in candidates[:READ_AT_ONCE] if c.ranked.score >= near]
+        candidates = candidates[len(read) :]
         passages |= passage_texts.texts_of_turns(connection, [c.row.turn for c in read])
         for candidate in read:
             of_turn, number = passages.get(candidate.row.turn, ()), candidate.row.id % MOST
-            if number >= len(of_turn):
-                continue  # the turn was changed in between
+            if number >= len(of_turn) or candidate.ranked.score < least:
+                continue  # the turn was changed in between, or is too far behind
             text, title = of_turn[number].text, candidate.ranked.turn.title
             if _repeats(text, known) or _is_in(context, title, text):
                 continue
             if not states_past(f"{title} {text}", past):
+                least = least or min_score_share * candidate.ranked.score
                 yield candidate
 
 
@@ -401,16 +408,9 @@ def _files_of_client(connection: sqlite3.Connection, turns: list[int]) -> set[in
 def _select(candidates: Sequence[_Candidate], needed: float, rule: Rule) -> list[_Candidate]:
     if not candidates or candidates[0].evidence < needed:
         return []
-    best, *others = candidates[:MAX_LINES]
-    least = rule.min_score_share * best.ranked.score
-    return [
-        best,
-        *(
-            candidate
-            for candidate in others
-            if candidate.ranked.score >= least and candidate.evidence >= needed - rule.next_discount
-        ),
-    ]
+    best, *others = candidates
+    needed_of_others = needed - rule.next_discount
+    return [best, *(other for other in others if other.evidence >= needed_of_others)]
 
 
 def _words_held(row: PassageRow, terms: Sequence[Term]) -> tuple[str, ...]:
