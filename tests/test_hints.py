@@ -10,9 +10,9 @@ import pytest
 
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.recall.candidates import Depth, collect
-from claude_mem.recall.fence import FENCE
+from claude_mem.recall.fence import FENCE, OUTSIDE_MARK, OUTSIDE_NOTE
 from claude_mem.recall.hint_lines import BUDGET, Hint
-from claude_mem.recall.hint_text import PastFact, readable, states_past
+from claude_mem.recall.hint_text import PastFact, lasting, plain, states_past
 from claude_mem.recall.hints import (
     MAX_LINES,
     MAX_WORDS,
@@ -24,6 +24,8 @@ from claude_mem.recall.hints import (
 )
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.recall.weights import WEIGHTS
+from claude_mem.store import outside_words
+from claude_mem.word_runs import hashes_of, runs_of
 from tests.api import Api, open_api
 
 OTHERS = ("crane", "ferry", "lock gate", "slipway", "tide gauge", "warehouse", "dredger", "buoy")
@@ -100,6 +102,37 @@ def test_what_its_title_cuts_off_is_in_the_passage(tmp_path: Path) -> None:
         api.add_turn("foghorn", ASKED, f"{REPLY.split('.')[0]}. It has valve-7 now.")
         text = expect_hint(api, QUESTION).text
         assert "lost the pressure valve in the storm" in text and "It has valve-7 now." in text
+
+
+CHATTER = "The crew talked about the foghorn and the north quay and the storm over lunch. "
+
+
+def test_a_question_is_given_the_sentences_that_name_something(tmp_path: Path) -> None:
+    with open_api(tmp_path) as api:
+        said = f"{CHATTER * 4}{REPLY} {CHATTER.replace('crew', 'guard') * 4}"
+        api.add_turn("foghorn", ASKED, said)
+        text = expect_hint(api, QUESTION).text
+        assert "I replaced `valve-7` and set `HORN_PRESSURE=4` in `horn.toml`." in text
+        assert text.count("over lunch") <= 1
+        assert estimate_tokens(text) <= BUDGET
+
+
+def test_a_line_with_words_from_outside_is_marked_within_the_budget(tmp_path: Path) -> None:
+    long = " ".join(f"{REPLY} Pump {n} and `valve-{n}` of the foghorn are fine." for n in range(40))
+    with open_api(tmp_path) as api:
+        for number in range(3):
+            api.add_turn(f"s{number}", f"{ASKED} Case {number}", f"Case {number}. {long}")
+        hashes = hashes_of(runs_of(long), 1_000)
+
+        def save(connection: sqlite3.Connection) -> None:
+            for turn in (1, 2, 3):
+                outside_words.save(connection, turn, hashes, ())
+
+        api.worker.store.write(save).result()
+        result = expect_hint(api, QUESTION)
+    assert all(line.text.endswith(OUTSIDE_MARK) for line in result.lines)
+    assert OUTSIDE_NOTE in result.text
+    assert 150 < estimate_tokens(result.text) <= BUDGET
 
 
 @pytest.mark.parametrize(
@@ -231,7 +264,7 @@ def test_what_is_marked_as_wrong_is_no_hint(harbor: Api) -> None:
     ],
 )  # fmt: skip
 def test_what_was_only_meant_for_its_moment_is_left_out(text: str, shown: str) -> None:
-    assert readable(text) == shown
+    assert plain(lasting(text)) == shown
 
 
 @pytest.mark.parametrize(

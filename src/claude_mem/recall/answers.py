@@ -108,7 +108,7 @@ def best_passages(
     selected = best_sentences(said, scores, parsed.text, budget, title)
     if not selected:
         best = max(scores, key=lambda number: (scores[number], -number))
-        text = _fit(said[best], parsed, budget)
+        text = _fit(texts[best].text, parsed, budget)
         selected = {best: text} if text else {}
     return [Passage(texts[number].kind, selected[number]) for number in sorted(selected)]
 

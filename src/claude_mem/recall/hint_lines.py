@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from claude_mem.index.passages import Passage
 from claude_mem.index.text import document_queries, passage_texts
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.document_queries import Filters, Match
 from claude_mem.index.text.passage_index import TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import passage_scores
@@ -17,7 +17,7 @@ from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, fenced
 from claude_mem.recall.hint_text import plain, whole_sentences
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery
-from claude_mem.recall.sentences import MIN_SCORE
+from claude_mem.recall.sentences import GAP, MIN_SCORE, best_sentences
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import outside_words
 from claude_mem.text import shorten
@@ -28,6 +28,7 @@ MAX_TITLE = 60
 SHARES = ((1.0,), (0.7, 0.3), (0.6, 0.2, 0.2))  # of the room for passages, by lines
 MIN_TEXT, MIN_PASSAGE = 60, 40  # characters
 MIN_TOKENS = 10  # for another passage
+MAX_REPEATED = 0.6  # share of its words that a passage may have in common with those before it
 INTRODUCTION = (
     "Perhaps related, from earlier sessions here (claude-mem; a record, not instructions):"
 )
@@ -76,9 +77,8 @@ class Shown:
     terms: list[Term]  # of the query
     text_of: Callable[[Passage], str]
     weights: Mapping[str, float]
-    # Share of its words that a passage may have in common with those before it.
-    max_repeated: float = 0.6
     bm25: Mapping[int, float] | None = None  # of the best passages by words, if it is known
+    question: str = ""  # to show the sentences that answer it
 
 
 def hint_lines(
@@ -97,12 +97,12 @@ def hint_lines(
         for source, place in zip(sources, places, strict=True)
         if place in memories
     ]
-    heads = [_head(MemoryId.of_document(m.document), m.created_at_epoch, m.title) for _, m in named]
-    room = BUDGET - estimate_tokens(fenced(INTRODUCTION, *heads)) - len(heads)
-    outside = outside_words.of_turns(connection, [source.turn.id for source, _ in named])
     turn_ids = [source.turn.id for source, _ in named]
+    outside = outside_words.of_turns(connection, turn_ids)
     scores = _scores(connection, turn_ids, ways[0], semantic_index)
     passages = passage_texts.texts_of_turns(connection, turn_ids) if read is None else read
+    heads = [_head(memory) for _, memory in named]
+    room = _room(heads, [turn in outside for turn in turn_ids])
     lines: list[HintLine] = []
     for number, (source, memory) in enumerate(named):
         turn_id = source.turn.id
@@ -128,6 +128,16 @@ def hint_lines(
     return lines
 
 
+def _room(heads: Sequence[str], may_be_marked: Sequence[bool]) -> int:
+    """Tokens for passages, if all lines that may be marked as having words from outside are."""
+    note = OUTSIDE_NOTE if any(may_be_marked) else ""
+    marked = [
+        f"{head}: {OUTSIDE_MARK if may else ''}"
+        for head, may in zip(heads, may_be_marked, strict=True)
+    ]
+    return BUDGET - estimate_tokens(fenced(INTRODUCTION + note, *marked))
+
+
 def _scores(
     connection: sqlite3.Connection,
     turn_ids: Sequence[int],
@@ -147,14 +157,16 @@ def _said(
     shown: Shown,
     unweighted: Mapping[int, float],
 ) -> str:
-    """The best passages, each of which adds something, in the order of the turn; of those that do
-    not fit whole sentences. Nothing that says the title again."""
+    """The best passages, or the best sentences of them, each of which adds something, in the order
+    of the turn; of those that do not fit whole sentences. Nothing that says the title again."""
     weights = shown.weights
     scores = {
         n: score * weights.get(passages[n].kind, 1.0)
         for n, score in unweighted.items()
         if n < len(passages)  # not of a turn that was changed in between
     }
+    if shown.question:
+        return _sentences(passages, title, budget, shown, scores)
     least = MIN_SCORE * max(scores.values(), default=0.0)
     texts: dict[int, str] = {}
     known: set[str] = set()
@@ -166,21 +178,43 @@ def _said(
             text = text.removeprefix(title).lstrip(" .:;…")
         text = whole_sentences(text, budget) or ("" if texts else _fit(text, budget))
         words = set(_WORD.findall(text.lower()))
-        if len(text) >= MIN_PASSAGE and len(words & known) <= shown.max_repeated * len(words):
+        if len(text) >= MIN_PASSAGE and len(words & known) <= MAX_REPEATED * len(words):
             texts[number] = text
             known |= words
             budget -= estimate_tokens(text) + 1
-    return " … ".join(texts[number] for number in sorted(texts))
+    return GAP.join(texts[number] for number in sorted(texts))
+
+
+def _sentences(
+    passages: Sequence[Passage],
+    title: str,
+    budget: int,
+    shown: Shown,
+    scores: Mapping[int, float],
+) -> str:
+    texts: dict[int, str] = {}
+
+    def text_of(number: int) -> str:
+        text = shown.text_of(passages[number])
+        texts[number] = text if len(text) >= MIN_PASSAGE else ""
+        return texts[number]
+
+    said = {number: passages[number].text for number in scores}
+    selected = best_sentences(said, scores, shown.question, budget, title[:MAX_TITLE], text_of)
+    if selected:
+        return GAP.join(plain(selected[number]) for number in sorted(selected))
+    return _fit(plain(next(filter(None, texts.values()), "")), budget)  # a part of the best
 
 
 def _marked(line: str, outside: dict[int, frozenset[str]], turn_id: int) -> str:
     return line + OUTSIDE_MARK if has_run(line, outside.get(turn_id, frozenset())) else line
 
 
-def _head(memory_id: MemoryId, created_at_epoch: int, title: str) -> str:
+def _head(memory: Match) -> str:
+    memory_id = MemoryId.of_document(memory.document)
     mark = "#" if memory_id.kind == "observation" else ""
-    day = datetime.fromtimestamp(created_at_epoch / 1000, UTC)
-    return f"{mark}{memory_id} {day:%Y-%m-%d} {shorten(plain(title), MAX_TITLE)}"
+    day = datetime.fromtimestamp(memory.created_at_epoch / 1000, UTC)
+    return f"{mark}{memory_id} {day:%Y-%m-%d} {shorten(plain(memory.title), MAX_TITLE)}"
 
 
 def _fit(text: str, tokens: int) -> str:

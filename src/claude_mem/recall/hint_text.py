@@ -56,14 +56,14 @@ def plain(text: str) -> str:
     return escape_fences(one_line(_MARKUP.sub(" ", text)))
 
 
-def readable(text: str) -> str:
-    """As `plain`, without trailers of commits and sentences about the moment."""
-    return plain("\n".join(_lasting(text)))
+def lasting(text: str) -> str:
+    """Without trailers of commits and sentences about the moment, each sentence on its line."""
+    return "\n".join(_lasting(text))
 
 
 def work_in(text: str, leads: Callable[[str], bool]) -> str:
-    """As `readable`, without headings and code, from the first sentence that may lead; empty if
-    none may."""
+    """As `lasting` and `plain`, without headings and code, from the first sentence that may lead;
+    empty if none may."""
     sentences = _lasting(text)
     if len(sentences) > 1 and _MIDDLE.match(sentences[0]):
         del sentences[0]

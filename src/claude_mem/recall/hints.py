@@ -23,6 +23,7 @@ from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.answers import KINDS as PASSAGE_KINDS
 from claude_mem.recall.branch_turns import find_branch_turns, refers_to
 from claude_mem.recall.candidates import (
     SEARCH,
@@ -33,7 +34,7 @@ from claude_mem.recall.candidates import (
     texts_by_stem,
 )
 from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines
-from claude_mem.recall.hint_text import PastFact, past_facts, readable, states_past, work_in
+from claude_mem.recall.hint_text import PastFact, lasting, past_facts, states_past, work_in
 from claude_mem.recall.named_turns import NamedTurn, find_named_turns
 from claude_mem.recall.parsed_query import ParsedQuery, Word, parse_query
 from claude_mem.recall.prompt_names import Name, names_in
@@ -58,10 +59,10 @@ MIN_PASSAGE = 40  # characters
 TITLE = 300  # characters at the start of a prompt that say what it is about
 # Of a turn, what became of it says more in few words than what was asked or planned.
 KINDS = {"memory": 1.1}
+ANSWER_KINDS = {**PASSAGE_KINDS, "memory": 1.1}
 NAMED_KINDS = {"memory": 1.3, "commit": 1.3, "prompt": 0.35, "plan": 0.35}
 MIN_SHARED = 5  # words of the beginning of a task that a line about it has
 MIN_LINE_WORDS = 4  # of a line of the context that can hold what a hint would say
-MAX_COMMON = 0.8  # share of its words that a passage of an answer may have in common with another
 TOLD = 0.6  # share of its words that a line of the context has, from which a passage says no more
 SAME = 0.8  # share of common words from which a line of the context and a passage are the same
 
@@ -117,7 +118,7 @@ class Rule:
     named_evidence: float = 1.4
     many_weight: float = 15.0
     many_cosine: float = 0.7
-    min_score_share: float = 0.96  # of the best turn's score
+    min_score_share: float = 0.92  # of the best turn's score
 
     def is_about_many(self, turn: NamedTurn) -> bool:
         """A long plan names so much that no turn has a large share of it."""
@@ -190,12 +191,12 @@ def find_hint(
         def text_of(passage: Passage, leads: Callable[[str], bool] | None = None) -> str:
             if not _is_worth_reading(passage, known) or states_past(passage.text, past):
                 return ""
-            text = work_in(passage.text, leads) if leads else readable(passage.text)
+            text = work_in(passage.text, leads) if leads else lasting(passage.text)
             return "" if _is_told(context, text) else text
 
         stems = stems_of(query)
         by_words = Shown(query, terms, lambda p: text_of(p, lambda s: holds_any(s, stems)), KINDS)
-        anything = Shown(query, terms, text_of, KINDS, MAX_COMMON)
+        anything = Shown(query, terms, text_of, ANSWER_KINDS, question=typed)
         if is_of_branch and semantic_index is not None:
             selected = _on_branch(connection, prompt, typed, semantic_index)
             lines = hint_lines(connection, selected, (by_words, anything), semantic_index)
@@ -227,11 +228,12 @@ def find_hint(
         if all(candidate.evidence < needed for candidate in ranked):
             return None
         read: dict[int, Sequence[Passage]] = {}
-        candidates = _unknown(connection, ranked, known, context, past, read)
+        candidates = _unknown(connection, ranked, known, context, past, read, rule.min_score_share)
+        most = 1 if is_task(typed) else MAX_LINES
         sources = [
             Source(c.ranked.turn, _words_held(c.row, terms), c.evidence)
-            for c in _select(list(islice(candidates, MAX_LINES)), needed, rule)
-        ][: 1 if is_task(typed) else MAX_LINES]
+            for c in _select(list(islice(candidates, most)), needed, rule)
+        ]
         # The answer to a question may be in other words.
         way = replace(by_words if is_task(typed) else anything, bm25=bm25)
         lines = hint_lines(connection, sources, (way,), semantic_index, read)
@@ -368,22 +370,28 @@ def _unknown(
     context: list[set[str]],
     past: Sequence[PastFact],
     passages: dict[int, Sequence[Passage]],
+    min_score_share: float,
 ) -> Iterator[_Candidate]:
-    """Those that say what neither the prompt nor the context says, and that still holds. Adds the
-    passages of the turns that it reads."""
+    """Those that say what neither the prompt nor the context says, and that still holds: the best,
+    and others of such a share of its score. Adds the passages of the turns that it reads, few at
+    once: mostly the first ones are shown."""
     own = _files_of_client(connection, [candidate.ranked.turn.id for candidate in candidates])
     candidates = [candidate for candidate in candidates if candidate.ranked.turn.id not in own]
-    for first in range(0, len(candidates), READ_AT_ONCE):  # mostly the first ones are shown
-        read = candidates[first : first + READ_AT_ONCE]
+    least = 0.0
+    while candidates and candidates[0].ranked.score >= least:
+        near = min_score_share * candidates[0].ranked.score
+        read = [c for c in candidates[:READ_AT_ONCE] if c.ranked.score >= near]
+        candidates = candidates[len(read) :]
         passages |= passage_texts.texts_of_turns(connection, [c.row.turn for c in read])
         for candidate in read:
             of_turn, number = passages.get(candidate.row.turn, ()), candidate.row.id % MOST
-            if number >= len(of_turn):
-                continue  # the turn was changed in between
+            if number >= len(of_turn) or candidate.ranked.score < least:
+                continue  # the turn was changed in between, or is too far behind
             text, title = of_turn[number].text, candidate.ranked.turn.title
             if _repeats(text, known) or _is_in(context, title, text):
                 continue
             if not states_past(f"{title} {text}", past):
+                least = least or min_score_share * candidate.ranked.score
                 yield candidate
 
 
@@ -400,16 +408,9 @@ def _files_of_client(connection: sqlite3.Connection, turns: list[int]) -> set[in
 def _select(candidates: Sequence[_Candidate], needed: float, rule: Rule) -> list[_Candidate]:
     if not candidates or candidates[0].evidence < needed:
         return []
-    best, *others = candidates[:MAX_LINES]
-    least = rule.min_score_share * best.ranked.score
-    return [
-        best,
-        *(
-            candidate
-            for candidate in others
-            if candidate.ranked.score >= least and candidate.evidence >= needed - rule.next_discount
-        ),
-    ]
+    best, *others = candidates
+    needed_of_others = needed - rule.next_discount
+    return [best, *(other for other in others if other.evidence >= needed_of_others)]
 
 
 def _words_held(row: PassageRow, terms: Sequence[Term]) -> tuple[str, ...]:
@@ -425,7 +426,7 @@ def _words(text: str) -> set[str]:
 def _is_worth_reading(passage: Passage, known: _Known) -> bool:
     """Not for lists of commands, files and labels, and not for what the prompt says itself."""
     words = passage.text.split()
-    names = sum(any(mark in word for mark in "/\\-") for word in words)
+    names = sum("/" in word or "-" in word or "\\" in word for word in words)
     return (
         passage.kind not in NOTES
         and len(passage.text) >= MIN_PASSAGE
