@@ -198,9 +198,9 @@ def _index_turns(
          for turn in turns for first in turn.passages[:1]],
     )  # fmt: skip
     connection.executemany(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [(document_id("prompt", turn.id), project, sessions[turn.session], turn.number << 20,
-          moment(turn.id), "prompt", first.title, "", None, "[]", "[]", len(first.text))
+          moment(turn.id), "prompt", first.title, "", "[]", "[]", len(first.text))
          for turn in turns for first in turn.passages[:1]],
     )  # fmt: skip
     passages = [

@@ -1,7 +1,10 @@
 """Memories added to a story without events, as an observer would make them."""
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
+from typing import Any
 
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -89,3 +92,13 @@ def remember_turns(
     """Each memory in a turn of its own, one after the other."""
     for memory in memories:
         remember(story, memory, session=session, project=project)
+
+
+def words_of_memories(story: Story) -> list[dict[str, Any]]:
+    """Each word of `memory_text`, with the id of its row (`doc`)."""
+    with closing(sqlite3.connect(story.layout.database)) as connection:
+        connection.row_factory = sqlite3.Row
+        connection.execute(
+            "CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, memory_text, instance)"
+        )
+        return [dict(row) for row in connection.execute("SELECT * FROM temp.words")]

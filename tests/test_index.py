@@ -13,24 +13,25 @@ from hypothesis import strategies as st
 from claude_mem.index import indexing
 from claude_mem.index.text.words import grams, parts_of, searchable
 from claude_mem.recall.search import Query, search
-from claude_mem.store import Store
+from claude_mem.store import Store, file_scrubbing
 from claude_mem.store.backups import INDEX_TABLES
 from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.types import Observation, Summary
 from tests.conftest import Home
 from tests.payloads import edit, prompt, stop
-from tests.remembering import distil_as, ids_of_turns, look, remember, titles
+from tests.remembering import distil_as, ids_of_turns, look, remember, titles, words_of_memories
 from tests.story import Story
 
 
 def contents(story: Story) -> list[list[dict[str, Any]]]:
     """Everything in the index."""
-    return [
+    tables = [
         story.rows(f"SELECT {key} AS id, * FROM {table} ORDER BY {key}")
-        for table, key in (("documents", "id"), ("memory_text", "rowid"), ("unindexed", "id"),
-                           ("indexed_turns", "id"), ("passages", "id"), ("passage_terms", "term"),
+        for table, key in (("documents", "id"), ("unindexed", "id"), ("indexed_turns", "id"),
+                           ("passages", "id"), ("passage_terms", "term"),
                            ("passage_count", "number"), ("unindexed_turns", "turn_id"))
     ]  # fmt: skip
+    return [*tables, words_of_memories(story)]
 
 
 def outside(story: Story, *statements: str) -> None:
@@ -68,7 +69,7 @@ def test_what_is_deleted_with_its_session_is_not_found(story: Story) -> None:
     remember(story, "The relay hums", session="stays")
     story.delete_session(story.session_db_id("gone"))
     assert titles(story, "relay") == ["The relay hums"]
-    assert len(story.rows("SELECT rowid FROM memory_text")) == 1
+    assert len({word["doc"] for word in words_of_memories(story)}) == 1
 
 
 def test_a_prompt_that_turns_out_to_be_private_takes_its_memories_out_of_the_index(
@@ -207,6 +208,30 @@ def test_a_rebuild_takes_more_than_one_piece_when_there_is_more(
     monkeypatch.setattr(indexing, "CHUNK", 5)
     assert indexing.rebuild(story.store) == 12
     assert contents(story) == grown
+
+
+def test_the_file_is_packed_once_after_a_rebuild(story: Story) -> None:
+    remember(story, "The relay clicks")
+    indexing.rebuild(story.store)
+    assert indexing.pack(story.store)
+    assert not indexing.pack(story.store)
+    assert titles(story, "relay") == ["The relay clicks"]
+
+
+def test_the_file_is_not_packed_while_memories_wait_for_the_index(story: Story) -> None:
+    remember(story, "The relay clicks")
+    indexing.rebuild(story.store)
+    outside(story, "INSERT INTO unindexed (document) VALUES (4)")
+    assert not indexing.pack(story.store)
+
+
+def test_a_file_that_is_too_large_is_not_packed(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remember(story, "The relay clicks")
+    indexing.rebuild(story.store)
+    monkeypatch.setattr(file_scrubbing, "MAX_COMPACTED_BYTES", 0)
+    assert not indexing.pack(story.store)
 
 
 def test_an_index_of_another_version_finds_nothing_until_it_is_rebuilt(story: Story) -> None:

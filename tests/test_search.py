@@ -408,7 +408,8 @@ def test_a_search_in_a_project_reads_only_its_texts(story: Story) -> None:
     dock = story.store.find_project("dock")
     order = story.column(
         "SELECT d.project_id FROM memory_text JOIN documents d"
-        f" ON d.id = memory_text.rowid & {(1 << DOCUMENT_BITS) - 1} ORDER BY memory_text.rowid"
+        f" ON d.id = memory_text.rowid & {(1 << DOCUMENT_BITS) - 1}"
+        " WHERE memory_text MATCH 'lamp' ORDER BY memory_text.rowid"
     )
     assert order == sorted(order)
     assert len(look(story, "lamp", Filters(project_id=dock)).rows) == 3

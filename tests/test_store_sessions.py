@@ -21,6 +21,7 @@ from tests.payloads import (
     stop,
     tool,
 )
+from tests.remembering import words_of_memories
 from tests.story import DAY, HOUR, START, Story
 
 OTHER = "b7e1a9c0-1111-4222-8333-444455556666"
@@ -376,9 +377,10 @@ def everything(story: Story) -> dict[str, int]:
         " AND name <> 'vector_losses'"  # the list of documents whose vectors were removed
     )
     counted = {table: story.column(f"SELECT count(*) FROM {table}")[0]
-               for table in tables if table != "passage_text"}  # fmt: skip
-    # It has no list of its rows: its words are counted.
+               for table in tables if table not in ("passage_text", "memory_text")}  # fmt: skip
+    # They have no lists of their rows: their words are counted.
     counted["passage_text"] = story.column("SELECT total(cnt) FROM passage_terms")[0]
+    counted["memory_text"] = len(words_of_memories(story))
     return {table: count for table, count in counted.items() if count}
 
 

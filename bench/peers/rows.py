@@ -114,7 +114,8 @@ def index_all(store: Store, semantic_index: SemanticIndex | None) -> None:
     while semantic_index is not None and semantic_index.embed_some(store):
         pass
     store.write(indexing.tidy).result()
-    store.compact_if_sparse()
+    if not indexing.pack(store):
+        store.compact_if_sparse()
 
 
 _SESSIONS = """

@@ -28,7 +28,7 @@ from claude_mem.store import Store
 
 log = logging.getLogger("claude_mem.index")
 
-VERSION = 10  # a new one rebuilds the index at the next write: raise it when tokenisation changes
+VERSION = 11  # a new one rebuilds the index at the next write: raise it when tokenisation changes
 CHUNK = 500  # documents: a transaction of a few tenths of a second at most
 
 EMBEDDED = ("observation", TURN)  # duplicates are found among observations
@@ -43,18 +43,20 @@ CREATE TABLE documents (
   type TEXT NOT NULL,
   title TEXT NOT NULL,
   named TEXT,
-  file TEXT,
   files TEXT NOT NULL,
   concepts TEXT NOT NULL,
   size INTEGER NOT NULL
 );
 CREATE INDEX documents_by_place ON documents(session_id, place);
-CREATE INDEX documents_by_time ON documents(created_at_epoch, session_id, place);
-CREATE INDEX documents_by_project ON documents(project_id, created_at_epoch, session_id, place);
-CREATE VIRTUAL TABLE memory_text USING fts5({", ".join(COLUMNS)}, content='',
+CREATE INDEX documents_by_time ON documents(created_at_epoch);
+CREATE INDEX documents_by_project ON documents(project_id, created_at_epoch);
+CREATE VIRTUAL TABLE memory_text USING fts5({", ".join(COLUMNS)}, content='', columnsize=0,
   tokenize="{TOKENIZER}");
-CREATE TABLE index_version (version INTEGER NOT NULL, generation INTEGER NOT NULL);
-INSERT INTO index_version VALUES ({VERSION}, random());
+CREATE TABLE index_version (
+  version INTEGER NOT NULL, generation INTEGER NOT NULL, is_packed INTEGER NOT NULL
+);
+INSERT INTO index_version
+  SELECT {VERSION}, random(), NOT EXISTS (SELECT 1 FROM user_prompts);
 {passage_index.TABLES.strip()};
 {vector_table.TABLES.strip()};
 {duplicates.TABLES.strip()}
@@ -144,6 +146,21 @@ def tidy(connection: sqlite3.Connection) -> None:
             connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
 
 
+def pack(store: Store) -> bool:
+    """Rewrites the file once after a rebuild, which indexes the newest memories first: pages that
+    are not filled in ascending order stay half empty. Whether it was due."""
+    is_due = store.read(_is_packing_due) and store.compact()
+    if is_due:
+        store.write(lambda c: c.execute("UPDATE index_version SET is_packed = 1")).result()
+    return is_due
+
+
+def _is_packing_due(connection: sqlite3.Connection) -> bool:
+    if not is_current(connection) or marked(connection):
+        return False
+    return not connection.execute("SELECT is_packed FROM index_version").fetchone()[0]
+
+
 def is_current(connection: sqlite3.Connection) -> bool:
     """Whether the index exists and is of this version."""
     try:
@@ -203,10 +220,10 @@ def _insert(connection: sqlite3.Connection, document: Document) -> None:
     named = document.text.title if document.text.title != document.title else None
     files, concepts = _json(document.files), _json(document.concepts)
     connection.execute(
-        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (document.id, document.project_id, document.session_id, document.place,
          document.created_at_epoch, document.type, document.title, named,
-         document.files[0] if document.files else None, files, concepts, document.size),
+         files, concepts, document.size),
     )  # fmt: skip
     connection.execute(
         f"INSERT INTO memory_text (rowid, {', '.join(COLUMNS)}) VALUES (?, ?, ?, ?)",

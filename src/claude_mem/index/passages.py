@@ -13,6 +13,7 @@ from claude_mem.types import RecordPart
 SIZE = 450  # characters of a passage, about
 MOST = 1 << 10  # of a turn: its number takes ten bits of a passage's id
 NOTES = ("description", "task")
+MEMORY = "memory"  # the kind of passages that are not of the record
 _LIMITS = {"prompt": 6_000, "report": 12_000, "compaction": 12_000, "statement": 20_000}
 _DEFAULT_LIMIT = 20_000
 
@@ -27,7 +28,7 @@ NOTES_SOURCE = 0
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    kind: str  # of the part of the record, or "memory"
+    kind: str  # of the part of the record, or MEMORY
     text: str
     source: int = field(default=NOTES_SOURCE, compare=False)
     place: int = field(default=0, compare=False)  # among the passages of its source

@@ -298,6 +298,8 @@ def _cosines(
     if semantic_index is None:
         return {}
     text = embedded_text(parsed, terms)
+    if parsed.phrases or parsed.excluded:  # nothing but what matches by words
+        return semantic_index.passage_cosines(connection, text, by_words) if by_words else {}
     similarities = semantic_index.similarities(
         connection,
         text,
@@ -310,10 +312,8 @@ def _cosines(
     missing = by_words.keys() - cosines.keys()
     if missing:
         cosines |= semantic_index.passage_cosines(connection, text, missing)
-    if not (parsed.phrases or parsed.excluded):
-        least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
-        cosines |= _nearest(connection, similarities, condition, limit, least)
-    return cosines
+    least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
+    return cosines | _nearest(connection, similarities, condition, limit, least)
 
 
 def _nearest(

@@ -43,11 +43,15 @@ def is_sparse(connection: sqlite3.Connection) -> bool:
         int(connection.execute(f"PRAGMA {name}").fetchone()[0])
         for name in ("page_count", "freelist_count", "page_size")
     )
-    return (
-        free > MAX_FREE_SHARE * pages
-        and free * page_size > MIN_FREE_BYTES
-        and pages * page_size < MAX_COMPACTED_BYTES
+    return free > MAX_FREE_SHARE * pages and free * page_size > MIN_FREE_BYTES
+
+
+def can_be_compacted(connection: sqlite3.Connection) -> bool:
+    pages, page_size = (
+        int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("page_count", "page_size")
     )
+    return pages * page_size < MAX_COMPACTED_BYTES
 
 
 def compact(connection: sqlite3.Connection) -> None:

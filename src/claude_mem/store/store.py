@@ -431,7 +431,11 @@ class Store(StoreReader):
 
     def compact_if_sparse(self) -> bool:
         """Gives free pages of the file back to the disk, if there are many; whether it did."""
-        if not self.read(file_scrubbing.is_sparse):
+        return self.read(file_scrubbing.is_sparse) and self.compact()
+
+    def compact(self) -> bool:
+        """Writes the file anew, unless it is too large; whether it did."""
+        if not self.read(file_scrubbing.can_be_compacted):
             return False
         with suppress(DatabaseInUse):  # the journal is emptied later
             self._writer.submit_alone(file_scrubbing.compact).result()

@@ -122,6 +122,6 @@ class Housekeeping:
     def _back_up_daily(self, now: int, keep: int) -> None:
         existing = [p.stat().st_mtime * 1000 for p in self._layout.backups.glob("memory-*.db")]
         if now - max(existing, default=0.0) >= DAY and self._store.has_memories():
-            if self._store.compact_if_sparse():
+            if indexing.pack(self._store) or self._store.compact_if_sparse():
                 log.info("free pages of the database were given back to the disk")
             self._store.back_up(self._layout.backups, keep)

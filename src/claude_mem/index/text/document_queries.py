@@ -15,7 +15,8 @@ from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, PLACES, load, 
 from claude_mem.index.text.words import TOKENIZER, grams, is_unspaced, pieces
 
 _MATCH = (
-    "d.id, d.project_id, d.session_id, d.place, d.created_at_epoch, d.type, d.title, d.file, d.size"
+    "d.id, d.project_id, d.session_id, d.place, d.created_at_epoch, d.type, d.title,"
+    " d.files ->> 0, d.size"
 )
 _DOCUMENT = f"(memory_text.rowid & {(1 << DOCUMENT_BITS) - 1})"
 # A document that waits for the index may be deleted or changed by now.

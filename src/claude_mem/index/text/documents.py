@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from claude_mem.index.passages import MOST, Passage, cut, cut_parts
+from claude_mem.index.passages import MEMORY, MOST, Passage, cut, cut_parts
 from claude_mem.index.text.words import pieces, plain_text, searchable, stem
 from claude_mem.store.records import load_records
 from claude_mem.store.summary_json import commands_from, faults_from
@@ -277,8 +277,8 @@ def turn_passages(
 
 def _memory_passages(memory: Document) -> Iterator[Passage]:
     body, names = memory_texts(memory.text)
-    yield from cut("memory", body, memory_source(memory.id))
-    yield from cut("memory", names, memory_source(memory.id) + 1)
+    yield from cut(MEMORY, body, memory_source(memory.id))
+    yield from cut(MEMORY, names, memory_source(memory.id) + 1)
 
 
 def memory_source(document: int) -> int:

@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from claude_mem.index.passages import MOST, Passage
+from claude_mem.index.passages import MEMORY, MOST, Passage
 from claude_mem.index.text.documents import Document, memory_id_of, names_time
 from claude_mem.index.text.passage_scores import LENGTH_BITS, MAX_LENGTH, Score, score
 from claude_mem.index.text.words import (
@@ -56,7 +56,7 @@ CREATE INDEX turns_by_place ON indexed_turns(session_id, number);
 CREATE INDEX turns_by_project ON indexed_turns(project_id, created_at_epoch);
 CREATE TABLE passages (
   id INTEGER PRIMARY KEY,
-  kind TEXT NOT NULL,
+  kind TEXT, -- NULL: "memory", as of most passages
   words INTEGER NOT NULL,
   names_time INTEGER NOT NULL,
   source INTEGER NOT NULL,
@@ -76,6 +76,13 @@ NAMES = ("indexed_turns", "passages", "passage_text", "passage_terms", "passage_
 _hashes: dict[str, tuple[int, ...]] = {}  # of the terms of words that were indexed lately
 PASSAGE_SQL = f"(passage_text.rowid >> {LENGTH_BITS} & {(1 << TURN_BITS + PASSAGE_BITS) - 1})"
 TURN_SQL = f"({PASSAGE_SQL} >> {PASSAGE_BITS})"
+
+
+_KIND = f"coalesce(kind, '{MEMORY}')"
+
+
+def _stored_kind(kind: str) -> str | None:
+    return None if kind == MEMORY else kind
 
 
 class PassagesDiffer(LookupError):
@@ -132,8 +139,8 @@ def insert(connection: sqlite3.Connection, turn: Document) -> None:
         "INSERT INTO passages (id, kind, words, names_time, source, place, terms)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
-            (row_id, passage.kind, len(passage.text.split()), names_time(passage.text),
-             passage.source, passage.place, hashed_terms(passage.text))
+            (row_id, _stored_kind(passage.kind), len(passage.text.split()),
+             names_time(passage.text), passage.source, passage.place, hashed_terms(passage.text))
             for row_id, passage in rows
         ],
     )  # fmt: skip
@@ -343,7 +350,7 @@ def passage_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Pas
     """In the order of their ids."""
     rows = _tuples(
         connection,
-        "SELECT p.id, kind, words, names_time, terms, pieces FROM json_each(?) i"
+        f"SELECT p.id, {_KIND}, words, names_time, terms, pieces FROM json_each(?) i"
         " CROSS JOIN passages p ON p.id = i.value",
         (json.dumps(sorted(ids)),),
     )
@@ -362,7 +369,7 @@ def _tuples(
 def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRow]:
     """None while the turn waits for the index."""
     rows = connection.execute(
-        "SELECT id, kind, words, names_time, terms, pieces FROM passages"
+        f"SELECT id, {_KIND}, words, names_time, terms, pieces FROM passages"
         " WHERE id BETWEEN ?1 << ?2 AND (?1 + 1 << ?2) - 1"
         " AND ?1 * 4 + 3 NOT IN (SELECT document FROM unindexed) ORDER BY id",
         (turn_id, PASSAGE_BITS),

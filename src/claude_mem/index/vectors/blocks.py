@@ -156,6 +156,7 @@ class _Block:
     used: int = 0
     lowest: int = sys.maxsize  # of the ids that were ever in it
     highest: int = -1
+    has_removed: bool = False
     _lookup: tuple[Ids, NDArray[np.intp]] | None = None
 
     def places_of(self, ids: Ids, used: int) -> NDArray[np.intp]:
@@ -172,6 +173,7 @@ class _Block:
         return places
 
     def remove(self, is_removed: NDArray[np.bool_]) -> None:
+        self.has_removed = True
         self.ids[: len(is_removed)][is_removed] = REMOVED
         self._lookup = None
 
@@ -260,8 +262,10 @@ class VectorBlocks:
         scanned: list[tuple[_Block, Ids, NDArray[np.uint16]]] = []
         for block in self._blocks:
             distances = distances_of(block.codes[:, : block.used], query.code)
-            ids = block.ids[: len(distances)].copy()
-            distances[ids == REMOVED] = most + 1  # else they keep others out that replaced them
+            ids = block.ids[: len(distances)]
+            if block.has_removed:
+                ids = ids.copy()
+                distances[ids == REMOVED] = most + 1  # else they keep others out
             counts += np.bincount(distances, minlength=len(counts))
             scanned.append((block, ids, distances))
         enough = int(np.searchsorted(np.cumsum(counts), CODES_FOR_EACH * count))
@@ -272,6 +276,8 @@ class VectorBlocks:
             codes.append(block.codes.take(places, axis=1))
         near_ids = np.concatenate(near)
         scores = _sum_signed(np.concatenate(codes, axis=1), _bit_planes(query.row))
+        present = near_ids != REMOVED  # a row may have been removed meanwhile
+        near_ids, scores = near_ids[present], scores[present]
         selected = _smallest(-scores, count)
         return Candidates(near_ids[selected], scores[selected].astype(np.float32))
 

@@ -29,8 +29,9 @@ CREATE TABLE vectors (
   model INTEGER NOT NULL,
   vector BLOB
 );
-CREATE INDEX vectors_by_project ON vectors(project_id, revision);
-CREATE INDEX vectors_by_model ON vectors(model, revision);
+-- Their entries end with the revision, as it is the id of a row.
+CREATE INDEX vectors_by_project ON vectors(project_id);
+CREATE INDEX vectors_by_model ON vectors(model);
 CREATE TABLE vector_losses (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   document INTEGER NOT NULL
