@@ -2,15 +2,16 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import repeat
 from math import fsum, log1p
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.evidence import Origin, TurnEvidence
 from claude_mem.observer.local.markdown import Passage, split_passages
-from claude_mem.observer.local.weights import Features, Weights
+from claude_mem.observer.local.weights import Features, Tests, Weights, among
 from claude_mem.text import one_line
 
 SHORTEST = 15
@@ -149,12 +150,40 @@ def _with_short_names(text: str, short_names: dict[str, str]) -> str:
     return text
 
 
-def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights) -> Features:
-    passage, text, words = candidate.passage, candidate.text, candidate.words
+# Features that take some time, each by a test: of the words, and of the text from its start or not.
+_CUES: Tests[cues.Cue] = (
+    ("tells cause", cues.CAUSE), ("tells change", cues.CHANGE), ("tells limit", cues.LIMIT),
+    ("tells status", cues.STATUS), ("tells failure", cues.FAILURE), ("tells choice", cues.CHOICE),
+    ("tells next", cues.NEXT), ("offers", cues.OFFER),
+)  # fmt: skip
+_SHAPES: Tests[Callable[[str], object]] = (
+    ("announces", cues.ANNOUNCEMENT.match),
+    ("first person", cues.FIRST_PERSON.search),
+    ("second person", cues.SECOND_PERSON.search),
+    ("starts with pronoun", cues.PRONOUN.match),
+    ("has number", cues.NUMBER.search),
+)
+
+
+@lru_cache(maxsize=8)  # the hash of the names is known; that of the tests is not
+def _tests(
+    names: frozenset[str] | None,
+) -> tuple[Tests[cues.Cue], Tests[Callable[[str], object]]]:
+    return among(_CUES, names), among(_SHAPES, names)
+
+
+def passage_features(
+    candidate: Candidate,
+    of_turn: TurnWords,
+    weights: Weights,
+    names: frozenset[str] | None = None,
+) -> Features:
+    """All of them, or with `names` at least these."""
+    passage, text, words = candidate.passage, candidate.passage.text, candidate.words
     lowered = text.lower()
     size = max(1, len(words))
     weight = fsum(map(of_turn.weight.get, words, repeat(0.0)))
-    return {
+    features = {
         **_ORIGIN_FEATURES[candidate.origin],
         "messages after": log1p(candidate.messages_after),
         "place": candidate.number / max(1, candidate.count),
@@ -162,7 +191,6 @@ def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights)
         "is second": float(candidate.number == 1),
         "words": log1p(len(words)),
         "names": float(cues.count_names(text, MAX_NAMES)),
-        "has number": float(bool(cues.NUMBER.search(text))),
         "is item": float(passage.kind == "item"),
         "is row": float(passage.kind == "row"),
         "is code": float(passage.kind == "code"),
@@ -175,20 +203,8 @@ def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights)
         "is question": float(text.endswith(("?", "？"))),
         "is exclamation": float(text.endswith("!")),
         "ends open": float(text.endswith((":", "："))),
-        "announces": float(bool(cues.ANNOUNCEMENT.match(text))),
-        "tells cause": float(cues.CAUSE.is_in(lowered, words)),
-        "tells change": float(cues.CHANGE.is_in(lowered, words)),
-        "tells limit": float(cues.LIMIT.is_in(lowered, words)),
-        "tells status": float(cues.STATUS.is_in(lowered, words)),
-        "tells failure": float(cues.FAILURE.is_in(lowered, words)),
-        "tells choice": float(cues.CHOICE.is_in(lowered, words)),
-        "tells next": float(cues.NEXT.is_in(lowered, words)),
-        "offers": float(cues.OFFER.is_in(lowered, words)),
-        "first person": float(bool(cues.FIRST_PERSON.search(text))),
-        "second person": float(bool(cues.SECOND_PERSON.search(text))),
         "has dash": float("—" in text or " - " in text),
         "has arrow": float("→" in text or "->" in text),
-        "starts with pronoun": float(bool(cues.PRONOUN.match(text))),
         "starts with capital": float(text[:1].isupper()),
         "in request": len(words & of_turn.request) / size,
         "of subject": len(words & of_turn.subject) / max(1, len(of_turn.subject)),
@@ -201,3 +217,9 @@ def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights)
         "tools": of_turn.tools,
         "messages": of_turn.messages,
     }
+    of_words, of_shape = _tests(names)
+    for name, cue in of_words:
+        features[name] = float(cue.is_in(lowered, words))
+    for name, match in of_shape:
+        features[name] = float(match(text) is not None)
+    return features

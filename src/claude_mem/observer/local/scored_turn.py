@@ -3,7 +3,7 @@ passages that say something new are selected, within a budget.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import inf, log1p, sqrt
@@ -29,7 +29,7 @@ from claude_mem.observer.local.title_candidates import (
 )
 from claude_mem.observer.local.title_types import TitleCandidate
 from claude_mem.observer.local.titles import is_commit_request
-from claude_mem.observer.local.weights import Features, Trees, Weights
+from claude_mem.observer.local.weights import Features, Tests, Trees, Weights, among
 from claude_mem.title_rules import is_english_text, width
 from claude_mem.types import Turn
 
@@ -52,6 +52,11 @@ _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(
 _words_of_memory = lru_cache(maxsize=64)(content_words)
 
 
+@lru_cache(maxsize=8)  # a set that was made before has its hash
+def _names_of_both(sentence: frozenset[str], step: frozenset[str]) -> frozenset[str]:
+    return sentence | step
+
+
 @dataclass(frozen=True, slots=True)
 class ScoredTurn:
     evidence: TurnEvidence
@@ -70,7 +75,8 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     candidates = find_candidates(evidence)
     weight = word_weights(evidence, weights)
     of_turn = turn_words(evidence, weight)
-    features = [passage_features(candidate, of_turn, weights) for candidate in candidates]
+    names = _names_of_both(weights.sentence.names, weights.step.names)
+    features = [passage_features(c, of_turn, weights, names) for c in candidates]
     scores = list(map(weights.sentence.score, features))
     steps = [
         candidate
@@ -81,7 +87,7 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     titles = presentable(find_titles(evidence, candidates, is_english=is_english))
     ranked = _rank_titles(titles, evidence, weight, weights)
     best_title = ranked[0][0] if ranked else None
-    worth = weights.turn.score(turn_features(evidence, scores, best_title))
+    worth = weights.turn.score(turn_features(evidence, scores, best_title, weights.turn.names))
     is_likely = worth >= weights.turn.threshold + detail.margin
     is_evident = is_evident_work(evidence, candidates, is_english=is_english)
     # Where the model cannot tell, evident work is all there is.
@@ -118,7 +124,8 @@ def _rank_titles(
     weights: Weights,
 ) -> list[tuple[float, TitleCandidate]]:
     facts = turn_facts(evidence, weight)
-    scored = [(weights.title.score(title_features(t, facts, weights)), t) for t in titles]
+    names = weights.title.names
+    scored = [(weights.title.score(title_features(t, facts, weights, names)), t) for t in titles]
     scored.sort(key=lambda pair: -pair[0])  # stable: of equal ones the first
     return scored
 
@@ -185,15 +192,35 @@ def tells_stopped_commit(text: str) -> bool:
     return is_about_commit and is_stopped
 
 
+_OF_FINAL: Tests[Callable[[str], float]] = (
+    ("names", lambda final: log1p(len(cues.NAME.findall(final)))),
+    ("distinct names", lambda final: log1p(len(set(cues.NAME.findall(final))))),
+    ("emphasis", lambda final: log1p(final.count("**"))),
+    ("headings", lambda final: float(final.count("\n#"))),
+    ("items", lambda final: log1p(final.count("\n- "))),
+    ("causes", lambda final: float(cues.CAUSE.count(final))),
+    ("changes", lambda final: log1p(cues.CHANGE.count(final))),
+    ("status", lambda final: float(cues.STATUS.count(final))),
+    ("failures", lambda final: log1p(cues.FAILURE.count(final))),
+    ("announces", lambda final: float(bool(cues.ANNOUNCEMENT.match(final)))),
+    ("final asks", lambda final: float(final.rstrip().endswith(("?", "？")))),
+    ("numbers", lambda final: log1p(len(cues.NUMBER.findall(final)))),
+    ("words", lambda final: log1p(len(cues.words(final)))),
+)
+
+
 def turn_features(
-    evidence: TurnEvidence, passage_scores: Sequence[float], title_score: float | None
+    evidence: TurnEvidence,
+    passage_scores: Sequence[float],
+    title_score: float | None,
+    names: frozenset[str] | None = None,
 ) -> Features:
-    """`passage_scores` and `title_score`: what the other trees made of the turn."""
+    """`passage_scores` and `title_score`: what the other trees made of the turn. All features, or
+    with `names` at least these."""
     final, request = evidence.final, evidence.request
     said = "\n".join((*(event.text or "" for event in evidence.statements), final))
     best = sorted(passage_scores, reverse=True)
     commits = evidence.written_as("commit")
-    names = cues.NAME.findall(final)
     return {
         "edits": log1p(sum(len(work.sources) for work in evidence.files.values())),
         "files": log1p(len(evidence.files)),
@@ -212,29 +239,17 @@ def turn_features(
         "reports": float(len(evidence.written_as("report"))),
         "questions": float(len(evidence.written_as("question"))),
         "tasks": log1p(len(evidence.tasks)),
-        "names": log1p(len(names)),
-        "distinct names": log1p(len(set(names))),
-        "emphasis": log1p(final.count("**")),
-        "headings": float(final.count("\n#")),
-        "items": log1p(final.count("\n- ")),
-        "causes": float(cues.CAUSE.count(final)),
-        "changes": log1p(cues.CHANGE.count(final)),
-        "status": float(cues.STATUS.count(final)),
-        "failures": log1p(cues.FAILURE.count(final)),
-        "announces": float(bool(cues.ANNOUNCEMENT.match(final))),
         "request is command": float(request.text.startswith("/")),
         "request is to commit": float(is_commit_request(request.text)),
         "request is nod": float(bool(cues.NOD.match(request.text))),
         "request asks": float("?" in request.text),
-        "final asks": float(final.rstrip().endswith(("?", "？"))),
-        "numbers": log1p(len(cues.NUMBER.findall(final))),
         "ended by error": float(bool(evidence.error)),
-        "words": log1p(len(cues.words(final))),
         "best passage": best[0] if best else LOWEST,
         "second passage": best[1] if len(best) > 1 else LOWEST,
         "best three": _mean(best[:3]),
         "best five": _mean(best[:5]),
         "best title": title_score if title_score is not None else 0.0,
+        **{name: count(final) for name, count in among(_OF_FINAL, names)},
     }
 
 
