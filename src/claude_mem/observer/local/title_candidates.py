@@ -6,7 +6,7 @@ reports, tasks, tasks of subagents. Then clauses of what was said.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, repeat
 from math import fsum, log1p
@@ -218,10 +218,9 @@ def _spoken(evidence: TurnEvidence, passages: Iterable[Candidate]) -> Iterator[T
         if origin in ("final", "statement", "report"):
             place = _place_of(passage.passage)
             for text, cut in _sentence_clauses(passage.text):
-                title = _candidate(
-                    text, origin, cut, passage.number, passage.messages_after, passage.text
+                yield _candidate(
+                    text, origin, cut, passage.number, passage.messages_after, passage.text, place
                 )
-                yield replace(title, place=place)
 
 
 def _is_fragment(passage: Passage) -> bool:
@@ -367,12 +366,19 @@ def _start_through(whole: str, parts: list[str]) -> str:
 
 
 def _candidate(
-    text: str, source: TitleSource, cut: Cut, number: int, messages_after: int, full: str
+    text: str,
+    source: TitleSource,
+    cut: Cut,
+    number: int,
+    messages_after: int,
+    full: str,
+    place: str = "",
 ) -> TitleCandidate:
     return TitleCandidate(
         text, source, cut, number, messages_after,
         is_question=full.rstrip().endswith(("?", "？")),
         named_text=full if cut == "all" else text,
+        place=place,
     )  # fmt: skip
 
 
