@@ -6,6 +6,7 @@ English is also judged by its words.
 
 import re
 import string
+from functools import lru_cache
 from itertools import chain
 
 SHORTEST, LONGEST = 8, 150
@@ -115,6 +116,7 @@ _ONLY_CONDITIONS = re.compile(
 )
 _CODE_SPAN = re.compile(r"`[^`]{0,200}`")
 _PAIRED = re.compile(r"[`\"“”()\[\]{}（）「」]")
+_BRACKET = re.compile(r"[()\[\]{}（）「」]")
 _BRACKETS = ("()", "[]", "{}", "（）", "「」")
 _CODE_ALONE = re.compile(r"`[^`]{0,200}`\W{0,3}$")
 _EMPTY = re.compile(
@@ -180,7 +182,12 @@ def names_subject(title: str, *, is_english: bool) -> bool:
 
 def has_name(title: str) -> bool:
     """Whether it names a file, an identifier, an option, a ticket or the like."""
-    return NAME.search(title) is not None
+    return bool(names_in(title))
+
+
+@lru_cache(maxsize=64)  # several checks of a title ask for them
+def names_in(title: str) -> tuple[str, ...]:
+    return tuple(NAME.findall(title))
 
 
 def specific_words(title: str) -> list[str]:
@@ -243,15 +250,18 @@ def is_balanced(text: str) -> bool:
         return True
     if text.count("`") % 2 or text.count('"') % 2 or text.count("“") != text.count("”"):
         return False
+    if not _BRACKET.search(text):
+        return True
     prose = _CODE_SPAN.sub("", text)
     return all(_closes(prose, pair) for pair in _BRACKETS)
 
 
 def _closes(text: str, pair: str) -> bool:
-    if text.count(pair[0]) != text.count(pair[1]):
+    count = text.count(pair[0])
+    if count != text.count(pair[1]):
         return False
     depth = 0
-    for character in text if pair[0] in text else "":
+    for character in text if count else "":
         depth += (character == pair[0]) - (character == pair[1])
         if depth < 0:
             return False

@@ -71,7 +71,7 @@ def find_vendor_tokens(subject: Subject) -> Iterator[Span]:
     text, done, has_shape = subject.text, 0, False
     for candidate in _CANDIDATE.finditer(text):
         run = candidate[0]
-        if _DIGIT.search(run):
+        if not run.isalpha() and _DIGIT.search(run):
             has_shape = has_shape or len(run) >= _SHORTEST_SHAPE
         elif run[:3] not in _BEGINNINGS:
             continue  # a name: inside of one there is no token without a digit

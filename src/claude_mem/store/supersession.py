@@ -5,6 +5,7 @@ the user said yields only to the user.
 """
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 from claude_mem.store.wording import Wording, read_wording, stem_of
@@ -28,6 +29,7 @@ _UNDECIDED = frozenset(
 )  # fmt: skip
 _WRAPPERS = (("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("npx",),
              ("bunx",), ("python", "-m"), ("python3", "-m"), ("bundle", "exec"))  # fmt: skip
+_PREFIXES = tuple(tuple(word for word in wrapper if word != "run") for wrapper in _WRAPPERS)
 _RUNNERS = frozenset(
     ("npm", "pnpm", "yarn", "bun", "make", "just", "task", "npx", "bunx", "rake", "invoke", "nox",
      "tox")
@@ -78,10 +80,10 @@ def _compare_commands(older: Statement, newer: Statement) -> Relation:
     return "supersedes" if runs_same and {old[0], new[0]} <= _RUNNERS else "unrelated"
 
 
+@lru_cache(maxsize=512)  # a command is compared with each of the same purpose
 def _bare(command: str) -> tuple[str, ...]:
     words = tuple(word for word in command.split() if word != "run")
-    for wrapper in _WRAPPERS:
-        prefix = tuple(word for word in wrapper if word != "run")
+    for prefix in _PREFIXES:
         if words[: len(prefix)] == prefix and len(words) > len(prefix):
             return words[len(prefix) :]
     return words

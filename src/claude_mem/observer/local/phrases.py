@@ -5,6 +5,7 @@ for other languages only the few phrases that begin or end nearly every message.
 """
 
 import re
+from functools import lru_cache
 
 # Openings before the actual sentence, if punctuation follows: "No, ..." but not "No file ...".
 EXCLAMATIONS = (
@@ -86,6 +87,7 @@ def without_opening(text: str) -> str:
     return rest if _IDENTIFIER.match(rest) else rest[0].upper() + rest[1:]
 
 
+@lru_cache(maxsize=1024)  # of a passage it is asked when it is scored, titled and selected
 def is_empty_phrase(lowered: str) -> bool:
     """Whether a text is an announcement, a report of success or a courtesy; in lower case."""
     if _EMPTY.match(lowered):

@@ -29,6 +29,8 @@ THIRD_PERSON = word_set(
 _BASE_FORMS = frozenset(
     form for verb in THIRD_PERSON for form in (verb[:-1], verb.removesuffix("es")) if len(form) > 2
 ) - word_set("list time count cost cause change test point cover link record report state")
+_LISTED = THIRD_PERSON | _BASE_FORMS
+_AROUND_WORDS = ",.:;()\"'"
 _AUXILIARY = (
     r"is|are|was|were|has|have|had|does|do|did|can|cannot|could|will|must|should|may|might"
     r"|became|broke|came|caused|crashed|failed|got|kept|led|left|lost|needed|ran|threw|took|used|went"
@@ -155,9 +157,12 @@ def _verb_of(title: str) -> int | None:
 
 def _listed_verbs(title: str, start: int, end: int) -> list[int]:
     places: list[int] = []
+    words = [word.strip(_AROUND_WORDS) for word in title[:end].lower().split()]
+    if _LISTED.isdisjoint(words):
+        return places
     previous = ""
     for word in re.finditer(r"\S+", title[:end]):
-        text = word[0].lower().strip(",.:;()\"'")
+        text = word[0].lower().strip(_AROUND_WORDS)
         is_plural = previous[-1:] == "s" != previous[-2:-1] and text in _BASE_FORMS
         if word.start() > start and (text in THIRD_PERSON or is_plural):
             places.append(word.start())

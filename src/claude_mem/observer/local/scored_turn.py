@@ -4,7 +4,7 @@ features, and the best passages that say something new are selected, within a bu
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import repeat
@@ -30,7 +30,7 @@ from claude_mem.observer.local.title_candidates import (
 )
 from claude_mem.observer.local.title_types import TitleCandidate
 from claude_mem.observer.local.titles import is_commit_request
-from claude_mem.observer.local.weights import Features, Trees, Weights
+from claude_mem.observer.local.weights import Features, Tests, Trees, Weights, among
 from claude_mem.title_rules import is_english_text, width
 from claude_mem.types import Turn, Verbosity
 
@@ -64,6 +64,11 @@ _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(
 
 # The turns of a session are compared with the same memories.
 _words_of_memory = lru_cache(maxsize=64)(content_words)
+
+
+@lru_cache(maxsize=8)  # a set that was made before has its hash
+def _names_of_both(sentence: frozenset[str], step: frozenset[str]) -> frozenset[str]:
+    return sentence | step
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,8 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     candidates = find_candidates(evidence)
     weight = word_weights(evidence, weights)
     of_turn = turn_words(evidence, weight)
-    features = [passage_features(candidate, of_turn, weights) for candidate in candidates]
+    names = _names_of_both(weights.sentence.names, weights.step.names)
+    features = [passage_features(c, of_turn, weights, names) for c in candidates]
     scores = list(map(weights.sentence.score, features))
     steps = [
         candidate
@@ -122,10 +128,10 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     is_english = speaks_english(candidates)
     titles = find_titles(evidence, candidates, is_english=is_english)
     facts = turn_facts(evidence, weight)
-    of_titles = [title_features(title, facts, weights) for title in titles]
+    of_titles = [title_features(title, facts, weights, weights.title.names) for title in titles]
     ranked = rank_titles(titles, of_titles, list(map(weights.title.score, of_titles)))
     best_title = ranked[0].score if ranked else None
-    worth = weights.turn.score(turn_features(evidence, scores, best_title))
+    worth = weights.turn.score(turn_features(evidence, scores, best_title, weights.turn.names))
     is_likely = worth >= weights.turn.threshold + detail.margin
     is_evident = is_evident_work(evidence, candidates, is_english=is_english)
     # Where the model cannot tell, evident work is all there is.
@@ -183,12 +189,40 @@ def turn_words(evidence: TurnEvidence, weight: dict[str, float]) -> TurnWords:
     )
 
 
-def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights) -> Features:
-    passage, text, words = candidate.passage, candidate.text, candidate.words
+# Features that take some time, each by a test: of the words, and of the text from its start or not.
+_CUES: Tests[cues.Cue] = (
+    ("tells cause", cues.CAUSE), ("tells change", cues.CHANGE), ("tells limit", cues.LIMIT),
+    ("tells status", cues.STATUS), ("tells failure", cues.FAILURE), ("tells choice", cues.CHOICE),
+    ("tells next", cues.NEXT), ("offers", cues.OFFER),
+)  # fmt: skip
+_SHAPES: Tests[Callable[[str], object]] = (
+    ("announces", cues.ANNOUNCEMENT.match),
+    ("first person", cues.FIRST_PERSON.search),
+    ("second person", cues.SECOND_PERSON.search),
+    ("starts with pronoun", cues.PRONOUN.match),
+    ("has number", cues.NUMBER.search),
+)
+
+
+@lru_cache(maxsize=8)  # the hash of the names is known; that of the tests is not
+def _tests(
+    names: frozenset[str] | None,
+) -> tuple[Tests[cues.Cue], Tests[Callable[[str], object]]]:
+    return among(_CUES, names), among(_SHAPES, names)
+
+
+def passage_features(
+    candidate: Candidate,
+    of_turn: TurnWords,
+    weights: Weights,
+    names: frozenset[str] | None = None,
+) -> Features:
+    """All of them, or with `names` at least these."""
+    passage, text, words = candidate.passage, candidate.passage.text, candidate.words
     lowered = text.lower()
     size = max(1, len(words))
     weight = fsum(map(of_turn.weight.get, words, repeat(0.0)))
-    return {
+    features = {
         **_ORIGIN_FEATURES[candidate.origin],
         "messages after": log1p(candidate.messages_after),
         "place": candidate.number / max(1, candidate.count),
@@ -196,7 +230,6 @@ def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights)
         "is second": float(candidate.number == 1),
         "words": log1p(len(words)),
         "names": float(cues.count_names(text, MAX_NAMES)),
-        "has number": float(bool(cues.NUMBER.search(text))),
         "is item": float(passage.kind == "item"),
         "is row": float(passage.kind == "row"),
         "is code": float(passage.kind == "code"),
@@ -209,20 +242,8 @@ def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights)
         "is question": float(text.endswith(("?", "？"))),
         "is exclamation": float(text.endswith("!")),
         "ends open": float(text.endswith((":", "："))),
-        "announces": float(bool(cues.ANNOUNCEMENT.match(text))),
-        "tells cause": float(cues.CAUSE.is_in(lowered, words)),
-        "tells change": float(cues.CHANGE.is_in(lowered, words)),
-        "tells limit": float(cues.LIMIT.is_in(lowered, words)),
-        "tells status": float(cues.STATUS.is_in(lowered, words)),
-        "tells failure": float(cues.FAILURE.is_in(lowered, words)),
-        "tells choice": float(cues.CHOICE.is_in(lowered, words)),
-        "tells next": float(cues.NEXT.is_in(lowered, words)),
-        "offers": float(cues.OFFER.is_in(lowered, words)),
-        "first person": float(bool(cues.FIRST_PERSON.search(text))),
-        "second person": float(bool(cues.SECOND_PERSON.search(text))),
         "has dash": float("—" in text or " - " in text),
         "has arrow": float("→" in text or "->" in text),
-        "starts with pronoun": float(bool(cues.PRONOUN.match(text))),
         "starts with capital": float(text[:1].isupper()),
         "in request": len(words & of_turn.request) / size,
         "of subject": len(words & of_turn.subject) / max(1, len(of_turn.subject)),
@@ -235,6 +256,12 @@ def passage_features(candidate: Candidate, of_turn: TurnWords, weights: Weights)
         "tools": of_turn.tools,
         "messages": of_turn.messages,
     }
+    of_words, of_shape = _tests(names)
+    for name, cue in of_words:
+        features[name] = float(cue.is_in(lowered, words))
+    for name, match in of_shape:
+        features[name] = float(match(text) is not None)
+    return features
 
 
 def _has_answer(candidates: list[Candidate]) -> bool:
@@ -325,15 +352,35 @@ def tells_stopped_commit(text: str) -> bool:
     return is_about_commit and is_stopped
 
 
+_OF_FINAL: Tests[Callable[[str], float]] = (
+    ("names", lambda final: log1p(len(cues.NAME.findall(final)))),
+    ("distinct names", lambda final: log1p(len(set(cues.NAME.findall(final))))),
+    ("emphasis", lambda final: log1p(final.count("**"))),
+    ("headings", lambda final: float(final.count("\n#"))),
+    ("items", lambda final: log1p(final.count("\n- "))),
+    ("causes", lambda final: float(cues.CAUSE.count(final))),
+    ("changes", lambda final: log1p(cues.CHANGE.count(final))),
+    ("status", lambda final: float(cues.STATUS.count(final))),
+    ("failures", lambda final: log1p(cues.FAILURE.count(final))),
+    ("announces", lambda final: float(bool(cues.ANNOUNCEMENT.match(final)))),
+    ("final asks", lambda final: float(final.rstrip().endswith(("?", "？")))),
+    ("numbers", lambda final: log1p(len(cues.NUMBER.findall(final)))),
+    ("words", lambda final: log1p(len(cues.words(final)))),
+)
+
+
 def turn_features(
-    evidence: TurnEvidence, passage_scores: Sequence[float], title_score: float | None
+    evidence: TurnEvidence,
+    passage_scores: Sequence[float],
+    title_score: float | None,
+    names: frozenset[str] | None = None,
 ) -> Features:
-    """`passage_scores` and `title_score`: what the other trees made of the turn."""
+    """`passage_scores` and `title_score`: what the other trees made of the turn. All features, or
+    with `names` at least these."""
     final, request = evidence.final, evidence.request
     said = "\n".join((*(event.text or "" for event in evidence.statements), final))
     best = sorted(passage_scores, reverse=True)
     commits = evidence.written_as("commit")
-    names = cues.NAME.findall(final)
     return {
         "edits": log1p(sum(len(work.sources) for work in evidence.files.values())),
         "files": log1p(len(evidence.files)),
@@ -352,29 +399,17 @@ def turn_features(
         "reports": float(len(evidence.written_as("report"))),
         "questions": float(len(evidence.written_as("question"))),
         "tasks": log1p(len(evidence.tasks)),
-        "names": log1p(len(names)),
-        "distinct names": log1p(len(set(names))),
-        "emphasis": log1p(final.count("**")),
-        "headings": float(final.count("\n#")),
-        "items": log1p(final.count("\n- ")),
-        "causes": float(cues.CAUSE.count(final)),
-        "changes": log1p(cues.CHANGE.count(final)),
-        "status": float(cues.STATUS.count(final)),
-        "failures": log1p(cues.FAILURE.count(final)),
-        "announces": float(bool(cues.ANNOUNCEMENT.match(final))),
         "request is command": float(request.text.startswith("/")),
         "request is to commit": float(is_commit_request(request.text)),
         "request is nod": float(bool(cues.NOD.match(request.text))),
         "request asks": float("?" in request.text),
-        "final asks": float(final.rstrip().endswith(("?", "？"))),
-        "numbers": log1p(len(cues.NUMBER.findall(final))),
         "ended by error": float(bool(evidence.error)),
-        "words": log1p(len(cues.words(final))),
         "best passage": best[0] if best else LOWEST,
         "second passage": best[1] if len(best) > 1 else LOWEST,
         "best three": _mean(best[:3]),
         "best five": _mean(best[:5]),
         "best title": title_score if title_score is not None else 0.0,
+        **{name: count(final) for name, count in among(_OF_FINAL, names)},
     }
 
 

@@ -5,8 +5,9 @@ reports, tasks, tasks of subagents. Then clauses of what was said.
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, repeat
 from math import fsum, log1p
 
@@ -31,7 +32,7 @@ from claude_mem.observer.local.title_types import (
     TitleSource,
 )
 from claude_mem.observer.local.titles import as_title, file_before, from_request, without_lead
-from claude_mem.observer.local.weights import Features, Weights
+from claude_mem.observer.local.weights import Features, Tests, Weights, among
 from claude_mem.title_rules import (
     count_words,
     is_balanced,
@@ -211,10 +212,9 @@ def _spoken(evidence: TurnEvidence, passages: Iterable[Candidate]) -> Iterator[T
         if origin in ("final", "statement", "report"):
             place = _place_of(passage.passage)
             for text, cut in _sentence_clauses(passage.text):
-                title = _candidate(
-                    text, origin, cut, passage.number, passage.messages_after, passage.text
+                yield _candidate(
+                    text, origin, cut, passage.number, passage.messages_after, passage.text, place
                 )
-                yield replace(title, place=place)
 
 
 def _is_fragment(passage: Passage) -> bool:
@@ -360,12 +360,19 @@ def _start_through(whole: str, parts: list[str]) -> str:
 
 
 def _candidate(
-    text: str, source: TitleSource, cut: Cut, number: int, messages_after: int, full: str
+    text: str,
+    source: TitleSource,
+    cut: Cut,
+    number: int,
+    messages_after: int,
+    full: str,
+    place: str = "",
 ) -> TitleCandidate:
     return TitleCandidate(
         text, source, cut, number, messages_after,
         is_question=full.rstrip().endswith(("?", "？")),
         named_text=full if cut == "all" else text,
+        place=place,
     )  # fmt: skip
 
 
@@ -380,32 +387,48 @@ def turn_facts(evidence: TurnEvidence, weight: dict[str, float]) -> TurnFacts:
     )
 
 
-def title_features(title: TitleCandidate, of_turn: TurnFacts, weights: Weights) -> Features:
+_CUES: Tests[cues.Cue] = (
+    ("tells status", cues.STATUS), ("tells change", cues.CHANGE), ("tells cause", cues.CAUSE),
+    ("tells limit", cues.LIMIT), ("tells failure", cues.FAILURE),
+)  # fmt: skip
+_SHAPES: Tests[Callable[[str], object]] = (
+    ("has number", cues.NUMBER.search),
+    ("is imperative", cues.IMPERATIVE.match),
+    ("is generic", cues.GENERIC_HEADING.match),
+    ("announces", cues.ANNOUNCEMENT.match),
+    ("first person", cues.FIRST_PERSON.search),
+    ("second person", cues.SECOND_PERSON.search),
+    ("starts with pronoun", cues.PRONOUN.match),
+)
+
+
+@lru_cache(maxsize=8)  # the hash of the names is known; that of the tests is not
+def _tests(
+    names: frozenset[str] | None,
+) -> tuple[Tests[cues.Cue], Tests[Callable[[str], object]]]:
+    return among(_CUES, names), among(_SHAPES, names)
+
+
+def title_features(
+    title: TitleCandidate,
+    of_turn: TurnFacts,
+    weights: Weights,
+    names: frozenset[str] | None = None,
+) -> Features:
+    """All of them, or with `names` at least these."""
     text = title.text
     lowered, words = text.lower(), cues.words(text)
     size = max(1, len(words))
     rarity = fsum(weights.rarity_of(words))
     weight = fsum(map(of_turn.weight.get, words, repeat(0.0)))
-    return {
+    features = {
         **_SOURCE_FEATURES[title.source],
         **_CUT_FEATURES[title.cut],
         "number": log1p(title.number),
         "messages after": log1p(title.messages_after),
         "words": float(count_words(text)),
         "names": float(title.names),
-        "has number": float(bool(cues.NUMBER.search(text))),
-        "is imperative": float(bool(cues.IMPERATIVE.match(text))),
-        "is generic": float(bool(cues.GENERIC_HEADING.match(text))),
-        "announces": float(bool(cues.ANNOUNCEMENT.match(text))),
-        "tells status": float(cues.STATUS.is_in(lowered, words)),
-        "tells change": float(cues.CHANGE.is_in(lowered, words)),
-        "tells cause": float(cues.CAUSE.is_in(lowered, words)),
-        "tells limit": float(cues.LIMIT.is_in(lowered, words)),
-        "tells failure": float(cues.FAILURE.is_in(lowered, words)),
         "is question": float(title.is_question),
-        "first person": float(bool(cues.FIRST_PERSON.search(text))),
-        "second person": float(bool(cues.SECOND_PERSON.search(text))),
-        "starts with pronoun": float(bool(cues.PRONOUN.match(text))),
         "starts with capital": float(text[:1].isupper()),
         "rarity": rarity / size,
         "rarity of all": rarity,
@@ -418,3 +441,9 @@ def title_features(title: TitleCandidate, of_turn: TurnFacts, weights: Weights) 
         "final": of_turn.final,
         CLARITY: weights.clarity.score(text, title.source),
     }
+    of_words, of_shape = _tests(names)
+    for name, cue in of_words:
+        features[name] = float(cue.is_in(lowered, words))
+    for name, match in of_shape:
+        features[name] = float(match(text) is not None)
+    return features

@@ -7,7 +7,7 @@ other candidates, and a clause of a conversation often leaves out what its reade
 import re
 
 from claude_mem.observer.local.predicates import THIRD_PERSON
-from claude_mem.title_rules import NAME, PREPOSITIONS, word_set
+from claude_mem.title_rules import PREPOSITIONS, names_in, word_set
 
 READ_END = 24  # characters: longer than any verdict
 # Code that every file may have.
@@ -180,7 +180,7 @@ def is_anchored(title: str) -> bool:
 
     The same statement without one may be about anything.
     """
-    if any(_is_anchor(name) for name in NAME.findall(title)):
+    if any(map(_is_anchor, names_in(title))):
         return True
     # A capital within the text is a name, unless all words have one.
     words = title.split()[1:]

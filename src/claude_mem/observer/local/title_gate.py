@@ -30,7 +30,14 @@ from claude_mem.observer.local.title_checks import (
 )
 from claude_mem.observer.local.title_types import SPOKEN, TITLES, Clarity, TitleCandidate
 from claude_mem.observer.local.titles import LONGEST_TITLE, as_title
-from claude_mem.title_rules import NAME, count_words, is_complete, names_subject, specific_words
+from claude_mem.title_rules import (
+    NAME,
+    count_words,
+    is_complete,
+    names_in,
+    names_subject,
+    specific_words,
+)
 
 MOST_OF_SENTENCE, LONGEST_SENTENCE = 20, 130  # words and characters of a sentence that is not cut
 FEWEST_SPOKEN = 4  # of a clause of the conversation; what was written as a title may be shorter
@@ -129,18 +136,19 @@ def _says_something(candidate: TitleCandidate, text: str) -> bool:
     """Whether a clause of the conversation tells more than a name, a scenario or an order."""
     if "→" in text and not tells_change(text):
         return False
-    if _details(text) < FEWEST_SPECIFIC:
-        return False
-    if not is_clear_remark(text):
-        return False
     if candidate.cut == "later clause" and not is_named_first(text):
         return False
-    return has_predicate(text) or lacks_subject(text) or has_predicate(candidate.place)
+    if not (has_predicate(text) or lacks_subject(text) or has_predicate(candidate.place)):
+        return False
+    # The last, because it takes the longest.
+    return _details(text) >= FEWEST_SPECIFIC and is_clear_remark(text)
 
 
 def _details(text: str) -> int:
     """How many names and specific words it has."""
-    return len(set(NAME.findall(text))) + len(set(specific_words(NAME.sub(" ", text))))
+    names = names_in(text)
+    rest = NAME.sub(" ", text) if names else text
+    return len(set(names)) + len(set(specific_words(rest)))
 
 
 def _needs_subject(candidate: TitleCandidate, text: str) -> bool:

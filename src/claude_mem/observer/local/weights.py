@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from itertools import repeat
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from claude_mem.observer.local.clarity import Clarity
 
@@ -21,6 +22,15 @@ Features = Mapping[str, float]
 Tree: TypeAlias = "float | tuple[str, float, Tree, Tree]"
 
 
+Test = TypeVar("Test")
+Tests: TypeAlias = tuple[tuple[str, Test], ...]
+
+
+def among(tests: Tests[Test], names: frozenset[str] | None) -> Tests[Test]:
+    """The tests for features that are asked for."""
+    return tests if names is None else tuple(test for test in tests if test[0] in names)
+
+
 @dataclass(frozen=True, slots=True)
 class Trees:
     base: float = 0.0
@@ -28,21 +38,33 @@ class Trees:
     trees: tuple[Tree, ...] = ()
 
     def score(self, features: Features) -> float:
-        return _compiled(self)(features)
+        return _compiled(self).score(features)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The features that the trees ask for; a score needs no others."""
+        return _compiled(self).names
 
 
-_compiled_trees: dict[int, tuple[Trees, Callable[[Features], float]]] = {}
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    trees: Trees
+    score: Callable[[Features], float]
+    names: frozenset[str]
 
 
-def _compiled(trees: Trees) -> Callable[[Features], float]:
+_compiled_trees: dict[int, _Compiled] = {}
+
+
+def _compiled(trees: Trees) -> _Compiled:
     """As a function: walking the trees takes most of the time of an import."""
     cached = _compiled_trees.get(id(trees))  # hashing all trees would take longer than a score
     if cached is None:
-        cached = _compiled_trees[id(trees)] = trees, _compile(trees)
-    return cached[1]
+        cached = _compiled_trees[id(trees)] = _compile(trees)
+    return cached
 
 
-def _compile(trees: Trees) -> Callable[[Features], float]:
+def _compile(trees: Trees) -> _Compiled:
     names: dict[str, str] = {}
 
     def expression(tree: Tree) -> str:
@@ -57,8 +79,7 @@ def _compile(trees: Trees) -> Callable[[Features], float]:
     lines = ["def score(features):", *values, f"    total = {trees.base!r}", *sums]
     namespace: dict[str, Any] = {}
     exec("\n".join([*lines, "    return total"]), namespace)
-    score: Callable[[Features], float] = namespace["score"]
-    return score
+    return _Compiled(trees, namespace["score"], frozenset(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +93,7 @@ class Weights:
     rarest: float = 6.0  # of every other word
 
     def rarity_of(self, words: Iterable[str]) -> list[float]:
-        rarity, rarest = self.rarity.get, self.rarest
-        return [rarity(word, rarest) for word in words]
+        return list(map(self.rarity.get, words, repeat(self.rarest)))
 
 
 _chosen: list[Weights] = []
