@@ -3,7 +3,6 @@
 import pytest
 
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.title_candidates import presentable
 from claude_mem.observer.local.title_gate import completed
 from claude_mem.observer.local.title_types import Clarity, TitleCandidate, TitleSource
 from claude_mem.types import Turn
@@ -54,10 +53,6 @@ def test_what_needs_the_text_before_it_is_unclear(text: str) -> None:
 )
 def test_a_guess_or_an_announcement_is_a_title_only_where_nothing_else_is(text: str) -> None:
     assert titles_of(text) == {text: "passable"}
-    clear, doubtful = candidate("`Relay` closes twice"), candidate(text)
-    object.__setattr__(doubtful, "clarity", "passable")
-    assert presentable([doubtful, clear]) == [clear]
-    assert presentable([doubtful]) == [doubtful]
 
 
 def test_a_remark_before_the_end_of_the_work_is_a_title_only_if_it_tells_a_result() -> None:

@@ -14,7 +14,6 @@ from claude_mem.observer import LOCAL
 from claude_mem.observer.local import cues, titles
 from claude_mem.observer.local.commands import Failure
 from claude_mem.observer.local.content_words import content_words, novelty
-from claude_mem.observer.local.edit_titles import from_edits
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence, UserRequest, short_request
 from claude_mem.observer.local.facts import propose_facts
 from claude_mem.observer.local.files import FileWork
@@ -124,7 +123,7 @@ def turn_title(scored: ScoredTurn) -> str:
     choices = ranked if scored.is_english else _by_structure(scored)
     evidence = scored.evidence
     announced = announced_changes(evidence) if scored.is_english and evidence.files else ()
-    of_edits = from_edits(evidence.files.values())
+    of_edits = titles.from_edits(evidence.files.values())
     every = chain(choices, announced, [of_edits])
     return next((title for title in every if title.lower() not in previous), "")
 

@@ -1,13 +1,17 @@
-"""Titles from plans, commits, sentences and requests: a complete clause, never part of one."""
+"""Titles from plans, commits, sentences and requests, a complete clause and never part of one; and
+from the edits themselves."""
 
 import re
+from collections.abc import Collection
 
+from claude_mem.observer.local.files import FileWork
 from claude_mem.observer.local.markdown import sentences, width, without_markup
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.title_rules import is_balanced
 
 LONGEST_TITLE, LONGEST_PLAN_TITLE = 100, 150
 SHORTEST_TITLE = 8
+MOST_NAMES = 2  # of what an edit defines
 READ_END = 12  # characters: the longest word with which no title ends
 MIN_WORDS = 3  # of a sentence; a request may be shorter
 
@@ -173,6 +177,35 @@ def from_request(text: str) -> str:
     if len(first) > LONGEST_TITLE or _FIRST_PERSON.search(first):
         return ""
     return from_sentence(first, min_words=1)
+
+
+def from_edits(files: Collection[FileWork]) -> str:
+    """What was defined, or what became what; at least the files."""
+    if not files:
+        return ""
+    paths = [work.path for work in files]
+    if all(work.created for work in files):
+        return from_files(paths, created=True)
+    for work in sorted(files, key=lambda work: ("test" in work.path.lower(), -len(work.sources))):
+        if title := _change_of(work):
+            return title
+    return from_files(paths, created=False)
+
+
+def _change_of(work: FileWork) -> str:
+    name = work.path.replace("\\", "/").rsplit("/", 1)[-1]
+    choices = [
+        *([f"added {_listed(work.added)}"] if work.added else []),
+        *(f"added the section “{heading}”" for heading in work.added_headings),
+        *(f"`{before}` became `{after}`" for before, after in work.replacements),
+    ]
+    titles = (f"{name}: {choice}" for choice in choices)
+    return next((title for title in titles if len(title) <= LONGEST_TITLE), "")
+
+
+def _listed(names: list[str]) -> str:
+    shown = [f"`{name}`" for name in names[:MOST_NAMES]]
+    return " and ".join(shown) + (" and others" if len(names) > MOST_NAMES else "")
 
 
 def from_files(paths: list[str], created: bool) -> str:
