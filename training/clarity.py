@@ -32,7 +32,13 @@ class JudgedTitle:
 
 
 def read_judged(path: Path) -> list[JudgedTitle]:
+    """Of JSON lines, or of a table with the same columns, with a domain in place of the project."""
     lines = path.read_text("utf-8").splitlines()
+    if path.suffix == ".tsv":
+        cells = [line.split("\t") for line in lines[1:]]
+        return [
+            JudgedTitle(name, source, text, float(clear)) for name, clear, source, text in cells
+        ]
     values = [json.loads(line) for line in lines if line.strip()]
     return [JudgedTitle(x["project"], x["source"], x["title"], float(x["clear"])) for x in values]
 

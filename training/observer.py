@@ -92,12 +92,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=Path, nargs="+", required=True)
     parser.add_argument("--labels", type=Path, nargs="+", required=True)
-    parser.add_argument("--titles", type=Path, required=True, help="titles that readers judged")
+    parser.add_argument(
+        "--titles", type=Path, nargs="+", required=True, help="titles that readers judged"
+    )
     parser.add_argument("--out", type=Path, default=PACKAGED)
     parser.add_argument("--folds", type=Path, help="a directory for weights without each project")
     options = parser.parse_args()
     corpus = read_corpus(options.sessions, options.labels)
-    corpus.judged = read_judged(options.titles)
+    corpus.judged = [title for path in options.titles for title in read_judged(path)]
     if options.folds:
         options.folds.mkdir(parents=True, exist_ok=True)
         for project in corpus.words:
@@ -157,7 +159,9 @@ def rarity_table(corpus: Corpus, projects: Sequence[str]) -> tuple[dict[str, flo
 def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
     turns = [turn for turn in corpus.turns if turn.project in projects]
     rarity, rarest = rarity_table(corpus, projects)
-    clarity = fit_clarity([title for title in corpus.judged if title.project in projects])
+    clarity = fit_clarity(
+        [t for t in corpus.judged if t.project in projects or t.project not in corpus.words]
+    )
     words = Weights(rarity=rarity, rarest=rarest, clarity=clarity)
     passages = [passage_rows(turn, words) for turn in turns]
     titles = [title_rows(turn, words) for turn in turns]
@@ -198,7 +202,7 @@ def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
     best = [
         title_f1(ranked[0].title.text, turn.title) if ranked else 0.0
         for turn, features, of_titles in zip(turns, titles, title_scores, strict=True)
-        for ranked in [rank_titles(turn.titles, features, list(of_titles))]
+        for ranked in [rank_titles(turn.titles, features, list(of_titles), is_english=True)]
     ]
     report(flat, worth, threshold, np.array(best))
     return {
@@ -230,7 +234,7 @@ def best_shown(
     titles: list[TitleCandidate], features: list[Features], scores: Floats
 ) -> float | None:
     """The score of the title that the turn would get."""
-    ranked = rank_titles(titles, features, list(scores))
+    ranked = rank_titles(titles, features, list(scores), is_english=True)
     return ranked[0].score if ranked else None
 
 

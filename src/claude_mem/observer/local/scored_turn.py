@@ -50,6 +50,8 @@ _CHANGELOG = re.compile(r"(?:^|[/\\])change(?:log|s)\b[^/\\]{0,20}$", re.IGNOREC
 # of titles, and how clear a title must be.
 CLARITY_SHARE = 0.02
 LEAST_CLARITY, LEAST_IF_UNCLEAR = -0.5, 0.3  # the second where the gate finds it unclear
+# Evident work needs a clear title, or edits and not much doubt that it is worth an observation.
+CLEAR, MOST_DOUBT = 0.3, 1.0
 LOWEST = -6.0  # stands for a passage or title that is missing
 # Characters for the square root of the length of what was said: a long turn says much twice.
 BUDGET = 14.3
@@ -129,13 +131,16 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     titles = find_titles(evidence, candidates, is_english=is_english)
     facts = turn_facts(evidence, weight)
     of_titles = [title_features(title, facts, weights, weights.title.names) for title in titles]
-    ranked = rank_titles(titles, of_titles, list(map(weights.title.score, of_titles)))
+    title_scores = list(map(weights.title.score, of_titles))
+    ranked = rank_titles(titles, of_titles, title_scores, is_english=is_english)
     best_title = ranked[0].score if ranked else None
     worth = weights.turn.score(turn_features(evidence, scores, best_title, weights.turn.names))
     is_likely = worth >= weights.turn.threshold + detail.margin
     is_evident = is_evident_work(evidence, candidates, is_english=is_english)
     # Where the model cannot tell, evident work is all there is.
-    counts_evident = detail.always_observes_work or is_likely or not is_english
+    has_edits = bool(evidence.files) and worth >= weights.turn.threshold - MOST_DOUBT
+    is_shown = detail.always_observes_work and (has_edits or _is_clear(ranked))
+    counts_evident = is_likely or is_shown or not is_english
     return ScoredTurn(
         evidence=evidence,
         candidates=candidates,
@@ -277,17 +282,32 @@ def _is_step(candidate: Candidate, features: Features, step: Trees) -> bool:
 
 
 def rank_titles(
-    titles: list[TitleCandidate], features: Sequence[Features], scores: Sequence[float]
+    titles: list[TitleCandidate],
+    features: Sequence[Features],
+    scores: Sequence[float],
+    *,
+    is_english: bool,
 ) -> list[RankedTitle]:
-    """The best first: what a reader's title would say, said so that it is understood alone."""
+    """The best first: what a reader's title would say, said so that it is understood alone.
+
+    Clarity was learned in English; in another language it says nothing.
+    """
     ranked = [
         RankedTitle(score, of_title[CLARITY], title)
         for title, of_title, score in zip(titles, features, scores, strict=True)
-        if of_title[CLARITY] >= (LEAST_IF_UNCLEAR if title.clarity == "unclear" else LEAST_CLARITY)
+        if not is_english or of_title[CLARITY] >= _least_clarity(title)
     ]
     # Stable: of equal ones the first.
     ranked.sort(key=lambda each: (each.title.clarity == "unclear", -each.rank))
     return ranked
+
+
+def _least_clarity(title: TitleCandidate) -> float:
+    return LEAST_IF_UNCLEAR if title.clarity == "unclear" else LEAST_CLARITY
+
+
+def _is_clear(ranked: list[RankedTitle]) -> bool:
+    return bool(ranked) and ranked[0].clarity >= CLEAR
 
 
 def speaks_english(candidates: list[Candidate]) -> bool:

@@ -198,6 +198,7 @@ def _change_of(work: FileWork) -> str:
         *([f"added {_listed(work.added)}"] if work.added else []),
         *(f"added the section “{heading}”" for heading in work.added_headings),
         *(f"`{before}` became `{after}`" for before, after in work.replacements),
+        *([f"changed {_listed(work.changed)}"] if work.changed else []),
     ]
     titles = (f"{name}: {choice}" for choice in choices)
     return next((title for title in titles if len(title) <= LONGEST_TITLE), "")
