@@ -65,6 +65,20 @@ def test_codes_select_candidates_and_the_disk_decides(
     assert not held(codes)[1].has_rows
 
 
+def test_vectors_can_be_dropped_while_others_are_added() -> None:
+    ids = np.arange(4 * blocks.BLOCK, dtype=np.int64)
+    rows = np.ones((len(ids), 64), np.int8)
+    for _ in range(10):
+        vectors = blocks.VectorBlocks(64)
+        with ThreadPoolExecutor(2) as threads:
+            added = threads.submit(vectors.add, ids, rows)
+            while not len(vectors):
+                pass
+            threads.submit(vectors.drop_rows).result()
+            added.result()
+        assert len(vectors) == len(ids) and not vectors.has_rows
+
+
 def test_duplicates_are_linked_where_only_codes_are_held(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
