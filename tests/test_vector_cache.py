@@ -79,6 +79,19 @@ def test_vectors_can_be_dropped_while_others_are_added() -> None:
         assert len(vectors) == len(ids) and not vectors.has_rows
 
 
+def test_of_a_project_with_very_many_passages_the_latest_turns_are_found_by_meaning(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        remember(story, f"{REDIRECT} {number}", session=f"s{number}")
+    index = new_index()
+    fill(story, index)
+    monkeypatch.setattr(vector_cache, "MAX_OF_PROJECT", 2)
+    newest = titles(story, "signin circle", semantic_index=index)
+    assert set(newest) <= {f"{REDIRECT} {number}" for number in range(3, 6)} and newest
+    assert len(titles(story, "redirect", semantic_index=index)) == 6
+
+
 def test_duplicates_are_linked_where_only_codes_are_held(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
