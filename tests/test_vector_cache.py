@@ -65,6 +65,33 @@ def test_codes_select_candidates_and_the_disk_decides(
     assert not held(codes)[1].has_rows
 
 
+def test_vectors_can_be_dropped_while_others_are_added() -> None:
+    ids = np.arange(4 * blocks.BLOCK, dtype=np.int64)
+    rows = np.ones((len(ids), 64), np.int8)
+    for _ in range(10):
+        vectors = blocks.VectorBlocks(64)
+        with ThreadPoolExecutor(2) as threads:
+            added = threads.submit(vectors.add, ids, rows)
+            while not len(vectors):
+                pass
+            threads.submit(vectors.drop_rows).result()
+            added.result()
+        assert len(vectors) == len(ids) and not vectors.has_rows
+
+
+def test_of_a_project_with_very_many_passages_the_latest_turns_are_found_by_meaning(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        remember(story, f"{REDIRECT} {number}", session=f"s{number}")
+    index = new_index()
+    fill(story, index)
+    monkeypatch.setattr(vector_cache, "MAX_OF_PROJECT", 2)
+    newest = titles(story, "signin circle", semantic_index=index)
+    assert set(newest) <= {f"{REDIRECT} {number}" for number in range(3, 6)} and newest
+    assert len(titles(story, "redirect", semantic_index=index)) == 6
+
+
 def test_duplicates_are_linked_where_only_codes_are_held(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:

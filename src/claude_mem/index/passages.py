@@ -18,7 +18,9 @@ _LIMITS = {"prompt": 6_000, "report": 12_000, "compaction": 12_000, "statement":
 _DEFAULT_LIMIT = 20_000
 
 _PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
-_SENTENCES = re.compile(r"(?<=[.!?;:])[ \t]+|\n")
+# Space after the end of a sentence, or the end of a line. It begins with what it matches: a pattern
+# that begins with a condition is tried at every character.
+_SENTENCES = re.compile(r"[ \t\n](?:(?<=\n)|(?<=[.!?;:][ \t])[ \t]*)")
 
 
 # Where the text of a passage is: the notes of the record, a part of it (less than 0), or a memory

@@ -189,14 +189,19 @@ def _turn_rows(
     filters; and whether there are more."""
     judge = Strength.of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
-    memories = document_queries.memories_of_turns(connection, places, query.filters)
+    documents = document_queries.documents_of_turns(connection, places, query.filters)
     names = project_names(connection)
-    passing = [(r, memories[at]) for r, at in zip(ranked, places, strict=True) if at in memories]
+    passing = [(r, documents[at]) for r, at in zip(ranked, places, strict=True) if at in documents]
     page = passing[: query.limit]
+    shown = document_queries.get(connection, [of_turn[0] for _, of_turn in page])
+    matches = {match.document: match for match in shown}
     texts = passage_texts.texts(connection, [r.passage for r, _ in page if r.passage is not None])
     rows: list[SearchRow] = []
-    for result, (match, *others) in page:
-        also = [*(other.document for other in others), *duplicates_of.get(result.turn.id, ())]
+    for result, of_turn in page:
+        match = matches.get(of_turn[0])
+        if match is None:  # changed a moment ago
+            continue
+        also = [*of_turn[1:], *duplicates_of.get(result.turn.id, ())]
         text = texts.get(result.passage, "") if result.passage is not None else ""
         rows.append(
             SearchRow(

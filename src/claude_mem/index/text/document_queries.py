@@ -6,17 +6,17 @@ never from a user's text.
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, PLACES, load, text_id
 from claude_mem.index.text.words import TOKENIZER, grams, is_unspaced, pieces
 
 _MATCH = (
     "d.id, d.project_id, d.session_id, d.place, d.created_at_epoch, d.type, d.title,"
-    " d.files ->> 0, d.size"
+    " d.files, d.size"
 )
 _DOCUMENT = f"(memory_text.rowid & {(1 << DOCUMENT_BITS) - 1})"
 # A document that waits for the index may be deleted or changed by now.
@@ -46,8 +46,14 @@ class Match(NamedTuple):
     created_at_epoch: int
     type: str
     title: str
-    file: str | None  # the first that was changed, or read
+    files: str | None  # as JSON, those that were changed first
     size: int
+
+    @property
+    def file(self) -> str | None:
+        """The first that was changed, or read."""
+        names: list[str] = json.loads(self.files or "[]")
+        return names[0] if names else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,23 +301,44 @@ def result_condition(filters: Filters) -> Condition:
     return Condition(f"{condition.sql} AND {_TURN_NOT_WRONG}", condition.values)
 
 
+Place = tuple[int, int]  # a session and the number of a turn in it
+
+
 def memories_of_turns(
-    connection: sqlite3.Connection, turns: Iterable[tuple[int, int]], filters: Filters
-) -> dict[tuple[int, int], list[Match]]:
-    """By (session, number) the memories that pass: observations, the summary, the prompt."""
+    connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters
+) -> dict[Place, list[Match]]:
+    """By turn the memories that pass: observations, the summary, the prompt."""
+    matches: dict[Place, list[Match]] = {}
+    for place, *columns in _in_turns(connection, turns, filters, _MATCH):
+        matches.setdefault(place, []).append(Match._make(columns))
+    return matches
+
+
+def documents_of_turns(
+    connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters
+) -> dict[Place, list[int]]:
+    """The same, without reading more than an index of them."""
+    documents: dict[Place, list[int]] = {}
+    for place, document in _in_turns(connection, turns, filters, "d.id"):
+        documents.setdefault(place, []).append(document)
+    return documents
+
+
+def _in_turns(
+    connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters, columns: str
+) -> Iterator[tuple[Any, ...]]:
     condition = where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
     places = list(turns)
-    rows = connection.execute(
-        f"SELECT {_MATCH}, w.key FROM json_each(?) w CROSS JOIN documents d"
+    cursor = connection.cursor()
+    cursor.row_factory = None  # rows are not accessed by name
+    rows = cursor.execute(
+        f"SELECT w.key, {columns} FROM json_each(?) w CROSS JOIN documents d"
         f" ON d.session_id = w.value ->> 0 AND d.place BETWEEN (w.value ->> 1) * {PLACES}"
         f" AND (w.value ->> 1) * {PLACES} + {PLACES - 1}"
         f" WHERE {_INDEXED} AND {condition.sql} ORDER BY d.id % 4, d.place",
         (json.dumps(places), *condition.values),
     )
-    matches: dict[tuple[int, int], list[Match]] = {}
-    for *columns, key in rows:
-        matches.setdefault(places[key], []).append(Match._make(columns))
-    return matches
+    return ((places[key], *values) for key, *values in rows)
 
 
 def _of_type(filters: Filters) -> Condition:

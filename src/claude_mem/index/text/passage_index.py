@@ -204,6 +204,20 @@ def passage_count(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT number FROM passage_count").fetchone()[0])
 
 
+def first_of_newest(connection: sqlite3.Connection, project_id: int, passages: int) -> int:
+    """The first of the latest turns of a project that have about so many passages together; 0
+    where all turns have no more."""
+    total = passage_count(connection)
+    if total <= passages:
+        return 0
+    (turns,) = connection.execute("SELECT count(*) FROM indexed_turns").fetchone()
+    row = connection.execute(
+        "SELECT id FROM indexed_turns WHERE project_id = ? ORDER BY id DESC LIMIT 1 OFFSET ?",
+        (project_id, passages * turns // total),
+    ).fetchone()
+    return int(row[0]) if row is not None else 0
+
+
 def hashed_terms(text: str) -> bytes:
     """The stems of a text, each as 16 bits: whether a passage holds a word, without its text."""
     words = set(pieces(plain_text(text)))

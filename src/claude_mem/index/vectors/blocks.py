@@ -199,9 +199,11 @@ class VectorBlocks:
             target, source = slice(block.used, block.used + count), slice(at, at + count)
             block.ids[target] = ids[source]
             block.codes[:, target] = codes_of(rows[source])
-            if block.rows is not None and block.inverse_lengths is not None:
-                block.rows[target] = rows[source]
-                block.inverse_lengths[target] = _inverse_lengths(rows[source])
+            # A search may drop the rows meanwhile.
+            block_rows, inverse_lengths = block.rows, block.inverse_lengths
+            if block_rows is not None and inverse_lengths is not None:
+                block_rows[target] = rows[source]
+                inverse_lengths[target] = _inverse_lengths(rows[source])
             block.lowest = min(block.lowest, int(ids[source].min()))
             block.highest = max(block.highest, int(ids[source].max()))
             block.used += count  # last: a search may be scanning the block

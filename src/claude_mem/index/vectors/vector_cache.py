@@ -20,7 +20,7 @@ import numpy as np
 from claude_mem.index import indexing
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text.documents import TURN, Document, document_id, kind_of, load, memory_id_of
-from claude_mem.index.text.passage_index import PASSAGE_BITS
+from claude_mem.index.text.passage_index import PASSAGE_BITS, first_of_newest
 from claude_mem.index.vectors import freed_memory, vector_table
 from claude_mem.index.vectors.blocks import Ids, Rows, VectorBlocks, quantise
 from claude_mem.index.vectors.embedding_texts import passages
@@ -29,6 +29,7 @@ from claude_mem.store.database import Open, open_readonly
 
 MAX_ROWS = 32_768  # vectors that are held in full; beyond, the largest projects keep codes alone
 MAX_CODES = 2_000_000  # beyond, the projects that were not searched lately are dropped
+MAX_OF_PROJECT = 1_000_000  # passages, about; older turns are found by words
 MAX_READ_AT_ONCE = 4_000  # documents; more are read by a thread of their own
 MAX_WAITING = 64  # turns that a search with Chroma embeds itself
 CHUNK = 2_048  # rows that are read in a transaction
@@ -54,13 +55,17 @@ class ProjectVectors:
         self._project_id, self._kind, self._dimension = project_id, kind, dimension
         self._model, self._first_revision, self._loss = state.model, state.revision, state.loss
         self._waiting: dict[int, None] = {}  # documents without a vector
+        self._first = 0  # document
 
     def catch_up(self, connection: sqlite3.Connection, state: TableState) -> None:
+        if not self.revision and self._kind == TURN:
+            turn = first_of_newest(connection, self._project_id, MAX_OF_PROJECT)
+            self._first = document_id(TURN, turn)
         lost = vector_table.losses(connection, self._project_id, self._loss)
         self._remove(lost)
         self._loss = max(self._loss, state.loss)
         while rows := vector_table.changes(
-            connection, self._project_id, self._kind, self.revision, CHUNK
+            connection, self._project_id, self._kind, self.revision, CHUNK, self._first
         ):
             self._apply(rows)
             self.revision = rows[-1].revision

@@ -8,6 +8,7 @@ select candidates, whose vectors are read from the table.
 import sqlite3
 import sys
 from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,9 +25,11 @@ from claude_mem.index.vectors.blocks import (
     VectorBlocks,
     merge,
 )
-from claude_mem.index.vectors.chroma import ChromaCollection, ChromaVectors, CopyBehind
 from claude_mem.index.vectors.vector_backend import RESCORED, VectorBackend
 from claude_mem.index.vectors.vector_cache import ProjectVectors, VectorCache
+
+if TYPE_CHECKING:
+    from claude_mem.index.vectors.chroma import ChromaCollection
 
 NEAREST = 1_024  # of the vectors that are held in full, those that are compared
 NEAREST_BY_CHROMA = 300
@@ -36,7 +39,7 @@ NO_IDS: Ids = np.empty(0, np.int64)
 
 
 class VectorSearch:
-    def __init__(self, cache: VectorCache, chroma: ChromaCollection | None = None) -> None:
+    def __init__(self, cache: VectorCache, chroma: "ChromaCollection | None" = None) -> None:
         self._cache, self._chroma = cache, chroma
         self._last_query: tuple[str, QueryVector] | None = None
 
@@ -70,6 +73,8 @@ class VectorSearch:
     ) -> Similarities:
         """By Chroma where the settings say so, and it answers."""
         if self._chroma is not None and kind == TURN and self._chroma.is_available:
+            from claude_mem.index.vectors.chroma import ChromaVectors, CopyBehind
+
             try:
                 backend: VectorBackend = ChromaVectors(self._chroma, self._cache, connection)
                 return backend.nearest(query, projects, NEAREST_BY_CHROMA)

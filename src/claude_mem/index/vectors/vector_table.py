@@ -200,13 +200,19 @@ def revision(connection: sqlite3.Connection) -> int:
 
 
 def changes(
-    connection: sqlite3.Connection, project_id: int, kind: str, after: int, limit: int
+    connection: sqlite3.Connection,
+    project_id: int,
+    kind: str,
+    after: int,
+    limit: int,
+    first: int = 0,
 ) -> list[VectorRow]:
-    """The oldest changes of a project's documents of a kind after a revision."""
+    """The oldest changes of a project's documents of a kind after a revision; `first`: of these,
+    the first document."""
     rows = connection.execute(
-        "SELECT revision, document, project_id, model, vector FROM vectors"
-        " WHERE project_id = ? AND revision > ? AND document % 4 = ? ORDER BY revision LIMIT ?",
-        (project_id, after, document_id(kind, 0), limit),
+        "SELECT revision, document, project_id, model, vector FROM vectors WHERE project_id = ?"
+        " AND revision > ? AND document % 4 = ? AND document >= ? ORDER BY revision LIMIT ?",
+        (project_id, after, document_id(kind, 0), first, limit),
     )
     return [VectorRow._make(row) for row in rows]
 
