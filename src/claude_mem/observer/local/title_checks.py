@@ -6,6 +6,7 @@ other candidates, and a clause of a conversation often leaves out what its reade
 
 import re
 
+from claude_mem.observer.local.any_case import AnyCase
 from claude_mem.observer.local.predicates import THIRD_PERSON
 from claude_mem.title_rules import PREPOSITIONS, names_in, word_set
 
@@ -19,10 +20,9 @@ _DONE_TO = re.compile(
     r"[a-z]{2,}(?:ed|en|set|put|cut|split) (?:to|into|from|in|on|by|as|with|at|for|and|so)\b",
     re.IGNORECASE,
 )
-_VERDICT = re.compile(
+_VERDICT = AnyCase(
     r"\b(?:clean|green|passing|confirmed|refuted|verified|approved|rejected|landed|done|complete|completed|unchanged"
     r"|finished|merged|in progress|all green|looks good|as expected|as planned)\W{0,3}$",
-    re.IGNORECASE,
 )
 _SAYS_VERDICT = re.compile(r"\b(?:was|were|is|are|be|been|not|until|when|never|get|gets)\s+\S+\W*$")
 # Words before a colon that announce a statement and say nothing of it.
@@ -43,14 +43,14 @@ _LABEL = re.compile(
 )
 
 
-def _start_and_within(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _start_and_within(patterns: tuple[str, ...]) -> tuple[AnyCase, AnyCase]:
     """One to match, and one to search for, of those that begin with `.*`: each of these would go
     through a title from its end."""
     within = [pattern for pattern in patterns if pattern.startswith(".*")]
     start = [pattern for pattern in patterns if pattern not in within]
     return (
-        re.compile("|".join(start), re.IGNORECASE),
-        re.compile("|".join(pattern[2:] for pattern in within), re.IGNORECASE),
+        AnyCase("|".join(start)),
+        AnyCase("|".join(pattern[2:] for pattern in within)),
     )
 
 
@@ -109,9 +109,8 @@ _PRINTED_PARTS = (
     "/", "\\", ">", "$", ". ", "!", "? ", "he PR", "he branch", "he commit", "he diff", "CONFIRMED",
     "REFUTED", "VERIFIED", "PASS", "DONE", "OK", "`", *"0123456789",
 )  # fmt: skip
-_DEMONSTRATIVE = re.compile(
+_DEMONSTRATIVE = AnyCase(
     r"\b(?:these|those|this)\s+(?!repo|project|package|branch|session|directory|version)\w",
-    re.IGNORECASE,
 )
 _LIST_NUMBER = re.compile(r"^(?:[>*•-]|#{1,6}|\d{1,2}[.)]|#\d{1,2}:)\s+")
 _STARTS_WITH_COUNT = re.compile(
@@ -157,10 +156,9 @@ _SCENARIO = re.compile(
     r"|\b(?i:the (?:new|same|old|existing|current|other|remaining|actual|correct) (?:behaviou?r"
     r"|code|approach|tests?|function|logic|version|one|method|way|check|format|pattern))\b",
 )
-_SUPPOSED = re.compile(
+_SUPPOSED = AnyCase(
     r"\b(?:would|could|might|maybe|perhaps|probably|likely|seems?|appears?|done|clean|green|passes"
     r"|passing|ready|complete|confirmed|proven|settled|deliberately|as-is|substantive|genuine)\b",
-    re.IGNORECASE,
 )
 # What the reader is told to do.
 _ORDER = re.compile(
