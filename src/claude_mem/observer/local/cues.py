@@ -141,6 +141,7 @@ NOD = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)  # of a passage, and of the titles that are all of it
 def count_names(text: str, most: int) -> int:
     return len(list(islice(NAME.finditer(text), most)))
 

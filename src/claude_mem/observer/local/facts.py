@@ -108,7 +108,8 @@ def _answers(params: dict[str, Json], response: Json) -> Iterator[ProposedFact]:
 def _gates(text: str) -> Iterator[ProposedFact]:
     """What a hook of git runs, as the agent tells it after a commit or a push."""
     text = text[:READ_OUTPUT]
-    for line in text.splitlines() if _GIT_HOOK.search(text) else ():
+    is_told = "hook" in text.lower() and _GIT_HOOK.search(text)
+    for line in text.splitlines() if is_told else ():
         for hook in dict.fromkeys(_GIT_HOOK.findall(line)):
             checks = [name for name, pattern in _GATE_CHECKS.items() if pattern.search(line)]
             if len(checks) > 1 and _HOOK_RAN.search(line):

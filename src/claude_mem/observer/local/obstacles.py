@@ -7,6 +7,7 @@ proposed by the name of what was blamed, with the sentence as its note.
 import re
 from collections.abc import Iterator
 
+from claude_mem.observer.local.any_case import AnyCase
 from claude_mem.observer.local.commands import READ_COMMAND
 from claude_mem.observer.local.files import EDITING, path_of
 from claude_mem.observer.local.markdown import sentences
@@ -18,17 +19,15 @@ MAX_OBSTACLES = 6  # of a turn
 READ_STATEMENT = 4_000
 SHORTEST, LONGEST = 30, 220
 LONGEST_REMEDY = 70
-_FAILS = re.compile(
+_FAILS = AnyCase(
     r"\b(?:fail(?:s|ed|ing|ures?)?|block(?:s|ed|ing)|break(?:s|ing)|broken|reject(?:s|ed)"
-    r"|refus(?:es|ed)|hang(?:s|ing)?|hung|crash(?:es|ed|ing)|denied|errors?|time[sd]? out)\b",
-    re.IGNORECASE,
+    r"|refus(?:es|ed)|hang(?:s|ing)?|hung|crash(?:es|ed|ing)|denied|errors?|time[sd]? out)\b"
 )
 # Words that put the cause outside of what was worked on.
-_BLAMES = re.compile(
+_BLAMES = AnyCase(
     r"\b(?:because|due to|caused? by|caus(?:es|ed|ing)|(?:comes?|are|is|all|were|was) from"
     r"|pick(?:s|ed|ing) up|unrelated|not related|pre-?existing|left-?over|stale|missing"
-    r"|not (?:from|caused|part|installed|available|our|my)|(?:hook|linter|sandbox|CI)\b)",
-    re.IGNORECASE,
+    r"|not (?:from|caused|part|installed|available|our|my)|(?:hook|linter|sandbox|ci)\b)"
 )
 _LIST_ITEM = re.compile(r"\s*(?:[-*+•|>#]|\d{1,3}[.)])\s")
 _NAME = re.compile(r"`([^`\s]{3,60})`")

@@ -7,6 +7,7 @@ start that tells a change. Where in doubt, a clause says nothing.
 import re
 from functools import lru_cache
 
+from claude_mem.observer.local.any_case import AnyCase
 from claude_mem.title_rules import NAME, PREPOSITIONS, lower_words, specific_words, word_set
 
 THIRD_PERSON = word_set(
@@ -36,18 +37,18 @@ _AUXILIARY = (
     r"|became|broke|came|caused|crashed|failed|got|kept|led|left|lost|needed|ran|threw|took|used|went"
     r"|isn't|aren't|wasn't|weren't|doesn't|don't|didn't|can't|won't|hasn't|haven't|no longer"
 )
-_FINITE = re.compile(
-    rf"\b(?:{_AUXILIARY})\b"
-    r"|(?<![-/.`])\b[a-z]{2,}[^s\W]s"
+_FINITE = AnyCase(
+    rf"\b(?:(?:{_AUXILIARY})\b"
+    r"|(?<![-/.`])[a-z]{2,}[^s\W]s"
     r" (?=(?:the|an?|its|each|every|all|no|any|only|both|\w+ly)\b|[`\d])"
-    r"|\b(?:still|also|only|already|now|never|always|then|currently) [a-z]{3,}s\b"
-    r"|\b[a-z]{3,}ed (?=(?-i:the|an?|its|each|every|all|any)\b|`)",
-    re.IGNORECASE,
+    r"|(?:still|also|only|already|now|never|always|then|currently) [a-z]{3,}s\b)",
 )
-_RELATIVE = re.compile(
+_PAST = re.compile(
+    r"\b[A-Za-z\u0130\u0131\u017f\u212a]{3,}[Ee][Dd] (?=(?:the|an?|its|each|every|all|any)\b|`)"
+)
+_RELATIVE = AnyCase(
     r",? (?:that|which|who|whose|where|how|why|what|whether|because|so that|when|if|while|until"
     r"|unless|before|after|since)\b",
-    re.IGNORECASE,
 )
 _CODE_PASSIVE = re.compile(r"`[^`]{1,80}` ([a-z]{3,}ed)\b")  # "`light()` called twice"
 # "The lamp blinks", before "because".
@@ -147,8 +148,8 @@ def _verb_of(title: str) -> int | None:
     end = relative.start() if relative else len(title)
     if passive := _CODE_PASSIVE.match(title, start):
         return passive.start(1)
-    verb = _FINITE.search(title, start + 1, end)
-    places = [verb.start()] if verb else []
+    verbs = _FINITE.search(title, start + 1, end), _PAST.search(title, start + 1, end)
+    places = [verb.start() for verb in verbs if verb]
     if relative and (last := _LAST_VERB.search(title, start + 1, end)):
         places.append(last.start())
     places += _listed_verbs(title, start, end)

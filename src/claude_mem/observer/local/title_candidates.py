@@ -234,6 +234,7 @@ def _place_of(passage: Passage) -> str:
     return ""
 
 
+@lru_cache(maxsize=256)  # a heading stands above many passages
 def _is_place(text: str) -> bool:
     if cues.GENERIC_HEADING.match(text) or "(" in text or ": " in text or text.endswith("?"):
         return False

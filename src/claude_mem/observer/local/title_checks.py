@@ -6,6 +6,7 @@ other candidates, and a clause of a conversation often leaves out what its reade
 
 import re
 
+from claude_mem.observer.local.any_case import AnyCase
 from claude_mem.observer.local.predicates import THIRD_PERSON
 from claude_mem.title_rules import PREPOSITIONS, names_in, word_set
 
@@ -19,10 +20,9 @@ _DONE_TO = re.compile(
     r"[a-z]{2,}(?:ed|en|set|put|cut|split) (?:to|into|from|in|on|by|as|with|at|for|and|so)\b",
     re.IGNORECASE,
 )
-_VERDICT = re.compile(
+_VERDICT = AnyCase(
     r"\b(?:clean|green|passing|confirmed|refuted|verified|approved|rejected|landed|done|complete|completed|unchanged"
     r"|finished|merged|in progress|all green|looks good|as expected|as planned)\W{0,3}$",
-    re.IGNORECASE,
 )
 _SAYS_VERDICT = re.compile(r"\b(?:was|were|is|are|be|been|not|until|when|never|get|gets)\s+\S+\W*$")
 # Words before a colon that announce a statement and say nothing of it.
@@ -43,14 +43,14 @@ _LABEL = re.compile(
 )
 
 
-def _start_and_within(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _start_and_within(patterns: tuple[str, ...]) -> tuple[AnyCase, AnyCase]:
     """One to match, and one to search for, of those that begin with `.*`: each of these would go
     through a title from its end."""
     within = [pattern for pattern in patterns if pattern.startswith(".*")]
     start = [pattern for pattern in patterns if pattern not in within]
     return (
-        re.compile("|".join(start), re.IGNORECASE),
-        re.compile("|".join(pattern[2:] for pattern in within), re.IGNORECASE),
+        AnyCase("|".join(start)),
+        AnyCase("|".join(pattern[2:] for pattern in within)),
     )
 
 
@@ -109,9 +109,8 @@ _PRINTED_PARTS = (
     "/", "\\", ">", "$", ". ", "!", "? ", "he PR", "he branch", "he commit", "he diff", "CONFIRMED",
     "REFUTED", "VERIFIED", "PASS", "DONE", "OK", "`", *"0123456789",
 )  # fmt: skip
-_DEMONSTRATIVE = re.compile(
+_DEMONSTRATIVE = AnyCase(
     r"\b(?:these|those|this)\s+(?!repo|project|package|branch|session|directory|version)\w",
-    re.IGNORECASE,
 )
 _LIST_NUMBER = re.compile(r"^(?:[>*•-]|#{1,6}|\d{1,2}[.)]|#\d{1,2}:)\s+")
 _STARTS_WITH_COUNT = re.compile(
@@ -134,33 +133,37 @@ _INQUIRY = re.compile(
 _SCENARIO = re.compile(
     r"(?<![.\w])(?!(?:[Ii]n|[Ww]ith|[Ff]or|[Oo]f|[Tt]he|[Aa]nd)\b)"
     r"[A-Za-z][a-z]{2,} [A-HJ-Z](?![\w.'/+#-])"  # "Session B"
-    r"|\b(?i:tests?|steps?|options?|phase|items?|cases?|points?|rounds?|agents?|layers?|scenarios?"
-    r"|proposal|section|angle|finding|fix|issue|bug|problem|change|comment|gap|reason) #?\d{1,2}\b"
-    r"|^\(|^[A-Z]\d\b|(?:^|: )(?i:meanwhile|cons|pros|plus)\b"
-    r"|\b(?i:all (?:\d+|two|three|four|five) (?:[a-z]+ )?(?:bugs|issues|findings|tests|comments"
-    r"|tasks|fixes|points|items|checks|problems))\b"
-    r"|(?i:\b(?:e\.g|i\.e|please|here's|above|below|someone|suppose|let's)\b)"
-    r"|(?:^|: )(?i:first|second|third|fourth|another|other|next)\b|\s=\s"
-    r"|\b(?i:both (?:places|cases|files|tests|of|methods|functions|edits|changes|ones)"
-    r"|the other|makes sense|(?:is|are):|as (?:designed|intended|expected|planned))\b"
-    # what goes on, and what a pronoun stands for
-    r"|\b(?i:still (?:running|watching|waiting|pending|open|in progress)|will report|report back"
-    r"|in the background|somehow|as well)\b|\b(?:again|too|also)$"
-    r"|^(?i:add|do|fix|make|try|update) .*\bfirst$"
-    r"|: (?i:it|they|this|that|these|those)\b"
-    r"|\b(?:between|of|for|with|to|from|in|on|by|fix|limit|make|keep|do)"
-    r" (?:them|it|these|those|that)(?= (?:more|less|to|and|as|in|is|for|with|now)\b|[,;.]|$)"
-    r"|^[A-Z]{3,} [A-Z]{3,}\b|(?:,| [—–-]) (?i:good|nice|great|fine|in order)$"
-    r"|\b(?i:(?:latest|recent|requested|following|necessary|needed) changes)\b"
-    r"|^(?i:[a-z]{5,}ly,|[a-z]+ it\b)|\b(?i:one|an) (?i:additional|more|other|further)\b"
-    r"|(?:^|: )(?i:(?:the |an? )?users? (?:[a-z]+ed|[a-z]+s))\b"
-    r"|\b(?i:the (?:new|same|old|existing|current|other|remaining|actual|correct) (?:behaviou?r"
-    r"|code|approach|tests?|function|logic|version|one|method|way|check|format|pattern))\b",
+    r"|\s=\s"
+    r"|^(?:\(|[A-Z]\d\b|[A-Z]{3,} [A-Z]{3,}\b|(?i:add|do|fix|make|try|update) .*\bfirst$)"
+    # what a pronoun stands for
+    r"|\b(?:(?:again|too|also)$"
+    r"|(?:between|of|for|with|to|from|in|on|by|fix|limit|make|keep|do)"
+    r" (?:them|it|these|those|that)(?= (?:more|less|to|and|as|in|is|for|with|now)\b|[,;.]|$))"
 )
-_SUPPOSED = re.compile(
+_SCENARIO_WORDS = AnyCase(
+    r"\b(?:(?:tests?|steps?|options?|phase|items?|cases?|points?|rounds?|agents?|layers?|scenarios?"
+    r"|proposal|section|angle|finding|fix|issue|bug|problem|change|comment|gap|reason) #?\d{1,2}"
+    r"|all (?:\d+|two|three|four|five) (?:[a-z]+ )?(?:bugs|issues|findings|tests|comments"
+    r"|tasks|fixes|points|items|checks|problems)"
+    r"|e\.g|i\.e|please|here's|above|below|someone|suppose|let's"
+    r"|both (?:places|cases|files|tests|of|methods|functions|edits|changes|ones)"
+    r"|the other|makes sense|(?:is|are):|as (?:designed|intended|expected|planned)"
+    # what goes on
+    r"|still (?:running|watching|waiting|pending|open|in progress)|will report|report back"
+    r"|in the background|somehow|as well"
+    r"|(?:latest|recent|requested|following|necessary|needed) changes"
+    r"|(?:one|an) (?:additional|more|other|further)"
+    r"|the (?:new|same|old|existing|current|other|remaining|actual|correct) (?:behaviou?r"
+    r"|code|approach|tests?|function|logic|version|one|method|way|check|format|pattern))\b"
+    r"|(?:^|: )(?:meanwhile|cons|pros|plus|first|second|third|fourth|another|other|next"
+    r"|(?:the |an? )?users? (?:[a-z]+ed|[a-z]+s))\b"
+    r"|: (?:it|they|this|that|these|those)\b"
+    r"|(?:,| [—–-]) (?:good|nice|great|fine|in order)$"
+    r"|^(?:[a-z]{5,}ly,|[a-z]+ it\b)"
+)
+_SUPPOSED = AnyCase(
     r"\b(?:would|could|might|maybe|perhaps|probably|likely|seems?|appears?|done|clean|green|passes"
     r"|passing|ready|complete|confirmed|proven|settled|deliberately|as-is|substantive|genuine)\b",
-    re.IGNORECASE,
 )
 # What the reader is told to do.
 _ORDER = re.compile(
@@ -213,7 +216,7 @@ def is_supposed(title: str) -> bool:
 
 def is_clear_remark(title: str) -> bool:
     """Whether a clause of the conversation needs no scenario, list or order to be understood."""
-    return not (_SCENARIO.search(title) or _ORDER.match(title))
+    return not (_ORDER.match(title) or _SCENARIO.search(title) or _SCENARIO_WORDS.search(title))
 
 
 def addresses_someone(title: str) -> bool:
