@@ -12,10 +12,7 @@ from bench.labels import Label, Memory, Share, compare, is_covered, title_f1
 from tests.transcripts import Chat
 
 ROOT = Path(__file__).resolve().parent.parent
-CAUSE = (
-    "Buoy 17 was dark because `driver.py` lost the relay after the second reset, so `reset()`"
-    " keeps it now."
-)
+CAUSE = "The buoy was dark because `driver.py` lost the relay whenever `reset()` ran twice per tick."
 
 
 def run(*options: str | Path) -> subprocess.CompletedProcess[str]:
@@ -33,7 +30,7 @@ def labelled(tmp_path: Path) -> tuple[Path, Path]:
     prompts = list(dict.fromkeys(re.findall(r'"promptId": "([^"]+)"', chat.data().decode())))
     notes = [
         {"session_id": "harbor", "prompt_id": prompts[0], "worth": 3, "keep": [CAUSE],
-         "title": "Buoy 17 was dark because driver.py lost the relay"},
+         "title": "The buoy was dark because driver.py lost the relay"},
         {"session_id": "harbor", "prompt_id": prompts[1], "worth": 0, "title": "", "keep": []},
     ]  # fmt: skip
     labels = tmp_path / "harbor.labels.jsonl"
@@ -52,13 +49,16 @@ def test_the_last_line_has_the_figures(labelled: tuple[Path, Path]) -> None:
     assert titles[0].startswith("3 ") and "dark because `driver.py` lost the relay" in titles[0]
 
 
+CLARITY: dict[str, object] = {"base": 0.0, "words": [], "runs": {}}
+
+
 def test_the_weights_of_the_file_are_used(labelled: tuple[Path, Path], tmp_path: Path) -> None:
     """Those of the package have all features that the observer asks for; these ask for another."""
     sessions, labels = labelled
     unknown = {"base": 0.0, "threshold": 0.0, "trees": [["no such feature", 0.5, 0.0, 1.0]]}
     table = dict.fromkeys(("sentence", "title", "turn", "step"), unknown)
     weights = tmp_path / "weights.json"
-    weights.write_text(json.dumps({**table, "rarity": {}, "rarest": 5.0}))
+    weights.write_text(json.dumps({**table, "clarity": CLARITY, "rarity": {}, "rarest": 5.0}))
     done = run("--sessions", sessions, "--labels", labels, "--weights", weights)
     assert "kept .00" in done.stdout, "a session that cannot be read is left out"
 

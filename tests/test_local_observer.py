@@ -44,7 +44,7 @@ def test_a_terse_request_takes_its_title_from_what_was_done() -> None:
 def test_a_correction_is_no_title() -> None:
     final = "Right, I moved the change to `pier.py` and reverted `lamp.py`."
     result = distil(turn(edited("pier.py"), stopped(final), prompt="no, the other one"))
-    assert only(result).title == "Moved the change to `pier.py` and reverted `lamp.py`"
+    assert only(result).title == "pier.py: `a` became `b`"  # "the change" says less
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import fsum
 
 _TOKEN = re.compile(
     r"`[^`]{0,200}`|--?[a-z][\w-]{1,60}|#\d{1,9}|[A-Za-z_][\w'’.-]{0,100}(?:/[\w.-]{1,100}){0,20}(?:\(\))?"
@@ -36,7 +37,8 @@ class Clarity:
     def score(self, text: str, source: str) -> float:
         """The logit. `source`: where the text comes from, as `SOURCES` names it."""
         weight = self.runs.get
-        return self.base + sum(weight(run, 0.0) for run in runs_of(text, source, self.words))
+        # Exact, so that the order of the set does not matter.
+        return self.base + fsum(weight(run, 0.0) for run in runs_of(text, source, self.words))
 
 
 def runs_of(text: str, source: str, words: frozenset[str]) -> set[str]:

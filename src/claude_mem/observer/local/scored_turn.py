@@ -28,7 +28,7 @@ from claude_mem.observer.local.title_candidates import (
     title_features,
     turn_facts,
 )
-from claude_mem.observer.local.title_types import TitleCandidate
+from claude_mem.observer.local.title_types import TITLES, TitleCandidate
 from claude_mem.observer.local.titles import is_commit_request
 from claude_mem.observer.local.weights import Features, Tests, Trees, Weights, among
 from claude_mem.title_rules import is_english_text, width
@@ -50,11 +50,10 @@ _CHANGELOG = re.compile(r"(?:^|[/\\])change(?:log|s)\b[^/\\]{0,20}$", re.IGNOREC
 # of titles, and how clear a title must be.
 CLARITY_SHARE = 0.02
 LEAST_CLARITY, LEAST_IF_UNCLEAR = -0.5, 0.3  # the second where the gate finds it unclear
-# Evident work needs a clear title, or edits and not much doubt that it is worth an observation.
-CLEAR, MOST_DOUBT = 0.3, 1.0
+CLEAR = 0.3  # of work that is evident, though without edits
 LOWEST = -6.0  # stands for a passage or title that is missing
 # Characters for the square root of the length of what was said: a long turn says much twice.
-BUDGET = 14.3
+BUDGET = 14.4
 MIN_CHARS, MAX_CHARS = 160, 4_000
 # A turn that says little of what readers keep does not fill its budget, but says something.
 LEAST_SCORE, MIN_SCORE = -4.5, -2.1
@@ -138,9 +137,8 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     is_likely = worth >= weights.turn.threshold + detail.margin
     is_evident = is_evident_work(evidence, candidates, is_english=is_english)
     # Where the model cannot tell, evident work is all there is.
-    has_edits = bool(evidence.files) and worth >= weights.turn.threshold - MOST_DOUBT
-    is_shown = detail.always_observes_work and (has_edits or _is_clear(ranked))
-    counts_evident = is_likely or is_shown or not is_english
+    is_told = bool(evidence.files) or _is_clear(ranked)
+    counts_evident = (detail.always_observes_work and is_told) or is_likely or not is_english
     return ScoredTurn(
         evidence=evidence,
         candidates=candidates,
@@ -303,6 +301,8 @@ def rank_titles(
 
 
 def _least_clarity(title: TitleCandidate) -> float:
+    if title.source in TITLES and title.cut in ("all", "scope"):
+        return -inf  # as it was written to be read alone
     return LEAST_IF_UNCLEAR if title.clarity == "unclear" else LEAST_CLARITY
 
 
