@@ -1,12 +1,13 @@
 """Writes contexts for review, each next to how the session that it was for really began.
 
-    python -m bench.handover --sessions DIR --out DIR [--points 3]
+    python -m bench.handover --sessions DIR --out DIR [--points 3] [--weights FILE]
 
 DIR has the transcripts of a project. For points of its time line (sessions evenly spaced over its
 second half) everything before that session is imported, and the context that the session would
 have got on its branch is written to OUT/N.context.txt, the hint for its first prompt to
 OUT/N.hint.txt (empty if there is none), and its beginning to OUT/N.session.txt.
-A reader judges each line: useful, neutral, meaningless or misleading.
+A reader judges each line: useful, neutral, meaningless or misleading. `--weights` takes other
+weights of the observer than those of the package, for example trained without these sessions.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.origins import known_projects
 from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent
+from claude_mem.observer.local import weights
 from claude_mem.recall.context import build_context
 from claude_mem.recall.hints import Prompt, find_hint
 from claude_mem.recall.tokens import estimate_tokens
@@ -53,7 +55,10 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--points", type=int, default=POINTS)
     parser.add_argument("--budget", type=int, default=DEFAULT_BUDGET, help="tokens of a context")
+    parser.add_argument("--weights", type=Path, help="a table that training/observer.py wrote")
     options = parser.parse_args()
+    if options.weights:
+        weights.use(weights.load(options.weights))
     files = find_transcripts([options.sessions])
     sessions = select_points(files, options.points)
     if not sessions:

@@ -31,6 +31,7 @@ from claude_mem.observer.local.scored_turn import (
     tells_stopped_commit,
 )
 from claude_mem.observer.local.title_candidates import announced_changes
+from claude_mem.observer.local.title_types import TITLES
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import shorten
 from claude_mem.title_rules import is_complete
@@ -117,25 +118,32 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
 def turn_title(scored: ScoredTurn) -> str:
     """The first title that no previous turn of the session has; empty if there is none."""
     previous = {text.partition("\n")[0].lower() for text in scored.recent_memories}
-    ranked = [candidate.text for candidate in scored.titles]
-    if titles.is_commit_request(scored.evidence.request.text):
-        ranked.sort(key=lambda text: not tells_stopped_commit(text))  # rather than what it commits
-    choices = ranked if scored.is_english else _by_structure(scored)
+    choices = _by_clarity(scored) if scored.is_english else _by_structure(scored)
+    every = chain(choices, [titles.from_edits(scored.evidence.files.values())])
+    return next((title for title in every if title and title.lower() not in previous), "")
+
+
+def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
+    """The clear ones, what the edits define, then those that are less clear."""
     evidence = scored.evidence
-    announced = announced_changes(evidence) if scored.is_english and evidence.files else ()
-    of_edits = titles.from_edits(evidence.files.values())
-    every = chain(choices, announced, [of_edits])
-    return next((title for title in every if title.lower() not in previous), "")
+    ranked = scored.titles
+    if titles.is_commit_request(evidence.request.text):
+        # What stopped a commit rather than what it commits.
+        ranked = sorted(ranked, key=lambda each: not tells_stopped_commit(each.title.text))
+    yield from (each.title.text for each in ranked if each.is_clear)
+    yield titles.from_definitions(evidence.files.values())
+    yield from (each.title.text for each in ranked if not each.is_clear)
+    if evidence.files:
+        yield from announced_changes(evidence)
 
 
 def _by_structure(scored: ScoredTurn) -> Iterator[str]:
     """What was written as a title, then the request, then the first words of the answer."""
     request = scored.evidence.request
     written = [
-        candidate.text
-        for candidate in scored.titles
-        if candidate.source in ("commit", "pull request", "request heading", "plan heading")
-        and candidate.cut == "all"
+        each.title.text
+        for each in scored.titles
+        if each.title.source in TITLES and each.title.cut == "all"
     ]
     said = [c.text for c in scored.candidates if c.origin == "final" and c.passage.kind == "prose"]
     for title in (
@@ -376,7 +384,7 @@ def _completed(scored: ScoredTurn, exclude: tuple[str, ...]) -> str:
     subjects = scored.evidence.subjects
     if subjects and (subject := titles.from_commit(subjects[-1])):
         return subject
-    for candidate in scored.titles:
+    for candidate in (each.title for each in scored.titles):
         if candidate.source == "final" and candidate.cut in ("all", "first clause"):
             text = titles.from_sentence(candidate.text)
             if text and text not in exclude and is_complete(text, is_english=scored.is_english):

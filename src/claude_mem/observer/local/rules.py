@@ -202,10 +202,11 @@ def _takes_back(sentence: str) -> bool:
 
 
 def _rule_title(text: str) -> str:
-    """As the user typed it; of a long one its first clauses, without "yes and" before them."""
+    """As the user typed it, without "yes and" before it; of a long one its first clauses."""
+    text = _NOD.sub("", text, count=1)
     if len(text) <= LONGEST_TITLE:
         return text
-    return clause_of(_NOD.sub("", text, count=1), LONGEST_CUT_TITLE) or shorten(text, LONGEST_TITLE)
+    return clause_of(text, LONGEST_CUT_TITLE) or shorten(text, LONGEST_TITLE)
 
 
 def rule_observations(prompt: str) -> tuple[Observation, ...]:

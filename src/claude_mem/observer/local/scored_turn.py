@@ -50,7 +50,7 @@ _CHANGELOG = re.compile(r"(?:^|[/\\])change(?:log|s)\b[^/\\]{0,20}$", re.IGNOREC
 # of titles, and how clear a title must be.
 CLARITY_SHARE = 0.02
 LEAST_CLARITY, LEAST_IF_UNCLEAR = -0.5, 0.3  # the second where the gate finds it unclear
-CLEAR = 0.3  # of work that is evident, though without edits
+CLEAR = 0.3  # what work without edits needs, and what is preferred to what the edits tell
 LOWEST = -6.0  # stands for a passage or title that is missing
 # Characters for the square root of the length of what was said: a long turn says much twice.
 BUDGET = 14.4
@@ -99,6 +99,10 @@ class RankedTitle:
     def rank(self) -> float:
         return self.score + CLARITY_SHARE * self.clarity
 
+    @property
+    def is_clear(self) -> bool:
+        return self.clarity >= CLEAR or is_written(self.title)
+
 
 @dataclass(frozen=True, slots=True)
 class ScoredTurn:
@@ -106,7 +110,7 @@ class ScoredTurn:
     candidates: list[Candidate]
     scores: list[float]  # of the candidates
     steps: list[Candidate]  # what is left to do
-    titles: list[TitleCandidate]  # the best first
+    titles: list[RankedTitle]  # the best first
     is_worth_observing: bool
     is_english: bool
     recent_memories: tuple[str, ...] = field(default=())
@@ -137,14 +141,14 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     is_likely = worth >= weights.turn.threshold + detail.margin
     is_evident = is_evident_work(evidence, candidates, is_english=is_english)
     # Where the model cannot tell, evident work is all there is.
-    is_told = bool(evidence.files) or _is_clear(ranked)
+    is_told = bool(evidence.files) or (bool(ranked) and ranked[0].clarity >= CLEAR)
     counts_evident = (detail.always_observes_work and is_told) or is_likely or not is_english
     return ScoredTurn(
         evidence=evidence,
         candidates=candidates,
         scores=scores,
         steps=steps,
-        titles=[each.title for each in ranked],
+        titles=ranked,
         is_worth_observing=(is_evident and counts_evident)
         or (is_english and is_likely and _has_answer(candidates)),
         is_english=is_english,
@@ -301,13 +305,14 @@ def rank_titles(
 
 
 def _least_clarity(title: TitleCandidate) -> float:
-    if title.source in TITLES and title.cut in ("all", "scope"):
-        return -inf  # as it was written to be read alone
+    if is_written(title):
+        return -inf
     return LEAST_IF_UNCLEAR if title.clarity == "unclear" else LEAST_CLARITY
 
 
-def _is_clear(ranked: list[RankedTitle]) -> bool:
-    return bool(ranked) and ranked[0].clarity >= CLEAR
+def is_written(title: TitleCandidate) -> bool:
+    """Whether it was written to be read alone, and not cut."""
+    return title.source in TITLES and title.cut in ("all", "scope")
 
 
 def speaks_english(candidates: list[Candidate]) -> bool:

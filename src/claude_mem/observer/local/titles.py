@@ -2,7 +2,7 @@
 from the edits themselves."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from claude_mem.observer.local.files import FileWork
 from claude_mem.observer.local.markdown import sentences, width, without_markup
@@ -183,25 +183,38 @@ def from_edits(files: Collection[FileWork]) -> str:
     """What was defined, or what became what; at least the files."""
     if not files:
         return ""
+    replaced = (
+        f"{_name_of(work.path)}: `{before}` became `{after}`"
+        for work in _by_weight(files)
+        for before, after in work.replacements
+    )
+    short = (title for title in replaced if len(title) <= LONGEST_TITLE)
     paths = [work.path for work in files]
-    if all(work.created for work in files):
-        return from_files(paths, created=True)
-    for work in sorted(files, key=lambda work: ("test" in work.path.lower(), -len(work.sources))):
-        if title := _change_of(work):
-            return title
-    return from_files(paths, created=False)
+    return from_definitions(files) or next(short, "") or from_files(paths, created=False)
 
 
-def _change_of(work: FileWork) -> str:
-    name = work.path.replace("\\", "/").rsplit("/", 1)[-1]
-    choices = [
-        *([f"added {_listed(work.added)}"] if work.added else []),
-        *(f"added the section “{heading}”" for heading in work.added_headings),
-        *(f"`{before}` became `{after}`" for before, after in work.replacements),
-        *([f"changed {_listed(work.changed)}"] if work.changed else []),
-    ]
-    titles = (f"{name}: {choice}" for choice in choices)
-    return next((title for title in titles if len(title) <= LONGEST_TITLE), "")
+def from_definitions(files: Collection[FileWork]) -> str:
+    """Which symbols, sections or files were added or changed."""
+    if files and all(work.created for work in files):
+        return from_files([work.path for work in files], created=True)
+    told = (f"{_name_of(work.path)}: {text}" for work in _by_weight(files) for text in _told(work))
+    return next((title for title in told if len(title) <= LONGEST_TITLE), "")
+
+
+def _told(work: FileWork) -> Iterator[str]:
+    if work.added:
+        yield f"added {_listed(work.added)}"
+    yield from (f"added the section “{heading}”" for heading in work.added_headings)
+    if work.changed:
+        yield f"changed {_listed(work.changed)}"
+
+
+def _by_weight(files: Collection[FileWork]) -> list[FileWork]:
+    return sorted(files, key=lambda work: ("test" in work.path.lower(), -len(work.sources)))
+
+
+def _name_of(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
 def _listed(names: list[str]) -> str:
@@ -210,7 +223,7 @@ def _listed(names: list[str]) -> str:
 
 
 def from_files(paths: list[str], created: bool) -> str:
-    names = [path.replace("\\", "/").rsplit("/", 1)[-1] for path in paths]
+    names = list(map(_name_of, paths))
     verb = "Created" if created else "Changed"
     if len(names) <= 3:
         return f"{verb} " + " and ".join(", ".join(names).rsplit(", ", 1))
