@@ -112,7 +112,7 @@ def test_a_question_is_given_the_sentences_that_name_something(tmp_path: Path) -
         said = f"{CHATTER * 4}{REPLY} {CHATTER.replace('crew', 'guard') * 4}"
         api.add_turn("foghorn", ASKED, said)
         text = expect_hint(api, QUESTION).text
-        assert "I replaced `valve-7` and set `HORN_PRESSURE=4` in `horn.toml`." in text
+        assert "eplaced `valve-7` and set `HORN_PRESSURE=4` in `horn.toml`" in text
         assert text.count("over lunch") <= 1
         assert estimate_tokens(text) <= BUDGET
 

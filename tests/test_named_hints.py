@@ -65,7 +65,7 @@ def test_a_plan_is_given_the_turn_that_edited_its_file(harbor: Api) -> None:
     assert result is not None
     line = result.lines[0]
     assert "4 bar" in line.text and line.words == ("sound_horn.py",)
-    assert ": In `sound_horn.py` the pressure" in line.text  # it begins where the name is
+    assert "In `sound_horn.py` the pressure" in line.text
 
 
 def test_what_a_long_plan_says_in_other_forms_is_not_given_to_it(harbor: Api) -> None:

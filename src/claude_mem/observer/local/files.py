@@ -29,7 +29,6 @@ class FileWork:
     replacements: list[tuple[str, str]] = field(default_factory=list)  # short lines: old and new
     added: list[str] = field(default_factory=list)  # symbols that the edits define
     added_headings: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)  # symbols whose definition an edit rewrote
     sources: list[int] = field(default_factory=list)
 
 
@@ -64,11 +63,8 @@ def _add_names(work: FileWork, before: str, after: str) -> None:
     """What the edit brought: definitions and headings that were not there before."""
     is_text = work.path.lower().endswith((".md", ".mdx", ".markdown"))
     pattern, names = (_HEADING, work.added_headings) if is_text else (_DEFINITION, work.added)
-    old, new = pattern.findall(before), list(dict.fromkeys(pattern.findall(after)))
-    known = {*old, *names}
-    names += [name for name in new if name not in known]
-    if not is_text:
-        work.changed += [name for name in new if name in old and name not in work.changed]
+    known = {*pattern.findall(before), *names}
+    names += [name for name in dict.fromkeys(pattern.findall(after)) if name not in known]
 
 
 def _is_short(text: str) -> bool:

@@ -194,7 +194,7 @@ def from_edits(files: Collection[FileWork]) -> str:
 
 
 def from_definitions(files: Collection[FileWork]) -> str:
-    """Which symbols, sections or files were added or changed."""
+    """Which symbols, sections or files were added."""
     if files and all(work.created for work in files):
         return from_files([work.path for work in files], created=True)
     told = (f"{_name_of(work.path)}: {text}" for work in _by_weight(files) for text in _told(work))
@@ -205,8 +205,6 @@ def _told(work: FileWork) -> Iterator[str]:
     if work.added:
         yield f"added {_listed(work.added)}"
     yield from (f"added the section “{heading}”" for heading in work.added_headings)
-    if work.changed:
-        yield f"changed {_listed(work.changed)}"
 
 
 def _by_weight(files: Collection[FileWork]) -> list[FileWork]:
