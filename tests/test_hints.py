@@ -255,7 +255,9 @@ def test_what_is_marked_as_wrong_is_no_hint(harbor: Api) -> None:
     ("text", "shown"),
     [
         ("Light the lamp\n\nIt burns oil.\n\nCo-Authored-By: Claude <noreply@anthropic.com>",
-         "Light the lamp It burns oil."),
+         "Light the lamp; It burns oil."),
+        ("The wick:\n- is in **/*.oil\n- is *not* **wet**\n---\nIt burns.",
+         "The wick: is in **/*.oil; is *not* wet; It burns."),
         ("It burns oil.\n🤖 Generated with [Claude Code](https://claude.com)", "It burns oil."),
         ("Now let me add the wick. The wick is in `lamp.py`.", "The wick is in `lamp.py`."),
         ("Done. Here's a summary of the changes: The wick is shorter.", "The wick is shorter."),

@@ -127,7 +127,7 @@ def test_a_label_has_neither_number_nor_colon() -> None:
         ("**bold** and *slanted* words", "bold and slanted words"),
         ("✅ Done [here](http://a/b_(c)) <br/>", "Done here"),
         ("`**kept**` and `<b>`", "`**kept**` and `<b>`"),
-        ("globs src/*.ts and *.js, lib/**", "globs src/*.ts and *.js, lib/"),
+        ("globs src/*.ts, **/*.md and *.js, lib/**", "globs src/*.ts, **/*.md and *.js, lib/**"),
         ("__init__ stays __name__", "__init__ stays __name__"),
         ("a * b * c", "a * b * c"),
     ],

@@ -13,7 +13,12 @@ from claude_mem.text import one_line
 SAME_SUBJECT = 0.6  # share of the words of a fact's subject that a passage about it has
 SHORTEST_VALUE = 4
 
-_MARKUP = re.compile(r"\*\*|```\w*|^#{1,6} |^[-*] |^\|[-| :]+\|$", re.MULTILINE)
+# Emphasis, but not `**/*.md`.
+_MARKUP = re.compile(
+    r"(?<!/)\*\*(?![/.])|```\w*|^#{1,6} |^[-*] |^\|[-| :]+\|$|^[-=*_]{3,}$", re.MULTILINE
+)
+# Lines of a list end without a full stop.
+_LINE_END = re.compile(r"(?<=[^\s.!?:;,…])[ \t]{0,20}\n\s{0,20}(?=\S)")
 # Lines that git, the client and other tools add to messages of commits and pull requests.
 _TRAILER = re.compile(
     r"(?:^|\s)(?:[A-Z][A-Za-z]{1,20}(?:-[A-Za-z]{1,20}){1,3}: [^\n]{0,120}?(?:<[^<>\s]{3,80}>|$)"
@@ -53,7 +58,7 @@ _WORD = re.compile(r"\w+")
 
 def plain(text: str) -> str:
     """On one line, without markup that only matters on several."""
-    return escape_fences(one_line(_MARKUP.sub(" ", text)))
+    return escape_fences(one_line(_LINE_END.sub("; ", _MARKUP.sub(" ", text))))
 
 
 def lasting(text: str) -> str:

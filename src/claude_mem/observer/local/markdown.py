@@ -33,6 +33,7 @@ _LABEL = re.compile(
 _NUMBERED = re.compile(r"\d{1,2}[.)]\s+")
 _LINK = re.compile(r"!?\[([^\]\n]{0,200})\]\((?:[^()\s]|\([^()\s]{0,100}\)){0,400}\)")
 _CODE_LINK = re.compile(r"\[(`[^`\n]{1,200}`)\]\((?:[^()\s]|\([^()\s]{0,100}\)){0,400}\)")
+_BOLD = re.compile(r"(?<!/)\*\*(?![/.])")  # but not `**/*.md`
 _ITALICS = re.compile(r"(?<![\w*/.\\])\*([^\s*./][^*\n]{0,200})\*(?![\w*])")
 _TAGS = re.compile(r"</?(?:br|b|i|em|strong|details|summary)\s{0,3}/?>")
 _EMOJI = " \t✅✓✔☑❌✗⚠🎉🚀👍🔧📝🐛➡•·\ufe0f"
@@ -253,7 +254,7 @@ def without_markup(text: str) -> str:
 
 
 def _without_emphasis(text: str) -> str:
-    text = _LINK.sub(r"\1", text).replace("**", "")
+    text = _BOLD.sub("", _LINK.sub(r"\1", text))
     return _TAGS.sub("", _ITALICS.sub(r"\1", text))
 
 
