@@ -12,6 +12,7 @@ import pytest
 from claude_mem.errors import BadInput, EmbedderError, NotFound
 from claude_mem.index import indexing
 from claude_mem.index.text.document_queries import NO_FILTERS, Filters
+from claude_mem.index.vectors import semantic
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import Depth
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
@@ -56,6 +57,17 @@ def models(story: Story) -> list[str | None]:
 def test_a_memory_is_found_by_what_it_means_where_no_word_is_shared(library: Story) -> None:
     assert titles(library, "signin circle") == []
     assert titles(library, "signin circle", semantic_index=new_index()) == [REDIRECT]
+
+
+def test_the_first_search_of_a_large_memory_is_by_words_and_loads_the_model(
+    library: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = new_index()
+    fill(library, new_index())
+    monkeypatch.setattr(semantic, "LARGE_MEMORY", 3)
+    assert titles(library, "signin circle", semantic_index=index) == []
+    index.settle()
+    assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
 
 
 def test_what_shares_words_and_meaning_comes_before_what_shares_only_one(story: Story) -> None:

@@ -111,8 +111,10 @@ def search(
         if not _can_match(query, parsed):
             return SearchResult((), False, 0)
         error = None
+        is_ready = semantic_index is not None and semantic_index.can_answer(connection)
         try:
-            rows, has_more = _find(connection, query, parsed, weights, semantic_index)
+            index = semantic_index if is_ready else None
+            rows, has_more = _find(connection, query, parsed, weights, index)
         except EmbedderError as embedder_error:
             error = str(embedder_error)
             log.warning("searching by words only: %s", error)

@@ -9,9 +9,11 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from claude_mem.config import Settings
+from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
@@ -37,6 +39,7 @@ log = logging.getLogger("claude_mem.vectors")
 
 CHUNK = 256
 READ_AHEAD = 500  # waiting documents that a search may embed by itself
+LARGE_MEMORY = 100_000  # turns
 
 
 def open_semantic_index(settings: Settings, clock: Clock = now_ms) -> "SemanticIndex | None":
@@ -81,6 +84,20 @@ class SemanticIndex:
     @property
     def is_loaded(self) -> bool:
         return self._loaded is not None
+
+    def can_answer(self, connection: sqlite3.Connection) -> bool:
+        """False where a large memory has not loaded it yet; then it is loaded in the background.
+
+        Its vectors would not be in memory anyway, and the first search is not to wait for numpy.
+        """
+        if self.is_loaded or _count_turns(connection) < LARGE_MEMORY:
+            return True
+        threading.Thread(target=self._load_ahead, name="load embedder", daemon=True).start()
+        return False
+
+    def _load_ahead(self) -> None:
+        with suppress(EmbedderError):  # the next search tries again, and reports it
+            self._load()
 
     def release_if_idle(self, since_ms: int) -> bool:
         """Frees its memory where it was not used since then; whether it was freed."""
@@ -255,6 +272,12 @@ class _Batch(NamedTuple):
     duplicates: list[tuple[int, int]]
     compared_revision: int  # of the vectors that they were compared with
     pieces: dict[int, list[bytes]]  # by turn, of its passages
+
+
+def _count_turns(connection: sqlite3.Connection) -> int:
+    """At most; without reading them."""
+    count: int = connection.execute("SELECT coalesce(max(id), 0) FROM indexed_turns").fetchone()[0]
+    return count
 
 
 def _duplicate_pairs(
