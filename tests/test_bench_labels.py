@@ -12,7 +12,9 @@ from bench.labels import Label, Memory, Share, compare, is_covered, title_f1
 from tests.transcripts import Chat
 
 ROOT = Path(__file__).resolve().parent.parent
-CAUSE = "The buoy was dark because `driver.py` lost the relay whenever `reset()` ran twice per tick."
+CAUSE = (
+    "The buoy was dark because `driver.py` lost the relay whenever `reset()` ran twice per tick."
+)
 
 
 def run(*options: str | Path) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,7 @@ from typing import Self
 
 from claude_mem.index import indexing
 from claude_mem.index.passages import MOST, NOTES, Passage
-from claude_mem.index.text import passage_index, passage_texts
+from claude_mem.index.text import passage_index
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
@@ -382,7 +382,7 @@ def _unknown(
         near = min_score_share * candidates[0].ranked.score
         read = [c for c in candidates[:READ_AT_ONCE] if c.ranked.score >= near]
         candidates = candidates[len(read) :]
-        passages |= passage_texts.texts_of_turns(connection, [c.row.turn for c in read])
+        passages |= passage_index.texts_of_turns(connection, [c.row.turn for c in read])
         for candidate in read:
             of_turn, number = passages.get(candidate.row.turn, ()), candidate.row.id % MOST
             if number >= len(of_turn) or candidate.ranked.score < least:

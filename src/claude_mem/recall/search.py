@@ -8,7 +8,7 @@ from typing import Literal
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
-from claude_mem.index.text import document_queries, passage_texts
+from claude_mem.index.text import document_queries, passage_index
 from claude_mem.index.text.document_queries import NO_FILTERS, Filters, Match
 from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -195,7 +195,9 @@ def _turn_rows(
     page = passing[: query.limit]
     shown = document_queries.get(connection, [of_turn[0] for _, of_turn in page])
     matches = {match.document: match for match in shown}
-    texts = passage_texts.texts(connection, [r.passage for r, _ in page if r.passage is not None])
+    texts = passage_index.texts_of_passages(
+        connection, [r.passage for r, _ in page if r.passage is not None]
+    )
     rows: list[SearchRow] = []
     for result, of_turn in page:
         match = matches.get(of_turn[0])
