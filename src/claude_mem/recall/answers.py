@@ -27,8 +27,8 @@ from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.ranking import score_of
+from claude_mem.recall.search import snippet
 from claude_mem.recall.sentences import best_sentences
-from claude_mem.recall.snippets import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
 from claude_mem.store.json_rows import JsonRow

@@ -10,8 +10,7 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
-from claude_mem.recall.search import SearchResult, SearchRow
-from claude_mem.recall.snippets import mark_words
+from claude_mem.recall.search import SearchResult, SearchRow, mark_words
 from claude_mem.server.viewer.rendering import Reader, fragment, page, reader_of, shows_errors
 from claude_mem.types import Json
 from claude_mem.worker import recall
