@@ -22,8 +22,7 @@ from claude_mem.index.vectors.blocks import QueryVector, quantise
 from claude_mem.index.vectors.chroma import COLLECTIONS, ChromaCollection, ChromaVectors
 from claude_mem.index.vectors.semantic import READ_AHEAD, SemanticIndex, open_semantic_index
 from claude_mem.index.vectors.vector_backend import VectorBackend
-from claude_mem.index.vectors.vector_cache import VectorCache
-from claude_mem.index.vectors.vector_search import LocalScan
+from claude_mem.index.vectors.vector_search import LocalScan, VectorCache
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from claude_mem.team.wire import Tombstone
