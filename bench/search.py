@@ -23,7 +23,7 @@ from bench.home import temporary_home
 from bench.measure import Figure, in_turns, median, run, table
 from bench.turns import PASSAGES_PER_TURN, Pool, fill_turns
 from claude_mem.index.embedders.static_model import StaticModel
-from claude_mem.index.text import passage_index, passage_texts
+from claude_mem.index.text import passage_index
 from claude_mem.index.text.document_queries import Filters, any_of
 from claude_mem.index.text.words import TOKENIZER
 from claude_mem.index.vectors.blocks import Rows
@@ -77,7 +77,9 @@ class Library:
 
         def work(connection: sqlite3.Connection) -> object:
             rows = connection.execute(BARE, (expression,)).fetchall()
-            return passage_texts.texts(connection, [row[0] for row in rows[:DEFAULT_LIMIT]])
+            return passage_index.texts_of_passages(
+                connection, [row[0] for row in rows[:DEFAULT_LIMIT]]
+            )
 
         return self.store.read(work)
 
@@ -182,7 +184,7 @@ def _add_bare_table(connection: sqlite3.Connection) -> None:
     connection.execute(BARE_TABLE)
     ids = [row[0] for row in connection.execute("SELECT id FROM passages ORDER BY id")]
     for first in range(0, len(ids), CHUNK):
-        texts = passage_texts.texts(connection, ids[first : first + CHUNK])
+        texts = passage_index.texts_of_passages(connection, ids[first : first + CHUNK])
         connection.executemany("INSERT INTO bare_text (rowid, text) VALUES (?, ?)", texts.items())
     connection.execute("INSERT INTO bare_text (bare_text) VALUES ('optimize')")
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.index.text.document_queries import Filters
-from claude_mem.index.vectors import blocks, vector_cache, vector_table
+from claude_mem.index.vectors import blocks, vector_search, vector_table
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.related import RelatedQuery, related
@@ -58,7 +58,7 @@ def test_codes_select_candidates_and_the_disk_decides(
     exact = look(library, "a slow login loop", semantic_index=index)
     nearest = related(library.store, RelatedQuery(MemoryId("observation", 1)), index)
     assert held(index)[1].has_rows
-    monkeypatch.setattr(vector_cache, "MAX_ROWS", 0)
+    monkeypatch.setattr(vector_search, "MAX_ROWS", 0)
     codes = new_index()
     assert look(library, "a slow login loop", semantic_index=codes) == exact
     assert related(library.store, RelatedQuery(MemoryId("observation", 1)), codes) == nearest
@@ -86,7 +86,7 @@ def test_of_a_project_with_very_many_passages_the_latest_turns_are_found_by_mean
         remember(story, f"{REDIRECT} {number}", session=f"s{number}")
     index = new_index()
     fill(story, index)
-    monkeypatch.setattr(vector_cache, "MAX_OF_PROJECT", 2)
+    monkeypatch.setattr(vector_search, "MAX_OF_PROJECT", 2)
     newest = titles(story, "signin circle", semantic_index=index)
     assert set(newest) <= {f"{REDIRECT} {number}" for number in range(3, 6)} and newest
     assert len(titles(story, "redirect", semantic_index=index)) == 6
@@ -95,7 +95,7 @@ def test_of_a_project_with_very_many_passages_the_latest_turns_are_found_by_mean
 def test_duplicates_are_linked_where_only_codes_are_held(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vector_cache, "MAX_ROWS", 0)
+    monkeypatch.setattr(vector_search, "MAX_ROWS", 0)
     index = new_index()
     remember(story, "The login redirects in a loop", session="a")
     fill(story, index)
@@ -114,7 +114,7 @@ def test_projects_that_were_not_searched_lately_make_room(
     fill(story, new_index())
     index = new_index()
     titles(story, "signin circle", Filters(project_id=projects[0]), index)
-    monkeypatch.setattr(vector_cache, "MAX_CODES", 2 * len(held(index)[projects[0]]))
+    monkeypatch.setattr(vector_search, "MAX_CODES", 2 * len(held(index)[projects[0]]))
     for project in (*projects, projects[1]):
         assert titles(story, "signin circle", Filters(project_id=project), index) == [REDIRECT]
     assert list(held(index)) == [projects[2], projects[1]]
@@ -129,7 +129,7 @@ def test_searches_in_a_project_and_in_all_in_turn_read_nothing_again(
     project = story.store.find_project("dock")
     index = new_index()
     fill(story, index)
-    monkeypatch.setattr(vector_cache, "MAX_ROWS", 1)
+    monkeypatch.setattr(vector_search, "MAX_ROWS", 1)
     titles(story, "signin circle", semantic_index=index)
     before = held(index)
     for filters in (Filters(project_id=project), None, Filters(project_id=project)):
@@ -175,7 +175,7 @@ class Gate:
 @pytest.fixture
 def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
     gate = Gate()
-    monkeypatch.setattr(vector_cache, "MAX_READ_AT_ONCE", 1)
+    monkeypatch.setattr(vector_search, "MAX_READ_AT_ONCE", 1)
     yield gate
     gate.opened.set()
 
@@ -225,7 +225,7 @@ def test_reading_the_vectors_of_one_project_does_not_hold_up_another(
     harbor, dock = (library.store.find_project(name) for name in ("harbor", "dock"))
     assert titles(library, "signin circle", Filters(project_id=harbor), index) == []
     assert gate.reached.wait(TIMEOUT)
-    vector_cache.MAX_READ_AT_ONCE = 100  # the fixture restores it
+    vector_search.MAX_READ_AT_ONCE = 100  # the fixture restores it
     assert titles(library, "signin circle", Filters(project_id=dock), index) == ["password again"]
 
 

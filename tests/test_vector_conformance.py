@@ -17,13 +17,12 @@ import pytest
 from claude_mem.config import Settings, load_settings
 from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import StaticModel
-from claude_mem.index.text import passage_texts
+from claude_mem.index.text import passage_index
 from claude_mem.index.vectors.blocks import QueryVector, quantise
 from claude_mem.index.vectors.chroma import COLLECTIONS, ChromaCollection, ChromaVectors
 from claude_mem.index.vectors.semantic import READ_AHEAD, SemanticIndex, open_semantic_index
 from claude_mem.index.vectors.vector_backend import VectorBackend
-from claude_mem.index.vectors.vector_cache import VectorCache
-from claude_mem.index.vectors.vector_search import LocalScan
+from claude_mem.index.vectors.vector_search import LocalScan, VectorCache
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from claude_mem.team.wire import Tombstone
@@ -90,7 +89,7 @@ class LocalVectors:
         def work(connection: sqlite3.Connection) -> list[tuple[str, float]]:
             best = self._backend(connection).nearest(query_vector(question), [number], count)
             rows = best.best(count)
-            texts = passage_texts.texts(connection, [passage for passage, _ in rows])
+            texts = passage_index.texts_of_passages(connection, [passage for passage, _ in rows])
             return [(texts[passage], cosine) for passage, cosine in rows]
 
         return self.store.read(work)

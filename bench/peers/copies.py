@@ -14,7 +14,7 @@ import numpy as np
 
 from claude_mem.index import indexing
 from claude_mem.index.passages import NOTES_SOURCE
-from claude_mem.index.text import passage_index, passage_texts
+from claude_mem.index.text import passage_index
 from claude_mem.index.text.documents import KINDS, TURN, document_id, text_id
 from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.text.words import searchable
@@ -157,7 +157,7 @@ def _copy_texts(connection: sqlite3.Connection, originals: Sizes, copies: int) -
             (PASSAGE_BITS, project, originals.turns),
         )]  # fmt: skip
         for first in range(0, len(ids), CHUNK):
-            texts = passage_texts.texts(connection, ids[first : first + CHUNK])
+            texts = passage_index.texts_of_passages(connection, ids[first : first + CHUNK])
             indexed = [(id_, searchable(text)) for id_, text in sorted(texts.items())]
             connection.execute("BEGIN")
             for copy in range(1, copies + 1):

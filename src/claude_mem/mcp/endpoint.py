@@ -48,8 +48,8 @@ class Endpoint:
             receive = _again(body, receive)
         if self._serve is None:
             # In a thread: the import takes a good part of a second, and hooks must not wait.
-            protocol = await asyncio.to_thread(importlib.import_module, "claude_mem.mcp.protocol")
-            self._serve = protocol.serve
+            server = await asyncio.to_thread(importlib.import_module, "claude_mem.mcp.sdk_server")
+            self._serve = server.serve
         await self._serve(scope, receive, send)
 
 

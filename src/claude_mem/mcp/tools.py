@@ -34,7 +34,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.forgetting import Preview
 from claude_mem.types import Json
-from claude_mem.worker import editing, recall
+from claude_mem.worker import combined_recall, editing
 from claude_mem.worker.forgetting import Erased, forget
 from claude_mem.worker.saving import save_memory
 from claude_mem.worker.worker import Worker
@@ -182,7 +182,7 @@ async def _search(call: Call) -> str:
     def build_query(store: StoreReader) -> Query:
         return params.search_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await recall.search(call.worker, await call.read(build_query), call.now)
+    result = await combined_recall.search(call.worker, await call.read(build_query), call.now)
     note = [] if result.rows or "project" not in arguments else [_ONLY_THIS_PROJECT]
     text = await asyncio.to_thread(search_text, result, call.now.tzinfo)
     return fenced(text, *note)
@@ -200,7 +200,7 @@ async def _timeline(call: Call) -> str:
     def build_query(store: StoreReader) -> TimelineQuery:
         return params.timeline_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await recall.timeline(call.worker, await call.read(build_query), call.now)
+    result = await combined_recall.timeline(call.worker, await call.read(build_query), call.now)
     note = [] if result or "project" not in arguments else [_ONLY_THIS_PROJECT]
     text = await asyncio.to_thread(timeline_text, result, call.now.tzinfo)
     return fenced(text, *note)
@@ -210,9 +210,9 @@ async def _get_observations(call: Call) -> str:
     ids, words, with_record = params.batch(call.arguments)
     outside = await call.read(lambda store: store.read(lambda c: outside_words_of(c, ids)))
     if words:
-        answers = await recall.answers(call.worker, ids, words, call.now)
+        answers = await combined_recall.answers(call.worker, ids, words, call.now)
         return fenced(await asyncio.to_thread(answers_text, answers, outside))
-    memories = await recall.memories(call.worker, ids, with_record=with_record)
+    memories = await combined_recall.memories(call.worker, ids, with_record=with_record)
     return fenced(await asyncio.to_thread(memories_text, memories, outside))
 
 

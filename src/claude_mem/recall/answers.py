@@ -12,7 +12,7 @@ from datetime import datetime
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.passages import MOST, Passage
-from claude_mem.index.text import passage_index, passage_texts
+from claude_mem.index.text import passage_index
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import (
@@ -27,8 +27,8 @@ from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.ranking import score_of
+from claude_mem.recall.search import snippet
 from claude_mem.recall.sentences import best_sentences
-from claude_mem.recall.snippets import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
 from claude_mem.store.json_rows import JsonRow
@@ -96,7 +96,7 @@ def best_passages(
 ) -> list[Passage]:
     """In the order of the turn; their best sentences that fit, and that say more than the title."""
     unweighted = passage_scores(connection, [turn_id], parsed, semantic_index)[turn_id]
-    texts = dict(enumerate(passage_texts.texts_of_turn(connection, turn_id)))
+    texts = dict(enumerate(passage_index.texts_of_turn(connection, turn_id)))
     scores = {
         number: score * KINDS.get(texts[number].kind, 1.0)
         for number, score in unweighted.items()

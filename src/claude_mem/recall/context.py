@@ -16,12 +16,12 @@ from claude_mem.recall.handover.lines import (
     QUESTION_MARKS,
     SAME_STATEMENT,
     Line,
-    content_words,
     day_of,
     flat,
     id_of,
     is_about,
     is_clear,
+    long_words,
     without_facts,
 )
 from claude_mem.recall.handover.session_lines import (
@@ -183,7 +183,7 @@ class _Page:
 
     def leave_out(self, text: str) -> None:
         """What the agent is told by another source."""
-        paragraphs = (content_words(line) for line in text.splitlines())
+        paragraphs = (long_words(line) for line in text.splitlines())
         self._subjects += [words for words in paragraphs if words]
 
     def add_section(self, heading: str, share: float, lines: Iterable[Line]) -> None:
@@ -230,12 +230,12 @@ class _Page:
             self._ids.update(line.ids)
             if line.subject:
                 self.subjects.append(line.subject)
-                self._subjects.append(content_words(line.subject))
+                self._subjects.append(long_words(line.subject))
 
     def _is_shown(self, line: Line) -> bool:
         if line.ids and self._ids.issuperset(line.ids):
             return True
-        words = content_words(line.subject)
+        words = long_words(line.subject)
         return len(words) > 1 and any(
             is_about(words, subject, SAME_STATEMENT) for subject in self._subjects
         )
@@ -290,12 +290,12 @@ def left_open(
 
 
 def _is_taken_up(step: str, later: Sequence[SessionDigest]) -> bool:
-    words = content_words(step)
+    words = long_words(step)
     for session in later:
         for turn in session.turns:
             texts = [result.text for result in turn.results]
             texts += [str(turn.summary[name] or "") for name in ("request", "completed")]
-            if any(_may_be_done_by(words, content_words(text)) for text in texts):
+            if any(_may_be_done_by(words, long_words(text)) for text in texts):
                 return True
     return False
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from claude_mem.recall.fence import OUTSIDE_MARK, escape_fences, fenced
 from claude_mem.recall.handover.lines import (
     SAME_STATEMENT,
-    content_words,
     first_sentences,
     is_about,
+    long_words,
 )
 from claude_mem.recall.hint_lines import Hint, HintLine, introduce
 from claude_mem.recall.memory_ids import MemoryId
@@ -41,10 +41,10 @@ def find_file_hint(
     outside: frozenset[str] = frozenset(),
 ) -> FileHint | None:
     """Of traps, the latest first, those that hold and that the session was not told."""
-    told = [content_words(line) for line in context.splitlines()]
+    told = [long_words(line) for line in context.splitlines()]
     lines: list[HintLine] = []
     for gotcha in _current(gotchas):
-        words = content_words(gotcha.title)
+        words = long_words(gotcha.title)
         is_told = any(is_about(words, line, SAME_STATEMENT) for line in told)
         if gotcha.turn_id not in hinted_turns and not is_told:
             line = _line(gotcha, path)
@@ -64,7 +64,7 @@ def _current(gotchas: Sequence[Gotcha]) -> list[Gotcha]:
 
 def _line(gotcha: Gotcha, path: str) -> HintLine:
     title = shorten(one_line(gotcha.title), LONGEST_TITLE)
-    details = first_sentences(gotcha.details, LONGEST_DETAILS, content_words(gotcha.title))
+    details = first_sentences(gotcha.details, LONGEST_DETAILS, long_words(gotcha.title))
     text = f"#{gotcha.id} {iso(gotcha.created_at_epoch)[:10]} {title}"
     text = escape_fences(f"{text}: {details}" if details else text)
     return HintLine(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from claude_mem.index.passages import Passage
-from claude_mem.index.text import document_queries, passage_texts
+from claude_mem.index.text import document_queries, passage_index
 from claude_mem.index.text.document_queries import Filters, Match
 from claude_mem.index.text.passage_index import TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -100,7 +100,7 @@ def hint_lines(
     turn_ids = [source.turn.id for source, _ in named]
     outside = outside_words.of_turns(connection, turn_ids)
     scores = _scores(connection, turn_ids, ways[0], semantic_index)
-    passages = passage_texts.texts_of_turns(connection, turn_ids) if read is None else read
+    passages = passage_index.texts_of_turns(connection, turn_ids) if read is None else read
     heads = [_head(memory) for _, memory in named]
     room = _room(heads, [turn in outside for turn in turn_ids])
     lines: list[HintLine] = []

@@ -18,7 +18,7 @@ from typing import Self
 
 from claude_mem.index import indexing
 from claude_mem.index.passages import MOST, NOTES, Passage
-from claude_mem.index.text import passage_index, passage_texts
+from claude_mem.index.text import passage_index
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
@@ -36,10 +36,10 @@ from claude_mem.recall.candidates import (
 from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines
 from claude_mem.recall.hint_text import PastFact, lasting, past_facts, states_past, work_in
 from claude_mem.recall.named_turns import NamedTurn, find_named_turns
-from claude_mem.recall.parsed_query import ParsedQuery, Word, parse_query
+from claude_mem.recall.parsed_query import ParsedQuery, Word, content_stems, parse_query, stems_of
 from claude_mem.recall.prompt_names import Name, names_in
 from claude_mem.recall.ranking import RankedTurn, rank_candidates
-from claude_mem.recall.snippets import content_stems, holds_any, stems_of
+from claude_mem.recall.search import holds_any
 from claude_mem.recall.typed_text import typed_text
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
@@ -382,7 +382,7 @@ def _unknown(
         near = min_score_share * candidates[0].ranked.score
         read = [c for c in candidates[:READ_AT_ONCE] if c.ranked.score >= near]
         candidates = candidates[len(read) :]
-        passages |= passage_texts.texts_of_turns(connection, [c.row.turn for c in read])
+        passages |= passage_index.texts_of_turns(connection, [c.row.turn for c in read])
         for candidate in read:
             of_turn, number = passages.get(candidate.row.turn, ()), candidate.row.id % MOST
             if number >= len(of_turn) or candidate.ranked.score < least:

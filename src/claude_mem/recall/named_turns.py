@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from claude_mem.index.text import document_queries, passage_index, passage_texts
+from claude_mem.index.text import document_queries, passage_index
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, text_id
 from claude_mem.index.text.passage_index import TurnRow
@@ -119,7 +119,7 @@ def _turns_with(connection: sqlite3.Connection, name: Name, project_id: int | No
         for turn in turns
         if any(
             name.text in _REQUEST_NUMBER.findall(passage.text)
-            for passage in passage_texts.texts_of_turn(connection, turn)
+            for passage in passage_index.texts_of_turn(connection, turn)
         )
     }
 

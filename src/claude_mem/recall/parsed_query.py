@@ -19,6 +19,8 @@ from claude_mem.index.text.words import (
     pieces,
     plain_text,
     spoken_symbols,
+    stem,
+    stems,
 )
 
 MAX_TEXT = 20_000
@@ -130,6 +132,16 @@ def _mark_times(words: tuple[Word, ...], time_pieces: frozenset[str]) -> tuple[W
 def content_word_forms(text: str) -> list[str]:
     """The words of a text that are not stop words, as FTS5 strings."""
     return [form for word in _words(text.split()) for form in word.forms[:1]]
+
+
+def stems_of(parsed: ParsedQuery) -> frozenset[str]:
+    return frozenset(stem(piece) for word in parsed.words for piece in word.pieces)
+
+
+def content_stems(text: str) -> frozenset[str]:
+    """Of the words that say something."""
+    words = {piece.lower() for piece in pieces(text) if len(piece) > 2} - STOP_WORDS
+    return frozenset(stems(words).values())
 
 
 def _is_exclusion(chunk: str) -> bool:

@@ -21,7 +21,7 @@ from claude_mem.server.command_replies import (
 )
 from claude_mem.server.requests import read_body
 from claude_mem.types import Json
-from claude_mem.worker import recall
+from claude_mem.worker import combined_recall
 from claude_mem.worker.worker import Worker
 
 _CONFLICT = 409
@@ -43,7 +43,7 @@ async def run_command(request: Request) -> Response:
             now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
             values = dict[str, Json](fields)
             query = await asyncio.to_thread(params.search_query, worker.store, values, now)
-            result = await recall.search(worker, query, now)
+            result = await combined_recall.search(worker, query, now)
             text = await asyncio.to_thread(result_reply, result, values, now, as_json, for_terminal)
         case "context":
             text = context_reply(await _context(worker, directory, fields), settings, as_json)

@@ -1,8 +1,8 @@
 """Forgetting: rows move out of their tables, so that no query has to filter them.
 
 They are kept in the trash until undo restores them (`undoing.py`) or they expire, or are removed
-for good (`hard_forgetting.py`). Tombstones (`tombstones.py`) and sealed turns keep them from being
-recorded again; both remain.
+for good (`hard_forgetting.py`). Tombstones and sealed turns keep them from being recorded again
+(`tombstones.py`); both remain.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from claude_mem.errors import BadInput
-from claude_mem.store import hints, tombstones
+from claude_mem.store import hints
 from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
@@ -194,7 +194,7 @@ def expire(connection: sqlite3.Connection, before_ms: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Trash:
-    """The rows of one forgetting, in the order in which they can be restored."""
+    """The rows of one forgetting, in the order in which undo restores them, and its tombstones."""
 
     connection: sqlite3.Connection
     id: int
@@ -226,6 +226,14 @@ class Trash:
             "INSERT INTO forgotten_rows (forgotten_id, of_table, kind, content)"
             " VALUES (?, ?, ?, ?)",
             [(self.id, table, kind, json.dumps(row)) for row in rows],
+        )
+
+    def add_tombstones(self, kind: str, keys: Iterable[str]) -> None:
+        """`kind`: project, session or turn, which must not be recorded again."""
+        self.connection.executemany(
+            "INSERT OR IGNORE INTO tombstones (kind, key, forgotten_id, at_epoch)"
+            " VALUES (?, ?, ?, ?)",
+            [(kind, key, self.id, self.now_ms) for key in keys],
         )
 
 
@@ -272,7 +280,7 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
     if project is not None:
         for table in ("project_dirs", "project_overrides", "project_aliases"):
             trash.keep(table, "project_id", projects)
-        _add_tombstones(trash, "project", [row["key"] for row in project_rows])
+        trash.add_tombstones("project", [row["key"] for row in project_rows])
     sessions = trash.keep("sdk_sessions", "id", ids)
     turns = trash.keep("user_prompts", "session_id", ids)
     turn_ids = [row["id"] for row in turns]
@@ -290,8 +298,8 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
         trash.keep(queue.table, "session_id", ids)
     # Not for saved memories: the next one would belong to the same session.
     hooked = [row["content_session_id"] for row in sessions if row["dialect"] != MANUAL]
-    _add_tombstones(trash, "session", hooked)
-    _add_tombstones(trash, "turn", _unique_prompt_ids(turns))
+    trash.add_tombstones("session", hooked)
+    trash.add_tombstones("turn", _unique_prompt_ids(turns))
     if project is None:
         _clear_titles(trash, turns, [*turns, *summaries, *observations])
         first = min((row["started_at_epoch"] for row in sessions), default=trash.now_ms)
@@ -319,7 +327,7 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]]) -> None:
     hints.forget_hints(connection, turn_ids)
     for queue in QUEUES:
         trash.keep(queue.table, "turn_id", turn_ids)
-    _add_tombstones(trash, "turn", _unique_prompt_ids(turns))
+    trash.add_tombstones("turn", _unique_prompt_ids(turns))
     prompts = [turn for turn in turns if turn["id"] in set(ids["prompts"])]
     _clear_titles(trash, turns, [*summaries, *observations, *prompts])
     trash.change("user_prompts", prompts, prompt_text=None)
@@ -450,10 +458,6 @@ def _delete(connection: sqlite3.Connection, table: str, ids: Sequence[int]) -> N
         f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
-
-
-def _add_tombstones(trash: Trash, kind: str, keys: Iterable[str]) -> None:
-    tombstones.add(trash.connection, kind, keys, trash.id, trash.now_ms)
 
 
 def _unique_prompt_ids(turns: Sequence[sqlite3.Row]) -> list[str]:

@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from claude_mem.store import editing, memories, outdated, records, sessions, tombstones
+from claude_mem.store import editing, memories, records, redistilling, sessions, tombstones
 from claude_mem.store.clock import iso
 from claude_mem.store.summary_json import with_sources
 from claude_mem.store.turns import NewTurn, insert_events, insert_turn, is_counted
@@ -214,7 +214,7 @@ def _distil_again(connection: sqlite3.Connection, existing: sqlite3.Row, turn: P
     if turn.distillate is None or not existing["retired"]:
         return False
     ids = _event_ids(connection, existing["id"], turn)
-    return outdated.save_again(connection, existing["id"], _with_sources(turn.distillate, ids))
+    return redistilling.save_again(connection, existing["id"], _with_sources(turn.distillate, ids))
 
 
 def _fill_in_record(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:

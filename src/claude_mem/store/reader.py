@@ -22,12 +22,12 @@ from claude_mem.store import (
     listing,
     obstacles,
     one_time_messages,
-    outdated,
     outside_words,
     project_moves,
     projects,
     queue,
     records,
+    redistilling,
     refine_requests,
     refinements,
     sessions,
@@ -251,13 +251,13 @@ class StoreReader(ViewerReader):
 
     def is_any_outdated(self, version: int) -> bool:
         """Whether an older version of the local observer distilled a turn."""
-        return self.read(lambda c: outdated.is_any_outdated(c, version))
+        return self.read(lambda c: redistilling.is_any_outdated(c, version))
 
     def next_outdated(self, version: int) -> Turn | None:
-        return self.read(lambda c: outdated.next_turn(c, version))
+        return self.read(lambda c: redistilling.next_turn(c, version))
 
     def outdated_transcripts(self, version: int) -> list[tuple[str, str]]:
-        return self.read(lambda c: outdated.transcripts(c, version))
+        return self.read(lambda c: redistilling.transcripts(c, version))
 
     def project_directories(self) -> list[tuple[str, Project]]:
         """Of projects that have an origin."""

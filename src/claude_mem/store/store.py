@@ -23,11 +23,11 @@ from claude_mem.store import (
     imported_sessions,
     memories,
     one_time_messages,
-    outdated,
     project_moves,
     projects,
     queue,
     records,
+    redistilling,
     refine_requests,
     refinements,
     saved_memories,
@@ -182,20 +182,20 @@ class Store(StoreReader):
 
     def save_again(self, turn: Turn, distillate: Distillate) -> "Future[bool]":
         """New memories of a turn that an older observer distilled; False: it has changed."""
-        return self.write(lambda c: outdated.save_again(c, turn.id, distillate))
+        return self.write(lambda c: redistilling.save_again(c, turn.id, distillate))
 
     def distil_session_again(self, session: PastSession) -> "Future[int]":
         """From its transcript, turns whose events are gone; returns how many."""
         return self.write(lambda c: imported_sessions.distil_again(c, session))
 
     def mark_distilled(self, turn_id: int, version: int) -> "Future[None]":
-        return self.write(lambda c: outdated.mark(c, turn_id, version))
+        return self.write(lambda c: redistilling.mark(c, turn_id, version))
 
     def mark_session_distilled(self, session_id: str, version: int) -> "Future[None]":
-        return self.write(lambda c: outdated.mark_session(c, session_id, version))
+        return self.write(lambda c: redistilling.mark_session(c, session_id, version))
 
     def mark_rest_distilled(self, version: int) -> "Future[int]":
-        return self.write(lambda c: outdated.mark_rest(c, version))
+        return self.write(lambda c: redistilling.mark_rest(c, version))
 
     def merge_project_into(self, key: str, target: Project) -> "Future[bool]":
         """Moves everything of the project with this key to the target."""

@@ -1,8 +1,8 @@
 """The full-text index of turns: the passages of what was said in a turn and remembered of it.
 
 A turn is one document of many passages. Their text is not stored again: `passages` says where it is
-(`passage_texts`). The FTS5 table has no content either: a passage is removed with the text that it
-was indexed with (`previous_passages`).
+(`texts_of_passages`). The FTS5 table has no content either: a passage is removed with the text that
+it was indexed with (`previous_passages`).
 
 Nor does it have the lengths of passages, which are in the ids of its rows (`passage_scores`).
 """
@@ -14,11 +14,22 @@ import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from claude_mem.index.passages import MEMORY, MOST, Passage
-from claude_mem.index.text.documents import Document, memory_id_of, names_time
+from claude_mem.index.passages import MEMORY, MOST, NOTES_SOURCE, Passage, pack, source_text
+from claude_mem.index.text.documents import (
+    TURN,
+    Document,
+    document_id,
+    load,
+    load_texts,
+    memory_id_of,
+    memory_texts,
+    names_time,
+    prompt_record,
+)
 from claude_mem.index.text.passage_scores import LENGTH_BITS, MAX_LENGTH, Score, score
 from claude_mem.index.text.words import (
     MAX_CACHED,
@@ -33,6 +44,8 @@ from claude_mem.index.text.words import (
     stems,
     word_count,
 )
+from claude_mem.store.records import load_records
+from claude_mem.types import RecordPart
 
 PASSAGE_BITS = 10
 # The id of a row of `passage_text`: project, turn, passage, length.
@@ -430,3 +443,52 @@ def _neighbours_sql(reach: int) -> str:
         f"SELECT {', '.join(['t.id', *columns])} FROM json_each(?) i"
         " CROSS JOIN indexed_turns t ON t.id = i.value"
     )
+
+
+# Texts: each is cut again from the memory, or the part of the record, that it was cut from when it
+# was indexed.
+
+
+def texts_of_passages(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:
+    """By id; for passages of turns that have not changed since they were indexed (`turn_rows`)."""
+    rows = connection.execute(
+        "SELECT p.id, source, place FROM json_each(?) i CROSS JOIN passages p ON p.id = i.value",
+        (json.dumps(list(ids)),),
+    ).fetchall()
+    memories = load_texts(connection, {row[1] >> 1 for row in rows if row[1] > NOTES_SOURCE})
+    turns = {row[0] >> PASSAGE_BITS for row in rows if row[1] <= NOTES_SOURCE}
+    records = _records_of(connection, turns) if turns else {}
+    result: dict[int, str] = {}
+    for id_, source, place in rows:
+        if source > NOTES_SOURCE:
+            memory = memories.get(source >> 1)
+            text = memory_texts(memory)[source & 1] if memory is not None else ""
+        else:
+            text = source_text(records[id_ >> PASSAGE_BITS], source)
+        result[id_] = next(islice(pack(text), place, None), "")
+    return result
+
+
+def texts_of_turn(connection: sqlite3.Connection, turn_id: int) -> Sequence[Passage]:
+    """All passages, in their order; none while the turn waits for the index."""
+    return texts_of_turns(connection, [turn_id]).get(turn_id, ())
+
+
+def texts_of_turns(
+    connection: sqlite3.Connection, turn_ids: Iterable[int]
+) -> dict[int, Sequence[Passage]]:
+    """By turn, without those that wait for the index."""
+    indexed = turn_rows(connection, turn_ids)
+    documents = load(connection, [document_id(TURN, turn_id) for turn_id in indexed])
+    return {memory_id_of(document.id): document.passages for document in documents}
+
+
+def _records_of(
+    connection: sqlite3.Connection, turns: set[int]
+) -> dict[int, tuple[RecordPart, ...]]:
+    records = load_records(connection, turns)
+    rows = connection.execute(
+        "SELECT id, prompt_text FROM user_prompts WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(turns.difference(records))),),
+    )
+    return records | {row[0]: prompt_record(row[1]) for row in rows}

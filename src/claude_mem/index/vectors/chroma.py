@@ -25,7 +25,7 @@ from claude_mem.types import Json
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.blocks import QueryVector, Similarities
-    from claude_mem.index.vectors.vector_cache import VectorCache
+    from claude_mem.index.vectors.vector_search import VectorCache
 
 log = logging.getLogger("claude_mem.vectors")
 

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from claude_mem.index.vectors.calibration import Calibration
     from claude_mem.index.vectors.chroma import ChromaCollection
     from claude_mem.index.vectors.soft_words import SoftWords
-    from claude_mem.index.vectors.vector_cache import VectorCache
-    from claude_mem.index.vectors.vector_search import VectorSearch
+    from claude_mem.index.vectors.vector_search import VectorCache, VectorSearch
 
 log = logging.getLogger("claude_mem.vectors")
 
@@ -244,8 +243,7 @@ class SemanticIndex:
                 from claude_mem.index.embedders.static_model import StaticModel
                 from claude_mem.index.vectors.calibration import Calibration
                 from claude_mem.index.vectors.soft_words import SoftWords
-                from claude_mem.index.vectors.vector_cache import VectorCache
-                from claude_mem.index.vectors.vector_search import VectorSearch
+                from claude_mem.index.vectors.vector_search import VectorCache, VectorSearch
 
                 model = self._load_embedder()
                 cache = VectorCache(model, self._read_ahead, self._open_connection)

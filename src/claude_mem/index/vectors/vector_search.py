@@ -1,20 +1,35 @@
 """The search by vector: which passages and observations are nearest to a text.
 
-The vectors are compared here (`LocalScan`), or by a Chroma server where the settings say so, and it
-answers. Of small projects, all vectors are in memory. Of large ones only their codes are: the codes
-select candidates, whose vectors are read from the table.
+The vectors of projects are in memory (`VectorCache`): read at the first search, and dropped when
+others need room. Of small projects, all vectors are. Of large ones only their codes are: the codes
+select candidates, whose vectors are read from the table. The vectors are compared here
+(`LocalScan`), or by a Chroma server where the settings say so, and it answers.
+
+Small projects are read by the search that needs them. Large ones are read by a thread of their
+own; until it is done, searches compare only what they have found by words. Nothing that takes long
+happens under a lock that another search needs.
+
+Documents that still wait for their vector are embedded at once, so that the newest are never
+missing, unless there are too many of them. What has changed is read in chunks, each in a
+transaction of its own, so that a long load holds up neither the writer nor the journal.
 """
 
 import sqlite3
 import sys
-from collections.abc import Collection, Iterable, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from claude_mem.errors import RequestFailed
-from claude_mem.index.text.documents import TURN, Document
-from claude_mem.index.vectors import vector_table
+from claude_mem.index import indexing
+from claude_mem.index.embedders.embedder import Embedder
+from claude_mem.index.text.documents import TURN, Document, document_id, kind_of, load, memory_id_of
+from claude_mem.index.text.passage_index import PASSAGE_BITS, first_of_newest
+from claude_mem.index.vectors import freed_memory, vector_table
 from claude_mem.index.vectors.blocks import (
     NO_SIMILARITIES,
     Ids,
@@ -24,9 +39,12 @@ from claude_mem.index.vectors.blocks import (
     Similarities,
     VectorBlocks,
     merge,
+    quantise,
 )
+from claude_mem.index.vectors.embedding_texts import passages
 from claude_mem.index.vectors.vector_backend import RESCORED, VectorBackend
-from claude_mem.index.vectors.vector_cache import ProjectVectors, VectorCache
+from claude_mem.index.vectors.vector_table import TableState, read_state
+from claude_mem.store.database import Open, open_readonly
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.chroma import ChromaCollection
@@ -35,7 +53,283 @@ NEAREST = 1_024  # of the vectors that are held in full, those that are compared
 NEAREST_BY_CHROMA = 300
 # Signs in which two vectors of a cosine of 0.85 differ: 18%, and some deviations more.
 MAX_DIFFERENT_SIGNS, MAX_SIMILAR = 0.28, 64
+MAX_ROWS = 32_768  # vectors that are held in full; beyond, the largest projects keep codes alone
+MAX_CODES = 2_000_000  # beyond, the projects that were not searched lately are dropped
+MAX_OF_PROJECT = 1_000_000  # passages, about; older turns are found by words
+MAX_READ_AT_ONCE = 4_000  # documents; more are read by a thread of their own
+MAX_WAITING = 64  # turns that a search with Chroma embeds itself
+CHUNK = 2_048  # rows that are read in a transaction
 NO_IDS: Ids = np.empty(0, np.int64)
+
+Embed = Callable[[Sequence[Document]], list[Rows]]
+
+
+def passage_ids(document: int, count: int) -> Ids:
+    """Of the first passages of a turn."""
+    ids: Ids = np.arange(count, dtype=np.int64) + (memory_id_of(document) << PASSAGE_BITS)
+    return ids
+
+
+class ProjectVectors:
+    """Of documents of one kind: the passages of turns, or observations."""
+
+    def __init__(self, project_id: int, kind: str, dimension: int, state: TableState) -> None:
+        self.blocks = VectorBlocks(dimension, PASSAGE_BITS if kind == TURN else 0)
+        self.lock = threading.Lock()  # of whoever adds vectors; scans need none
+        self.revision = 0
+        self.read_state: TableState | None = None  # when a search last caught up
+        self.embedded: dict[int, Rows] = {}  # by document, ahead of the table
+        self._project_id, self._kind, self._dimension = project_id, kind, dimension
+        self._model, self._first_revision, self._loss = state.model, state.revision, state.loss
+        self._waiting: dict[int, None] = {}  # documents without a vector
+        self._first = 0  # document
+
+    def catch_up(self, connection: sqlite3.Connection, state: TableState) -> None:
+        if not self.revision and self._kind == TURN:
+            turn = first_of_newest(connection, self._project_id, MAX_OF_PROJECT)
+            self._first = document_id(TURN, turn)
+        lost = vector_table.losses(connection, self._project_id, self._loss)
+        self._remove(lost)
+        self._loss = max(self._loss, state.loss)
+        while rows := vector_table.changes(
+            connection, self._project_id, self._kind, self.revision, CHUNK, self._first
+        ):
+            self._apply(rows)
+            self.revision = rows[-1].revision
+        self.revision = max(self.revision, state.revision)
+
+    def embed_waiting(self, connection: sqlite3.Connection, embed: Embed, limit: int) -> None:
+        """The newest first, up to the limit."""
+        ids = list(self._waiting)[-limit:] if limit else []
+        if not ids:
+            return
+        documents = load(connection, ids)
+        for document, rows in zip(documents, embed(documents), strict=True):
+            self.embedded[document.id] = rows
+            self.blocks.add(self.ids(document.id, len(rows)), rows)
+        for waiting in ids:
+            del self._waiting[waiting]
+
+    def ids(self, document: int, count: int) -> Ids:
+        """Of the vectors of a document."""
+        if self._kind != TURN:
+            return np.full(count, document, np.int64)
+        return passage_ids(document, count)
+
+    def _apply(self, rows: list[vector_table.VectorRow]) -> None:
+        self._remove([row.document for row in rows if row.revision > self._first_revision])
+        ids: list[Ids] = []
+        vectors: list[bytes] = []
+        for row in rows:
+            if row.vector and row.model == self._model:
+                ids.append(self.ids(row.document, len(row.vector) // self._dimension))
+                vectors.append(row.vector)
+            else:
+                self._waiting[row.document] = None
+        if ids:
+            flat = np.frombuffer(b"".join(vectors), np.int8)
+            self.blocks.add(np.concatenate(ids), flat.reshape(-1, self._dimension))
+
+    def _remove(self, documents: list[int]) -> None:
+        for document in documents:
+            self._waiting.pop(document, None)
+            self.embedded.pop(document, None)
+        owners = map(memory_id_of, documents) if self._kind == TURN else documents
+        self.blocks.remove(owners)
+
+
+class VectorCache:
+    def __init__(
+        self, embedder: Embedder, read_ahead: int, open_connection: Open = open_readonly
+    ) -> None:
+        self._embedder, self._read_ahead = embedder, read_ahead
+        self._open_connection = open_connection
+        self._lock = threading.Lock()  # of the fields below
+        self._projects: dict[tuple[int, str], ProjectVectors] = {}  # least recently used first
+        self._threads: list[threading.Thread] = []
+        self._epoch = (0, 0)  # generation of the index and number of the model
+        freed_memory.limit_heaps()
+
+    @property
+    def dimension(self) -> int:
+        return self._embedder.dimension
+
+    def read_state(self, connection: sqlite3.Connection) -> TableState:
+        generation = indexing.generation(connection)
+        return read_state(connection, generation, self._embedder.id, self.dimension)
+
+    def encode(self, texts: Sequence[str]) -> Rows:
+        return quantise(self._embedder.encode(texts))
+
+    def embed(self, documents: Sequence[Document]) -> list[Rows]:
+        """For each document a row for each of its passages."""
+        texts = [passages(document) for document in documents]
+        rows = self.encode([passage for parts in texts for passage in parts])
+        ends = np.cumsum([len(parts) for parts in texts])
+        return np.split(rows, ends[:-1]) if texts else []
+
+    def loaded(
+        self,
+        connection: sqlite3.Connection,
+        projects: Sequence[int],
+        kind: str,
+        state: TableState,
+    ) -> list[ProjectVectors]:
+        """Of these projects, those that are in memory now."""
+        loaded: list[ProjectVectors] = []
+        for project in projects:
+            vectors = self._of_project(project, kind, state)
+            if vectors.read_state == state:
+                loaded.append(vectors)
+                continue
+            changed = vector_table.change_count(
+                connection, project, vectors.revision, MAX_READ_AT_ONCE + 1
+            )
+            if changed > MAX_READ_AT_ONCE:
+                self._load_in_background(connection, vectors, state)
+                continue
+            with vectors.lock:
+                vectors.catch_up(connection, state)
+                vectors.embed_waiting(connection, self.embed, self._read_ahead)
+                vectors.read_state = state
+            loaded.append(vectors)
+        self._make_room(set(projects))
+        return loaded
+
+    def caught_up(
+        self, connection: sqlite3.Connection, project_id: int, kind: str, state: TableState
+    ) -> ProjectVectors:
+        """With all that the table has of this project."""
+        vectors = self._of_project(project_id, kind, state)
+        with vectors.lock:
+            vectors.catch_up(connection, state)
+        self._make_room({project_id})
+        return vectors
+
+    def _of_project(self, project_id: int, kind: str, state: TableState) -> ProjectVectors:
+        with self._lock:
+            if self._epoch != state[:2]:
+                self._epoch = state[:2]
+                self._projects.clear()
+            key = project_id, kind
+            vectors = self._projects.pop(key, None)
+            if vectors is None:
+                vectors = ProjectVectors(project_id, kind, self._embedder.dimension, state)
+            self._projects[key] = vectors
+            return vectors
+
+    def passage_vectors(
+        self,
+        connection: sqlite3.Connection,
+        passage_ids: set[int],
+        model: int,
+        loaded: Sequence[ProjectVectors] = (),
+    ) -> tuple[Ids, Rows]:
+        """Of passages of turns; those that have no vector yet are embedded if they may be."""
+        stored = vector_table.passage_vectors(connection, model, self.dimension, passage_ids)
+        ids = [passage for passage, _ in stored]
+        vectors = [vector for _, vector in stored]
+        missing = passage_ids.difference(ids)
+        for turn, rows in self._ahead(connection, missing, loaded).items():
+            first = turn << PASSAGE_BITS
+            wanted = [n for n in range(len(rows)) if first | n in missing]
+            ids += [first | number for number in wanted]
+            vectors += [rows[number].tobytes() for number in wanted]
+        flat = np.frombuffer(b"".join(vectors), np.int8).reshape(-1, self.dimension)
+        return np.array(ids, np.int64), flat
+
+    def _ahead(
+        self,
+        connection: sqlite3.Connection,
+        passage_ids: set[int],
+        loaded: Sequence[ProjectVectors],
+    ) -> dict[int, Rows]:
+        """By turn the vectors of these passages that the table does not have."""
+        if not passage_ids:
+            return {}
+        turns = {passage >> PASSAGE_BITS for passage in passage_ids}
+        ahead: dict[int, Rows] = {}
+        for vectors in loaded:
+            for turn in turns:
+                rows = vectors.embedded.get(document_id(TURN, turn))
+                if rows is not None:
+                    ahead[turn] = rows
+        remaining = sorted(turns.difference(ahead))[-self._read_ahead :] if self._read_ahead else []
+        documents = load(connection, [document_id(TURN, turn) for turn in remaining])
+        for document, rows in zip(documents, self.embed(documents), strict=True):
+            ahead[memory_id_of(document.id)] = rows
+        return ahead
+
+    def waiting_vectors(
+        self, connection: sqlite3.Connection, projects: Sequence[int]
+    ) -> list[tuple[Ids, Rows]]:
+        """Of turns of these projects that have no vector in the table yet."""
+        if not self._read_ahead:
+            return []
+        model = self.read_state(connection).model
+        rows = vector_table.waiting(connection, model, MAX_WAITING)
+        ids = [r.document for r in rows if kind_of(r.document) == TURN and r.project_id in projects]
+        documents = load(connection, ids)
+        return [
+            (passage_ids(document.id, len(rows)), rows)
+            for document, rows in zip(documents, self.embed(documents), strict=True)
+        ]
+
+    # Threads
+
+    def _load_in_background(
+        self, connection: sqlite3.Connection, vectors: ProjectVectors, state: TableState
+    ) -> None:
+        def work(own_connection: sqlite3.Connection) -> None:
+            vectors.catch_up(own_connection, state)
+
+        self.in_background(connection, vectors.lock, work)
+
+    def in_background(
+        self,
+        connection: sqlite3.Connection,
+        lock: threading.Lock,
+        work: Callable[[sqlite3.Connection], None],
+    ) -> None:
+        """With a connection of its own, unless a thread does it already."""
+        if not lock.acquire(blocking=False):
+            return
+        path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+
+        def run() -> None:
+            try:
+                with closing(self._open_connection(path)) as own_connection:
+                    work(own_connection)
+            finally:
+                lock.release()
+            self._make_room(set())
+            freed_memory.give_back()
+
+        thread = threading.Thread(target=run, name="claude-mem-vectors", daemon=True)
+        with self._lock:
+            self._threads.append(thread)
+        thread.start()
+
+    def settle(self) -> None:
+        """Waits for the threads that read large projects."""
+        with self._lock:
+            threads, self._threads = self._threads, []
+        for thread in threads:
+            thread.join()
+
+    # Room
+
+    def _make_room(self, searched: set[int]) -> None:
+        with self._lock:
+            sizes = {key: len(vectors.blocks) for key, vectors in self._projects.items()}
+            for key in [key for key in sizes if key[0] not in searched]:
+                if sum(sizes.values()) > MAX_CODES:
+                    del self._projects[key], sizes[key]
+            held = {key: size for key, size in sizes.items() if self._projects[key].blocks.has_rows}
+            for key in sorted(held, key=lambda key: held[key], reverse=True):
+                if sum(held.values()) > MAX_ROWS:
+                    self._projects[key].blocks.drop_rows()
+                    del held[key]
 
 
 class VectorSearch:

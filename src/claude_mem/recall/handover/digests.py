@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from claude_mem.recall.handover.lines import (
-    content_words,
     id_of,
     is_about,
     is_clear,
     is_repetition,
+    long_words,
     stems_in,
     texts,
     unmarked,
@@ -245,7 +245,7 @@ def _with_details(commit: Result, work: Result) -> Result:
 
 
 def _is_same_work(work: Result, commit: Result) -> bool:
-    words, subject = content_words(work.text), content_words(commit.text)
+    words, subject = long_words(work.text), long_words(commit.text)
     return is_about(words, subject) or is_about(subject, words)
 
 
@@ -254,7 +254,7 @@ def _title(observation: JsonRow) -> str:
 
 
 def _is_about(observation: JsonRow, subject: str) -> bool:
-    return is_about(content_words(str(observation["title"])), content_words(subject))
+    return is_about(long_words(str(observation["title"])), long_words(subject))
 
 
 def _is_commit(artifact: Artifact) -> bool:

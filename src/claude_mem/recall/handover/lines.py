@@ -60,7 +60,8 @@ def flat(text: str, limit: int = LONGEST_LINE) -> str:
     return shorten(one_line(text), limit)
 
 
-def content_words(text: str) -> frozenset[str]:
+def long_words(text: str) -> frozenset[str]:
+    """By which two texts are compared: short words are in every text."""
     return frozenset(word for word in _WORD.findall(text.lower()) if len(word) > 3)
 
 
@@ -81,7 +82,7 @@ def first_sentences(text: str, limit: int, title: frozenset[str] = frozenset()) 
     result = ""
     is_first = True
     for sentence in map(unmarked, split_sentences(one_line(text))):
-        words = content_words(sentence)
+        words = long_words(sentence)
         # One word in common is the subject, not the statement.
         is_title = len(words) > 1 and is_about(words, title, SAME_STATEMENT)
         if is_title or is_talk(sentence) or sentence.endswith(QUESTION_MARKS):

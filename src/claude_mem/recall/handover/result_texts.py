@@ -12,10 +12,10 @@ from claude_mem.recall.handover.lines import (
     QUESTION_MARKS,
     SAME_STATEMENT,
     SAME_SUBJECT,
-    content_words,
     is_about,
     is_problem,
     is_talk,
+    long_words,
     split_sentences,
     unmarked,
 )
@@ -186,10 +186,10 @@ def as_done(title: str) -> str:
 def main_first(commits: Sequence[str], goal: str) -> list[str]:
     """Of the commits of a session, latest first: what is about its goal, then features, then what
     came first; what follows is mostly about that."""
-    words = content_words(goal)
+    words = long_words(goal)
 
     def order(commit: str) -> tuple[bool, bool, bool, bool]:
-        is_goal = is_about(words, content_words(commit))
+        is_goal = is_about(words, long_words(commit))
         return is_minor(commit), not is_goal, is_secondary(commit), not commit.startswith("feat")
 
     oldest_first = commits[::-1]
@@ -227,7 +227,7 @@ def commit_type(title: str) -> str:
 
 def _subject_stems(commit: str) -> frozenset[str]:
     subject = commit[len(prefix[0]) :] if (prefix := _COMMIT_PREFIX.match(commit)) else commit
-    return frozenset(stem(word) for word in content_words(subject))
+    return frozenset(stem(word) for word in long_words(subject))
 
 
 def _is_same_subject(words: frozenset[str], other: frozenset[str]) -> bool:
@@ -278,10 +278,10 @@ def changes_in(text: str, limit: int, title: frozenset[str] = frozenset()) -> st
     """What was changed, in order, as much as fits; nothing that says the title again."""
     result = ""
     for clause in _clauses(text):
-        words = content_words(clause)
+        words = long_words(clause)
         if len(words) > 1 and is_about(words, title, SAME_STATEMENT):
             continue
-        if is_about(words, content_words(result)):
+        if is_about(words, long_words(result)):
             continue
         longer = f"{result} {clause}".strip()
         if len(longer) > limit:
@@ -294,7 +294,7 @@ def problem_in(text: str, limit: int, title: frozenset[str]) -> str:
     """The sentence at the beginning that says what was wrong with the subject of the title."""
     sentences = list(map(unmarked, split_sentences(one_line(text))))
     for sentence in sentences[:FIRST_SENTENCES]:
-        words = content_words(sentence)
+        words = long_words(sentence)
         is_same = is_about(words, title, SAME_STATEMENT)
         if is_problem(sentence) and words & title and not is_same and _is_whole(sentence, limit):
             return _without_lead_in(sentence)
@@ -318,7 +318,7 @@ def _without_lead_in(sentence: str) -> str:
 def elaboration_in(text: str, limit: int, title: frozenset[str]) -> str:
     """A sentence that says what the title says, and more."""
     for sentence in map(unmarked, split_sentences(one_line(text))):
-        words = content_words(sentence)
+        words = long_words(sentence)
         is_more = is_about(title, words) and len(words) > len(title)
         if is_more and not is_problem(sentence) and _is_whole(sentence, limit):
             return sentence

@@ -21,7 +21,6 @@ from claude_mem.recall.handover.lines import (
     QUESTION_MARKS,
     Line,
     code_names,
-    content_words,
     first_sentences,
     flat,
     is_about,
@@ -29,6 +28,7 @@ from claude_mem.recall.handover.lines import (
     is_problem,
     is_repetition,
     joined,
+    long_words,
     split_sentences,
     stems_in,
     with_end,
@@ -87,8 +87,8 @@ _Run = tuple[list[SessionDigest], list[str]]  # sessions in a row about the same
 def goal_of(session: SessionDigest) -> Iterator[Line]:
     """Unless a commit says the same, as done."""
     goal = as_done(session.goal) if session.is_changed else session.goal
-    words = content_words(goal)
-    commits = [content_words(result.text) for result in session.results if result.is_commit]
+    words = long_words(goal)
+    commits = [long_words(result.text) for result in session.results if result.is_commit]
     is_told = any(is_about(words, subject) for subject in commits)
     is_told = is_told or (bool(commits) and _NUMBER_ALONE.search(goal) is not None)
     is_goal = says_what_was_done(session.goal) and not _DONE.match(session.goal)
@@ -104,12 +104,12 @@ def _explanation(session: SessionDigest) -> str:
     """What the first turn says of the goal, where it is only a heading."""
     same = [result for result in session.results if result.text == session.title]
     details = same[-1].details if same else ""
-    return first_sentences(details, LONGEST_EXPLANATION, content_words(session.title))
+    return first_sentences(details, LONGEST_EXPLANATION, long_words(session.title))
 
 
 def results_of(session: SessionDigest) -> list[Line]:
     """The latest first; what repeats the goal gives only its details."""
-    goal = content_words(session.title) if any(goal_of(session)) else frozenset()
+    goal = long_words(session.title) if any(goal_of(session)) else frozenset()
     lines: list[Line] = []
     names: set[str] = set()
     for result in _told(session):
@@ -121,7 +121,7 @@ def results_of(session: SessionDigest) -> list[Line]:
         if not result.is_commit and (is_told or _is_fixed(result, session, lines)):
             continue
         names |= about
-        words = content_words(result.text)
+        words = long_words(result.text)
         is_goal = len(words) > 1 and is_about(words, goal)
         if not result.is_commit and (is_goal or not _is_title(result, session)):
             if body:
@@ -129,7 +129,7 @@ def results_of(session: SessionDigest) -> list[Line]:
                 lines.append(Line(" ".join((f"- {text}", *result.ids)), ids=result.ids))
             continue
         # A body that says the title and more stands for it.
-        is_said = bool(body) and not result.is_commit and is_about(words, content_words(body))
+        is_said = bool(body) and not result.is_commit and is_about(words, long_words(body))
         text = " ".join((body, *result.ids)) if is_said else result.label
         text += f": {body}" if body and not is_said else ""
         # That of a revert is what it took back.
@@ -203,11 +203,11 @@ def _last_of_each(results: Sequence[Result]) -> list[Result]:
     is known of one that is left out is told with the later one."""
     last: list[Result] = []
     for result in results:
-        words = content_words(result.text)
+        words = long_words(result.text)
         later = [
             n
             for n, other in enumerate(last)
-            if other.is_commit and is_about(words, content_words(other.text), ALL)
+            if other.is_commit and is_about(words, long_words(other.text), ALL)
         ]
         if not (result.is_commit and later):
             last.append(result)
@@ -223,7 +223,7 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
 
     Of a draft that changed something only what it changed, or else the problem that it solved.
     """
-    title = content_words(result.text)
+    title = long_words(result.text)
     if _lists_edits(result) and is_clear(result.text) and not is_edit_of_file(result.text):
         return ""
     if REVERT.match(result.text):
@@ -238,7 +238,7 @@ def _body(result: Result, limit: int, is_changed: bool) -> str:
         if elaboration := elaboration_in(result.details, limit, title):
             return elaboration
         return cause_in(result.details, limit) if result.is_bugfix else ""
-    if title and not title & content_words(result.details):
+    if title and not title & long_words(result.details):
         return ""
     return first_sentences(result.details, limit, title)
 
@@ -371,7 +371,7 @@ def _about(session: SessionDigest, title: str) -> str:
     rows = [row for row in session.results if row.text in title] or [
         row for row in session.results if row.files
     ]
-    words = content_words(title)
+    words = long_words(title)
     bodies = (changes_in(row.details, LONGEST_ABOUT, words) for row in rows)
     return with_paths(next(filter(None, bodies), ""), session.files)
 
@@ -380,8 +380,8 @@ def _shown(results: Sequence[str]) -> list[str]:
     """Without those that repeat an earlier one, as an amended commit does, and minor ones."""
     shown: list[str] = []
     for result in results:
-        words = content_words(result)
-        is_repeated = any(is_about(words, content_words(other)) for other in shown)
+        words = long_words(result)
+        is_repeated = any(is_about(words, long_words(other)) for other in shown)
         if not is_repeated and not (shown and is_secondary(result)):
             shown.append(result)
     return shown[:MAX_RESULTS]
@@ -474,4 +474,4 @@ def _is_same_topic(later: SessionDigest, earlier: SessionDigest, usual: set[str]
     is_same_branch = bool(later.branches) and later.branches[:1] == earlier.branches[:1]
     if is_same_branch and later.branches[0] not in usual:
         return later.is_changed and earlier.is_changed
-    return is_about(content_words(earlier.title), content_words(later.title))
+    return is_about(long_words(earlier.title), long_words(later.title))

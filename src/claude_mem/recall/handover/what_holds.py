@@ -10,11 +10,11 @@ from claude_mem.recall.handover.digests import is_in_project
 from claude_mem.recall.handover.lines import (
     LOCAL,
     Line,
-    content_words,
     day_of,
     flat,
     id_of,
     is_clear,
+    long_words,
     stems_in,
     texts,
     unmarked,
@@ -183,7 +183,7 @@ def decisions(
     """Answers of the user to questions of the agent that are about the project. One that was given
     once, before the day of the last session, is about work that is over; what was committed about
     it says what became of it."""
-    subjects = [content_words(commit) for commit in commits]
+    subjects = [long_words(commit) for commit in commits]
     count = 0
     for fact in sorted(_of(facts, "decision"), key=lambda f: (-f.is_pinned, -f.last_seen_ms, f.id)):
         answer = _RECOMMENDED.sub("", fact.value).strip()
@@ -193,7 +193,7 @@ def decisions(
             continue
         if not question:
             continue  # of a saved memory, which is shown itself
-        words = content_words(f"{question} {answer}")
+        words = long_words(f"{question} {answer}")
         if not fact.is_pinned and any(len(words & subject) >= SAME_WORK for subject in subjects):
             continue
         if len(question) > LONGEST_QUESTION or _PASSING.search(question) or _BARE.match(answer):
@@ -264,7 +264,7 @@ def _most_typical(row: Obstacle) -> str:
     sentences = [note.partition(THEN)[0] for note in row.notes]
     named = [text for text in sentences if f"`{row.name}`" in text or f"`{row.name}/`" in text]
     rows = named or sentences
-    words = [content_words(sentence) for sentence in rows]
+    words = [long_words(sentence) for sentence in rows]
 
     def shared(number: int) -> int:
         others = (other for position, other in enumerate(words) if position != number)

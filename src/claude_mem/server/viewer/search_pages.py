@@ -10,11 +10,10 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
-from claude_mem.recall.search import SearchResult, SearchRow
-from claude_mem.recall.snippets import mark_words
+from claude_mem.recall.search import SearchResult, SearchRow, mark_words
 from claude_mem.server.viewer.rendering import Reader, fragment, page, reader_of, shows_errors
 from claude_mem.types import Json
-from claude_mem.worker import recall
+from claude_mem.worker import combined_recall
 from claude_mem.worker.worker import Worker
 
 LIMIT = 20
@@ -61,7 +60,7 @@ async def _search(request: Request) -> dict[str, object]:
     result = SearchResult((), False, 0)
     if has_query:
         query = await asyncio.to_thread(params.search_query, worker.store, query_values, reader.now)
-        result = await recall.search(worker, query, reader.now)
+        result = await combined_recall.search(worker, query, reader.now)
     parsed = parse_query(given.get("q", ""), reader.now)
     views = [_result(row, parsed, reader) for row in result.rows]
     return {
@@ -106,7 +105,7 @@ async def timeline(request: Request) -> Response:
     }  # fmt: skip
 
     query = await asyncio.to_thread(params.timeline_query, worker.store, values, reader.now)
-    result = await recall.timeline(worker, query, reader.now)
+    result = await combined_recall.timeline(worker, query, reader.now)
     assert result is not None  # an anchor that does not exist is an error
     nothing = parse_query("", reader.now)
     views = [_result(row, nothing, reader) for row in result.rows]

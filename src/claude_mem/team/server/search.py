@@ -24,7 +24,7 @@ from claude_mem.recall.candidates import (
 )
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.ranking import Neighbourhood, RankedTurn, Step, Strength, order
-from claude_mem.recall.snippets import snippet
+from claude_mem.recall.search import snippet
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.team.server import embedding, listing
 from claude_mem.team.server.lexemes import Frequencies, any_of, bm25, phrase_query, quoted
