@@ -34,9 +34,11 @@ from claude_mem.observer.local.evidence import (
     find_candidates,
 )
 from claude_mem.observer.local.scored_turn import (
+    RankedTitle,
+    in_order,
+    is_clear_enough,
     is_evident_work,
     passage_features,
-    rank_titles,
     speaks_english,
     turn_features,
     turn_words,
@@ -202,7 +204,7 @@ def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
     best = [
         title_f1(ranked[0].title.text, turn.title) if ranked else 0.0
         for turn, features, of_titles in zip(turns, titles, title_scores, strict=True)
-        for ranked in [rank_titles(turn.titles, features, list(of_titles), is_english=True)]
+        for ranked in [shown_titles(turn.titles, features, of_titles)]
     ]
     report(flat, worth, threshold, np.array(best))
     return {
@@ -227,14 +229,27 @@ def passage_rows(turn: LabelledTurn, words: Weights) -> list[Features]:
 
 def title_rows(turn: LabelledTurn, words: Weights) -> list[Features]:
     facts = turn_facts(turn.evidence, word_weights(turn.evidence, words))
-    return [title_features(title, facts, words) for title in turn.titles]
+    clarity = words.clarity.score
+    return [
+        title_features(title, clarity(title.text, title.source), facts, words)
+        for title in turn.titles
+    ]
 
 
-def best_shown(
+def shown_titles(
     titles: list[TitleCandidate], features: list[Features], scores: Floats
-) -> float | None:
+) -> list[RankedTitle]:
+    """As the turn would show them."""
+    judged = zip(titles, (of_title["clarity"] for of_title in features), scores, strict=True)
+    return in_order(
+        RankedTitle(float(score), clarity, title)
+        for title, clarity, score in judged
+        if is_clear_enough(title, clarity, is_english=True)
+    )
+
+
+def best_shown(ranked: list[RankedTitle]) -> float | None:
     """The score of the title that the turn would get."""
-    ranked = rank_titles(titles, features, list(scores), is_english=True)
     return ranked[0].score if ranked else None
 
 

@@ -8,6 +8,7 @@ So it is judged by how it is built, not by the words of a project.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from math import fsum
 
@@ -51,18 +52,20 @@ def runs_of(text: str, source: str, words: frozenset[str]) -> set[str]:
 
 
 def shapes_of(text: str, words: frozenset[str]) -> Iterator[str]:
-    for place, token in enumerate(_TOKEN.findall(text)):
-        if (shape := _shape_of_name(token)) is not None:
-            yield shape
-            continue
-        word = plain_word(token)
-        lowered = word.lower()
-        if lowered in words:
-            yield lowered
-        elif word[0].isupper() and place:
-            yield "<Proper>"
-        else:
-            yield _form_of(lowered)
+    tokens = _TOKEN.findall(text)
+    for place, token in enumerate(tokens):
+        yield _shape_of(token, place == 0, words)
+
+
+@lru_cache(maxsize=8192)  # the titles of a turn have most of their words in common
+def _shape_of(token: str, is_first: bool, words: frozenset[str]) -> str:
+    if (shape := _shape_of_name(token)) is not None:
+        return shape
+    word = plain_word(token)
+    lowered = word.lower()
+    if lowered in words:
+        return lowered
+    return "<Proper>" if word[0].isupper() and not is_first else _form_of(lowered)
 
 
 def plain_words(text: str) -> set[str]:

@@ -4,7 +4,7 @@ features, and the best passages that say something new are selected, within a bu
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import repeat
@@ -23,7 +23,7 @@ from claude_mem.observer.local.evidence import (
 )
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
-    CLARITY,
+    TurnFacts,
     find_titles,
     title_features,
     turn_facts,
@@ -132,10 +132,7 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     ]
     is_english = speaks_english(candidates)
     titles = find_titles(evidence, candidates, is_english=is_english)
-    facts = turn_facts(evidence, weight)
-    of_titles = [title_features(title, facts, weights, weights.title.names) for title in titles]
-    title_scores = list(map(weights.title.score, of_titles))
-    ranked = rank_titles(titles, of_titles, title_scores, is_english=is_english)
+    ranked = _rank_titles(titles, turn_facts(evidence, weight), weights, is_english=is_english)
     best_title = ranked[0].score if ranked else None
     worth = weights.turn.score(turn_features(evidence, scores, best_title, weights.turn.names))
     is_likely = worth >= weights.turn.threshold + detail.margin
@@ -283,31 +280,28 @@ def _is_step(candidate: Candidate, features: Features, step: Trees) -> bool:
     return is_step and not is_empty_phrase(candidate.text.lower())
 
 
-def rank_titles(
-    titles: list[TitleCandidate],
-    features: Sequence[Features],
-    scores: Sequence[float],
-    *,
-    is_english: bool,
+def _rank_titles(
+    titles: list[TitleCandidate], facts: TurnFacts, weights: Weights, *, is_english: bool
 ) -> list[RankedTitle]:
-    """The best first: what a reader's title would say, said so that it is understood alone.
-
-    Clarity was learned in English; in another language it says nothing.
-    """
-    ranked = [
-        RankedTitle(score, of_title[CLARITY], title)
-        for title, of_title, score in zip(titles, features, scores, strict=True)
-        if not is_english or of_title[CLARITY] >= _least_clarity(title)
-    ]
-    # Stable: of equal ones the first.
-    ranked.sort(key=lambda each: (each.title.clarity == "unclear", -each.rank))
-    return ranked
+    judged = [(title, weights.clarity.score(title.text, title.source)) for title in titles]
+    return in_order(
+        RankedTitle(weights.title.score(features), clarity, title)
+        for title, clarity in judged
+        if is_clear_enough(title, clarity, is_english=is_english)
+        for features in [title_features(title, clarity, facts, weights, weights.title.names)]
+    )
 
 
-def _least_clarity(title: TitleCandidate) -> float:
-    if is_written(title):
-        return -inf
-    return LEAST_IF_UNCLEAR if title.clarity == "unclear" else LEAST_CLARITY
+def is_clear_enough(title: TitleCandidate, clarity: float, *, is_english: bool) -> bool:
+    """Clarity was learned in English; in another language it says nothing."""
+    if not is_english or is_written(title):
+        return True
+    return clarity >= (LEAST_IF_UNCLEAR if title.clarity == "unclear" else LEAST_CLARITY)
+
+
+def in_order(titles: Iterable[RankedTitle]) -> list[RankedTitle]:
+    """The best first: what a reader's title would say, said so that it is understood alone."""
+    return sorted(titles, key=lambda each: (each.title.clarity == "unclear", -each.rank))
 
 
 def is_written(title: TitleCandidate) -> bool:

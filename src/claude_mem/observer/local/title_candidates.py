@@ -44,7 +44,6 @@ from claude_mem.title_rules import (
 _SOURCE_FEATURES = {s: {f"from {other}": float(s == other) for other in SOURCES} for s in SOURCES}
 _CUT_FEATURES = {cut: {f"cut: {other}": float(cut == other) for other in CUTS} for cut in CUTS}
 
-CLARITY = "clarity"  # the feature that also decides alone
 MOST_WORDS, FEWEST_WORDS, SHORTEST = 12, 3, 8
 LONGEST_PLACE, FEWEST_PLACE_WORDS = 6, 2
 FEWEST_OF_START, FEWEST_OF_SENTENCE = 5, 6
@@ -412,6 +411,7 @@ def _tests(
 
 def title_features(
     title: TitleCandidate,
+    clarity: float,
     of_turn: TurnFacts,
     weights: Weights,
     names: frozenset[str] | None = None,
@@ -440,7 +440,7 @@ def title_features(
         "messages": of_turn.messages,
         "request": of_turn.request,
         "final": of_turn.final,
-        CLARITY: weights.clarity.score(text, title.source),
+        "clarity": clarity,
     }
     of_words, of_shape = _tests(names)
     for name, cue in of_words:

@@ -1,0 +1,71 @@
+"""Which titles are understood alone, learned from readers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from claude_mem.observer.local import weights
+from claude_mem.observer.local.clarity import Clarity, runs_of, shapes_of
+from claude_mem.observer.local.observer import distil
+from tests.turns import edited, stopped, turn
+
+WORDS = frozenset(("the", "was", "because"))
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("The lamp was dark", "the <word> was <word>"),
+        (
+            "`poll()` ran twice because `lamp.py` closed",
+            "<call> <word> <word> because <path> <-ed>",
+        ),
+        ("relayBox, RELAY_BOX and #318", "<name> , <name> <word> <issue>"),
+        ("Set `a b` to 12% with --dry-run", "<word> <code phrase> <word> <number> <word> <option>"),
+        ("src/lamp.go: Horn API", "<path> : <Proper> <CAPITALS>"),
+        ("", ""),
+    ],
+)
+def test_a_text_is_a_row_of_shapes(text: str, shapes: str) -> None:
+    assert " ".join(shapes_of(text, WORDS)) == shapes
+
+
+def test_runs_begin_and_end_with_the_text() -> None:
+    runs = runs_of("The lamp", "final", WORDS)
+    assert runs == {
+        "the", "<word>", "^ the", "the <word>", "<word> $", "^ the <word>", "the <word> $",
+        "words 1", "from final",
+    }  # fmt: skip
+
+
+def test_the_score_is_the_sum_of_what_is_known() -> None:
+    clarity = Clarity(base=0.5, words=WORDS, runs={"^ the": -1.0, "from final": 0.25, "was $": 9.0})
+    assert clarity.score("The lamp was dark", "final") == -0.25
+    assert clarity.score("Lamps", "commit") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("clear", "unclear"),
+    [
+        ("The lamp flickered because `poll()` ran twice per tick", "It flickered because of that"),
+        ("Add a retry to the upload of `horn.toml`", "Add the other one too"),
+        ("`relay.py` keeps its contact open after a reset", "Waiting on the agent, then verifying"),
+    ],
+)
+def test_what_names_its_subject_is_clearer(clear: str, unclear: str) -> None:
+    learned = weights.current().clarity
+    assert learned.score(clear, "final") > 0.3 > -0.5 > learned.score(unclear, "final")
+
+
+def test_a_clear_title_is_preferred_to_one_that_leaves_its_subject_open() -> None:
+    final = (
+        "Both places had the same thing, so the other one was wrong as well.\n\n"
+        "The harbour lamp flickered because `poll()` ran twice per tick in `lamp.py`."
+    )
+    (observation,) = distil(turn(edited("lamp.py"), stopped(final), prompt="fix it")).observations
+    assert observation.title is not None and "flickered because" in observation.title
+
+
+@given(st.text(max_size=300), st.sampled_from(["final", "commit", "no such source"]))
+def test_any_text_has_a_score(text: str, source: str) -> None:
+    assert weights.current().clarity.score(text, source) == pytest.approx(0, abs=100)
