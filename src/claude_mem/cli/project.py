@@ -47,9 +47,9 @@ def list_(settings: Settings, as_json: bool) -> None:
 def join(settings: Settings, directory: str, as_json: bool) -> None:
     """Give DIRECTORY the memory of the project that its git origin names.
 
-    What was recorded there is moved to that project. Needed once for a directory in which you
-    have not accepted the trust dialog of Claude Code; work trees of a known repository never
-    need it.
+    What was recorded there is moved to that project. Needed once for another directory of a
+    known project in which you have not accepted the trust dialog of Claude Code; work trees of
+    a known repository never need it.
     """
     refuse_agents()
     _change(settings, "join", {"directory": _absolute(directory)}, as_json)

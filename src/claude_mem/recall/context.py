@@ -97,6 +97,7 @@ def build_context(
         *what_holds.obstacles(
             store.recurring_obstacles(project_id, what_holds.MIN_MEETINGS, without_session)
         ),
+        *what_holds.places(facts),
         *what_holds.habits(store.short_prompts(project_id, without_session)),
         *what_holds.decisions(facts, commits, last.day if last else ""),
         *what_holds.gotchas(observations),

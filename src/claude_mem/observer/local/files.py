@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from claude_mem.types import ToolUse, Turn
 
 # The client's own files: plans and todos are no work on the project.
-_CLIENT_FILES = re.compile(r"[/\\]\.claude[/\\](?:plans|projects|todos)[/\\]")
+CLIENT_FILES = re.compile(r"[/\\]\.claude[/\\](?:plans|projects|todos)[/\\]")
 LONGEST_REPLACEMENT = 80
 READ_EDIT = 20_000
 _DEFINITION = re.compile(
@@ -38,7 +38,7 @@ def files_changed(turn: Turn) -> dict[str, FileWork]:
         if event.kind != "PostToolUse" or event.tool_name not in EDITING:
             continue
         path = path_of(event)
-        if path is None or _CLIENT_FILES.search(path):
+        if path is None or CLIENT_FILES.search(path):
             continue
         shown = relative(path, turn.project_dir)
         work = files.setdefault(shown, FileWork(shown))

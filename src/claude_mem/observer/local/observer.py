@@ -21,6 +21,7 @@ from claude_mem.observer.local.markdown import Passage, sentences, split_passage
 from claude_mem.observer.local.obstacles import find_obstacles
 from claude_mem.observer.local.open_steps import with_open_steps
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
+from claude_mem.observer.local.places import propose_places
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
 from claude_mem.observer.local.scored_turn import (
@@ -109,6 +110,7 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
         facts=(
             *proposed_rules(turn.prompt or ""),
             *propose_facts(turn),
+            *propose_places(turn),
             *find_obstacles(turn),
         ),
     )

@@ -29,7 +29,7 @@ from claude_mem.types import Fact
 
 MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
 RECURRING = 4  # sightings of a fault
-MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS = 2, 6, 2, 3
+MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS, MAX_PLACES = 2, 6, 2, 3, 3
 TEST, CHECK, RUN = "test", "check", "run"  # purposes of commands
 HOOK = "hook"  # of git
 MAX_HOOKS = 2
@@ -241,6 +241,14 @@ def faults(facts: Sequence[Fact]) -> Iterator[Line]:
             return
         note = f" ({fact.note})" if fact.note else ""
         yield Line(flat(f"- `{fact.subject}` fails here{note}; `{fact.value}` works"))
+
+
+def places(facts: Sequence[Fact]) -> Iterator[Line]:
+    """Those that the user told, and those that were met again; the most frequent first."""
+    known = [f for f in _of(facts, "place") if f.origin == "person" or f.count >= MIN_SIGHTINGS]
+    known.sort(key=lambda fact: (fact.origin != "person", -fact.count, fact.id))
+    for fact in [fact for fact in known if not fact.is_pinned][:MAX_PLACES]:
+        yield Line(flat(f"- {fact.subject}: {fact.value}"))
 
 
 def obstacles(rows: Sequence[Obstacle]) -> Iterator[Line]:
