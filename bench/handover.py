@@ -25,7 +25,7 @@ from claude_mem.cli.imports import find_transcripts, processes
 from claude_mem.index import indexing
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import import_transcripts
-from claude_mem.intake.transcripts.origins import known_projects
+from claude_mem.intake.transcripts.missing_directories import known_projects
 from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent
 from claude_mem.observer.local import weights
 from claude_mem.recall.context import build_context

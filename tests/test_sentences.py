@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.recall.sentences import GAP, best_sentences
+from claude_mem.recall.best_sentences import GAP, best_sentences
 from claude_mem.recall.tokens import estimate_tokens
 
 QUESTION = "Why did the lamp flicker, and which setting stopped it?"

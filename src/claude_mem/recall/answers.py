@@ -15,6 +15,7 @@ from claude_mem.index.passages import MOST, Passage
 from claude_mem.index.text import passage_index
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.vectors.semantic import SemanticIndex
+from claude_mem.recall.best_sentences import best_sentences
 from claude_mem.recall.candidates import (
     Term,
     embedded_text,
@@ -28,7 +29,6 @@ from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
 from claude_mem.recall.ranking import score_of
 from claude_mem.recall.search import snippet
-from claude_mem.recall.sentences import best_sentences
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
 from claude_mem.store.json_rows import JsonRow

@@ -12,9 +12,9 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from claude_mem.index.text import common_words, document_queries, passage_index
-from claude_mem.index.text.common_words import CountedWord
+from claude_mem.index.text import document_queries, frequent_words_search, passage_index
 from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.frequent_words_search import CountedWord
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
@@ -197,8 +197,8 @@ def _by_words(
     if not expression:
         return {}
     words = counted_words(parsed, terms)
-    if common_words.are_many(connection, words, parsed.phrases):
-        return common_words.best_passages(
+    if frequent_words_search.are_many(connection, words, parsed.phrases):
+        return frequent_words_search.best_passages(
             connection, words, parsed.phrases, filters.project_id, limit, condition
         )
     return passage_index.passages_by_words(
@@ -255,7 +255,7 @@ def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
     words: list[CountedWord] = []
     for word in _matched_words(parsed, terms):
         stems_ = [s for p in word.pieces for s in (_grams(p) if is_unspaced(p) else [stem(p)])]
-        count = min((counts[s] for s in stems_ if s in counts), default=common_words.READ)
+        count = min((counts[s] for s in stems_ if s in counts), default=frequent_words_search.READ)
         sole = stems_[0] if len(stems_) == len(word.forms) == 1 else None
         words.append(CountedWord(document_queries.any_of(word.forms), count, sole))
     return words

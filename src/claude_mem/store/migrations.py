@@ -12,9 +12,9 @@ from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
 from claude_mem.store import (
     hints,
+    index_mark_triggers,
     migrated_edits,
     migrated_facts,
-    migrated_index_marks,
     migrated_notes,
     migrated_notices,
     project_moves,
@@ -495,7 +495,7 @@ def _add_team_facts(connection: sqlite3.Connection) -> None:
 
 
 def _add_unindexed_turns(connection: sqlite3.Connection) -> None:
-    for statement in migrated_index_marks.STATEMENTS:
+    for statement in index_mark_triggers.STATEMENTS:
         connection.execute(statement)
 
 

@@ -42,7 +42,7 @@ from claude_mem.store.context_rows import MemoryVersion
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
 from claude_mem.store.transfer import merge
-from claude_mem.store.transfer.export_lines import Row
+from claude_mem.store.transfer.export_reader import Row
 from claude_mem.store.transfer.typescript import writer as typescript
 from claude_mem.store.transfer.typescript.sessions import LegacySession
 from claude_mem.store.turns import Recorded

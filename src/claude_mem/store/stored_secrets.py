@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from claude_mem.redaction import Redactor
-from claude_mem.store.transfer.export_lines import IDENTITY, JSON_COLUMNS
+from claude_mem.store.transfer.export_reader import IDENTITY, JSON_COLUMNS
 from claude_mem.store.transfer.tables import CANONICAL, primary_key
 
 # Besides the tables of an export: what waits for a model, the trash, and what a team shares.

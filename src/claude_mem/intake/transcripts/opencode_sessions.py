@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from claude_mem.intake.normalisers.payloads import mapping, plain_text, text
-from claude_mem.intake.transcripts.conversation import Conversation
+from claude_mem.intake.transcripts.other_agent_events import Conversation
 from claude_mem.intake.transcripts.transcript import Payload, TranscriptEvent
 from claude_mem.types import Json
 

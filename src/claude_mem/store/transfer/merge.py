@@ -19,7 +19,7 @@ from claude_mem.store.migrations import missing_migrations
 from claude_mem.store.queue import JOBS
 from claude_mem.store.sessions import MANUAL, register_memory_session
 from claude_mem.store.tombstones import is_forgotten_session
-from claude_mem.store.transfer.export_lines import Row
+from claude_mem.store.transfer.export_reader import Row
 from claude_mem.store.transfer.tables import BY_NAME, Table
 
 Outcome = Literal["added", "existing", "private", "forgotten", "refused"]

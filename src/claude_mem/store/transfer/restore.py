@@ -16,7 +16,7 @@ from claude_mem.redaction import Redactor
 from claude_mem.store.migrations import MIGRATIONS
 from claude_mem.store.store import Store
 from claude_mem.store.transfer.export import FORMAT, VERSION
-from claude_mem.store.transfer.export_lines import Row, RowReader, parse_line
+from claude_mem.store.transfer.export_reader import Row, RowReader, parse_line
 
 LARGEST_LINE = 16 * 1024 * 1024
 BATCH_ROWS, BATCH_BYTES = 500, 1024 * 1024

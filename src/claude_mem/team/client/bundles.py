@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from claude_mem.redaction import Redactor
-from claude_mem.store.transfer.export_lines import IDENTITY, JSON_COLUMNS
+from claude_mem.store.transfer.export_reader import IDENTITY, JSON_COLUMNS
 from claude_mem.team.wire import LOCAL_COLUMNS, MAX_RECORD, TurnItem, turn_uid
 from claude_mem.types import Json
 

@@ -1,6 +1,6 @@
 """A pushed turn: checked as untrusted input, redacted again, and cut into what is indexed.
 
-The rows are those of an export and are checked as such (`store/transfer/export_lines.py`).
+The rows are those of an export and are checked as such (`store/transfer/export_reader.py`).
 """
 
 import json
@@ -17,7 +17,7 @@ from claude_mem.index.text.passage_index import hashed_terms
 from claude_mem.redaction import Redactor
 from claude_mem.store.migrations import migrate
 from claude_mem.store.records import parse_parts
-from claude_mem.store.transfer.export_lines import RowReader
+from claude_mem.store.transfer.export_reader import RowReader
 from claude_mem.store.transfer.tables import Schema, read_schema
 from claude_mem.team.server.lexemes import tsvector
 from claude_mem.team.wire import LOCAL_COLUMNS, MAX_RECORD, TABLES, rows_hash, session_uid, turn_uid

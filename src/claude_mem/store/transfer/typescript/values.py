@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from claude_mem.store.transfer.export_lines import LARGEST_NUMBER
+from claude_mem.store.transfer.export_reader import LARGEST_NUMBER
 from claude_mem.text import shorten
 
 LARGEST_TITLE = 80

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claude_mem.index.text import common_words
+from claude_mem.index.text import frequent_words_search
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.types import Observation, Project
 from tests.remembering import remember, remember_turns, titles
@@ -14,7 +14,7 @@ READ = 5  # matches of a word
 @pytest.fixture(autouse=True)
 def large_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"LARGE": 0, "MAX_SCORED": 0, "READ": READ, "MIN_READ": 2}.items():
-        monkeypatch.setattr(common_words, name, value)
+        monkeypatch.setattr(frequent_words_search, name, value)
 
 
 @pytest.mark.parametrize(
