@@ -14,6 +14,13 @@ def open_points(older: str, newer: str) -> Pair:
 
 
 REPLACED = (
+    places("kafka broker", "broker-1:9092", "Kafka broker address", "broker-3:9092"),
+    commands("test", "./run_tests.sh", "bash run_tests.sh"),
+    rules(
+        "Do not open browser windows during tests",
+        "opening browser windows during tests is no problem anymore",
+    ),
+    open_points("Remove the deprecated v0 endpoints", "Deprecated v0 endpoints removed"),
     places("redis port", "localhost:6379", "port of the local Redis", "localhost:6390"),
     places("snapshot folder", "tests/snap", "test snapshots", "tests/__snapshots__"),
     places("upload path", "/srv/uploads", "directory for uploads", "/mnt/media/uploads"),
@@ -172,6 +179,9 @@ REPEATED = (
     notes("The cache is invalidated on deploy", "Deploys invalidate the cache"),
 )
 LOOKALIKES = (
+    open_points("Remove the deprecated v0 endpoints", "Deprecated v0 endpoints not removed yet"),
+    open_points("Remove the deprecated v0 endpoints", "Deprecated v0 endpoints documented, done"),
+    open_points("Migrate users and orders to UUID", "Users migrated to UUID, done"),
     places("report folder", "reports", "coverage report folder", "coverage"),
     places("data folder", "/srv/data", "training data", "/mnt/training/data"),
     places("postgres port", "5432", "postgres replica port", "5433"),

@@ -10,7 +10,8 @@ from functools import lru_cache
 from claude_mem.store.rival_terms import QUALIFIERS
 
 _WRAPPERS = (("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("npx",),
-             ("bunx",), ("python", "-m"), ("python3", "-m"), ("bundle", "exec"))  # fmt: skip
+             ("bunx",), ("python", "-m"), ("python3", "-m"), ("bundle", "exec"),
+             ("bash",), ("sh",))  # fmt: skip
 _PREFIXES = tuple(tuple(word for word in wrapper if word != "run") for wrapper in _WRAPPERS)
 _NODE_RUNNERS = ("npm", "pnpm", "yarn", "bun")
 _RUNNERS = (
@@ -60,7 +61,7 @@ def is_replaced_by(purpose: str, older: str, newer: str) -> bool:
 
 @lru_cache(maxsize=512)  # a command is compared with each of the same purpose
 def _bare(command: str) -> tuple[str, ...]:
-    words = tuple(word for word in command.split() if word != "run")
+    words = tuple(word.removeprefix("./") for word in command.split() if word != "run")
     for prefix in _PREFIXES:
         if words[: len(prefix)] == prefix and len(words) > len(prefix):
             return words[len(prefix) :]

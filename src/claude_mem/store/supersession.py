@@ -28,6 +28,7 @@ _DEICTIC = re.compile(r"\b(?:this|these|it)\b", re.IGNORECASE)  # means another 
 _DONE = frozenset(map(canonical, ("done", "added", "applied", "implemented", "merged", "landed")))
 _TAKES_BACK = ("lifted", "permits", "cancels")
 _DROPS = re.compile(r"\b(?:drop|remove|stop|end|disable|delete|abandon)", re.IGNORECASE)
+_UNDONE = re.compile(r"\b(?:not|never|yet|still|be|partly|partially)\b|n't\b", re.IGNORECASE)
 _WEAK = frozenset(map(canonical, WEAK.split()))
 _UNDECIDED = frozenset(
     ("pullrequest", *map(stem_of, ("proceed", "continue", "next", "option", "approach", "step",
@@ -106,9 +107,17 @@ def _is_generic(subject: str) -> bool:
 def _closes(older: str, newer: str) -> bool:
     old = read_wording(older)
     return any(
-        read_wording(text).has("fixed", "done") and _covers(read_wording(text), old)
+        (_is_over(text) or _is_carried_out(older, text)) and _covers(read_wording(text), old)
         for text in (newer, *clauses(newer))
     )
+
+
+def _is_carried_out(task: str, report: str) -> bool:
+    """ "Remove the old routes", then "old routes removed"."""
+    verb = canonical(task.lower().partition(" ")[0])
+    words = report.lower().split()
+    done = {canonical(word.strip(".,;:!")) for word in words if word.strip(".,;:!").endswith("ed")}
+    return verb in done and not _UNDONE.search(report)
 
 
 def _compare_values(older: Statement, newer: Statement) -> Relation:
@@ -123,6 +132,8 @@ def _compare_values(older: Statement, newer: Statement) -> Relation:
     if _plain(older.value) == _plain(newer.value):
         is_opposite = bool(_DROPS.search(older.subject)) != bool(_DROPS.search(newer.subject))
         return "supersedes" if is_opposite else "same"
+    if older.kind == "place":
+        return "supersedes"
     old, new = read_wording(older.value), read_wording(newer.value)
     is_same = old.terms == new.terms != frozenset() and old.forbids == new.forbids
     return "same" if is_same else "supersedes"

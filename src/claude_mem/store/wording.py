@@ -79,6 +79,7 @@ _FORBIDS = (
 )
 _NEVER_SKIP = re.compile(r"\b(?:never|don't|dont|do not|must not|mustn't|no|not|cannot|can't)"
                          r" (?:skip|omit|bypass)(?:p?ing|ting)?\b")  # fmt: skip
+_NO_PROBLEM = re.compile(r"(?<=\bis )no (?:problem|issue)\b|(?<=\bare )no (?:problem|issue)\b")
 _NOT_WITHOUT = re.compile(r"\b(?:no|never|don't|do not|not|nothing)\b.{1,80}\b(?:without|unless"
                           r"|until|before|except)\b")  # fmt: skip
 _PROBLEM = (
@@ -180,7 +181,7 @@ class Wording:
 @lru_cache(_CACHED)
 def read_wording(text: str) -> Wording:
     text = " ".join(text[:LONGEST_COMPARED].lower().replace("’", "'").replace("`", " ").split())
-    text = _NEVER_SKIP.sub("always", text)
+    text = _NO_PROBLEM.sub("fine", _NEVER_SKIP.sub("always", text))
     marks = _marks(text)
     is_verb = bool(_TO_WRITE.search(text))
     for pattern, plain in _PHRASES:
