@@ -13,6 +13,7 @@ from claude_mem.types import Distillate, Fact, Observation, Project, ProposedFac
 from tests.neighbouring_facts import NEIGHBOURS
 from tests.payloads import bash, failure, prompt, stop, tool
 from tests.remembering import HARBOR, remember
+from tests.reworded_facts import LOOKALIKES, REPEATED, REPLACED
 from tests.story import MINUTE, Story
 from tests.supersession_pairs import MUST_REPLACE, MUST_STAY, Pair
 
@@ -52,9 +53,19 @@ def test_a_newer_fact_replaces_or_repeats_the_older(pair: Pair) -> None:
     assert relation(*pair) != "unrelated"
 
 
-@pytest.mark.parametrize("pair", (*MUST_STAY, *NEIGHBOURS))
+@pytest.mark.parametrize("pair", (*MUST_STAY, *NEIGHBOURS, *LOOKALIKES))
 def test_facts_about_different_things_stay(pair: Pair) -> None:
     assert relation(*pair) == "unrelated"
+
+
+@pytest.mark.parametrize("pair", REPLACED)
+def test_a_newer_fact_replaces_the_older_in_other_words(pair: Pair) -> None:
+    assert relation(*pair) == "supersedes"
+
+
+@pytest.mark.parametrize("pair", REPEATED)
+def test_a_newer_fact_repeats_the_older_in_other_words(pair: Pair) -> None:
+    assert relation(*pair) == "same"
 
 
 def test_there_are_enough_pairs_of_both_sorts() -> None:
@@ -128,10 +139,10 @@ def contexts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         yield story
 
 
-REPLACED = [pair for pair in MUST_REPLACE if relation(*pair) == "supersedes"]
+SHOWN = [pair for pair in MUST_REPLACE if relation(*pair) == "supersedes"]
 
 
-@pytest.mark.parametrize(("number", "pair"), list(enumerate(REPLACED)))
+@pytest.mark.parametrize(("number", "pair"), list(enumerate(SHOWN)))
 def test_no_context_gives_a_replaced_value(contexts: Story, number: int, pair: Pair) -> None:
     """Each pair in a project of its own; what an agent notes is saved."""
     project = Project(f"p{number}", f"p{number}")
@@ -198,3 +209,33 @@ def test_a_command_that_passes_twice_closes_its_fault(story: Story) -> None:
     for prompt_id in ("p2", "p3"):
         turn(story, "Test it", prompt_id, bash("wrap make test", "3 passed", prompt_id=prompt_id))
     assert statuses(story, "fault") == {"make test": "past"}
+
+
+def run(story: Story, command: str, *prompt_ids: str) -> None:
+    for prompt_id in prompt_ids:
+        turn(story, "Test it", prompt_id, bash(command, "3 passed", prompt_id=prompt_id))
+
+
+def test_a_command_replaces_another_that_is_not_run_any_more(story: Story) -> None:
+    run(story, "pytest -q", "p1", "p2", "p3")
+    run(story, "uv run pytest -q -n auto", "p4")
+    assert set(statuses(story, "command").values()) == {"holds"}
+    run(story, "uv run pytest -q -n auto", "p5")
+    assert statuses(story, "command")["pytest -q"] == "past"
+
+
+def test_commands_that_are_run_by_turns_both_hold(story: Story) -> None:
+    for number in range(3):
+        run(story, "pytest -q", f"a{number}")
+        run(story, "pytest -x", f"b{number}")
+    assert statuses(story, "command") == {"pytest -q": "holds", "pytest -x": "holds"}
+
+
+def test_a_decision_of_the_agent_yields_to_a_rule_of_the_user(story: Story) -> None:
+    turn(story, "Draw the map", "p1")
+    (first,) = story.column("SELECT id FROM user_prompts")
+    propose(story, first, ProposedFact("decision", "", "I cache the tiles for 24 hours"))
+    turn(story, "Draw the rivers", "p2")
+    rule = ProposedFact("rule", "", "Cache the tiles for one hour only", origin="person")
+    propose(story, max(story.column("SELECT id FROM user_prompts")), rule)
+    assert set(statuses(story, "decision").values()) == {"past"}

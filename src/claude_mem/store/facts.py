@@ -26,9 +26,14 @@ LOCAL = "local"
 LATEST_ARTIFACTS = 400
 LONGEST_SUBJECT, LONGEST_VALUE, LONGEST_NOTE = 500, 2_000, 300
 MOST_COMPARED = 500
-MIN_RUNS = 2  # turns that ran a command, before it replaces another
+MIN_RUNS = 2  # turns that ran a command since another was last run, before it replaces that one
 REWORDED = ("rule", "decision", "place")  # kinds that come in the user's or the agent's words
-REPLACEABLE = ("rule", "decision", "command", "fault", "place")
+REPLACEABLE = ("rule", "decision", "command", "fault", "place", "open")
+COMPARED: dict[FactKind, tuple[FactKind, ...]] = {
+    "command": ("command", "fault"),
+    "rule": ("rule", "decision"),
+    "decision": ("decision", "rule"),
+}  # of other kinds only the same
 _NOTE = (
     "coalesce((SELECT note FROM fact_sources s WHERE s.fact_id = f.id"
     " ORDER BY seen_at_epoch DESC, turn_id DESC LIMIT 1), '') AS note"
@@ -191,16 +196,27 @@ def _supersede(connection: sqlite3.Connection, fact_id: int) -> None:
         if yields or successor.last_seen_ms >= fact.last_seen_ms:
             return
         fact = _revive(connection, fact)  # stated again after it was replaced
-    kinds: tuple[FactKind, ...] = ("command", "fault") if fact.kind == "command" else (fact.kind,)
+    kinds = COMPARED.get(fact.kind, (fact.kind,))
     for other in _comparable(connection, fact.project_id, kinds, fact.scope):
         if other.id == fact.id or other.status not in ("holds", "candidate") or other.is_pinned:
             continue
         if other.last_seen_ms <= fact.last_seen_ms:
-            if relation(other, fact) == "supersedes":
+            if relation(other, fact) == "supersedes" and _is_settled(connection, other, fact):
                 _end(connection, other, fact)
-        elif _yields(fact, other):
+        elif _yields(fact, other) and _is_settled(connection, fact, other):
             _end(connection, fact, other)
             return
+
+
+def _is_settled(connection: sqlite3.Connection, older: Fact, newer: Fact) -> bool:
+    """A command that is run now and then beside another is no successor of it."""
+    if older.kind != "command":
+        return True
+    (runs,) = connection.execute(
+        "SELECT count(DISTINCT turn_id) FROM fact_sources WHERE fact_id = ? AND seen_at_epoch > ?",
+        (newer.id, older.last_seen_ms),
+    ).fetchone()
+    return int(runs) >= MIN_RUNS
 
 
 def _yields(fact: Fact, later: Fact) -> bool:

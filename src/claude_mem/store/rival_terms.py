@@ -17,6 +17,7 @@ RIVALS: dict[str, str] = {
     "merging": "squash rebase fast-forward",
     "language": "python typescript javascript rust golang java kotlin ruby php swift elixir",
     "spoken language": "english german french spanish italian dutch portuguese chinese japanese",
+    "spelling": "british american",
     "front end": "react vue svelte angular solid preact htmx ember",
     "state library": "redux zustand mobx recoil jotai pinia vuex",
     "styling": "tailwind sass scss css-modules styled-components emotion bootstrap",
@@ -52,7 +53,7 @@ _SYNONYMS = """\
 answer reply response respond
 short brief concise terse
 test spec suite testsuite
-commit checkin
+commit checkin committed
 delete remove erase
 database db
 documentation doc docs
@@ -63,8 +64,8 @@ environment env
 dependency package library dep
 function method
 message msg
-pullrequest pr
-write author
+pullrequest pr prs
+write author written wrote
 comment remark
 ask confirm consult check approve approval permission
 branch
@@ -99,6 +100,12 @@ development dev
 frontend client ui
 backend
 reason why
+send sent
+character char
+email mail e-mail
+parameter param argument arg
+authentication auth
+indent indentation
 """
 SYNONYM = {word: line.split()[0] for line in _SYNONYMS.splitlines() for word in line.split()}
 
@@ -118,6 +125,7 @@ reach reachable point points store stored storing locate located default right b
 time times everything anything something nothing instead rather one thing way there's it's
 decide decided decision choose chose chosen pick picked go-to standard project rule policy agree
 agreed ok okay fine yes well good value called name's requires require required targets target
+yourself myself directly below than most long
 bit piece appear appears show shows contain number line-up based"""
 LIGHT = frozenset(LIGHT_WORDS.split())
 # A statement about one of these says nothing about another.
@@ -128,3 +136,5 @@ external public private unit integration e2e smoke nightly legacy v1 v2 primary 
 write linux windows macos mac first second minor major patch upper lower min max minimum maximum
 input output inbound outbound source destination"""
 QUALIFIERS = frozenset(QUALIFIERS_WORDS.split())
+# Nouns that say which sort of thing, not which one.
+WEAK = "file code directory path type location column logic part stuff anything"

@@ -5,10 +5,13 @@ the user said yields only to the user.
 """
 
 import re
-from functools import lru_cache
 from typing import Literal
 
-from claude_mem.store.wording import Wording, read_wording, stem_of
+from claude_mem.store.clauses import clauses, loses_a_demand, main_part
+from claude_mem.store.command_steps import is_replaced_by
+from claude_mem.store.named_places import is_same_place
+from claude_mem.store.rival_terms import WEAK
+from claude_mem.store.wording import Wording, canonical, read_wording, stem_of
 from claude_mem.types import Fact, ProposedFact
 
 Relation = Literal["supersedes", "same", "unrelated"]
@@ -22,17 +25,14 @@ FAILED = "fail"
 AMOUNTS = ("number", "duration", "size", "clock")  # classes of values
 _ADDED = frozenset(map(stem_of, ("support", "cover")))  # each has several objects
 _DEICTIC = re.compile(r"\b(?:this|these|it)\b", re.IGNORECASE)  # means another thing each time
-_INDEPENDENT = ("artifact", "open")  # kinds of which one never replaces another
+_DONE = frozenset(map(canonical, ("done", "added", "applied", "implemented", "merged", "landed")))
+_TAKES_BACK = ("lifted", "permits", "cancels")
+_DROPS = re.compile(r"\b(?:drop|remove|stop|end|disable|delete|abandon)", re.IGNORECASE)
+_UNDONE = re.compile(r"\b(?:not|never|yet|still|be|partly|partially)\b|n't\b", re.IGNORECASE)
+_WEAK = frozenset(map(canonical, WEAK.split()))
 _UNDECIDED = frozenset(
     ("pullrequest", *map(stem_of, ("proceed", "continue", "next", "option", "approach", "step",
                                    "ready", "commit", "push", "merge", "task")))
-)  # fmt: skip
-_WRAPPERS = (("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("npx",),
-             ("bunx",), ("python", "-m"), ("python3", "-m"), ("bundle", "exec"))  # fmt: skip
-_PREFIXES = tuple(tuple(word for word in wrapper if word != "run") for wrapper in _WRAPPERS)
-_RUNNERS = frozenset(
-    ("npm", "pnpm", "yarn", "bun", "make", "just", "task", "npx", "bunx", "rake", "invoke", "nox",
-     "tox")
 )  # fmt: skip
 
 
@@ -44,13 +44,17 @@ def relation(older: Statement, newer: Statement) -> Relation:
         return "unrelated"
     if older.kind == "fault" and newer.kind == "command":
         return _compare_fault_with_run(older, newer)
+    if older.kind == "decision" and newer.kind == "rule":
+        return _compare_with_rule(older, newer)
     if older.kind != newer.kind:
         return "unrelated"
     if (older.subject, older.value) == (newer.subject, newer.value):
         return "same"
     is_obstacle = older.kind == "fault" and not (older.subject and newer.subject)
-    if older.kind in _INDEPENDENT or is_obstacle:
+    if older.kind == "artifact" or is_obstacle:
         return "unrelated"
+    if older.kind == "open":
+        return _compare_open_points(older, newer)
     if older.kind == "command":
         return _compare_commands(older, newer)
     if older.subject and newer.subject:
@@ -68,35 +72,68 @@ def _compare_fault_with_run(fault: Statement, run: Statement) -> Relation:
 
 
 def _compare_commands(older: Statement, newer: Statement) -> Relation:
-    """Many commands serve a purpose; one replaces another only if they differ in the runner."""
     if older.subject != newer.subject:
         return "unrelated"
-    old, new = _bare(older.value), _bare(newer.value)
-    if not old or not new:
+    is_replaced = is_replaced_by(older.subject, older.value, newer.value)
+    return "supersedes" if is_replaced else "unrelated"
+
+
+def _compare_with_rule(decision: Statement, rule: Statement) -> Relation:
+    """What the agent decided yields to what the user then demands."""
+    if rule.origin != "person" or decision.origin == "person" or decision.subject:
         return "unrelated"
-    if old == new:
-        return "supersedes"  # with another wrapper
-    runs_same = old[1:] == new[1:] and old[0] != new[0]
-    return "supersedes" if runs_same and {old[0], new[0]} <= _RUNNERS else "unrelated"
+    is_over = compare_texts(decision.value, rule.value) == "supersedes"
+    return "supersedes" if is_over else "unrelated"
 
 
-@lru_cache(maxsize=512)  # a command is compared with each of the same purpose
-def _bare(command: str) -> tuple[str, ...]:
-    words = tuple(word for word in command.split() if word != "run")
-    for prefix in _PREFIXES:
-        if words[: len(prefix)] == prefix and len(words) > len(prefix):
-            return words[len(prefix) :]
-    return words
+def _compare_open_points(older: Statement, newer: Statement) -> Relation:
+    """One never replaces another; a later one may say that it is done."""
+    if older.subject == newer.subject and not _is_generic(older.subject):
+        is_over = _is_over(newer.value) and not _is_over(older.value)
+        return "supersedes" if is_over else "unrelated"
+    older_text = older.value if _is_generic(older.subject) else _text(older)
+    is_closed = not _is_over(older_text) and _closes(older_text, _text(newer))
+    return "supersedes" if is_closed else "unrelated"
+
+
+def _is_over(text: str) -> bool:
+    return read_wording(text).has("fixed", "done")
+
+
+def _is_generic(subject: str) -> bool:
+    return read_wording(subject).terms <= _UNDECIDED
+
+
+def _closes(older: str, newer: str) -> bool:
+    old = read_wording(older)
+    return any(
+        (_is_over(text) or _is_carried_out(older, text)) and _covers(read_wording(text), old)
+        for text in (newer, *clauses(newer))
+    )
+
+
+def _is_carried_out(task: str, report: str) -> bool:
+    """ "Remove the old routes", then "old routes removed"."""
+    verb = canonical(task.lower().partition(" ")[0])
+    words = report.lower().split()
+    done = {canonical(word.strip(".,;:!")) for word in words if word.strip(".,;:!").endswith("ed")}
+    return verb in done and not _UNDONE.search(report)
 
 
 def _compare_values(older: Statement, newer: Statement) -> Relation:
     """Answers to questions, and values of named subjects."""
     is_same = _is_same_subject(read_wording(older.subject), read_wording(newer.subject))
-    is_same = is_same or (older.kind == "place" and _plain(older.subject) == _plain(newer.subject))
+    is_same = is_same or (
+        older.kind == "place"
+        and is_same_place((older.subject, older.value), (newer.subject, newer.value))
+    )
     if not is_same or _DEICTIC.search(older.subject) or _DEICTIC.search(newer.subject):
         return "unrelated"
     if _plain(older.value) == _plain(newer.value):
-        return "same"
+        is_opposite = bool(_DROPS.search(older.subject)) != bool(_DROPS.search(newer.subject))
+        return "supersedes" if is_opposite else "same"
+    if older.kind == "place":
+        return "supersedes"
     old, new = read_wording(older.value), read_wording(newer.value)
     is_same = old.terms == new.terms != frozenset() and old.forbids == new.forbids
     return "same" if is_same else "supersedes"
@@ -107,7 +144,11 @@ def _is_same_subject(old: Wording, new: Wording) -> bool:
         return False
     if old.qualifiers != new.qualifiers or old.values != new.values:
         return False
-    return _overlap(old.terms, new.terms) >= SAME_QUESTION
+    if _overlap(old.terms, new.terms) >= SAME_QUESTION or _alike(old, new, SAME_QUESTION):
+        return True
+    # "Should we keep supporting X 3.8?", then "Can we drop X 3.8?"
+    is_versioned = "number" in old.classes and len(old.terms & new.terms) >= 2
+    return is_versioned and len(old.terms ^ new.terms) <= 1
 
 
 def _plain(value: str) -> str:
@@ -116,7 +157,40 @@ def _plain(value: str) -> str:
 
 def compare_texts(older: str, newer: str) -> Relation:
     """For statements in free words, such as rules and saved notes."""
-    old, new = read_wording(older), read_wording(newer)
+    main = main_part(older), main_part(newer)
+    for old, new in dict.fromkeys(((older, newer), (older, main[1]), main)):
+        result = _compare_wordings(read_wording(old), read_wording(new))
+        if (
+            result == "same"
+            and (old, new) != (older, newer)
+            and any(map(loses_a_demand, (older, newer)))
+        ):
+            continue
+        if result != "unrelated":
+            return "supersedes" if _swaps(older, newer) else result
+    for clause in clauses(newer)[1:]:  # "The owner left, so you may change it"
+        for old in dict.fromkeys((older, main[0])):
+            if _withdrawal(read_wording(old), read_wording(clause)) != "unrelated":
+                return "supersedes"
+    return "unrelated"
+
+
+def _swaps(older: str, newer: str) -> bool:
+    """ "Use this, no that", then "stop using this, use that"."""
+    demanded, banned = _demanded_and_banned(older)
+    now_demanded, now_banned = _demanded_and_banned(newer)
+    return bool(demanded & now_banned and banned & now_demanded)
+
+
+def _demanded_and_banned(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The words of one and of the other only."""
+    read = [read_wording(clause) for clause in clauses(text)]
+    demanded = frozenset[str]().union(*(each.terms for each in read if not each.forbids))
+    banned = frozenset[str]().union(*(each.terms for each in read if each.forbids))
+    return demanded - banned, banned - demanded
+
+
+def _compare_wordings(old: Wording, new: Wording) -> Relation:
     for compare in (_withdrawal, _fix, _changed_value, _named_change, _contradiction, _repetition):
         result = compare(old, new)
         if result != "unrelated":
@@ -134,10 +208,12 @@ def _withdrawal(old: Wording, new: Wording) -> Relation:
         return "unrelated"
     if new.has("cancels"):
         return "supersedes"
+    if new.has("lifted") and not old.forbids:
+        return "supersedes"
     if new.has("permits") and not new.forbids:
         return "supersedes" if old.forbids else "unrelated"
     if new.has("lifted"):
-        return "unrelated" if old.forbids else "supersedes"
+        return "unrelated"
     if new.has("ends") and not new.has("fixed"):
         return "unrelated" if old.forbids or old.has("ends", "problem") else "supersedes"
     return "unrelated"
@@ -148,8 +224,9 @@ def _is_about(new: Wording, old: Wording) -> bool:
     shared = new.terms & old.terms
     if not shared or not (new.qualifiers <= old.qualifiers and new.values <= old.values):
         return False
-    if new.terms - old.terms and old.terms - new.terms:
-        return False
+    only_old, only_new = _differences(old.terms, new.terms)
+    if only_new and (only_old or not new.has("cancels")):
+        return False  # of another thing, or an exception
     is_specific = len(shared) >= 2 or len(new.terms) == 1 == len(old.terms)
     is_specific = is_specific or (len(new.terms) == 1 and len(old.terms) <= 3)
     return is_specific and len(shared) >= COVERED * len(new.terms)
@@ -158,16 +235,21 @@ def _is_about(new: Wording, old: Wording) -> bool:
 def _fix(old: Wording, new: Wording) -> Relation:
     if not old.has("problem") or not new.has("fixed") or old.has("fixed"):
         return "unrelated"
+    return "supersedes" if _covers(new, old) else "unrelated"
+
+
+def _covers(new: Wording, old: Wording) -> bool:
+    """Whether what is fixed is the problem: no word of it is missing, or few of many."""
     shared = old.terms & new.terms
-    if (
-        not shared
-        or old.qualifiers ^ new.qualifiers
-        or (old.terms - new.terms and new.terms - old.terms)
-    ):
-        return "unrelated"
+    only_old, only_new = _differences(old.terms, new.terms - (_DONE - old.terms))
+    if not shared or new.qualifiers - old.qualifiers or (only_old and only_new):
+        return False
+    if old.qualifiers - new.qualifiers and len(shared) < max(3, COVERED * len(old.terms)):
+        return False
+    if any((one in new.terms) != (other in new.terms) for one, other in old.pairs):
+        return False  # one of two is fixed
     shorter = min(len(old.terms), len(new.terms))
-    is_covered = len(shared) >= COVERED * shorter
-    return "supersedes" if is_covered and (len(shared) >= 2 or shorter == 1) else "unrelated"
+    return len(shared) >= COVERED * shorter and (len(shared) >= 2 or shorter == 1)
 
 
 def _changed_value(old: Wording, new: Wording) -> Relation:
@@ -203,7 +285,8 @@ def _is_same_topic(old: Wording, new: Wording) -> bool:
         return old.topic == new.topic
     shared = len(old.topic & new.topic)
     extras = len(only_old) + len(only_new)
-    return extras <= (MAX_EXTRAS if new.has("changes") else 0) and shared >= COVERED * min(
+    is_change = new.has("changes") or not new.former.isdisjoint(old.terms)
+    return extras <= (MAX_EXTRAS if is_change else 0) and shared >= COVERED * min(
         len(old.topic), len(new.topic)
     )
 
@@ -228,9 +311,7 @@ def _named_change(old: Wording, new: Wording) -> Relation:
 def _contradiction(old: Wording, new: Wording) -> Relation:
     if old.forbids == new.forbids or old.qualifiers != new.qualifiers:
         return "unrelated"
-    if (old.terms - new.terms) and (new.terms - old.terms):
-        return "unrelated"
-    return "supersedes" if _overlap(old.terms, new.terms) >= SAME_TOPIC else "unrelated"
+    return "supersedes" if _alike(old, new, SAME_TOPIC) else "unrelated"
 
 
 def _repetition(old: Wording, new: Wording) -> Relation:
@@ -238,9 +319,26 @@ def _repetition(old: Wording, new: Wording) -> Relation:
         return "unrelated"
     if old.values != new.values or old.has("problem") != new.has("problem"):
         return "unrelated"
-    if old.terms - new.terms and new.terms - old.terms:
+    takes_back = new.has(*_TAKES_BACK) and not old.has(*_TAKES_BACK)
+    if takes_back or old.excludes != new.excludes:
         return "unrelated"
-    return "same" if _overlap(old.terms, new.terms) >= SAME_TOPIC else "unrelated"
+    return "same" if _alike(old, new, SAME_TOPIC) else "unrelated"
+
+
+def _alike(old: Wording, new: Wording, least: float) -> bool:
+    only_old, only_new = _differences(old.terms, new.terms)
+    if only_old and only_new:
+        return False
+    shared = len(old.terms & new.terms)
+    return shared > 0 and shared >= least * (shared + len(only_old) + len(only_new))
+
+
+def _differences(old: frozenset[str], new: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """The words of each that the other lacks; a weak noun on one side alone is no difference."""
+    only_old, only_new = old - new, new - old
+    if only_old & _WEAK and only_new & _WEAK:
+        return only_old, only_new
+    return only_old - _WEAK, only_new - _WEAK
 
 
 def _overlap(old: frozenset[str], new: frozenset[str]) -> float:

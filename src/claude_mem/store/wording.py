@@ -15,14 +15,27 @@ _UNITS = (
     r"|kb|mb|gb|tb|kib|mib|gib|px|%|percent"
 )
 _MEASURE = re.compile(rf"\b(\d+(?:\.\d+)?)\s?({_UNITS})(?![\w-])")
+_ONE = re.compile(r"\b(?:one|an?) (?=(?:second|minute|hour|day|week|month)\b)")
 _DURATION = re.compile(r"\d[\d.]{0,9}(?:ms|mi|mo|s|se|m|h|hr|ho|da|we)")
 _SIZE = re.compile(r"\d[\d.]{0,9}(?:[kmgt]i?b|[kmgt]i)")
 _CLOCK = re.compile(r"\d{1,2}:\d\d")
 # The language Go, not the verb.
 _GO = re.compile(r"\bgo (?=(?:files?|code|tests?|templates?|modules?|packages?|services?)\b)"
                  r"|(?<=\bin )go(?=[.,;:]|$)")  # fmt: skip
+# The adverb and the verb, not the task runners.
+_NO_RUNNER = re.compile(r"(?<!with )(?<!use )(?<!using )(?<!to )(?<!of )\bjust (?!for\b)"
+                        r"|\bmake (?=(?:that|the|it|an?|this|them|all|every|sure)\b)")  # fmt: skip
+_PHRASES = (
+    (re.compile(r"\bcheck(?:ed|ing|s)? in(?:to)?\b"), "commit"),
+    (re.compile(r"\bany types?\b|\buse any(?= in\b|$)"), "anytype"),  # of TypeScript
+    (re.compile(r"\bby hand\b"), "manually"),
+    (re.compile(r"\bafter all\b|\b(?:in|on|for) this (?:repo|repository|project)\b"), " "),
+)
+_TO_WRITE = re.compile(
+    r"(?:^|\b(?:always|never|don't|not|to|please|and) )(?:write|read)\b|\b(?:written|wrote)\b"
+)
 _TOKEN = re.compile(r"[\w@/~.-][\w.:@+#'/{}*=-]*+", re.ASCII)
-_NUMBER = re.compile(r"v?\d[\d.,:_x-]*[a-z%]{0,4}|:\d+")
+_NUMBER = re.compile(r"\d[\d.]*e[+-]?\d+|v?\d[\d.,:_x-]*[a-z%]{0,4}|:\d+")
 _FILE = re.compile(r"[\w.-]*\w\.[a-z][a-z0-9]{1,9}")
 _ENDINGS = ("ations", "ation", "ings", "ing", "ments", "ies", "ied", "ed", "es", "s")
 _NUMBER_WORDS = {
@@ -33,10 +46,12 @@ _NUMBER_WORDS = {
 }
 
 _LIFTED = (
-    r"\b(?:no longer (?:need|necessary|required|have to|has to|must|applies|apply|valid|wanted)"
+    r"\b(?:no (?:more )?need\b"
+    r"|no longer (?:need|necessary|required|have to|has to|must|applies|apply|valid|wanted)"
     r"|not? (?:need|necessary|required) .{0,60}any ?more"
     r"|(?:do not|don't|need not|needn't|doesn't|does not) (?:need|have|apply|hold|care|insist)\b"
-    r"|need not|needn't|not (?:necessary|required|needed)|unnecessary|optional)"
+    r"|need not|needn't|not (?:necessary|required|needed)|unnecessary|optional"
+    r"|(?:may|can|ok(?:ay)?|fine|free|allowed|go ahead) .{0,60}without \w+ing)\b"
 )
 _PERMITS = (
     r"\b(?:you|we|it|everyone|agents?)(?:'s| is| are|'re)? (?:may|can|allowed|free|ok(?:ay)?|fine"
@@ -47,7 +62,8 @@ _PERMITS = (
     r" .{0,60}(?:lifted|over|gone|ended)"
 )
 _CANCELS = (
-    r"\b(?:forget|ignore|drop|scrap|scratch|disregard|cancel|withdraw|retract|undo|lift|revoke"
+    r"^(?:ok(?:ay)?,? |please )?(?:forget|never ?mind|disregard) "
+    r"|\b(?:forget|ignore|skip|drop|scrap|scratch|disregard|cancel|withdraw|retract|undo|lift|revoke"
     r"|abandon|discard|never ?mind)\b.{0,40}\b(?:rule|instruction|what i said|requirement|request"
     r"|convention|policy|guideline|ban|constraint|preference|thing about|my remark|restriction)\b"
     r"|\b(?:rule|instruction|requirement|policy|convention|ban|restriction|preference)\b.{0,80}"
@@ -55,11 +71,15 @@ _CANCELS = (
     r"|doesn't apply|does not apply|outdated|void)\b"
     r"|\bi (?:take|took) (?:it |that )?back\b|\bi changed my mind\b"
 )
-_ENDS = r"\b(?:no longer|any ?more|stop(?: \w+ing)?|cease|quit|enough)\b"
+_ENDS = r"\b(?:no longer|any ?more|any longer|stop(?: \w+ing)?|cease|quit|enough)\b"
 _FORBIDS = (
     r"\b(?:never|don't|dont|do not|must not|mustn't|should not|shouldn't|may not|cannot|can't|avoid"
-    r"|forbidden|prohibited|banned|not allowed|refrain|off[- ]limits|stop|without ever|no)\b"
+    r"|forbidden|prohibited|banned|not allowed|refrain|off[- ]limits|stop|without ever|no"
+    r"|skip(?:s|ping)?|omit(?:s|ting)?|bypass(?:es|ing)?)\b"
 )
+_NEVER_SKIP = re.compile(r"\b(?:never|don't|dont|do not|must not|mustn't|no|not|cannot|can't)"
+                         r" (?:skip|omit|bypass)(?:p?ing|ting)?\b")  # fmt: skip
+_NO_PROBLEM = re.compile(r"(?<=\bis )no (?:problem|issue)\b|(?<=\bare )no (?:problem|issue)\b")
 _NOT_WITHOUT = re.compile(r"\b(?:no|never|don't|do not|not|nothing)\b.{1,80}\b(?:without|unless"
                           r"|until|before|except)\b")  # fmt: skip
 _PROBLEM = (
@@ -80,27 +100,37 @@ _FIXED = (
 _CHANGES = (
     r"\b(?:moved|switched|switch|migrated|replaced?|replaces|instead|renamed|reverted|changed"
     r"|dropped|went back|go back|going back|upgraded|bumped|downgraded|raised|lowered|rather than"
-    r"|no longer|from now on|now|away from|abandoned|swapped|became|becomes|increased|reduced)\b"
+    r"|no longer|any longer|any ?more|from now on|now|away from|abandoned"
+    r"|swapped|became|becomes|increased|reduced)\b"
 )
 _SWITCHES = r"\b(?:switched|migrated|moved|went back|changed) (?:back )?to\b"
+_NOT_FIXED = re.compile(
+    r"\b(?:not|never|isn't|aren't|wasn't|nearly|almost|partly|partially|half|to be|should be"
+    r"|must be|will be|needs?|once|if|when|until) (?:\w+ ){0,2}?(?:fixed|resolved|solved|done"
+    r"|works?|passes|passing|green|stable)\b|\bstill\b"
+)
+_DONE = r"\b(?:done|finished|completed?|implemented|written|added|applied|merged|landed|in place)\b"
 # What follows explains a problem or its fix.
 _REASON = re.compile(r",? (?:because|since|by|due to|thanks to|after)\b.*")
+_PAIR = re.compile(r"\b([\w-]+) (?:and|or) ([\w-]+)")
 _COUNTED = re.compile(r"\b(\d+|two|three|four|five|six|seven|eight|nine|ten)-(?=[a-z])")
 _FORMER = re.compile(
     r"\b(?:instead of|rather than|replaced|replaces|replace|dropped|drop|away from|moved from"
     r"|switched from|migrated from|went from|no longer(?: use| on| in| with)?|abandoned|swapped"
-    r"|reverted|removed|renamed|off|got rid of|changed from|from|not) (?:the )?([\w@./:+-]+)"
+    r"|reverted|removed|renamed|off|got rid of|changed from|from|not)"
+    r"(?: in| on| with| at)? (?:the )?([\w@./:+-]+)"
 )
 _PATTERNS = {
     name: re.compile(pattern)
     for name, pattern in (
         ("lifted", _LIFTED), ("permits", _PERMITS), ("cancels", _CANCELS), ("ends", _ENDS),
         ("forbids", _FORBIDS), ("problem", _PROBLEM), ("fixed", _FIXED), ("changes", _CHANGES),
-        ("switches", _SWITCHES),
+        ("switches", _SWITCHES), ("done", _DONE), ("without", r"\bwithout\b"),
     )
 }  # fmt: skip
 # Words of the patterns above name no subject either.
 _MARKERS_WORDS = """\
+skip omit bypass
 forget ignore drop scrap scratch disregard cancel withdraw retract undo lift revoke abandon
 discard instruct instruction requirement convention guideline ban constraint restriction apply
 applies mind said say lifted gone off over obsolete stop cease quit enough free allowed allow
@@ -122,6 +152,7 @@ class Wording:
     values: frozenset[tuple[str, str]]  # (class, value): numbers, paths, files, rival names
     former: frozenset[str]  # what the statement says was before
     marks: frozenset[str]  # names of `_PATTERNS`
+    pairs: frozenset[tuple[str, str]]  # stems of "one and other"
     demands_by_ban: bool  # "no commit without a test"
 
     def has(self, *names: str) -> bool:
@@ -130,6 +161,10 @@ class Wording:
     @property
     def forbids(self) -> bool:
         return self.has("forbids") and not self.demands_by_ban
+
+    @property
+    def excludes(self) -> bool:
+        return self.has("without") and not self.demands_by_ban
 
     def of_class(self, group: str) -> frozenset[str]:
         return frozenset(value for name, value in self.values if name == group)
@@ -146,16 +181,18 @@ class Wording:
 @lru_cache(_CACHED)
 def read_wording(text: str) -> Wording:
     text = " ".join(text[:LONGEST_COMPARED].lower().replace("’", "'").replace("`", " ").split())
-    marks = frozenset(name for name, pattern in _PATTERNS.items() if pattern.search(text))
-    text = (
-        text.replace("make sure", " ")
-        .replace("package manager", " ")
-        .replace("pull request", "pullrequest")
-    )
+    text = _NO_PROBLEM.sub("fine", _NEVER_SKIP.sub("always", text))
+    marks = _marks(text)
+    is_verb = bool(_TO_WRITE.search(text))
+    for pattern, plain in _PHRASES:
+        text = pattern.sub(plain, text)
+    text = _NO_RUNNER.sub(" ", text)
+    text = text.replace("package manager", " ").replace("pull request", "pullrequest")
     if marks & {"problem", "fixed"}:
         text = _REASON.sub("", text)
     text = _GO.sub("golang ", text)
     text = _COUNTED.sub(r"\1 ", text)
+    text = _ONE.sub("1 ", text)
     text = _MEASURE.sub(lambda match: f"{match[1]}{match[2][:2]}", text)
     topic: set[str] = set()
     values: set[tuple[str, str]] = set()
@@ -165,22 +202,32 @@ def read_wording(text: str) -> Wording:
             values.add(value)
         else:
             topic.update(_stems(word))
+    if is_verb and any(group == "spoken language" for group, _ in values):
+        topic -= _VERB_STEMS  # "Write comments in English": comments are in English
     names = [name.strip(".,:") for name in _FORMER.findall(text)]
-    former = frozenset(names) | frozenset(map(_canonical, names))
+    former = frozenset(names) | frozenset(map(canonical, names))
     return Wording(
         frozenset(topic),
-        frozenset(topic & _QUALIFYING_STEMS),
+        frozenset(topic & _QUALIFYING_STEMS - (_VERB_STEMS if is_verb else frozenset())),
         frozenset(values),
         former,
         marks,
+        frozenset((canonical(one), canonical(other)) for one, other in _PAIR.findall(text)),
         bool(_NOT_WITHOUT.search(text)),
     )
+
+
+def _marks(text: str) -> frozenset[str]:
+    marks = {name for name, pattern in _PATTERNS.items() if pattern.search(text)}
+    return frozenset(marks - {"fixed", "done"} if _NOT_FIXED.search(text) else marks)
 
 
 def _value(word: str) -> tuple[str, str] | None:
     name = word if word in CLASS_OF else word.removesuffix("s")
     if name in CLASS_OF:
         return CLASS_OF[name], name
+    if stem_of(word) in _MERGING:
+        return CLASS_OF["rebase"], _MERGING[stem_of(word)]
     if word in _NUMBER_WORDS:
         return "number", _NUMBER_WORDS[word]
     if _NUMBER.fullmatch(word):
@@ -204,11 +251,11 @@ def _stems(word: str) -> list[str]:
         stem
         for part in parts
         if len(part) > 1 and part not in LIGHT and part not in _MARKERS
-        if (stem := _canonical(part)) not in LIGHT and stem not in _MARKERS
+        if (stem := canonical(part)) not in LIGHT and stem not in _MARKERS
     ]
 
 
-def _canonical(word: str) -> str:
+def canonical(word: str) -> str:
     stem = stem_of(word)
     return SYNONYM.get(word) or _STEM_SYNONYM.get(stem, stem)
 
@@ -227,4 +274,6 @@ def stem_of(word: str) -> str:
 
 
 _STEM_SYNONYM = {stem_of(word): first for word, first in SYNONYM.items()}
-_QUALIFYING_STEMS = frozenset(_canonical(word) for word in QUALIFIERS)
+_QUALIFYING_STEMS = frozenset(canonical(word) for word in QUALIFIERS)
+_VERB_STEMS = frozenset(map(canonical, ("write", "read")))
+_MERGING = {stem_of(name): name for name in ("squash", "rebase")}  # they are verbs too
