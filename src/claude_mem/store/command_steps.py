@@ -61,6 +61,7 @@ def is_replaced_by(purpose: str, older: str, newer: str) -> bool:
 
 @lru_cache(maxsize=512)  # a command is compared with each of the same purpose
 def _bare(command: str) -> tuple[str, ...]:
+    command = command.replace("docker-compose ", "docker compose ")  # its first version
     words = tuple(word.removeprefix("./") for word in command.split() if word != "run")
     for prefix in _PREFIXES:
         if words[: len(prefix)] == prefix and len(words) > len(prefix):

@@ -55,8 +55,9 @@ def _qualifies(words: frozenset[str], places: tuple[Place, Place]) -> bool:
 
 
 def _shape(value: str) -> str:
-    if _URL.match(value):
+    if (scheme := _URL.match(value)) and "/" in value[scheme.end() :].rstrip("/"):
         return "url"
+    value = _URL.sub("", value).rstrip("/") if scheme else value
     return "path" if "/" in value else "host"
 
 
