@@ -1,6 +1,7 @@
 """What a product's processes use, from /proc."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from bench.footprint import private_megabytes
@@ -16,11 +17,12 @@ class Threads:
         self._run_times, self._switches = self._read(_run_time), self._read(_switches)
 
     def _read(self, counter: Callable[[Path], int]) -> dict[str, int]:
-        return {
-            task.name: counter(task)
-            for pid in self._pids
-            for task in Path("/proc", str(pid), "task").iterdir()
-        }
+        counts: dict[str, int] = {}
+        for pid in self._pids:
+            for task in Path("/proc", str(pid), "task").iterdir():
+                with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                    counts[task.name] = counter(task)
+        return counts
 
     def processor_seconds(self) -> float:
         return NANOSECOND * _added(self._run_times, self._read(_run_time))
