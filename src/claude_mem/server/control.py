@@ -70,6 +70,8 @@ async def refine(request: Request) -> JSONResponse:
             "cancelled": await asyncio.wrap_future(worker.store.cancel_refinements())
         })  # fmt: skip
     if not worker.observer.has_model:
+        await worker.has_settings()  # it may be starting, and not have chosen its observer yet
+    if not worker.observer.has_model:
         raise BadInput(f"no model is in use: {worker.observer.reason}")
     project = params.text(body, "project")
     selection = RefineSelection(

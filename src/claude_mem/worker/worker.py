@@ -189,12 +189,16 @@ class Worker:
     async def joined_team(self) -> JoinedTeam | None:
         """Also for a request that comes while the worker starts or reads its settings again."""
         if self.team is None and self.settings.layout.team.exists():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(START_SECONDS):
-                    await self._started.wait()
-            async with self._applying:
-                pass
+            await self.has_settings()
         return self.team
+
+    async def has_settings(self) -> None:
+        """Waits until it has started, and has applied the settings that it is reading."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_SECONDS):
+                await self._started.wait()
+        async with self._applying:
+            pass
 
     async def _use_observer(self, settings: Settings) -> None:
         self.observer = await asyncio.to_thread(select_observer, settings, self.environ)
