@@ -7,7 +7,7 @@ import signal
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ HOOKS = {
     "PostToolUse": "observation",
     "Stop": "summarize",
 }
+ATTEMPTS, ATTEMPT_SECONDS = 8, 20.0
 NOWHERE = "http://127.0.0.1:9"  # nothing listens there: its observer cannot work
 
 
@@ -82,8 +83,13 @@ class Peer:
         (self.data / "settings.json").write_text(json.dumps(settings))
 
     def start(self) -> None:
-        self.run_command("start")
-        wait_for(self._pid, "a worker that answers")
+        """After its worker was killed, its first attempts may start none."""
+        for _ in range(ATTEMPTS):
+            self.run_command("start")
+            with suppress(TimeoutError):
+                wait_for(self._pid, "a worker that answers", ATTEMPT_SECONDS)
+                return
+        raise TimeoutError(f"the npm package started no worker in {ATTEMPTS} attempts")
 
     def stop(self) -> None:
         if self._pid():
@@ -95,6 +101,8 @@ class Peer:
         wait_for(lambda: not Path("/proc", str(pid)).exists() or _is_zombie(pid), "its death")
 
     def pids(self) -> list[int]:
+        if not self._pid():
+            self.start()
         worker = wait_for(self._pid, "a worker")
         return [worker, *map(int, child_pids(Path("/proc", str(worker))))]
 
