@@ -57,9 +57,10 @@ def _hook(product: Product, event: str) -> Cost:
 
 
 def _cold_hook(product: Product, event: str) -> Cost:
-    """The worker that the hook starts is killed afterwards.
+    """The worker that the hook starts is stopped afterwards.
 
-    The npm package has two hooks for SessionStart, of which the first starts its worker.
+    The npm package has two hooks for SessionStart, of which the first starts its worker. It is not
+    killed: it waits half a minute before it starts another one then.
     """
     payload = _payload(event, product.project_dir)
     if isinstance(product, Peer) and event == "SessionStart":
@@ -70,7 +71,10 @@ def _cold_hook(product: Product, event: str) -> Cost:
     wait_for(product.pids, "its worker")
     if isinstance(product, Ours):
         wait_for(lambda: not any(product.layout.spool.glob("*.event")), "an empty spool")
-    product.kill()
+    if isinstance(product, Peer):
+        product.stop()
+    else:
+        product.kill()
     return cost
 
 
