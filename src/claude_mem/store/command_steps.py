@@ -44,7 +44,7 @@ _CHANGES_WORK = frozenset(
      "doc", "lib", "ignored", *QUALIFIERS)
 )  # fmt: skip
 _SETTING = re.compile(r"\d+%?|auto")  # as in `-n auto`
-_JOINED = re.compile(r"\s*(?:&&|;|\|\|?)\s*")
+_JOINED = re.compile(r"&&|;|\|\|?")
 
 
 def is_replaced_by(purpose: str, older: str, newer: str) -> bool:
@@ -96,7 +96,7 @@ def _is_other_tool(older: str, newer: str) -> bool:
 @lru_cache(maxsize=512)
 def _jobs(command: str) -> frozenset[tuple[str, tuple[str, ...]]]:
     """The jobs of all steps and what they are done on; none if a step is of no known tool."""
-    steps = [_jobs_of_step(_bare(step)) for step in _JOINED.split(command.strip())]
+    steps = [_jobs_of_step(_bare(step)) for step in _JOINED.split(command)]
     return frozenset().union(*steps) if all(steps) else frozenset()
 
 

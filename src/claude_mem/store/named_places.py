@@ -10,7 +10,7 @@ _GENERIC = frozenset(
 )
 _LOOPBACK = re.compile(r"localhost|127\.0\.0\.1|\[::1\]|:?\d{2,5}\b")
 _LOCAL = canonical("local")
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://")
+_URL = re.compile(r"[a-z][a-z0-9+.-]{0,20}://")
 
 
 def is_same_place(older: Place, newer: Place) -> bool:
@@ -57,7 +57,7 @@ def _qualifies(words: frozenset[str], places: tuple[Place, Place]) -> bool:
 def _shape(value: str) -> str:
     if (scheme := _URL.match(value)) and "/" in value[scheme.end() :].rstrip("/"):
         return "url"
-    value = _URL.sub("", value).rstrip("/") if scheme else value
+    value = value[scheme.end() :].rstrip("/") if scheme else value
     return "path" if "/" in value else "host"
 
 
