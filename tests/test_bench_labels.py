@@ -51,7 +51,7 @@ def test_the_last_line_has_the_figures(labelled: tuple[Path, Path]) -> None:
     assert titles[0].startswith("3 ") and "dark because `driver.py` lost the relay" in titles[0]
 
 
-CLARITY: dict[str, object] = {"base": 0.0, "words": [], "runs": {}}
+CLARITY: dict[str, object] = {"base": 0, "words": [], "weights": {}}
 
 
 def test_the_weights_of_the_file_are_used(labelled: tuple[Path, Path], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.observer.local import weights
-from claude_mem.observer.local.clarity import Clarity, runs_of, shapes_of
+from claude_mem.observer.local.clarity import Clarity, known_of, shapes_of
 from claude_mem.observer.local.observer import distil
 from tests.turns import edited, stopped, turn
 
@@ -31,16 +31,16 @@ def test_a_text_is_a_row_of_shapes(text: str, shapes: str) -> None:
 
 
 def test_runs_begin_and_end_with_the_text() -> None:
-    runs = runs_of("The lamp", "final", WORDS)
-    assert runs == {
+    assert known_of("The lamp", "final", WORDS) == {
         "the", "<word>", "^ the", "the <word>", "<word> $", "^ the <word>", "the <word> $",
-        "words 1", "from final",
+        "words 1", "from final", "sign: names 0", "sign: specific words 1",
     }  # fmt: skip
 
 
 def test_the_score_is_the_sum_of_what_is_known() -> None:
-    clarity = Clarity(base=0.5, words=WORDS, runs={"^ the": -1.0, "from final": 0.25, "was $": 9.0})
-    assert clarity.score("The lamp was dark", "final") == -0.25
+    weights = {"^ the": -1000, "from final": 250, "was $": 9000, "sign: has a predicate": 2000}
+    clarity = Clarity(base=500, words=WORDS, weights=weights)
+    assert clarity.score("The lamp was dark", "final") == 1.75
     assert clarity.score("Lamps", "commit") == 0.5
 
 
@@ -48,8 +48,11 @@ def test_the_score_is_the_sum_of_what_is_known() -> None:
     ("clear", "unclear"),
     [
         ("The lamp flickered because `poll()` ran twice per tick", "It flickered because of that"),
-        ("Add a retry to the upload of `horn.toml`", "Add the other one too"),
-        ("`relay.py` keeps its contact open after a reset", "Waiting on the agent, then verifying"),
+        ("Add a retry with backoff to the upload of `horn.toml`", "Add the other one too"),
+        (
+            "`relay.py` keeps the contact open because `reset()` runs first",
+            "Waiting, then verifying",
+        ),
     ],
 )
 def test_what_names_its_subject_is_clearer(clear: str, unclear: str) -> None:

@@ -1,7 +1,13 @@
 """Titles from the edits of a turn, for want of words."""
 
 from claude_mem.observer.local.files import FileWork, files_changed
-from claude_mem.observer.local.titles import LONGEST_TITLE, from_edits
+from claude_mem.observer.local.titles import (
+    LONGEST_EDIT,
+    as_follow_up,
+    from_edits,
+    of_changed_files,
+)
+from claude_mem.types import Json
 from tests.payloads import PROJECT_DIR
 from tests.turns import turn, use
 
@@ -24,23 +30,55 @@ def test_what_an_edit_defines_is_told() -> None:
 
 def test_a_heading_counts_in_a_text_and_not_in_a_program() -> None:
     assert title_of("notes.md", "x", "x\n\n## Winter\n") == "notes.md: added the section “Winter”"
-    assert title_of("run.sh", "x\ny", "x\n# Winter starts\n\ny") == "Changed run.sh"
+    assert title_of("run.sh", "x\ny", "x\n# Winter starts\n\ny") == ""
 
 
-def test_a_short_replacement_is_told() -> None:
+def test_a_symbol_that_an_edit_deletes_or_renames_is_told() -> None:
+    assert title_of("lamp.py", "def light(): ...\n", "") == "lamp.py: removed `light`"
+    old, new = "def light(): ...\n", "def blink(): ...\n"
+    assert title_of("lamp.py", old, new) == "lamp.py: renamed `light` to `blink`"
+
+
+def test_a_short_replacement_is_told_without_the_lines_around_it() -> None:
     assert title_of("lamp.py", "blink(1)", "blink(2)") == "lamp.py: `blink(1)` became `blink(2)`"
+    old, new = "open()\nblink(1)\nclose()\n", "open()\nblink(2)\nclose()\n"
+    assert title_of("lamp.py", old, new) == "lamp.py: `blink(1)` became `blink(2)`"
 
 
-def test_at_least_the_files_are_told() -> None:
-    assert title_of("lamp.py", "x\ny", "y\nx") == "Changed lamp.py"
+def test_the_edits_of_one_call_are_told_as_those_of_several() -> None:
+    edits: list[Json] = [
+        {"old_string": "lines\nof\ntext", "new_string": "other\nlines"},
+        {"old_string": "blink(1)", "new_string": "blink(2)"},
+        "no edit",
+    ]
+    params: Json = {"file_path": f"{PROJECT_DIR}/lamp.py", "edits": edits}
+    files = files_changed(turn(use(1, tool_name="MultiEdit", tool_input=params)))
+    assert from_edits(files.values()) == "lamp.py: `blink(1)` became `blink(2)`"
+
+
+def test_edits_that_are_too_large_to_tell_give_no_title() -> None:
+    assert title_of("lamp.py", "x\ny", "y\nx") == ""
     assert from_edits([]) == ""
 
 
+def test_the_files_are_told_with_what_their_change_continues() -> None:
+    files = replaced("lamp.py", "x\ny", "y\nx").values()
+    changed = of_changed_files(files)
+    assert changed == "Changed lamp.py"
+    title = as_follow_up(changed, "Add a fuse")
+    assert title == "Changed lamp.py (follow-up to “Add a fuse”)"
+    assert as_follow_up("Changed horn.py", title) == "Changed horn.py (follow-up to “Add a fuse”)"
+    assert as_follow_up(changed, "Changed horn.py") == "", "that says nothing, either"
+    assert as_follow_up(changed, "") == "" == as_follow_up(changed, "Add a fuse " * 20)
+
+
 def test_a_new_file_is_told() -> None:
-    assert from_edits([FileWork("pier/horn.py", created=True)]) == "Created horn.py"
+    created = FileWork("pier/horn.py", created=True)
+    assert of_changed_files([created]) == "Created horn.py"
+    assert of_changed_files([created, FileWork("lamp.py")]) == "Changed horn.py and lamp.py"
 
 
 def test_a_title_is_never_too_long() -> None:
     old, new = "a" * 70, "b" * 70
-    assert title_of("lamp.py", old, new) == "Changed lamp.py"
-    assert len(title_of("lamp.py", "", f"def {'a' * 50}(): ...\n")) <= LONGEST_TITLE
+    assert title_of("lamp.py", old, new) == ""
+    assert len(title_of("lamp.py", "", f"def {'a' * 50}(): ...\n")) <= LONGEST_EDIT

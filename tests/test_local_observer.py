@@ -42,9 +42,10 @@ def test_a_terse_request_takes_its_title_from_what_was_done() -> None:
 
 
 def test_a_correction_is_no_title() -> None:
-    final = "Right, I moved the change to `pier.py` and reverted `lamp.py`."
-    result = distil(turn(edited("pier.py"), stopped(final), prompt="no, the other one"))
-    assert only(result).title == "pier.py: `a` became `b`"  # "the change" says less
+    final = "Right, I moved that to the other one and reverted it here."
+    work = edited("pier.py", old="blink(1)", new="blink(2)")
+    result = distil(turn(work, stopped(final), prompt="no, the other one"))
+    assert only(result).title == "pier.py: `blink(1)` became `blink(2)`"
 
 
 @pytest.mark.parametrize(
@@ -538,3 +539,20 @@ def test_the_least_verbosity_leaves_out_small_edits() -> None:
     of = turn(edited("notes.md"), stopped("Fixed the typo in `notes.md`."), prompt="Fix the typo")
     assert distil(of).observations
     assert distil(of, "minimal").observations == ()
+
+
+CAUSE = "The harbour lamp flickered because `poll()` ran twice per tick in `lamp.py`."
+
+
+def test_edits_that_nobody_describes_are_told_by_what_they_continue() -> None:
+    first = turn(edited("lamp.py"), stopped(CAUSE), prompt="the lamp flickers")
+    large = edited("lamp.py", old="x\ny", new="y\nx")
+    second = turn(large, stopped("Done."), prompt="the other one, too")
+    title = only(session(first, second)[1]).title
+    assert title == f"Changed lamp.py (follow-up to “{CAUSE.rstrip('.')}”)"
+
+
+def test_edits_of_other_files_are_no_follow_up() -> None:
+    first = turn(edited("lamp.py"), stopped(CAUSE), prompt="the lamp flickers")
+    second = turn(edited("horn.py", old="x\ny", new="y\nx"), stopped("Done."), prompt="go on")
+    assert only(session(first, second)[1]).title == "Changed horn.py"

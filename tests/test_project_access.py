@@ -19,7 +19,7 @@ from tests.test_prompt_hook import ASKED as ASKED_BEFORE
 from tests.test_prompt_hook import QUESTION, REPLY
 from tests.trust_dialog import accept_trust_dialog
 
-SECRET = "relay gets 48 volts because the fuse is old"
+SECRET = "relay gets 48 volts because `FuseBox.reset()` runs before `charge()`"
 ASKED = "claude-mem project join"
 
 

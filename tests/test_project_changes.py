@@ -21,7 +21,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     known = make_repository(tmp_path / "harbor", ORIGIN)
     with open_api(tmp_path / "data", HOME=str(tmp_path)) as api:
         place = Place(api, tmp_path, known)
-        place.work(known, SECRET)
+        place.work(known, f"The {SECRET}")
         yield place
 
 

@@ -170,3 +170,24 @@ def test_the_bench_prints_precision_and_recall(
     bench_rules.main()
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "rules: precision 0.50, recall 0.50 (1 right, 1 wrong, 1 missed)"
+
+
+@pytest.mark.parametrize(
+    ("typed", "title"),
+    [
+        ("yes and never push to main.", "never push to main."),
+        ("No, never push to main.", "never push to main."),
+        (
+            "From now on no comment is needed in tests.",
+            "From now on no comment is needed in tests.",
+        ),
+        ("No comments in tests, ever, from now on.", "No comments in tests, ever, from now on."),
+        (
+            "From now on, if the lamp of a pier is lit, never ring its bell at night because the"
+            " keeper of the northern pier sleeps in the room below it.",
+            "From now on, if the lamp of a pier is lit, never ring its bell at night",
+        ),
+    ],
+)
+def test_the_title_of_a_rule_is_without_a_nod_and_says_the_same(typed: str, title: str) -> None:
+    assert [o.title for o in distil(turn(prompt=typed)).observations] == [title]

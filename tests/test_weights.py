@@ -42,7 +42,7 @@ def test_every_feature_of_the_table_is_measured() -> None:
     measured = {
         "sentence": passage_features(passages[0], turn_words(evidence, {}), learned),
         "step": passage_features(passages[0], turn_words(evidence, {}), learned),
-        "title": title_features(titles[0], 0.0, turn_facts(evidence, {}), learned),
+        "title": title_features(titles[0], turn_facts(evidence, {}), learned),
         "turn": turn_features(evidence, [0.0], 0.0),
     }
     table = json.loads(
@@ -79,8 +79,8 @@ passages = find_candidates(evidence)
 for passage in passages:
     print(passage_features(passage, turn_words(evidence, {}), learned))
 for title in find_titles(evidence, passages, is_english=True):
-    clarity = learned.clarity.score(title.text, title.source)
-    print(title_features(title, clarity, turn_facts(evidence, {}), learned))
+    print(learned.clarity.score(title.text, title.source))
+    print(title_features(title, turn_facts(evidence, {}), learned))
 """
 
 

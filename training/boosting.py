@@ -88,7 +88,7 @@ class _Grower:
 
         def sums(values: Floats) -> Floats:
             repeated = np.repeat(values[rows], features)
-            total: Floats = np.bincount(flat, repeated, features * bins)
+            total = np.bincount(flat, repeated, features * bins).astype(np.float64)
             return total.reshape(features, bins).cumsum(1)
 
         slope, curve, size = sums(self.slope), sums(self.curve), sums(np.ones(len(self.slope)))

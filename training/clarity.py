@@ -1,4 +1,4 @@
-"""Trains which titles a reader understands alone: a logistic regression on runs of shapes."""
+"""Trains which titles a reader understands alone: a logistic regression on shapes and signs."""
 
 import json
 from collections import Counter, defaultdict
@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from claude_mem.observer.local.clarity import Clarity, plain_words, runs_of
+from claude_mem.observer.local.clarity import Clarity, known_of, plain_words
 
 FEWEST_TITLES = 6  # with a word, in at least two projects, for it to count as such
-FEWEST_RUNS = 3
-RIDGE = 4.0
+FEWEST_TITLES_WITH = 3  # a run or a sign
+DOUBTFUL = 0.35  # what a doubtful title counts of a clear one
+RIDGE = 2.0
 STEPS, RATE = 150, 0.05
-LEAST_WEIGHT = 0.03  # smaller ones are not kept
+LEAST_WEIGHT = 30  # thousandths; smaller ones are not kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,10 @@ class JudgedTitle:
 
     @property
     def target(self) -> float:
-        return min(1.0, max(0.0, self.clear - 0.5))
+        """Doubtful titles are hardly better than those that nobody understands."""
+        if self.clear <= 1:
+            return self.clear * DOUBTFUL
+        return DOUBTFUL + (self.clear - 1) * (1 - DOUBTFUL)
 
 
 def read_judged(path: Path) -> list[JudgedTitle]:
@@ -57,17 +61,17 @@ def common_words(titles: Iterable[JudgedTitle]) -> frozenset[str]:
 
 def fit_clarity(titles: Sequence[JudgedTitle]) -> Clarity:
     words = common_words(titles)
-    runs = [runs_of(title.text, title.source, words) for title in titles]
-    counts = Counter(run for of_title in runs for run in of_title)
-    names = sorted(run for run, count in counts.items() if count >= FEWEST_RUNS)
-    places = {run: place for place, run in enumerate(names)}
+    known = [known_of(title.text, title.source, words) for title in titles]
+    counts = Counter(name for of_title in known for name in of_title)
+    names = sorted(name for name, count in counts.items() if count >= FEWEST_TITLES_WITH)
+    places = {name: place for place, name in enumerate(names)}
     rows = np.zeros((len(titles), len(names)), np.float32)
-    for number, of_title in enumerate(runs):
-        rows[number, [places[run] for run in of_title if run in places]] = 1
+    for number, of_title in enumerate(known):
+        rows[number, [places[name] for name in of_title if name in places]] = 1
     base, weights = _fit(rows, np.array([title.target for title in titles], np.float32))
-    table = {run: round(float(weights[place]), 3) for run, place in places.items()}
-    kept = {run: weight for run, weight in table.items() if abs(weight) >= LEAST_WEIGHT}
-    return Clarity(round(base, 3), words, kept)
+    table = {name: round(1000 * float(weights[place])) for name, place in places.items()}
+    kept = {name: weight for name, weight in table.items() if abs(weight) >= LEAST_WEIGHT}
+    return Clarity(round(1000 * base), words, kept)
 
 
 def _fit(rows: NDArray[Any], targets: NDArray[Any]) -> tuple[float, NDArray[Any]]:

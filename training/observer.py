@@ -38,6 +38,7 @@ from claude_mem.observer.local.scored_turn import (
     in_order,
     is_clear_enough,
     is_evident_work,
+    only_commits,
     passage_features,
     speaks_english,
     turn_features,
@@ -46,6 +47,7 @@ from claude_mem.observer.local.scored_turn import (
 )
 from claude_mem.observer.local.title_candidates import (
     find_titles,
+    passages_with_titles,
     title_features,
     turn_facts,
 )
@@ -63,7 +65,7 @@ FOLDS = 5
 HELD, SAME = 0.8, 0.5
 UNMARKED = 0.05  # weight of a turn in which the reader marked nothing
 # The share of each error to aim at; on an unseen project both are larger.
-NOISE, MISSED = 0.12, 0.06
+NOISE, MISSED = 0.16, 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,11 @@ class LabelledTurn:
     step: str
     evidence: TurnEvidence
     passages: list[Candidate]
-    titles: list[TitleCandidate]
+
+    def titles(self, scores: Floats) -> list[TitleCandidate]:
+        """`scores` of its passages."""
+        said = passages_with_titles(self.passages, list(scores))
+        return find_titles(self.evidence, said, is_english=speaks_english(self.passages))
 
     @property
     def fold(self) -> int:
@@ -133,11 +139,9 @@ def read_corpus(sessions: list[Path], labels: list[Path]) -> Corpus:
                 corpus.words[project].append({w for p in passages for w in p.words})
                 key = (session_id, turn.prompt_id)
                 if note := notes.get(key):
-                    english = speaks_english(passages)
-                    titles = find_titles(evidence, passages, is_english=english)
                     corpus.turns.append(
                         LabelledTurn(project, session_id, note.worth, note.title, note.keep,
-                                     steps[key], evidence, passages, titles)
+                                     steps[key], evidence, passages)
                     )  # fmt: skip
     print(f"{len(corpus.turns)} labelled turns of {len(corpus.words)} projects")
     return corpus
@@ -161,19 +165,16 @@ def rarity_table(corpus: Corpus, projects: Sequence[str]) -> tuple[dict[str, flo
 def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
     turns = [turn for turn in corpus.turns if turn.project in projects]
     rarity, rarest = rarity_table(corpus, projects)
-    clarity = fit_clarity(
-        [t for t in corpus.judged if t.project in projects or t.project not in corpus.words]
-    )
-    words = Weights(rarity=rarity, rarest=rarest, clarity=clarity)
+    judged = [t for t in corpus.judged if t.project in projects or t.project not in corpus.words]
+    clarity = fit_clarity(judged)
+    # Of a project that it has not seen, as it will be of every other project.
+    unseen = {p: fit_clarity([t for t in judged if t.project != p]) for p in projects}
+    words = Weights(rarity=rarity, rarest=rarest)
     passages = [passage_rows(turn, words) for turn in turns]
-    titles = [title_rows(turn, words) for turn in turns]
-    names = list(passages[0][0]), list(titles[0][0])
+    passage_names = list(passages[0][0])
     kept = [np.array([is_marked(p.words, turn.keep) for p in turn.passages]) for turn in turns]
     steps = [np.array([is_marked(p.words, [turn.step]) for p in turn.passages]) for turn in turns]
-    f1 = [np.array([title_f1(t.text, turn.title) for t in turn.titles]) for turn in turns]
-    x_passages = [matrix(rows, names[0]) for rows in passages]
-    x_titles = [matrix(rows, names[1]) for rows in titles]
-    is_titled = [turn.worth >= 1 for turn in turns]
+    x_passages = [matrix(rows, passage_names) for rows in passages]
     folds = np.array([turn.fold for turn in turns])
 
     sentence, sentence_scores = with_folds(
@@ -181,14 +182,24 @@ def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
         weights=[1.0 if turn.keep else UNMARKED for turn in turns],
     )  # fmt: skip
     step, step_scores = with_folds(STEP, x_passages, steps, folds)
+    titles = [turn.titles(scores) for turn, scores in zip(turns, sentence_scores, strict=True)]
+    of_titles = [title_rows(t, of, words) for t, of in zip(turns, titles, strict=True)]
+    clarities = [
+        [unseen[turn.project].score(title.text, title.source) for title in of_turn]
+        for turn, of_turn in zip(turns, titles, strict=True)
+    ]
+    title_names = list(next(filter(None, of_titles))[0])
+    x_titles = [matrix(rows, title_names) for rows in of_titles]
+    f1 = [
+        np.array([title_f1(t.text, turn.title) for t in of_turn])
+        for turn, of_turn in zip(turns, titles, strict=True)
+    ]
+    is_titled = [turn.worth >= 1 for turn in turns]
     title, title_scores = with_folds(TITLE, x_titles, f1, folds, is_titled)
+    ranked = [shown_titles(*each) for each in zip(titles, clarities, title_scores, strict=True)]
     rows = [
-        turn_features(
-            turn.evidence, list(of_passages), best_shown(turn.titles, features, of_titles)
-        )
-        for turn, of_passages, features, of_titles in zip(
-            turns, sentence_scores, titles, title_scores, strict=True
-        )
+        turn_features(turn.evidence, list(of_passages), best_shown(of_turn))
+        for turn, of_passages, of_turn in zip(turns, sentence_scores, ranked, strict=True)
     ]
     turn_names = list(rows[0])
     worth = np.array([turn.worth for turn in turns])
@@ -199,23 +210,24 @@ def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
     is_evident = np.array(
         [is_evident_work(turn.evidence, turn.passages, is_english=True) for turn in turns]
     )
-    flat = np.where(is_evident, np.inf, np.concatenate(turn_scores))
+    is_commit = np.array([only_commits(turn.evidence) for turn in turns])
+    flat = np.where(is_commit, -np.inf, np.concatenate(turn_scores))
+    flat = np.where(is_evident, np.inf, flat)
     threshold = turn_threshold(flat, worth)
     best = [
-        title_f1(ranked[0].title.text, turn.title) if ranked else 0.0
-        for turn, features, of_titles in zip(turns, titles, title_scores, strict=True)
-        for ranked in [shown_titles(turn.titles, features, of_titles)]
+        title_f1(of_turn[0].title.text, turn.title) if of_turn else 0.0
+        for turn, of_turn in zip(turns, ranked, strict=True)
     ]
     report(flat, worth, threshold, np.array(best))
     return {
-        "sentence": sentence.table(names[0]),
-        "title": title.table(names[1]),
+        "sentence": sentence.table(passage_names),
+        "title": title.table(title_names),
         "turn": turn_model.table(turn_names, threshold),
-        "step": step.table(names[0], step_threshold(step_scores, steps)),
+        "step": step.table(passage_names, step_threshold(step_scores, steps)),
         "clarity": {
             "base": clarity.base,
             "words": sorted(clarity.words),
-            "runs": dict(sorted(clarity.runs.items())),
+            "weights": dict(sorted(clarity.weights.items())),
         },
         "rarity": rarity,
         "rarest": rarest,
@@ -227,25 +239,20 @@ def passage_rows(turn: LabelledTurn, words: Weights) -> list[Features]:
     return [passage_features(passage, of_turn, words) for passage in turn.passages]
 
 
-def title_rows(turn: LabelledTurn, words: Weights) -> list[Features]:
+def title_rows(turn: LabelledTurn, titles: list[TitleCandidate], words: Weights) -> list[Features]:
     facts = turn_facts(turn.evidence, word_weights(turn.evidence, words))
-    clarity = words.clarity.score
-    return [
-        title_features(title, clarity(title.text, title.source), facts, words)
-        for title in turn.titles
-    ]
+    return [title_features(title, facts, words) for title in titles]
 
 
 def shown_titles(
-    titles: list[TitleCandidate], features: list[Features], scores: Floats
+    titles: list[TitleCandidate], clarities: list[float], scores: Floats
 ) -> list[RankedTitle]:
     """As the turn would show them."""
-    judged = zip(titles, (of_title["clarity"] for of_title in features), scores, strict=True)
-    return in_order(
+    ranked = (
         RankedTitle(float(score), clarity, title)
-        for title, clarity, score in judged
-        if is_clear_enough(title, clarity, is_english=True)
+        for title, clarity, score in zip(titles, clarities, scores, strict=True)
     )
+    return in_order(title for title in ranked if is_clear_enough(title, is_english=True))
 
 
 def best_shown(ranked: list[RankedTitle]) -> float | None:
@@ -340,9 +347,9 @@ def write(path: Path, table: dict[str, Any]) -> None:
         parts.append(f'"{name}": {{{head}, "trees": [\n{trees}\n]}}')
     clarity = table["clarity"]
     common = in_lines(list(map(dump, clarity["words"])))
-    runs = in_lines([f"{dump(run)}: {weight}" for run, weight in clarity["runs"].items()])
+    known = in_lines([f"{dump(name)}: {value}" for name, value in clarity["weights"].items()])
     parts.append(
-        f'"clarity": {{"base": {clarity["base"]}, "words": [{common}],\n "runs": {{{runs}}}}}'
+        f'"clarity": {{"base": {clarity["base"]}, "words": [{common}],\n "weights": {{{known}}}}}'
     )
     words = in_lines([f"{dump(word)}: {value}" for word, value in table["rarity"].items()])
     parts.append(f'"rarity": {{{words}}}')

@@ -34,6 +34,7 @@ _ASCII_WORDS = bytes(
 _PUNCTUATION = frozenset("—→…✅·–│━✓←❌≈↔≥≤✗─•“”‘’")
 _ASCII = bytes(range(128))
 _SHORTEST_RUN = 13  # characters, of ASCII: two words of four letters, two of one
+_BETWEEN_TEXTS = " __end_of_text__ "  # a word, so that no run goes from one text into the next
 
 
 def ascii_words(text: str) -> list[str] | None:
@@ -90,6 +91,10 @@ class RunFinder:
     def __init__(self, runs: Iterable[Run]) -> None:
         self._runs = frozenset(runs)
         self._results: dict[str, Set[Run]] = {}  # paths and commands come again and again
+
+    def find_in(self, texts: Iterable[str]) -> Set[Run]:
+        """In any of them; one search of all is faster than a search of each."""
+        return self.find(_BETWEEN_TEXTS.join(texts))
 
     def find(self, text: str) -> Set[Run]:
         if len(text) < _SHORTEST_RUN and text.isascii():

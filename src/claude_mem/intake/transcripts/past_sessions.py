@@ -42,6 +42,7 @@ from claude_mem.types import (
 )
 
 _EDIT_RESULT_FIELDS = ("filePath", "notebook_path", "type")
+_REPLACED_TEXTS = ("old_string", "new_string")  # titles tell what an edit defines
 _LONGEST_OLD_FIELD = 1000
 TURNS_PER_PART = 40  # bounds the memory that a long session needs
 
@@ -160,6 +161,7 @@ class _Session:
     events: list[Event] = field(default_factory=list)
     turns: list[PastTurn] = field(default_factory=list)
     recent_memories: list[str] = field(default_factory=list)
+    previous_title: str = ""
     title: str | None = None
     subtitle: str | None = None
     user_prompt: str | None = None
@@ -194,6 +196,8 @@ class _Session:
         distillate = distil(self._turn(prompt_id, prompt or None, events), self.verbosity)
         memories = (*(o.text for o in distillate.observations), distillate.summary.text)
         self.recent_memories = [*self.recent_memories, *memories][-RECENT_MEMORIES:]
+        if distillate.observations:
+            self.previous_title = distillate.observations[0].title or ""
         self.title = self.title or distillate.title
         self.subtitle = distillate.subtitle or self.subtitle
         self.user_prompt = self.user_prompt or prompt or None
@@ -228,6 +232,7 @@ class _Session:
             started_ms=events[0].arrived_ms,
             events=tuple(tool_use(number, event) for number, event in enumerate(events, 1)),
             recent_memories=tuple(self.recent_memories),
+            previous_title=self.previous_title,
             is_client_message=events[0].client_message is not None,
         )
 
@@ -275,12 +280,13 @@ def _observed_fields(payload: Payload) -> Payload:
 
 
 def _short_fields(value: Json, names: tuple[str, ...] = ()) -> Json:
-    """Paths, types and small replacements, not the contents of files."""
+    """Paths, types and replacements, not the contents of files."""
     if not isinstance(value, dict):
         return None
     return {
         name: text
         for name, text in value.items()
-        if isinstance(text, str) and len(text) <= _LONGEST_OLD_FIELD and name != "content"
+        if isinstance(text, str) and name != "content"
+        if len(text) <= _LONGEST_OLD_FIELD or name in _REPLACED_TEXTS
         if not names or name in names
     }

@@ -1,16 +1,18 @@
-"""How likely a reader is to understand a text alone, learned from readers' judgements of titles.
+"""How likely a reader is to understand a title alone, learned from readers' judgements.
 
-A text is read as a row of shapes: common words stay as they are, names, code, numbers and all other
-words become their form. Runs of up to three shapes have learned weights; their sum is the logit.
-So it is judged by how it is built, not by the words of a project.
+A title is read as a row of shapes: common words stay as they are, names, code, numbers and all
+other words become their form. Runs of up to three shapes and the signs of `title_signs.py` have
+learned weights; their sum is the logit. So it is judged by how it is built, not by the words of a
+project.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
-from math import fsum
+from itertools import pairwise, repeat
+
+from claude_mem.observer.local.title_signs import signs_of
 
 _TOKEN = re.compile(
     r"`[^`]{0,200}`|--?[a-z][\w-]{1,60}|#\d{1,9}|[A-Za-z_][\w'’.-]{0,100}(?:/[\w.-]{1,100}){0,20}(?:\(\))?"
@@ -31,24 +33,29 @@ START, END = "^", "$"
 class Clarity:
     """The learned table."""
 
-    base: float = 0.0
+    base: int = 0
     words: frozenset[str] = frozenset()  # that are no mere shapes
-    runs: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, int] = field(default_factory=dict)  # of runs and signs
 
     def score(self, text: str, source: str) -> float:
-        """The logit. `source`: where the text comes from, as `SOURCES` names it."""
-        weight = self.runs.get
-        # Exact, so that the order of the set does not matter.
-        return self.base + fsum(weight(run, 0.0) for run in runs_of(text, source, self.words))
+        """The logit. `source`: where the text comes from, as `SOURCES` names it.
+
+        In thousandths up to the end: sums of integers do not depend on the order of a set.
+        """
+        known = known_of(text, source, self.words)
+        return (self.base + sum(map(self.weights.get, known, repeat(0)))) / 1000
 
 
-def runs_of(text: str, source: str, words: frozenset[str]) -> set[str]:
-    """What is known of a text: its runs of shapes, its length and its source."""
+def known_of(text: str, source: str, words: frozenset[str]) -> set[str]:
+    """What is known of a title: its runs of shapes, its length, its source and its signs."""
     shapes = [START, *shapes_of(text, words), END]
     pairs = list(map(" ".join, pairwise(shapes)))
     triples = map(" ".join, zip(pairs, shapes[2:], strict=False))
     count = min(len(text.split()), MOST_COUNTED_WORDS)
-    return {*shapes[1:-1], *pairs, *triples, f"words {count // 2}", f"from {source}"}
+    return {
+        *shapes[1:-1], *pairs, *triples, f"words {count // 2}", f"from {source}",
+        *signs_of(text),
+    }  # fmt: skip
 
 
 def shapes_of(text: str, words: frozenset[str]) -> Iterator[str]:

@@ -81,8 +81,8 @@ LONG_STATEMENT = 200  # characters: longer statements count as sources of the me
 LONGEST_REQUEST = 1_500  # a longer prompt is pasted, at least in part
 # Of a text that describes more than this turn, or as much as a message, the start is enough.
 _LIMITS: dict[Origin, int] = {
-    "report": 12_000,
-    "notice": 12_000,
+    "report": 3_000,  # what matters of it, the agent repeats
+    "notice": 6_000,
     "compaction": 4_000,
     "plan": 12_000,
 }

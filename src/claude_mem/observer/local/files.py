@@ -7,7 +7,7 @@ from claude_mem.types import ToolUse, Turn
 
 # The client's own files: plans and todos are no work on the project.
 CLIENT_FILES = re.compile(r"[/\\]\.claude[/\\](?:plans|projects|todos)[/\\]")
-LONGEST_REPLACEMENT = 80
+SHORTEST_REPLACEMENT, LONGEST_REPLACEMENT = 5, 80  # the shortest: of both sides
 READ_EDIT = 20_000
 _DEFINITION = re.compile(
     r"^(?:[ \t]{1,8}(?!const|type))?"  # within a class or a function these are details
@@ -28,6 +28,7 @@ class FileWork:
     created: bool = False
     replacements: list[tuple[str, str]] = field(default_factory=list)  # short lines: old and new
     added: list[str] = field(default_factory=list)  # symbols that the edits define
+    removed: list[str] = field(default_factory=list)  # and those that they delete
     added_headings: list[str] = field(default_factory=list)
     sources: list[int] = field(default_factory=list)
 
@@ -51,20 +52,37 @@ def files_changed(turn: Turn) -> dict[str, FileWork]:
 
 def _add_replacement(work: FileWork, event: ToolUse) -> None:
     params = event.tool_input if isinstance(event.tool_input, dict) else {}
-    old, new = params.get("old_string"), params.get("new_string")
-    if isinstance(old, str) and isinstance(new, str):
-        _add_names(work, old[:READ_EDIT], new[:READ_EDIT])
-        before, after = old.strip(), new.strip()
-        if _is_short(before) and _is_short(after) and before != after:
-            work.replacements.append((before, after))
+    edits = params.get("edits")
+    for edit in (params, *(edits if isinstance(edits, list) else ())):
+        texts = edit if isinstance(edit, dict) else {}
+        old, new = texts.get("old_string"), texts.get("new_string")
+        if isinstance(old, str) and isinstance(new, str):
+            _add_names(work, old[:READ_EDIT], new[:READ_EDIT])
+            before, after = _changed_line(old[:READ_EDIT], new[:READ_EDIT])
+            is_telling = len(before) + len(after) >= SHORTEST_REPLACEMENT
+            if is_telling and _is_short(before) and _is_short(after) and before != after:
+                work.replacements.append((before, after))
+
+
+def _changed_line(old: str, new: str) -> tuple[str, str]:
+    """What differs, without the lines around it that an edit quotes to find its place."""
+    before, after = old.strip().splitlines(), new.strip().splitlines()
+    while before and after and before[0] == after[0]:
+        del before[0], after[0]
+    while before and after and before[-1] == after[-1]:
+        del before[-1], after[-1]
+    return "\n".join(before).strip(), "\n".join(after).strip()
 
 
 def _add_names(work: FileWork, before: str, after: str) -> None:
-    """What the edit brought: definitions and headings that were not there before."""
+    """What the edit brought or took: definitions and headings that only one of both texts has."""
     is_text = work.path.lower().endswith((".md", ".mdx", ".markdown"))
     pattern, names = (_HEADING, work.added_headings) if is_text else (_DEFINITION, work.added)
-    known = {*pattern.findall(before), *names}
-    names += [name for name in dict.fromkeys(pattern.findall(after)) if name not in known]
+    of_old, of_new = pattern.findall(before), pattern.findall(after)
+    known = {*of_old, *names}
+    names += [name for name in dict.fromkeys(of_new) if name not in known]
+    if not is_text:
+        work.removed += [name for name in dict.fromkeys(of_old) if name not in of_new]
 
 
 def _is_short(text: str) -> bool:

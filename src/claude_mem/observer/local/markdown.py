@@ -38,7 +38,7 @@ _ITALICS = re.compile(r"(?<![\w*/.\\])\*([^\s*./][^*\n]{0,200})\*(?![\w*])")
 _TAGS = re.compile(r"</?(?:br|b|i|em|strong|details|summary)\s{0,3}/?>")
 _EMOJI = " \t✅✓✔☑❌✗⚠🎉🚀👍🔧📝🐛➡•·\ufe0f"
 _STOP = re.compile(r"[.!?؟][\"')\]*»”]{0,3}\s+|[。！？।۔][」』”）]?\s*")
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|z\.B|etc|vs|cf|ca|approx|no|nr|fig|al)|\b[A-Za-z])$")
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|z\.B|vs|cf|ca|approx|no|nr|fig|al)|\b[A-Za-z])$")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
 

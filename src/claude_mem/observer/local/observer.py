@@ -8,7 +8,7 @@ Commands, faults and open steps are typed values.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 
 from claude_mem.observer import LOCAL
 from claude_mem.observer.local import cues, titles
@@ -25,13 +25,14 @@ from claude_mem.observer.local.places import propose_places
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
 from claude_mem.observer.local.scored_turn import (
+    CLEAR,
+    CLEAR_OF_EDITS,
     DETAILS,
     ScoredTurn,
     score_turn,
     select_passages,
     tells_stopped_commit,
 )
-from claude_mem.observer.local.title_candidates import announced_changes
 from claude_mem.observer.local.title_types import TITLES
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import shorten
@@ -83,6 +84,7 @@ MAX_TESTS, MAX_CHECKS = 2, 2
 MAX_BESIDE_EDITS = 2  # files that were read where others were edited
 MAX_STEPS = 6
 MIN_NOVELTY = 0.3  # share of words that the observation does not have
+READ_REQUEST, READ_FINAL, SHARED_WORDS = 300, 1_000, 2
 _QUESTION_MARKS = ("?", "？", "؟")
 
 
@@ -121,22 +123,40 @@ def turn_title(scored: ScoredTurn) -> str:
     """The first title that no previous turn of the session has; empty if there is none."""
     previous = {text.partition("\n")[0].lower() for text in scored.recent_memories}
     choices = _by_clarity(scored) if scored.is_english else _by_structure(scored)
-    every = chain(choices, [titles.from_edits(scored.evidence.files.values())])
-    return next((title for title in every if title and title.lower() not in previous), "")
+    return next((title for title in choices if title and title.lower() not in previous), "")
 
 
 def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
-    """The clear ones, what the edits define, then those that are less clear."""
+    """The clear ones, what the edits tell, what they continue; then those that are less clear."""
     evidence = scored.evidence
     ranked = scored.titles
     if titles.is_commit_request(evidence.request.text):
         # What stopped a commit rather than what it commits.
-        ranked = sorted(ranked, key=lambda each: not tells_stopped_commit(each.title.text))
-    yield from (each.title.text for each in ranked if each.is_clear)
-    yield titles.from_definitions(evidence.files.values())
-    yield from (each.title.text for each in ranked if not each.is_clear)
-    if evidence.files:
-        yield from announced_changes(evidence)
+        yield from (each.title.text for each in ranked if tells_stopped_commit(each.title.text))
+    files = evidence.files.values()
+    least = CLEAR_OF_EDITS if files else CLEAR
+    yield from (each.title.text for each in ranked if each.is_clearer_than(least))
+    yield titles.from_edits(files)
+    unclear = [each.title.text for each in ranked if not each.is_clearer_than(least)]
+    if _continues(scored):
+        for title in (*unclear, titles.of_changed_files(files)):
+            yield titles.as_follow_up(title, scored.previous_title) if title else ""
+    yield from unclear
+    yield titles.from_plan(evidence.request.plan_title)
+    yield titles.of_changed_files(files)
+
+
+def _continues(scored: ScoredTurn) -> bool:
+    """Whether the latest memory of the session is about the same: it names a file that this turn
+    changed, or several of its words."""
+    if not scored.is_previous_clear:
+        return False
+    previous = "\n".join(scored.recent_memories[-2:])
+    if any(path in previous for path in scored.evidence.files):
+        return True
+    request, final = scored.evidence.request.text[:READ_REQUEST], scored.evidence.final[:READ_FINAL]
+    shared = content_words(f"{request} {final}") & content_words(scored.previous_title)
+    return len(shared) >= SHARED_WORDS
 
 
 def _by_structure(scored: ScoredTurn) -> Iterator[str]:
@@ -156,6 +176,8 @@ def _by_structure(scored: ScoredTurn) -> Iterator[str]:
     ):
         if title and is_complete(title, is_english=False):
             yield title
+    yield titles.from_edits(scored.evidence.files.values())
+    yield titles.from_files(list(scored.evidence.files), created=False)
 
 
 def request_title(scored: ScoredTurn) -> str:

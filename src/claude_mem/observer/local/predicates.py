@@ -114,6 +114,7 @@ def tells_process(title: str) -> bool:
     return next(iter(lower_words(title[:40])), "") in _PROCESS
 
 
+@lru_cache(maxsize=256)  # like the verb, several signs of a title ask for it
 def tells_change(title: str) -> bool:
     """Whether it starts with what was done: "Added a retry to the upload", "Add a retry"."""
     words = title.split(None, 2)
@@ -170,19 +171,3 @@ def _listed_verbs(title: str, start: int, end: int) -> list[int]:
             break
         previous = text
     return places
-
-
-def is_named_first(title: str) -> bool:
-    """Whether the subject of its verb has a name, or a change comes first."""
-    if tells_change(title):
-        return True
-    verb = _verb_of(title)
-    return verb is not None and NAME.search(title, 0, verb) is not None
-
-
-def starts_with_gerund(title: str) -> bool:
-    """ "Moving the lamp": announced, or a heading of what follows."""
-    first = next(iter(lower_words(title[:40])), "")
-    return (
-        len(first) > 5 and first.endswith("ing") and first not in ("missing", "string", "nothing")
-    )

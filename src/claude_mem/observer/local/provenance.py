@@ -54,16 +54,17 @@ class _OutsideText:
     def of(cls, turn: Turn, finder: RunFinder) -> "_OutsideText":
         """In the order of events: what the agent wrote after it had read it is not its own."""
         own = set(finder.find(turn.prompt or ""))
-        outside = _found(finder, _limited(_names(turn)))
+        outside = set(finder.find_in(_limited(_names(turn))))
         remaining = MAX_CHARS
         for event in turn.events:
             if event.tool_input is not None:
+                replaced, written = _replaced_and_written(event.tool_input)
                 own |= finder.find(_command(event.tool_input))
-                outside |= _found(finder, _limited(_replaced(event.tool_input))) - own
-                own |= _found(finder, _written(event.tool_input)) - outside
-            for text in _read_by(event):
-                outside |= finder.find(text[: max(0, remaining)]) - own
-                remaining -= len(text)
+                outside |= finder.find_in(_limited(replaced)) - own
+                own |= finder.find_in(written) - outside
+            texts = _read_by(event)
+            outside |= finder.find_in(_limited(texts, remaining)) - own
+            remaining -= sum(map(len, texts))
         earlier = f" {' '.join(words_of(turn.earlier_output))} " if turn.earlier_output else ""
         return cls(frozenset(outside), frozenset(own), earlier)
 
@@ -80,18 +81,13 @@ def _runs(texts: Iterable[str]) -> dict[Run, None]:
     return dict.fromkeys(chain.from_iterable(map(runs_of, dict.fromkeys(texts))))
 
 
-def _found(finder: RunFinder, texts: Iterator[str]) -> set[Run]:
-    return {run for text in texts for run in finder.find(text)}
-
-
-def _read_by(event: ToolUse) -> Iterator[str]:
-    for part in event.parts:
-        if part.kind in _REPORTS:
-            yield part.text
+def _read_by(event: ToolUse) -> list[str]:
+    texts = [part.text for part in event.parts if part.kind in _REPORTS]
     if event.tool_response is not None:
-        yield from _strings(event.tool_response)
+        texts += [text for _, text in _named_strings(event.tool_response)]
     if event.kind not in _AGENT_KINDS:
-        yield event.text or ""
+        texts.append(event.text or "")
+    return texts
 
 
 def _command(value: Json) -> str:
@@ -100,23 +96,19 @@ def _command(value: Json) -> str:
     return command if isinstance(command, str) else ""
 
 
-def _written(value: Json) -> Iterator[str]:
-    """What the agent wrote for a tool; not what it names to replace it."""
-    yield from (text for name, text in _named_strings("", value) if name not in _REPLACED)
+def _replaced_and_written(value: Json) -> tuple[list[str], list[str]]:
+    """What was in a file before, and what the agent wrote for a tool."""
+    texts = _named_strings(value)
+    replaced = [text for name, text in texts if name in _REPLACED]
+    return replaced, [text for name, text in texts if name not in _REPLACED]
 
 
-def _replaced(value: Json) -> Iterator[str]:
-    """What was in a file before."""
-    yield from (text for name, text in _named_strings("", value) if name in _REPLACED)
-
-
-def _limited(texts: Iterator[str]) -> Iterator[str]:
-    remaining = MAX_CHARS
+def _limited(texts: Iterable[str], remaining: int = MAX_CHARS) -> Iterator[str]:
     for text in texts:
-        yield text[:remaining]
-        remaining -= len(text)
         if remaining <= 0:
             return
+        yield text[:remaining]
+        remaining -= len(text)
 
 
 def _texts(distillate: Distillate) -> Iterator[str]:
@@ -152,18 +144,16 @@ def _statements(turn: Turn) -> Iterator[str]:
         yield from (part.text for part in event.parts if part.kind not in _REPORTS)
 
 
-def _strings(value: Json) -> Iterator[str]:
-    """All texts in a JSON value."""
-    yield from (text for _, text in _named_strings("", value))
-
-
-def _named_strings(name: str, value: Json) -> Iterator[tuple[str, str]]:
-    """All texts in a JSON value, with the name of the nearest field."""
-    if isinstance(value, str):
-        yield name, value
-    elif isinstance(value, dict):
-        for field, item in value.items():
-            yield from _named_strings(field, item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _named_strings(name, item)
+def _named_strings(value: Json) -> list[tuple[str, str]]:
+    """All texts in a JSON value, with the name of the nearest field; in order."""
+    strings: list[tuple[str, str]] = []
+    remaining: list[tuple[str, Json]] = [("", value)]
+    while remaining:
+        name, inner = remaining.pop()
+        if isinstance(inner, str):
+            strings.append((name, inner))
+        elif isinstance(inner, dict):
+            remaining.extend(reversed(inner.items()))
+        elif isinstance(inner, list):
+            remaining.extend((name, item) for item in reversed(inner))
+    return strings

@@ -48,7 +48,12 @@ _PASTED_LINE = re.compile(
     r"\s*(?:#{1,6}\s|\||>|\*\*|[-*•]\s+\*\*|\d{1,2}\.\s+\*\*|[+-]{3}\s|@@|\$\s|\d{4}-\d\d-\d\d"
     r"|(?:ERROR|WARN|INFO|Error|Traceback|at\s+\S{1,100}\()|[/~][\w./-]{3,}\s*$|\S{1,120}:\d+:)"
 )
-_NOD = re.compile(r"(?:yes|no|ok(?:ay)?|and|also|but|so)\b[\s,.!]{1,3}(?:and\s)?", re.IGNORECASE)
+# Before a rule. A "no" without a comma is part of it: "No comments in tests".
+_NOD = re.compile(
+    r"(?:(?:yes|no|ok(?:ay)?)(?:[,.!]{1,3}\s{0,3}|\s(?=(?:and|so|but|also)\b))"
+    r"|(?:and|also|but|so)\b[\s,]{1,3}){1,3}",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r"[\"“”«»‹›]|(?<!\w)'[^'\n]{3,}'(?!\w)")
 
 _ACTION = r"(?!be\b|been\b|mind\b|[a-z]{3,}ed\b)[a-z]{2,20}"
@@ -203,7 +208,8 @@ def _takes_back(sentence: str) -> bool:
 
 def _rule_title(text: str) -> str:
     """As the user typed it, without "yes and" before it; of a long one its first clauses."""
-    text = _NOD.sub("", text, count=1)
+    if nod := _NOD.match(text):
+        text = text[nod.end() :]
     if len(text) <= LONGEST_TITLE:
         return text
     return clause_of(text, LONGEST_CUT_TITLE) or shorten(text, LONGEST_TITLE)

@@ -25,10 +25,11 @@ from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
     TurnFacts,
     find_titles,
+    passages_with_titles,
     title_features,
     turn_facts,
 )
-from claude_mem.observer.local.title_types import TITLES, TitleCandidate
+from claude_mem.observer.local.title_types import TitleCandidate
 from claude_mem.observer.local.titles import is_commit_request
 from claude_mem.observer.local.weights import Features, Tests, Trees, Weights, among
 from claude_mem.title_rules import is_english_text, width
@@ -45,16 +46,22 @@ _ORIGIN_FEATURES = {
     origin: {f"is {other}": float(origin == other) for other in ORIGINS} for origin in ORIGINS
 }
 LONG_ANSWER, FEWEST_NAMES = 80, 2
+LONGEST_COMMIT_REQUEST = 80
 _CHANGELOG = re.compile(r"(?:^|[/\\])change(?:log|s)\b[^/\\]{0,20}$", re.IGNORECASE)
 # Chosen with the project left out that was measured: what a point of clarity counts in the order
-# of titles, and how clear a title must be.
-CLARITY_SHARE = 0.02
-LEAST_CLARITY, LEAST_IF_UNCLEAR = -0.5, 0.3  # the second where the gate finds it unclear
-CLEAR = 0.3  # what work without edits needs, and what is preferred to what the edits tell
+# of titles, up to which clarity, and how clear a title must be.
+CLARITY_SHARE, CLEAR_ENOUGH = 0.05, 1.5
+LEAST_CLARITY = -2.0
+LEAST_WITHOUT_EDITS = -0.5
+LEAST_IF_UNSURE = 0.1  # the same, of a turn that is hardly worth an observation
+SURE = 0.7  # beyond the threshold of a turn
+CLEAR = 0.6  # what work without edits needs
+CLEAR_OF_EDITS = 0.4  # what is preferred to what the edits themselves tell
+JUDGED_FIRST = 5
 LOWEST = -6.0  # stands for a passage or title that is missing
 # Characters for the square root of the length of what was said: a long turn says much twice.
-BUDGET = 14.4
-MIN_CHARS, MAX_CHARS = 160, 4_000
+BUDGET = 13.2
+MIN_CHARS, MAX_CHARS = 140, 4_000
 # A turn that says little of what readers keep does not fill its budget, but says something.
 LEAST_SCORE, MIN_SCORE = -4.5, -2.1
 MIN_NOVELTY = 0.25  # share of new words, compared with the passages selected so far
@@ -97,11 +104,14 @@ class RankedTitle:
 
     @property
     def rank(self) -> float:
-        return self.score + CLARITY_SHARE * self.clarity
+        return self.score + CLARITY_SHARE * min(self.clarity, CLEAR_ENOUGH)
 
     @property
     def is_clear(self) -> bool:
-        return self.clarity >= CLEAR or is_written(self.title)
+        return self.is_clearer_than(CLEAR)
+
+    def is_clearer_than(self, least: float) -> bool:
+        return self.clarity >= least or is_written(self.title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +124,8 @@ class ScoredTurn:
     is_worth_observing: bool
     is_english: bool
     recent_memories: tuple[str, ...] = field(default=())
+    previous_title: str = ""
+    is_previous_clear: bool = False
 
 
 def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
@@ -131,14 +143,21 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
         if _is_step(candidate, each, weights.step)
     ]
     is_english = speaks_english(candidates)
-    titles = find_titles(evidence, candidates, is_english=is_english)
+    said = passages_with_titles(candidates, scores)
+    titles = find_titles(evidence, said, is_english=is_english)
     ranked = _rank_titles(titles, turn_facts(evidence, weight), weights, is_english=is_english)
     best_title = ranked[0].score if ranked else None
     worth = weights.turn.score(turn_features(evidence, scores, best_title, weights.turn.names))
-    is_likely = worth >= weights.turn.threshold + detail.margin
+    is_likely = worth >= weights.turn.threshold + detail.margin and not only_commits(evidence)
+    if is_english and not evidence.files:
+        is_sure = worth >= weights.turn.threshold + SURE
+        least = LEAST_WITHOUT_EDITS if is_sure else LEAST_IF_UNSURE
+        ranked = [title for title in ranked if _tells_enough(title, least)]
     is_evident = is_evident_work(evidence, candidates, is_english=is_english)
     # Where the model cannot tell, evident work is all there is.
-    is_told = bool(evidence.files) or (bool(ranked) and ranked[0].clarity >= CLEAR)
+    is_told = bool(evidence.files) or any(
+        title.is_clear or tells_stopped_commit(title.title.text) for title in ranked
+    )
     counts_evident = (detail.always_observes_work and is_told) or is_likely or not is_english
     return ScoredTurn(
         evidence=evidence,
@@ -150,6 +169,8 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
         or (is_english and is_likely and _has_answer(candidates)),
         is_english=is_english,
         recent_memories=turn.recent_memories,
+        previous_title=turn.previous_title,
+        is_previous_clear=_is_clear_text(turn.previous_title, weights),
     )
 
 
@@ -283,30 +304,51 @@ def _is_step(candidate: Candidate, features: Features, step: Trees) -> bool:
 def _rank_titles(
     titles: list[TitleCandidate], facts: TurnFacts, weights: Weights, *, is_english: bool
 ) -> list[RankedTitle]:
-    judged = [(title, weights.clarity.score(title.text, title.source)) for title in titles]
-    return in_order(
-        RankedTitle(weights.title.score(features), clarity, title)
-        for title, clarity in judged
-        if is_clear_enough(title, clarity, is_english=is_english)
-        for features in [title_features(title, clarity, facts, weights, weights.title.names)]
+    likely = sorted(
+        (
+            (weights.title.score(title_features(title, facts, weights, weights.title.names)), title)
+            for title in titles
+        ),
+        key=lambda pair: -pair[0],
     )
 
+    def judged(titles: Iterable[tuple[float, TitleCandidate]]) -> list[RankedTitle]:
+        ranked = (
+            RankedTitle(score, weights.clarity.score(title.text, title.source), title)
+            for score, title in titles
+        )
+        return [each for each in ranked if is_clear_enough(each, is_english=is_english)]
 
-def is_clear_enough(title: TitleCandidate, clarity: float, *, is_english: bool) -> bool:
+    # Judging takes longer than anything else here, and mostly one of the first is clear.
+    ranked = judged(likely[:JUDGED_FIRST])
+    if not any(each.is_clear for each in ranked):
+        ranked += judged(likely[JUDGED_FIRST:])
+    return in_order(ranked)
+
+
+def is_clear_enough(ranked: RankedTitle, *, is_english: bool) -> bool:
     """Clarity was learned in English; in another language it says nothing."""
-    if not is_english or is_written(title):
-        return True
-    return clarity >= (LEAST_IF_UNCLEAR if title.clarity == "unclear" else LEAST_CLARITY)
+    return not is_english or is_written(ranked.title) or ranked.clarity >= LEAST_CLARITY
+
+
+def _is_clear_text(title: str, weights: Weights) -> bool:
+    return bool(title) and weights.clarity.score(title, "final") >= CLEAR
+
+
+def _tells_enough(ranked: RankedTitle, least: float) -> bool:
+    """Whether it makes an observation of a turn that changed nothing."""
+    is_clear = ranked.clarity >= least or is_written(ranked.title)
+    return is_clear or tells_stopped_commit(ranked.title.text)
 
 
 def in_order(titles: Iterable[RankedTitle]) -> list[RankedTitle]:
     """The best first: what a reader's title would say, said so that it is understood alone."""
-    return sorted(titles, key=lambda each: (each.title.clarity == "unclear", -each.rank))
+    return sorted(titles, key=lambda each: -each.rank)
 
 
 def is_written(title: TitleCandidate) -> bool:
-    """Whether it was written to be read alone, and not cut."""
-    return title.source in TITLES and title.cut in ("all", "scope")
+    """Whether it was written to be read alone, and not cut: headings may need their text."""
+    return title.source in ("commit", "pull request") and title.cut in ("all", "scope")
 
 
 def speaks_english(candidates: list[Candidate]) -> bool:
@@ -328,12 +370,23 @@ def is_evident_work(
     """
     if is_commit_request(evidence.request.text):
         return any(_is_named_cause(each) or _stopped_commit(each) for each in candidates)
-    if any(not _CHANGELOG.search(path) for path in evidence.files):
+    if _changed_files(evidence):
         return True
     if not is_english:
         answer = " ".join(c.text for c in candidates if c.origin == "final")
         return width(answer) >= LONG_ANSWER and bool(cues.NAME.search(answer))
     return any(map(_is_named_cause, candidates)) or _is_answer_by_names(evidence, candidates)
+
+
+def only_commits(evidence: TurnEvidence) -> bool:
+    """Whether the user asked for nothing but a commit, and nothing else was changed for it."""
+    request = evidence.request.text
+    is_short = len(request) <= LONGEST_COMMIT_REQUEST and "?" not in request
+    return is_short and is_commit_request(request) and not _changed_files(evidence)
+
+
+def _changed_files(evidence: TurnEvidence) -> bool:
+    return any(not _CHANGELOG.search(path) for path in evidence.files)
 
 
 def _is_answer_by_names(evidence: TurnEvidence, candidates: Sequence[Candidate]) -> bool:

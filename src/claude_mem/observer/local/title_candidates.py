@@ -5,10 +5,10 @@ reports, tasks, tasks of subagents. Then clauses of what was said.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from math import fsum, log1p
 
 from claude_mem.observer.local import cues
@@ -21,8 +21,8 @@ from claude_mem.observer.local.markdown import (
     without_markup,
 )
 from claude_mem.observer.local.phrases import is_empty_phrase
-from claude_mem.observer.local.title_checks import is_anchored, is_clear_remark, is_draft_title
-from claude_mem.observer.local.title_gate import MOST_OF_SENTENCE, completed, lower_first
+from claude_mem.observer.local.title_signs import is_anchored
+from claude_mem.observer.local.title_subjects import MOST_OF_SENTENCE, with_subject
 from claude_mem.observer.local.title_types import (
     CUTS,
     SOURCES,
@@ -31,13 +31,11 @@ from claude_mem.observer.local.title_types import (
     TitleCandidate,
     TitleSource,
 )
-from claude_mem.observer.local.titles import as_title, file_before, from_request, without_lead
+from claude_mem.observer.local.titles import file_before, from_request, without_lead
 from claude_mem.observer.local.weights import Features, Tests, Weights, among
 from claude_mem.title_rules import (
     count_words,
     is_balanced,
-    is_complete,
-    names_subject,
     specific_words,
 )
 
@@ -46,10 +44,11 @@ _CUT_FEATURES = {cut: {f"cut: {other}": float(cut == other) for other in CUTS} f
 
 MOST_WORDS, FEWEST_WORDS, SHORTEST = 12, 3, 8
 LONGEST_PLACE, FEWEST_PLACE_WORDS = 6, 2
-FEWEST_OF_START, FEWEST_OF_SENTENCE = 5, 6
+FEWEST_OF_START = 5
 MAX_CANDIDATES = 400
 FEWEST_MENTIONS = 3  # of a symbol in an answer, to be what it is about
 LAST_STATEMENTS = 6
+READ_PASSAGES = 8  # those most worth keeping: the best title is hardly ever in another
 READ_CLAUSES, READ_SENTENCES = 600, 2
 _CONVENTIONAL = re.compile(r"(?:[a-z]{1,20})(?:\(([^)\n]{1,60})\))?!?:\s+", re.IGNORECASE)
 _CONVENTIONAL_TYPE = re.compile(
@@ -73,11 +72,6 @@ _PHRASE_END = re.compile(
 _SENTENCE_CLAUSE_END = re.compile(
     r"(?<!\s)\s+(?:[—–]|-)\s+|[:;；]\s+|[。，]|(?<!\s)\s+(?=(?:because|so that)\b)"
     r"|,\s+(?=(?:which|so|but|because|since|where|while|and (?:the|it|now))\b)"
-)
-_SENTENCE_PHRASE_END = re.compile(
-    r",\s+(?=(?:which|so|but|because|since|where|while|causing|making|ensuring)\b)"
-    r"|(?<!\s)\s+(?=(?:when|where|while|until|unless|via|by|after|before|because|instead of"
-    r"|rather than|so that|such as|like|including)\b)"
 )
 _OPENS = re.compile(r"\s(?:that|which|who|whose|whether|so|to)(?:\s\S+){1,3}$")  # a clause, cut
 _ASIDE = re.compile(r"\s\([^()]{0,200}\)")
@@ -129,12 +123,10 @@ def find_titles(
         if key in judged and not candidate.is_question:
             continue
         judged.add(key)
-        for title in completed(
+        for title in with_subject(
             candidate, subject, has_edits=bool(evidence.files), is_english=is_english
         ):
-            known = titles.setdefault(title.text.lower(), title)
-            if known.clarity != "clear" == title.clarity:
-                titles[title.text.lower()] = title
+            titles.setdefault(title.text.lower(), title)
         if len(titles) >= MAX_CANDIDATES:
             break
     return list(titles.values())
@@ -165,22 +157,15 @@ def _is_subject(name: str) -> bool:
     return len(name) > 3 and name != name.upper() and is_anchored(f"`{name}`")
 
 
-def announced_changes(evidence: TurnEvidence) -> Iterator[str]:
+def _announced(evidence: TurnEvidence) -> Iterator[TitleCandidate]:
     """What the agent announced before its edits: "Let me add a retry to the upload" is a title."""
-    subject = subject_of(evidence)
-    for event in evidence.statements:
+    for number, event in enumerate(evidence.statements):
         for line in (event.text or "").splitlines():
-            announcement = _ANNOUNCED.match(line)
-            text = as_title(announcement["change"]) if announcement else ""
-            if not text or not FEWEST_OF_START <= count_words(text) <= MOST_WORDS:
-                continue
-            if not (is_complete(text, is_english=True) and is_draft_title(text)):
-                continue
-            if not is_clear_remark(text):
-                continue
-            has_subject = is_anchored(text) or not subject
-            if names_subject(text, is_english=True):
-                yield text if has_subject else as_title(f"{subject}: {lower_first(text)}")
+            if announcement := _ANNOUNCED.match(line):
+                text = announcement["change"]
+                if FEWEST_OF_START <= count_words(text) <= MOST_WORDS:
+                    after = len(evidence.statements) - number
+                    yield _candidate(text, "announcement", "all", 0, after, text)
 
 
 def _written(evidence: TurnEvidence) -> Iterator[TitleCandidate]:
@@ -202,11 +187,9 @@ def _written(evidence: TurnEvidence) -> Iterator[TitleCandidate]:
 def _spoken(evidence: TurnEvidence, passages: Iterable[Candidate]) -> Iterator[TitleCandidate]:
     if evidence.files and (request := from_request(evidence.request.text)):
         yield _candidate(request, "request", "all", 0, len(evidence.statements) + 1, request)
-    for passage in sorted(passages, key=lambda p: p.messages_after):
-        if passage.messages_after >= LAST_STATEMENTS or passage.says_what_is_left:
-            continue
-        if _is_fragment(passage.passage) or is_empty_phrase(passage.text.lower()):
-            continue
+    if evidence.files:
+        yield from _announced(evidence)
+    for passage in passages:
         origin = passage.origin
         if origin in ("final", "statement", "report"):
             place = _place_of(passage.passage)
@@ -214,6 +197,24 @@ def _spoken(evidence: TurnEvidence, passages: Iterable[Candidate]) -> Iterator[T
                 yield _candidate(
                     text, origin, cut, passage.number, passage.messages_after, passage.text, place
                 )
+
+
+def passages_with_titles(passages: Sequence[Candidate], scores: Sequence[float]) -> list[Candidate]:
+    """The passages to look for titles in, those of the last messages first."""
+    ranked = sorted(zip(scores, passages, strict=True), key=lambda pair: -pair[0])
+    worth_reading = (passage for _, passage in ranked if _may_have_title(passage))
+    best = islice(worth_reading, READ_PASSAGES)
+    return sorted(best, key=lambda passage: (passage.messages_after, passage.position))
+
+
+def _may_have_title(passage: Candidate) -> bool:
+    return (
+        passage.origin in ("final", "statement", "report")
+        and passage.messages_after < LAST_STATEMENTS
+        and not passage.says_what_is_left
+        and not _is_fragment(passage.passage)
+        and not is_empty_phrase(passage.text.lower())
+    )
 
 
 def _is_fragment(passage: Passage) -> bool:
@@ -264,8 +265,6 @@ def _cut_clauses(sentence: str) -> Iterator[tuple[str, Cut]]:
         if count_words(start) > MOST_OF_SENTENCE:
             break
         yield start, "clauses"
-    for start in _starts(sentence, _SENTENCE_PHRASE_END, MOST_OF_SENTENCE, FEWEST_OF_SENTENCE):
-        yield start, "start"
 
 
 def _parts(sentence: str) -> list[str]:
@@ -333,20 +332,17 @@ def _clauses(
         yield _candidate(start, source, "clauses", number, messages_after, text)
 
 
-def _starts(
-    whole: str, phrase_end: re.Pattern[str] = _PHRASE_END,
-    most: int = MOST_WORDS, fewest: int = FEWEST_OF_START,
-) -> Iterator[str]:  # fmt: skip
-    """Of a long sentence: its start up to where more is said of it."""
+def _starts(whole: str) -> Iterator[str]:
+    """Of a long heading: its start up to where more is said of it."""
     if count_words(whole) <= MOST_WORDS:
         return
-    for end in phrase_end.finditer(whole):
+    for end in _PHRASE_END.finditer(whole):
         start = whole[: end.start()].strip(_EDGES)
-        if count_words(start) > most:
+        if count_words(start) > MOST_WORDS:
             return
         last_clause = start.rpartition(", ")[2]
         begins_clause = last_clause.startswith(("and ", "or ", "but ")) or _OPENS.search(start)
-        if count_words(start) >= fewest and not begins_clause:
+        if count_words(start) >= FEWEST_OF_START and not begins_clause:
             yield start
 
 
@@ -411,7 +407,6 @@ def _tests(
 
 def title_features(
     title: TitleCandidate,
-    clarity: float,
     of_turn: TurnFacts,
     weights: Weights,
     names: frozenset[str] | None = None,
@@ -440,7 +435,6 @@ def title_features(
         "messages": of_turn.messages,
         "request": of_turn.request,
         "final": of_turn.final,
-        "clarity": clarity,
     }
     of_words, of_shape = _tests(names)
     for name, cue in of_words:

@@ -11,6 +11,7 @@ from claude_mem.title_rules import is_balanced
 
 LONGEST_TITLE, LONGEST_PLAN_TITLE = 100, 150
 SHORTEST_TITLE = 8
+LONGEST_EDIT, LONGEST_FOLLOW_UP = 130, 150
 MOST_NAMES = 2  # of what an edit defines
 READ_END = 12  # characters: the longest word with which no title ends
 MIN_WORDS = 3  # of a sentence; a request may be shorter
@@ -110,6 +111,7 @@ _TAIL = re.compile(
     r"|can you (?:fix|check) (?:it|this)|bitte|merci|corrige ça)\W*$",
     re.IGNORECASE,
 )
+_FOLLOW_UP = " (follow-up to “"
 _LOWER_CASE_NAME = re.compile(r"[a-z]+[A-Z_./(0-9-]")
 
 
@@ -154,8 +156,12 @@ def file_before(text: str) -> str:
 
 def clause_of(text: str, longest: int = LONGEST_TITLE) -> str:
     """The longest start of the text that is complete and short enough; empty if there is none."""
-    pattern = _MAIN_CLAUSE_END if _first_word(text) in _SUBORDINATE else _CLAUSE_END
-    ends = [end.start() for end in pattern.finditer(text[: longest + 20])]
+    ends = [end.start() for end in _CLAUSE_END.finditer(text[: longest + 20])]
+    if _first_word(text) in _SUBORDINATE:
+        # What ends before its main clause is no clause of its own.
+        main = text.find(", ")
+        strong = {end.start() for end in _MAIN_CLAUSE_END.finditer(text[: longest + 20])}
+        ends = [end for end in ends if end in strong or 0 < main < end]
     for end in reversed(ends):
         if end <= longest and (title := as_title(text[:end], longest)):
             return title
@@ -180,31 +186,44 @@ def from_request(text: str) -> str:
 
 
 def from_edits(files: Collection[FileWork]) -> str:
-    """What was defined, or what became what; at least the files."""
-    if not files:
-        return ""
-    replaced = (
-        f"{_name_of(work.path)}: `{before}` became `{after}`"
-        for work in _by_weight(files)
-        for before, after in work.replacements
-    )
-    short = (title for title in replaced if len(title) <= LONGEST_TITLE)
-    paths = [work.path for work in files]
-    return from_definitions(files) or next(short, "") or from_files(paths, created=False)
+    """Which symbols or sections were added or removed, or which line became what; empty if the
+    edits are too large to tell."""
+    by_weight = _by_weight(files)
+    for tell in (_definitions, _replacements):
+        told = (f"{_name_of(work.path)}: {text}" for work in by_weight for text in tell(work))
+        if title := next((title for title in told if len(title) <= LONGEST_EDIT), ""):
+            return title
+    return ""
 
 
-def from_definitions(files: Collection[FileWork]) -> str:
-    """Which symbols, sections or files were added."""
-    if files and all(work.created for work in files):
-        return from_files([work.path for work in files], created=True)
-    told = (f"{_name_of(work.path)}: {text}" for work in _by_weight(files) for text in _told(work))
-    return next((title for title in told if len(title) <= LONGEST_TITLE), "")
-
-
-def _told(work: FileWork) -> Iterator[str]:
-    if work.added:
-        yield f"added {_listed(work.added)}"
+def _definitions(work: FileWork) -> Iterator[str]:
+    added = [name for name in work.added if name not in work.removed]
+    removed = [name for name in work.removed if name not in work.added]
+    if len(added) == len(removed) == 1:
+        yield f"renamed `{removed[0]}` to `{added[0]}`"
+    elif added:
+        yield f"added {_listed(added)}"
+    elif removed:
+        yield f"removed {_listed(removed)}"
     yield from (f"added the section “{heading}”" for heading in work.added_headings)
+
+
+def _replacements(work: FileWork) -> Iterator[str]:
+    yield from (f"`{before}` became `{after}`" for before, after in work.replacements)
+
+
+def as_follow_up(title: str, previous: str) -> str:
+    """With the title of the turn that it continues, or of the one that this one continues; empty
+    if that is too long."""
+    subject = previous.rpartition(_FOLLOW_UP)[2].removesuffix("”)")
+    text = f"{title}{_FOLLOW_UP}{subject}”)"
+    says_little = not subject or subject.startswith(("Changed ", "Created "))
+    return "" if says_little or len(text) > LONGEST_FOLLOW_UP else text
+
+
+def of_changed_files(files: Collection[FileWork]) -> str:
+    created = all(work.created for work in files)
+    return from_files([work.path for work in _by_weight(files)], created=created)
 
 
 def _by_weight(files: Collection[FileWork]) -> list[FileWork]:
@@ -221,7 +240,9 @@ def _listed(names: list[str]) -> str:
 
 
 def from_files(paths: list[str], created: bool) -> str:
-    names = list(map(_name_of, paths))
+    names = list(dict.fromkeys(map(_name_of, paths)))
+    if not names:
+        return ""
     verb = "Created" if created else "Changed"
     if len(names) <= 3:
         return f"{verb} " + " and ".join(", ".join(names).rsplit(", ", 1))

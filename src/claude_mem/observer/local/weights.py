@@ -134,7 +134,7 @@ def parse(table: Mapping[str, Any]) -> Weights:
 
 
 def _clarity(table: Mapping[str, Any]) -> Clarity:
-    return Clarity(table["base"], frozenset(table["words"]), table["runs"])
+    return Clarity(table["base"], frozenset(table["words"]), table["weights"])
 
 
 def _trees(table: Mapping[str, Any]) -> Trees:

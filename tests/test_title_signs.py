@@ -1,15 +1,15 @@
-"""Clauses of a conversation that can be titles, and those that leave out what they are about."""
+"""What can be told of a title by its words: what it names, says and leaves open."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.title_checks import (
+from claude_mem.observer.local.title_signs import (
     addresses_someone,
     is_anchored,
-    is_draft_title,
     lacks_subject,
+    signs_of,
     without_label,
 )
 from claude_mem.types import Turn
@@ -17,61 +17,57 @@ from tests.turns import edited, ran, stopped, turn, use
 
 
 @pytest.mark.parametrize(
-    "title",
+    ("title", "sign"),
     [
-        "In a dry dock, the lamp stays dark",  # a model may write it, but there are better ones
-        "Two lamps on the pier",
-        "3 confirmed faults of the lamp",
-        "Lamp check of the pier: CONFIRMED",
-        "Relay of the lamp verified",
-        "`lamp.py`, `relay.py` and `fuse.py`",
-        "Blue → green → red",
-        "Check whether those lamps burn",
-        "The lamp of the pier, which had the same fault",
-        '"light the lamp at dusk"',
-        "Lamp chart: https://example.com/chart",
-        "The lamp […] burns at night",
-        "Why did the lamp stop burning?",
-        "Root cause found, verified by the keeper",  # says that, and not what
-        "The fix would be a new relay in lamp.py",
-        "Looks like the lamp of `pier.py` is dark",
-        "Need a relay where `fuse` is set",
-        "The lamp of the pier is correct",
-        "The `fuse` problem",
-        "Three things that `lamp.py` got wrong",
-        "Pier (this machine): eleven lamps per minute",
-        "Lamp angle in: 8 candidates",
-        "Breakdown of the relay run",
-        "The pattern is now defined in `lamp.py`",  # which one?
-        "The other relay burns in `lamp.py`",
-        "The branch is ahead of the pier by 30",
-        "Test results of the lamp",
-        "The Concurrent Lamp Warning Flow",  # names a thing and says nothing of it
-        "Writing the patch to /tmp/lamp/pier.patch",  # printed by a program
-        "Lamp settings > Fuse > New relay",
-        "The lamp burns now!",
-        "Relay landed in `2e35bd09`",
-        "Gut feeling. Measured at the lamp",
-        "Ghost lamps: when the keeper dismisses the relay",
-        "Pier: decide: a new lamp or the old one",
-        "`var lamp = relay.MustLight(fuse)`",
+        ("In a dry dock, the lamp stays dark", "starts with a preposition"),
+        ("Two lamps on the pier", "starts with a count"),
+        ("Lamp check of the pier: CONFIRMED", "printed"),
+        ("Writing the patch to /tmp/lamp/pier.patch", "printed"),
+        ("Lamp settings > Fuse > New relay", "printed"),
+        ("The lamp burns now!", "printed"),
+        ("Relay landed in `2e35bd09`", "printed"),
+        ("`var lamp = relay.MustLight(fuse)`", "printed"),
+        ("The branch is ahead of the pier by 30", "printed"),
+        ("`lamp.py`, `relay.py` and `fuse.py`", "list of names"),
+        ("Blue → green → red", "list of names"),
+        ("Check whether those lamps burn", "demonstrative"),
+        ("Three things that `lamp.py` got wrong", "untold"),
+        ("Lamp angle in: 8 candidates", "untold"),
+        ("Ghost lamps: when the keeper dismisses the relay", "untold"),
+        ("The other relay burns in `lamp.py`", "words of a scenario"),
+        ("Updated both places to use the `Relay` class", "words of a scenario"),
+        ("Session B creates a second `Relay`", "scenario"),
+        ("`Relay` could lose its charge at night", "supposed"),
+        ("Reviewed the harbour plan", "tells a step"),
+        ("The failures are all from the old crane", "vague subject"),
+        ("Moved to the pier at night", "lacks its subject"),
+        ("Add a relay to the lamp of the pier", "tells work"),
+        ("The lamp flickers because `poll()` runs twice per tick", "has a predicate"),
+        ("The lamp flickers because `poll()` runs twice per tick", "is anchored"),
+        ("lamp.py: the failures are all from the old crane", "after a place: vague subject"),
+        ("`poll` and `light` in `lamp.py`", "names 3"),
+        ("The harbour lamp flickers", "specific words 3"),
     ],
 )
-def test_a_draft_needs_more_than_a_title_that_someone_wrote(title: str) -> None:
-    assert not is_draft_title(title)
+def test_a_title_has_signs_of_what_it_names_and_leaves_open(title: str, sign: str) -> None:
+    assert f"sign: {sign}" in signs_of(title)
 
 
 @pytest.mark.parametrize(
     "title",
     [
         "The lamp flickers because `poll()` runs twice per tick",
-        "Retry uploads until the relay is confirmed",
+        "Uploads wait until the relay has oil",
         "Fix the relay, the fuse box and the lamp",
-        "Lamp: light it at dusk, not at noon",
     ],
 )
-def test_a_clause_is_a_draft(title: str) -> None:
-    assert is_draft_title(title)
+def test_a_plain_statement_has_no_sign_of_what_is_left_open(title: str) -> None:
+    left_open = {
+        "vague subject", "lacks its subject", "starts with a preposition", "starts with a count",
+        "supposed", "scenario", "words of a scenario", "untold", "printed", "demonstrative",
+        "list of names",
+    }  # fmt: skip
+    assert left_open.isdisjoint(sign.removeprefix("sign: ") for sign in signs_of(title))
 
 
 def test_labels_before_a_statement_are_no_part_of_the_title() -> None:
@@ -144,10 +140,14 @@ _PIECES = (
 )  # fmt: skip
 
 
+def uncounted(title: str) -> list[str]:
+    return [sign for sign in signs_of(title) if not sign[-1].isdigit()]
+
+
 @given(pieces=st.lists(st.sampled_from(_PIECES), min_size=1, max_size=4))
 def test_a_title_is_judged_the_same_with_or_without_a_letter_beyond_ascii(
     pieces: list[str],
 ) -> None:
     title = " ".join((*pieces, "lamp"))
-    assert is_draft_title(title) == is_draft_title(f"{title}é")
+    assert uncounted(title) == uncounted(f"{title}é")
     assert without_label(title) == without_label(f"{title}é")[:-1]
