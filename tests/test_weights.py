@@ -9,7 +9,7 @@ from pathlib import Path
 
 from claude_mem.observer.local import weights
 from claude_mem.observer.local.evidence import collect_evidence, find_candidates
-from claude_mem.observer.local.scored_turn import passage_features, turn_features, turn_words
+from claude_mem.observer.local.scoring import passage_features, turn_features, turn_words
 from claude_mem.observer.local.title_candidates import find_titles, title_features, turn_facts
 from claude_mem.observer.local.weights import Trees, Weights
 from tests.turns import edited, stopped, turn

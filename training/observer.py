@@ -33,7 +33,7 @@ from claude_mem.observer.local.evidence import (
     collect_evidence,
     find_candidates,
 )
-from claude_mem.observer.local.scored_turn import (
+from claude_mem.observer.local.scoring import (
     RankedTitle,
     in_order,
     is_clear_enough,

@@ -39,7 +39,7 @@ from claude_mem.config.environment import CONNECTION
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.hook.worker_start import OWN_ENVIRONMENT, set_aside_state
-from claude_mem.install import agent_install
+from claude_mem.install import other_agents
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.install.launcher import runs_newer, write_launcher
 from claude_mem.recall.team import JoinedTeam
@@ -194,7 +194,7 @@ def _refresh_agents(layout: Layout, environ: Mapping[str, str]) -> None:
     if runs_newer(layout):
         return
     try:
-        for path in agent_install.refresh(layout, environ):
+        for path in other_agents.refresh(layout, environ):
             log.info("updated our entries in %s", path)
     except SettingsError as error:
         log.warning("our entries could not be updated: %s", error)

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import click
 
 from claude_mem import params
-from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.output import json_option, print_json
+from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.server.client import request

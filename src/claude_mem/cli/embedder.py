@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import click
 
-from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.output import json_option, print_json, print_pairs
+from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import (
     EMBEDDER,
     EMBEDDER_MODEL,

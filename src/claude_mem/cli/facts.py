@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from claude_mem import params
-from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.edit import (
     change_memory,
     edit_memory,
@@ -17,6 +16,7 @@ from claude_mem.cli.edit import (
 )
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
+from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings
 from claude_mem.intake.projects import open_projects
 from claude_mem.recall.fact_list import FactsQuery, facts_text, list_facts, list_team_facts

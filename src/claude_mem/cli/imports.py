@@ -10,7 +10,6 @@ from pathlib import Path
 import click
 
 from claude_mem.agents import AGENTS, CLAUDE, Agent
-from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.import_file import (
     import_database,
     report_of_database,
@@ -19,9 +18,10 @@ from claude_mem.cli.import_file import (
 )
 from claude_mem.cli.open_store import index_imported, open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, print_heading, print_json, print_table
+from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
-from claude_mem.install import agent_files
+from claude_mem.install import other_agent_files
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.intake.project_access import TrustDialog
 from claude_mem.intake.projects import Projects
@@ -348,7 +348,9 @@ def _agents_named(names: tuple[str, ...] = ()) -> list[Agent]:
 
 def _transcripts_place(agent: Agent) -> Path:
     return (
-        transcripts_home() if agent is CLAUDE else agent_files.transcripts_home(agent, os.environ)
+        transcripts_home()
+        if agent is CLAUDE
+        else other_agent_files.transcripts_home(agent, os.environ)
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from claude_mem.agents import INSTALLABLE, Agent
-from claude_mem.cli.agent_install import (
+from claude_mem.cli.other_agents import (
     ALL,
     CHOICES,
     chosen_agents,
@@ -24,11 +24,11 @@ from claude_mem.cli.agent_install import (
 from claude_mem.config import Layout, Settings, change_setting, find_setting, record_environment
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import (
-    agent_install,
     attachment,
     claude_settings,
     installed_files,
     mcp_server,
+    other_agents,
     plugin,
 )
 from claude_mem.install.claude import Claude, config_dir, find_claude
@@ -115,7 +115,7 @@ def install(
     if agents:
         install_agents(others, layout, scope or "user", rules=rules, yes=yes)
     else:
-        agent_install.refresh(layout, os.environ)
+        other_agents.refresh(layout, os.environ)
         offer_agents(layout, interactive=interactive)
     settings = choose_record(settings, interactive)
     offer_import(settings, import_past, interactive)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import click
 
-from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_heading, print_json, print_pairs
+from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import (
     OBSERVER,
     Settings,

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.output import json_option, print_json, print_table
+from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings
 from claude_mem.server.client import request
 from claude_mem.text import NO_MEMORIES, one_line, pluralize, without_controls

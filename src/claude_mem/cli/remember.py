@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from claude_mem.cli.agent_refusal import is_agent
 from claude_mem.cli.output import json_option, print_json
+from claude_mem.cli.user_only import is_agent
 from claude_mem.config import Settings
 from claude_mem.server.client import request
 from claude_mem.types import OBSERVATION_TYPES

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from claude_mem.cli.agent_refusal import refuse_agents
 from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.cli.output import json_option
+from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput, ClaudeMemError, NotFound, NotRunning
 from claude_mem.hook.spool import wake

@@ -21,10 +21,10 @@ from claude_mem.config.pausing import current_pause
 from claude_mem.errors import ClaudeMemError, DamagedDatabase, SettingsError
 from claude_mem.hook import trouble
 from claude_mem.install import attachment, claude_settings, mcp_server, plugin
-from claude_mem.install.agent_checks import check_agents
 from claude_mem.install.claude import Claude, find_claude
 from claude_mem.install.hooks import EVENTS
 from claude_mem.install.launcher import launcher_parts, launcher_version, write_launcher
+from claude_mem.install.other_agent_checks import check_agents
 from claude_mem.install.other_installs import find_other_installs
 from claude_mem.intake import rejected_events, spool
 from claude_mem.server import client

@@ -48,7 +48,7 @@ class Endpoint:
             receive = _again(body, receive)
         if self._serve is None:
             # In a thread: the import takes a good part of a second, and hooks must not wait.
-            server = await asyncio.to_thread(importlib.import_module, "claude_mem.mcp.sdk_server")
+            server = await asyncio.to_thread(importlib.import_module, "claude_mem.mcp.tool_server")
             self._serve = server.serve
         await self._serve(scope, receive, send)
 

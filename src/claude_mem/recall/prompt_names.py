@@ -6,7 +6,7 @@ A pasted plan is no question, but the names in it say which earlier work it is a
 import re
 from dataclasses import dataclass
 
-from claude_mem.recall.typed_text import typed_lines
+from claude_mem.recall.prompt_text import typed_lines
 
 MAX_NAMES = 24  # a prompt names first what it is about
 SHORTEST_NAME = 5

@@ -10,17 +10,8 @@ from collections.abc import Callable
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import (
-    hints,
-    index_mark_triggers,
-    migrated_edits,
-    migrated_facts,
-    migrated_notes,
-    migrated_notices,
-    project_moves,
-    team_tables,
-    viewer_pages,
-)
+from claude_mem.store import hints, index_mark_triggers, project_moves, team_tables, viewer_pages
+from claude_mem.store.migration_steps import client_messages, edits, facts, notes
 
 _FIRST = """
 CREATE TABLE projects (
@@ -306,12 +297,12 @@ def _add_observer_state(connection: sqlite3.Connection) -> None:
 
 # Commands, faults and open steps as values; before, they were sentences of the notes.
 def _add_summary_facts(connection: sqlite3.Connection) -> None:
-    for column in migrated_notes.COLUMNS:
+    for column in notes.COLUMNS:
         connection.execute(
             f"ALTER TABLE session_summaries ADD COLUMN {column} TEXT NOT NULL DEFAULT '[]'"
         )
     table, kind, indexed = next(entry for entry in _INDEXED if entry[0] == "session_summaries")
-    columns = ", ".join((indexed, *migrated_notes.COLUMNS))
+    columns = ", ".join((indexed, *notes.COLUMNS))
     connection.execute(f"DROP TRIGGER {table}_change")
     connection.execute(
         f"CREATE TRIGGER {table}_change AFTER UPDATE OF {columns} ON {table} BEGIN"
@@ -327,7 +318,7 @@ def _add_summary_facts(connection: sqlite3.Connection) -> None:
         connection.execute(
             "UPDATE session_summaries SET notes = :notes, commands = :commands, faults = :faults,"
             " open_steps = :open_steps WHERE id = :id",
-            {**values, **migrated_notes.facts_of_notes(values)},
+            {**values, **notes.facts_of_notes(values)},
         )
     _add_facts_to_forgotten(connection)
 
@@ -342,7 +333,7 @@ def _add_facts_to_forgotten(connection: sqlite3.Connection) -> None:
         row = json.loads(content)
         connection.execute(
             "UPDATE forgotten_rows SET content = ? WHERE id = ?",
-            (json.dumps({**row, **migrated_notes.facts_of_notes(row)}), row_id),
+            (json.dumps({**row, **notes.facts_of_notes(row)}), row_id),
         )
 
 
@@ -392,15 +383,15 @@ def _add_scrubbing(connection: sqlite3.Connection) -> None:
 
 
 def _add_facts(connection: sqlite3.Connection) -> None:
-    for statement in migrated_facts.STATEMENTS:
+    for statement in facts.STATEMENTS:
         connection.execute(statement)
-    migrated_facts.fill_from_summaries(connection)
+    facts.fill_from_summaries(connection)
 
 
 def _add_notices(connection: sqlite3.Connection) -> None:
-    for statement in migrated_notices.STATEMENTS:
+    for statement in client_messages.STATEMENTS:
         connection.execute(statement)
-    migrated_notices.convert_prompts(connection)
+    client_messages.convert_prompts(connection)
 
 
 # Turns that an older version of the local observer distilled are distilled again.
@@ -432,7 +423,7 @@ def _add_fact_revival(connection: sqlite3.Connection) -> None:
 
 
 def _add_edits(connection: sqlite3.Connection) -> None:
-    for statement in migrated_edits.STATEMENTS:
+    for statement in edits.STATEMENTS:
         connection.execute(statement)
 
 

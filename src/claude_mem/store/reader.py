@@ -10,7 +10,6 @@ from typing import Self, TypeVar, cast
 
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
-    client_memory,
     context_rows,
     fact_listing,
     facts,
@@ -20,6 +19,7 @@ from claude_mem.store import (
     hints,
     imported_sessions,
     listing,
+    memory_files,
     obstacles,
     one_time_messages,
     outside_words,
@@ -339,11 +339,11 @@ class StoreReader(ViewerReader):
         """Of these kinds and statuses, or of all; the surest first."""
         return self.read(lambda c: facts.list_facts(c, project_id, kinds, statuses))
 
-    def has_client_memory(
-        self, project: Project, client: str, files: Sequence[client_memory.FileMemory]
+    def has_memory_files(
+        self, project: Project, client: str, files: Sequence[memory_files.FileMemory]
     ) -> bool:
         """Whether these files are stored as they are, and no others."""
-        return self.read(lambda c: client_memory.is_current(c, project, client, files))
+        return self.read(lambda c: memory_files.is_current(c, project, client, files))
 
     def fact_records(
         self,

@@ -15,13 +15,13 @@ from typing import Self, TypeVar
 from claude_mem.errors import DamagedDatabase, DatabaseInUse, StoreError
 from claude_mem.store import (
     backups,
-    client_memory,
     editing,
     file_scrubbing,
     forgetting,
     hints,
     imported_sessions,
     memories,
+    memory_files,
     one_time_messages,
     project_moves,
     projects,
@@ -36,10 +36,10 @@ from claude_mem.store import (
     turns,
     undoing,
 )
-from claude_mem.store.client_memory import FileMemory
 from claude_mem.store.clock import Clock, awake_ms, now_ms
 from claude_mem.store.context_rows import MemoryVersion
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
+from claude_mem.store.memory_files import FileMemory
 from claude_mem.store.reader import StoreReader
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.export_reader import Row
@@ -371,12 +371,12 @@ class Store(StoreReader):
             lambda c: saved_memories.save(c, project, directory, observation, observer, now)
         )
 
-    def save_client_memory(
+    def save_memory_files(
         self, project: Project, directory: str, client: str, files: Sequence[FileMemory]
     ) -> "Future[int]":
         """How many memories changed."""
         now = self._clock()
-        return self.write(lambda c: client_memory.save(c, project, directory, client, files, now))
+        return self.write(lambda c: memory_files.save(c, project, directory, client, files, now))
 
     def edit_memory(
         self, kind: str, number: int, values: Mapping[str, editing.Value], editor: editing.Editor

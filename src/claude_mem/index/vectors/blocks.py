@@ -140,7 +140,7 @@ class RowsDropped(LookupError):
     """The blocks hold codes alone, perhaps since a moment ago."""
 
 
-class Candidates(NamedTuple):
+class NearestIds(NamedTuple):
     """The ids whose codes are nearest to a query, with a score that only orders them."""
 
     ids: Ids
@@ -257,7 +257,7 @@ class VectorBlocks:
         ]
         return merge(parts)
 
-    def candidates(self, query: QueryVector, count: int) -> Candidates:
+    def candidates(self, query: QueryVector, count: int) -> NearestIds:
         """By the codes alone, in no order."""
         most = 64 * len(query.code)  # signs that can differ
         counts = np.zeros(most + 2, np.intp)
@@ -281,7 +281,7 @@ class VectorBlocks:
         present = near_ids != REMOVED  # a row may have been removed meanwhile
         near_ids, scores = near_ids[present], scores[present]
         selected = _smallest(-scores, count)
-        return Candidates(near_ids[selected], scores[selected].astype(np.float32))
+        return NearestIds(near_ids[selected], scores[selected].astype(np.float32))
 
     def similar_pairs(
         self, ids: Ids, rows: Rows, min_cosine: float, limit: int

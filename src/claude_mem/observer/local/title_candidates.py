@@ -14,7 +14,7 @@ from math import fsum, log1p
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence
 from claude_mem.observer.local.markdown import (
-    Passage,
+    MessagePassage,
     heading_of,
     sentences,
     without_fences,
@@ -102,7 +102,7 @@ _CODE = re.compile(r"`([A-Za-z_][\w./:-]{2,39})(?:\(\))?`")
 class TurnFacts:
     """What the candidates of a turn are compared with."""
 
-    weight: dict[str, float]  # of its words (`scored_turn.word_weights`)
+    weight: dict[str, float]  # of its words (`scoring.word_weights`)
     has_commit: bool
     edits: float
     messages: float
@@ -217,12 +217,12 @@ def _may_have_title(passage: Candidate) -> bool:
     )
 
 
-def _is_fragment(passage: Passage) -> bool:
+def _is_fragment(passage: MessagePassage) -> bool:
     """Code, or a row of several cells; a row of two says something of its first."""
     return passage.kind == "code" or (passage.kind == "row" and "; " in passage.text)
 
 
-def _place_of(passage: Passage) -> str:
+def _place_of(passage: MessagePassage) -> str:
     """The file or symbol before the sentence, else the label or heading above it."""
     if file := file_before(passage.text):
         return file

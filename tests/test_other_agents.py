@@ -14,10 +14,10 @@ import pytest
 from claude_mem.agents import INSTALLABLE, Agent
 from claude_mem.config import Layout
 from claude_mem.errors import SettingsError
-from claude_mem.install import agent_install, installed_files, jsonc
-from claude_mem.install.agent_files import AgentFile, agent_files
-from claude_mem.install.agent_install import Attachment
+from claude_mem.install import installed_files, jsonc, other_agents
 from claude_mem.install.launcher import write_launcher
+from claude_mem.install.other_agent_files import AgentFile, agent_files
+from claude_mem.install.other_agents import Attachment
 from claude_mem.install.toml_table import TomlTable
 from tests.conftest import Home, temporary_home
 from tests.rights import drop_file_privileges
@@ -99,7 +99,7 @@ def test_our_entries_come_and_go_and_everything_else_stays(
 
     # After another change only our entries go: nothing of the user's is restored or lost.
     file.path.write_bytes(after.encode() + b"\n")
-    agent_install.detach_agent(agent, layout, environ)
+    other_agents.detach_agent(agent, layout, environ)
     assert values(file, file.path.read_text()) == values(file, text or "")
     assert [line for line in comments(text) if line not in file.path.read_text()] == []
     assert not attached.is_attached()
@@ -120,7 +120,7 @@ def test_files_that_were_not_there_are_gone_again(
     assert all(path.exists() for path in paths)
     assert scope == "user" or all(path.is_relative_to(project) for path in paths)
     monkeypatch.chdir("/")  # install recorded where they are
-    agent_install.detach_agent(agent, layout, environ)
+    other_agents.detach_agent(agent, layout, environ)
     assert not any(path.exists() for path in paths)
     assert installed_files.read_records(layout) == []
 
@@ -172,7 +172,7 @@ def test_a_server_of_the_same_name_that_is_not_ours_stays(
     config.write_text('[mcp_servers.claude-mem]\ncommand = "another"\n')
     with pytest.raises(SettingsError, match="has another"):
         attached.install()
-    agent_install.detach_agent(codex, layout, environ)
+    other_agents.detach_agent(codex, layout, environ)
     assert config.read_text() == '[mcp_servers.claude-mem]\ncommand = "another"\n'
 
 
@@ -188,7 +188,7 @@ def test_a_command_that_the_user_added_to_our_entry_stays(
     content["hooks"]["Stop"][0]["hooks"].append(own)
     hooks.write_text(json.dumps(content, indent=2))
     assert attached.changes() == []
-    agent_install.detach_agent(codex, layout, environ)
+    other_agents.detach_agent(codex, layout, environ)
     assert json.loads(hooks.read_text()) == {"hooks": {"Stop": [{"hooks": [own]}]}}
 
 
@@ -201,9 +201,9 @@ def test_entries_of_an_older_version_are_refreshed(layout: Layout, environ: dict
         current = path.read_text()
         older = current.replace("UserPromptSubmit", "OldKind")
         path.write_text(older)
-        assert agent_install.refresh(layout, environ) == [path]
+        assert other_agents.refresh(layout, environ) == [path]
         assert path.read_text() == current
-        assert agent_install.refresh(layout, environ) == []
+        assert other_agents.refresh(layout, environ) == []
 
 
 def test_entries_that_the_user_removed_are_not_brought_back(
@@ -213,7 +213,7 @@ def test_entries_that_the_user_removed_are_not_brought_back(
     attached = attachment(gemini, layout, environ)
     attached.install()
     attached.files[0].path.write_text("{}")
-    assert agent_install.refresh(layout, environ) == []
+    assert other_agents.refresh(layout, environ) == []
     assert attached.files[0].path.read_text() == "{}"
 
 
@@ -226,7 +226,7 @@ def test_a_rules_file_is_written_only_on_request(layout: Layout, environ: dict[s
     asked = Attachment(windsurf, "user", layout, environ, plain.project, with_rules=True)
     asked.install()
     assert "claude-mem" in rules.read_text()
-    agent_install.detach_agent(windsurf, layout, environ)
+    other_agents.detach_agent(windsurf, layout, environ)
     assert not rules.exists()
 
 

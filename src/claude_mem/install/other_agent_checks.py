@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from claude_mem.agents import INSTALLABLE, Agent
 from claude_mem.config import Layout
 from claude_mem.errors import SettingsError
-from claude_mem.install.agent_install import (
+from claude_mem.install.other_agents import (
     Attachment,
     advice,
     attachments,

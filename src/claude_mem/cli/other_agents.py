@@ -10,10 +10,10 @@ import click
 from claude_mem.agents import BY_NAME, INSTALLABLE, Agent
 from claude_mem.config import Layout
 from claude_mem.errors import ClaudeMemError
-from claude_mem.install import agent_install
-from claude_mem.install.agent_install import Attachment
+from claude_mem.install import other_agents
 from claude_mem.install.attachment import Outcome
 from claude_mem.install.claude_settings import Change
+from claude_mem.install.other_agents import Attachment
 
 ALL = "all"
 CHOICES = ("claude", *(agent.name for agent in INSTALLABLE), ALL)
@@ -22,7 +22,7 @@ CHOICES = ("claude", *(agent.name for agent in INSTALLABLE), ALL)
 def chosen_agents(names: tuple[str, ...]) -> list[Agent]:
     """Without Claude Code, which is installed in other ways."""
     if ALL in names:
-        return agent_install.present_agents(os.environ)
+        return other_agents.present_agents(os.environ)
     return [BY_NAME[name] for name in dict.fromkeys(names) if name != "claude"]
 
 
@@ -50,7 +50,7 @@ def install_agents(
         except ClaudeMemError as error:
             outcomes = [Outcome(f"{agent.title}: {error}", True)]
         failed |= _print(outcomes)
-        if advice := agent_install.advice(agent):
+        if advice := other_agents.advice(agent):
             click.echo(advice)
     if failed:
         raise SystemExit(1)
@@ -60,8 +60,8 @@ def offer_agents(layout: Layout, *, interactive: bool) -> None:
     """Those that are on this machine and have no memory yet."""
     missing = [
         agent
-        for agent in agent_install.present_agents(os.environ)
-        if not agent_install.attachments(agent, layout, os.environ)
+        for agent in other_agents.present_agents(os.environ)
+        if not other_agents.attachments(agent, layout, os.environ)
     ]
     if not interactive:
         for agent in missing:
@@ -75,7 +75,7 @@ def uninstall_agents(agents: list[Agent], layout: Layout) -> list[Outcome]:
     return [
         outcome
         for agent in agents
-        for outcome in agent_install.detach_agent(agent, layout, os.environ)
+        for outcome in other_agents.detach_agent(agent, layout, os.environ)
     ]
 
 

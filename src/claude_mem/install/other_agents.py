@@ -11,9 +11,9 @@ from claude_mem.agents import BY_NAME, CODEX, INSTALLABLE, Agent
 from claude_mem.config import Layout
 from claude_mem.errors import SettingsError
 from claude_mem.install import installed_files
-from claude_mem.install.agent_files import AgentFile, agent_files, agent_home, rules_file
 from claude_mem.install.attachment import Outcome
 from claude_mem.install.claude_settings import Change, apply, check_writable
+from claude_mem.install.other_agent_files import AgentFile, agent_files, agent_home, rules_file
 
 SCOPES = ("user", "project")
 TRUST = (

@@ -14,12 +14,12 @@ from claude_mem.intake.memory_files import (
     codex_directory,
     read_memory_files,
 )
-from claude_mem.store.client_memory import FileMemory
+from claude_mem.store.memory_files import FileMemory
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Observation, Project
 from claude_mem.worker.worker import Worker
 
-log = logging.getLogger("claude_mem.client_memory")
+log = logging.getLogger("claude_mem.memory_files")
 
 CLAUDE, CODEX = "claude", "codex"
 CODEX_PROJECT = Project("~/.codex/memories", "codex memories")  # they are of no single project
@@ -29,7 +29,7 @@ LONGEST_HEAD, _HEAD_LINES = 4_000, 40
 _FIELD = "description:"
 
 
-async def refresh_client_memory(worker: Worker, record_bytes: bytes) -> None:
+async def refresh_memory_files(worker: Worker, record_bytes: bytes) -> None:
     """For the project of a SessionStart; a failure is logged."""
     try:
         await _refresh(worker, record_bytes)
@@ -52,8 +52,8 @@ async def _refresh(worker: Worker, record_bytes: bytes) -> None:
     )
     for client, project, directory, project_dir in places:
         files = await asyncio.to_thread(_memories, worker, directory)
-        if not await asyncio.to_thread(worker.store.has_client_memory, project, client, files):
-            saving = worker.store.save_client_memory(project, project_dir, client, files)
+        if not await asyncio.to_thread(worker.store.has_memory_files, project, client, files):
+            saving = worker.store.save_memory_files(project, project_dir, client, files)
             changed = await asyncio.wrap_future(saving)
             log.info("%d memories of files of %s changed", changed, client)
 

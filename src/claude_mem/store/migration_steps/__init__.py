@@ -1,0 +1,1 @@
+"""Statements and conversions of released migrations: they import nothing that may change."""
