@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.cli.import_file import is_export
+from claude_mem.store.transfer.restore import is_export
 from claude_mem.store.transfer.tables import CANONICAL
 from tests.conftest import Home
 from tests.exports import dump, lines, live, restored, rows_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.cli.import_file import report_of_database
+from claude_mem.cli.imports import report_of_database
 from claude_mem.store.transfer.typescript.values import headline
 from tests.legacy_database import FIRST, GENERATIONS, LegacyDatabase, T, everything, imported
 from tests.payloads import PROJECT_DIR, SESSION, edit, prompt, session_start, stop

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.cli.import_file import import_database
+from claude_mem.cli.imports import import_database
 from claude_mem.config import Layout, load_settings
 from claude_mem.errors import BadInput, NotFound, StoreError
 from claude_mem.redaction import Redactor
@@ -151,7 +151,7 @@ def test_a_killed_import_is_completed_by_the_next(legacy: LegacyDatabase, tmp_pa
     marker.touch()
     program = (
         "import sys; from pathlib import Path; from claude_mem.config import load_settings\n"
-        "from claude_mem.cli.import_file import import_database\n"
+        "from claude_mem.cli.imports import import_database\n"
         "import_database(load_settings({'CLAUDE_MEM_DATA_DIR': sys.argv[1]}), Path(sys.argv[2]))"
     )
     killed = subprocess.run(

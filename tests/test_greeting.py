@@ -9,8 +9,8 @@ import pytest
 from claude_mem.hook import trouble
 from claude_mem.store.hints import GivenLine
 from claude_mem.store.listing import RememberedCounts
-from claude_mem.worker.greeting import FIRST_LINE_WIDTH, LINE_WIDTH, greeting, welcome
 from claude_mem.worker.lock import WorkerLock
+from claude_mem.worker.session_start import FIRST_LINE_WIDTH, LINE_WIDTH, greeting, welcome
 from tests.conftest import Home
 from tests.importing import run_import
 from tests.payloads import PROJECT_DIR, prompt, session_end, session_start, stop, tool

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.worker.greeting import NOTHING_YET
+from claude_mem.worker.session_start import NOTHING_YET
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi, Reply, tool_call
 from tests.observed import by_topic, use

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.cli.import_file import report_of_file, restore_file
+from claude_mem.cli.imports import report_of_file, restore_file
 from claude_mem.cli.open_store import open_store_for_import
 from claude_mem.config import Layout, Settings, load_settings
 from claude_mem.errors import NewerDatabase, NewerWorker
@@ -237,7 +237,7 @@ def test_a_killed_restore_is_completed_by_the_next(story: Story, tmp_path: Path)
     marker = tmp_path / "marker"
     program = (
         "import sys; from pathlib import Path; from claude_mem.config import load_settings\n"
-        "from claude_mem.cli.import_file import restore_file\n"
+        "from claude_mem.cli.imports import restore_file\n"
         "restore_file(load_settings({'CLAUDE_MEM_DATA_DIR': sys.argv[1]}), Path(sys.argv[2]))"
     )
     counts = []

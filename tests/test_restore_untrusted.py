@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.cli.import_file import is_export, report_of_file
+from claude_mem.cli.imports import report_of_file
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.store.transfer import restore as restoring
+from claude_mem.store.transfer.restore import is_export
 from tests.exports import SECRET, as_file, dump, live, restored, sound
 from tests.payloads import (
     SESSION,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.intake.transcript_additions import ClientTitles, TranscriptAdditions
-from claude_mem.intake.transcripts.session_titles import CHUNK, session_title
+from claude_mem.intake.transcripts.transcript import CHUNK, session_title
 from claude_mem.recall.context import build_context
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store

@@ -6,8 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from claude_mem.index.embedders.static_model import HASHED, SHIPPED, StaticModel, content_hash
-from claude_mem.index.embedders.wordpieces import MAX_PIECES, Wordpieces
+from claude_mem.index.embedders.static_model import (
+    HASHED,
+    MAX_PIECES,
+    SHIPPED,
+    StaticModel,
+    Wordpieces,
+    content_hash,
+)
 
 PIECES = ["log", "in", "##in", "redirect", "loop", "github", "git", "hub", "o", "##auth", "234"]
 
@@ -59,7 +65,7 @@ def test_a_long_text_counts_by_its_beginning() -> None:
 
 
 def test_more_words_than_are_remembered_are_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claude_mem.index.embedders.wordpieces.CACHED_WORDS", 2)
+    monkeypatch.setattr("claude_mem.index.embedders.static_model.CACHED_WORDS", 2)
     assert pieces("log in loop git log in") == ["log", "in", "loop", "git", "log", "in"]
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from table import Table
 
-from claude_mem.index.embedders.static_model import SHIPPED, content_hash
-from claude_mem.index.embedders.wordpieces import MAX_PIECES
+from claude_mem.index.embedders.static_model import MAX_PIECES, SHIPPED, content_hash
 
 NAME = "claude-mem-static-1"
 MAX_SCALE = 2**12 - 1

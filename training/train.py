@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from table import Table
 from teacher import Teacher, vocabulary
 
-from claude_mem.index.embedders.wordpieces import _WORD, Wordpieces, _plain
+from claude_mem.index.embedders.static_model import _WORD, Wordpieces, _plain
 from claude_mem.index.text.words import parts_of
 
 DIMENSION = 256

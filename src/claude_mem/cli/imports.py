@@ -10,12 +10,6 @@ from pathlib import Path
 import click
 
 from claude_mem.agents import AGENTS, CLAUDE, Agent
-from claude_mem.cli.import_file import (
-    import_database,
-    report_of_database,
-    report_of_file,
-    restore_file,
-)
 from claude_mem.cli.open_store import index_imported, open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, print_heading, print_json, print_table
 from claude_mem.cli.user_only import refuse_agents
@@ -33,9 +27,11 @@ from claude_mem.intake.transcripts.importer import (
     import_transcripts,
 )
 from claude_mem.recall.context import build_context
+from claude_mem.redaction import Redactor
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
-from claude_mem.store.transfer.restore import is_export
+from claude_mem.store.transfer.restore import Refusal, RestoreReport, is_export, restore
+from claude_mem.store.transfer.typescript.importer import DatabaseReport, import_typescript
 from claude_mem.text import pluralize
 from claude_mem.types import Json, Project
 from claude_mem.worker.contexts import refresh_contexts
@@ -386,6 +382,66 @@ def _find_agent_transcripts(home: Path, pattern: str) -> list[Path]:
 def _is_session_file(path: Path, root: Path) -> bool:
     of_subagent = path.name.startswith("agent-") or "subagents" in path.relative_to(root).parts
     return not of_subagent and path.is_file()
+
+
+# Importing an export, or the database of the TypeScript claude-mem.
+
+
+def restore_file(settings: Settings, path: Path, *, is_own: bool = True) -> RestoreReport:
+    """Merge an export into the database; running it again changes nothing."""
+    with open_store_for_import(settings) as store:
+        report = restore(store, path, _redactor(settings), is_own=is_own)
+        refresh_contexts(settings, store, os.environ)
+    return report
+
+
+def import_database(settings: Settings, path: Path) -> DatabaseReport:
+    """Import the other database; nothing is written to it or next to it."""
+    with open_store_for_import(settings) as store:
+        report = import_typescript(store, path, _redactor(settings))
+        refresh_contexts(settings, store, os.environ)
+    return report
+
+
+def _redactor(settings: Settings) -> Redactor:
+    return Redactor(settings.capture.redact_allow)
+
+
+def report_of_file(report: RestoreReport) -> list[str]:
+    lines = [
+        f"{report.added.total()} records restored, {report.existing.total()} already stored",
+        *_refusals(report.refused, report.reasons),
+    ]
+    if report.candidates:
+        rules = pluralize(report.candidates, "rule")
+        lines.append(f"{rules} to confirm: claude-mem facts; for an export of your own, use --own")
+    if report.private:
+        lines.append(f"{report.private} skipped: they belong to private prompts")
+    if report.forgotten:
+        lines.append(f"{report.forgotten} skipped: they were forgotten here")
+    if not report.is_complete:
+        lines.append("the file is cut off: the complete records before that were restored")
+    return lines
+
+
+def report_of_database(report: DatabaseReport) -> list[str]:
+    sessions, added = report.sessions, report.added
+    existing = sessions["skipped"] + sessions["unchanged"]
+    return [
+        f"{sessions['added']} sessions imported, {sessions['updated']} updated, "
+        f"{existing} already stored",
+        f"{added['observations']} observations, {added['summaries']} summaries, "
+        f"{added['prompts']} prompts",
+        *_refusals(report.refused, report.reasons),
+    ]
+
+
+def _refusals(count: int, reasons: Iterable[Refusal]) -> list[str]:
+    if not count:
+        return []
+    lines = [f"  {refusal.place} {refusal.reason}" for refusal in reasons]
+    more = [f"  and {count - len(lines)} more"] if count > len(lines) else []
+    return [f"{count} records were rejected:", *lines, *more]
 
 
 commands = [import_past]

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventHeader, EventReader
-from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.intake.transcripts.transcript import (
     TranscriptEvent,
     open_regular_file,
     open_transcript,
+    session_title,
 )
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms

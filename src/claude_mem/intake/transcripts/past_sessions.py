@@ -12,12 +12,12 @@ from pathlib import Path
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventHeader, EventReader
 from claude_mem.intake.record_parts import TOOLS_WITH_PARTS, record_of
-from claude_mem.intake.transcripts.session_titles import session_title
 from claude_mem.intake.transcripts.transcript import (
     Payload,
     Transcript,
     TranscriptEvent,
     open_transcript,
+    session_title,
 )
 from claude_mem.observer.local.commands import is_outcome_unknown, reads_output_of
 from claude_mem.observer.local.evidence import RESEARCH_TOOLS

@@ -1,9 +1,11 @@
-"""Facts that a turn reveals besides its commands: what the user decided, and branches, commits and
-pull requests that came of it."""
+"""Facts that a turn reveals besides its commands: what the user decided, branches, commits and pull
+requests that came of it, places, and obstacles."""
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
+from claude_mem.observer.local.any_case import AnyCase
 from claude_mem.observer.local.commands import (
     READ_COMMAND,
     READ_LINE,
@@ -11,6 +13,11 @@ from claude_mem.observer.local.commands import (
     commit_subject,
     output_of,
 )
+from claude_mem.observer.local.files import CLIENT_FILES, EDITING, path_of, relative
+from claude_mem.observer.local.markdown import sentences
+from claude_mem.observer.local.rules import certain_sentences
+from claude_mem.store.obstacles import THEN
+from claude_mem.text import one_line
 from claude_mem.types import Json, ProposedFact, ToolUse, Turn
 
 BRANCH, COMMIT, PULL_REQUEST, PUSH = "branch", "commit", "pull request", "push"
@@ -141,3 +148,205 @@ def _pull_requests(output: str, title: Json) -> Iterator[ProposedFact]:
     note = title if isinstance(title, str) else ""
     for url in dict.fromkeys(_PULL_REQUEST_URL.findall(output)):
         yield ProposedFact("artifact", PULL_REQUEST, url, note=note)
+
+
+# Where things are: addresses of servers, hosts, documents and scripts.
+#
+# Only what is certain: an address that a server printed, a port that a container publishes, a host
+# that a command reached, a sentence of the user that says where something is, a new file.
+
+DOCUMENT, SCRIPT = "document", "script"
+LONGEST_SUBJECT, LONGEST_COMMAND = 40, 60
+MOST_LINES = 400  # of an output
+
+_ANNOUNCES_SERVER = re.compile(
+    r"\b(?:listening|running|ready|serving|started|available|local|server|open)\b", re.IGNORECASE
+)
+_ADDRESS = re.compile(r"\b(?:localhost|127\.0\.0\.1|0\.0\.0\.0):(\d{2,5})\b")
+_STARTS_SERVER = re.compile(
+    r"\b(?:(?:run )?(?:dev|start|serve|preview|storybook)|runserver|up|uvicorn|flask|http\.server"
+    r"|jekyll|hugo|vite|server)\b"
+)
+_CONTAINER = re.compile(
+    r"\b(?:docker|podman)\s+run\b[^|;&\n]{0,200}?\s(?:-p|--publish)[\s=]+(?:[\d.]{7,15}:)?(\d{2,5}):\d{2,5}"
+    r"[^|;&\n]{0,300}?\s((?:[\w.-]{1,60}/){0,3}[\w.-]{2,60})(?::[\w.-]{1,40})?\s*(?:$|[|;&\n])"
+)
+_REMOTE = re.compile(
+    r"(?:^|[;&|]\s{0,5})ssh\s+(?:-[46AaCfGgKkMNnqsTtVvXxYy]{1,5}\s+|-[a-zA-Z]\s+[^\s-]\S{0,80}\s+){0,6}"
+    r"((?:[\w.-]{1,40}@)?[a-zA-Z][\w-]{0,60}(?:\.[\w-]{1,60}){0,6})(?=\s|$)"
+)
+_WHERE = re.compile(
+    r"(?:the |our |my )?(?P<subject>[\w][\w /-]{2,40}?) "
+    r"(?:is|are|runs?|lives?|listens?|sits?|is (?:served|deployed|hosted|reachable|available))"
+    r" (?:now )?(?:at|on|under|in) "
+    r"(?P<place>https?://[^\s,;]{3,200}|localhost:\d{2,5}|port \d{2,5}"
+    r"|(?:[a-z][\w-]{0,60}\.){1,5}[a-z]{2,10}(?::\d{2,5})?|`[^`\n]{3,100}`|[~/][\w.-]+/[\w./-]{2,100})"
+    r"(?=[\s.,;!)]|$)",
+    re.IGNORECASE,
+)
+_VAGUE = re.compile(
+    r"(?:it|this|that|they|there|what|which|everything|one|he|she|we|i|you)\b"
+    r"|(?:error|bug|issue|problem|tests?|code|change|file|fix)s?$",
+    re.IGNORECASE,
+)
+_DOCUMENTS = (".md", ".mdx", ".rst", ".adoc")
+_SCRIPT = re.compile(
+    r"(?:^|[/\\])(?:scripts?|bin|tools|hack)[/\\][^/\\]{1,80}\.(?:sh|bash|py|ps1|ts|js|mjs|rb)$"
+)
+_HEADING = re.compile(r"^#{1,3}[ \t]+(\S[^\n]{2,120})$", re.MULTILINE)
+
+
+def propose_places(turn: Turn) -> tuple[ProposedFact, ...]:
+    """Each once, with all its events."""
+    facts: dict[tuple[str, str, str], ProposedFact] = {}
+    for fact in _places_of(turn):
+        key = (fact.kind, fact.subject, fact.value)
+        sources = facts[key].sources if key in facts else ()
+        facts[key] = replace(fact, sources=(*sources, *fact.sources))
+    return tuple(facts.values())
+
+
+def _places_of(turn: Turn) -> Iterator[ProposedFact]:
+    for sentence in certain_sentences(turn.prompt or ""):
+        yield from _told(sentence)
+    for event in turn.events:
+        if event.kind != "PostToolUse" or event.agent_id:
+            continue
+        params = event.tool_input if isinstance(event.tool_input, dict) else {}
+        if event.tool_name == "Write":
+            yield from _written(event, turn.project_dir)
+        elif event.tool_name == "Bash" and isinstance(command := params.get("command"), str):
+            yield from _reached(command[:READ_COMMAND], output_of(event)[-READ_OUTPUT:], event.id)
+
+
+def _told(sentence: str) -> Iterator[ProposedFact]:
+    """ "The staging API runs at https://…", as the user typed it."""
+    for match in _WHERE.finditer(sentence):
+        subject = match["subject"].strip().lower()
+        if len(subject) <= LONGEST_SUBJECT and not _VAGUE.match(subject):
+            yield ProposedFact(
+                "place", subject, match["place"].strip("`").rstrip(".,"), origin="person"
+            )
+
+
+def _reached(command: str, output: str, source: int) -> Iterator[ProposedFact]:
+    for port, image in _CONTAINER.findall(command):
+        yield ProposedFact("place", image, f"localhost:{port}", sources=(source,))
+    for host in dict.fromkeys(_REMOTE.findall(command)):
+        yield ProposedFact("place", host.rpartition("@")[2], f"ssh {host}", sources=(source,))
+    starts = _STARTS_SERVER.search(command) and len(command) <= LONGEST_COMMAND
+    if not starts or "\n" in command.strip():
+        return
+    lines = [line for line in output.splitlines()[:MOST_LINES] if _ANNOUNCES_SERVER.search(line)]
+    ports = list(dict.fromkeys(port for line in lines for port in _ADDRESS.findall(line)))
+    if len(ports) == 1:  # of several, nobody knows which is whose
+        started = command.strip().rstrip("& ")
+        yield ProposedFact("place", started, f"http://localhost:{ports[0]}", sources=(source,))
+
+
+def _written(event: ToolUse, project_dir: str) -> Iterator[ProposedFact]:
+    """A document or a script that was not there before."""
+    response, params = event.tool_response, event.tool_input
+    path = path_of(event)
+    is_new = isinstance(response, dict) and response.get("type") == "create"
+    if path is None or not is_new or CLIENT_FILES.search(path):
+        return
+    shown = relative(path, project_dir)
+    if shown.startswith(("/", "~")) or re.match(r"[A-Za-z]:[\\/]", shown):
+        return  # not of this project
+    text = params.get("content") if isinstance(params, dict) else None
+    heading = _HEADING.search(text[:READ_OUTPUT]) if isinstance(text, str) else None
+    if shown.lower().endswith(_DOCUMENTS):
+        note = heading[1].strip() if heading else ""
+        yield ProposedFact("artifact", DOCUMENT, shown, note=note, sources=(event.id,))
+    elif _SCRIPT.search(shown):
+        yield ProposedFact("artifact", SCRIPT, shown, sources=(event.id,))
+
+
+# Obstacles that a turn ran into: what the agent blames for a failure, other than its own edits.
+#
+# One alone may be chance. The hand-over tells those that came back in several sessions, so each is
+# proposed by the name of what was blamed, with the sentence as its note.
+
+MAX_OBSTACLES = 6  # of a turn
+READ_STATEMENT = 4_000
+SHORTEST, LONGEST = 30, 220
+LONGEST_REMEDY = 70
+_FAILS = AnyCase(
+    r"\b(?:fail(?:s|ed|ing|ures?)?|block(?:s|ed|ing)|break(?:s|ing)|broken|reject(?:s|ed)"
+    r"|refus(?:es|ed)|hang(?:s|ing)?|hung|crash(?:es|ed|ing)|denied|errors?|time[sd]? out)\b"
+)
+# Words that put the cause outside of what was worked on.
+_BLAMES = AnyCase(
+    r"\b(?:because|due to|caused? by|caus(?:es|ed|ing)|(?:comes?|are|is|all|were|was) from"
+    r"|pick(?:s|ed|ing) up|unrelated|not related|pre-?existing|left-?over|stale|missing"
+    r"|not (?:from|caused|part|installed|available|our|my)|(?:hook|linter|sandbox|ci)\b)"
+)
+_LIST_ITEM = re.compile(r"\s*(?:[-*+•|>#]|\d{1,3}[.)])\s")
+_NAME = re.compile(r"`([^`\s]{3,60})`")
+_PATH = re.compile(r"[\w@.-]{1,60}(?:/[\w@.-]{1,60}){1,8}/?$|\.?[\w-]{2,40}\.\w{1,8}$")
+_INSPECTION = re.compile(
+    r"(?:ls|cat|head|tail|grep|rg|find|sed -n|wc|cd|echo|git (?:diff|log|status))\b"
+)
+
+
+def find_obstacles(turn: Turn) -> tuple[ProposedFact, ...]:
+    edited = [path for event in turn.events if event.tool_name in EDITING
+              if (path := path_of(event))]  # fmt: skip
+    facts: dict[str, ProposedFact] = {}
+    for position, event in enumerate(turn.events):
+        for sentence in _blaming(event):
+            for name in _blamed(sentence, edited):
+                remedy = facts[name].note.partition(THEN)[2] if name in facts else ""
+                remedy = remedy or _remedy(turn.events[position + 1 :], name, turn.project_dir)
+                note = f"{sentence}{THEN}{remedy}" if remedy else sentence
+                facts[name] = ProposedFact(
+                    "fault", "", name, note=note, sources=(event.id,), status="candidate"
+                )
+    return tuple(facts.values())[:MAX_OBSTACLES]
+
+
+def _blaming(event: ToolUse) -> Iterator[str]:
+    """Not in lists: these tell what was changed."""
+    if event.kind not in ("Statement", "Stop") or event.agent_id or not event.text:
+        return
+    text = event.text[:READ_STATEMENT]
+    if not (_FAILS.search(text) and _BLAMES.search(text)):
+        return  # most statements, and no sentence of them need be looked at
+    for line in text.splitlines():
+        if _LIST_ITEM.match(line):
+            continue
+        for sentence in sentences(line):
+            is_short = SHORTEST <= len(sentence) <= LONGEST
+            if is_short and _FAILS.search(sentence) and _BLAMES.search(sentence):
+                yield one_line(sentence)
+
+
+def _blamed(sentence: str, edited: list[str]) -> Iterator[str]:
+    """Files and folders that the turn did not edit; also the folder of each."""
+    for marked in dict.fromkeys(_NAME.findall(sentence)):
+        name = marked.rstrip("/")
+        if not _PATH.match(marked) or any(_is_below(path, name) for path in edited):
+            continue
+        yield name
+        folder = name.rpartition("/")[0]
+        if "/" in folder:
+            yield folder
+
+
+def _is_below(path: str, name: str) -> bool:
+    slashed = f"/{path}".replace("\\", "/")
+    return slashed.endswith(f"/{name}") or f"/{name}/" in slashed
+
+
+def _remedy(events: tuple[ToolUse, ...], name: str, project_dir: str) -> str:
+    """The next command that did something about it."""
+    for event in events:
+        params = event.tool_input if isinstance(event.tool_input, dict) else {}
+        command = params.get("command")
+        if event.tool_name != "Bash" or not isinstance(command, str):
+            continue
+        if name in command and event.kind == "PostToolUse" and not _INSPECTION.match(command):
+            shown = one_line(command[:READ_COMMAND].replace(f"{project_dir.rstrip('/')}/", ""))
+            return f"`{shown}`" if len(shown) <= LONGEST_REMEDY else ""
+    return ""
