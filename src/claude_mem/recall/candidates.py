@@ -77,19 +77,19 @@ class WordSimilarities(Protocol):
     ) -> list[list[float]]: ...
 
 
-class CandidatePassage(NamedTuple):
+class Candidate(NamedTuple):
     row: PassageRow
     evidence: Evidence
 
 
 # As `_make`, without a call of Python for each passage.
 _evidence = partial(tuple.__new__, Evidence)
-_candidate = partial(tuple.__new__, CandidatePassage)
+_candidate = partial(tuple.__new__, Candidate)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    passages: tuple[CandidatePassage, ...]
+    passages: tuple[Candidate, ...]
     turns: dict[int, TurnRow]  # of these passages, those that pass the filters
     excluded: frozenset[int]  # turns that hold an excluded word
     near: float  # the least cosine that is not noise
@@ -364,13 +364,13 @@ def find_evidence(
     by_words: dict[int, float],
     cosines: dict[int, float],
     semantic_index: WordSimilarities | None,
-) -> list[CandidatePassage]:
+) -> list[Candidate]:
     total = _total_weight(terms)
     hashes = [passage_index.hashed(term.stem) for term in terms]
     term_weights = [term.weight for term in terms]
     soft = _soft_words(rows, terms, semantic_index)
     words = list(zip(hashes, term_weights, strict=True))
-    candidates: list[CandidatePassage] = []
+    candidates: list[Candidate] = []
     for row, similarities in zip(rows, soft, strict=True):
         covered = similar_weight = 0.0
         identity, blob = row.id, row.terms

@@ -23,7 +23,7 @@ from claude_mem.index.text.words import is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import (
     NO_EVIDENCE,
-    CandidatePassage,
+    Candidate,
     Candidates,
     Evidence,
     collect,
@@ -130,10 +130,10 @@ def order(
 
 def _turn_scores(
     candidates: Candidates, is_sentence: bool, weights: Weights
-) -> tuple[dict[int, CandidatePassage], dict[int, float]]:
+) -> tuple[dict[int, Candidate], dict[int, float]]:
     """By turn its best passage, and its score."""
     turns, near = candidates.turns, candidates.near
-    best: dict[int, CandidatePassage] = {}
+    best: dict[int, Candidate] = {}
     values: dict[int, float] = {}
     sums: defaultdict[int, float] = defaultdict(float)
     for candidate in candidates.passages:
@@ -169,12 +169,12 @@ def _add_session_support(
         scores[turn] = score + weights.session_support * math.log1p(others)
 
 
-def _is_noise(candidate: CandidatePassage, near: float, weights: Weights) -> bool:
+def _is_noise(candidate: Candidate, near: float, weights: Weights) -> bool:
     evidence = candidate.evidence
     return evidence.coverage < weights.min_coverage and evidence.cosine < near
 
 
-def score_of(candidate: CandidatePassage, weights: Weights = WEIGHTS) -> float:
+def score_of(candidate: Candidate, weights: Weights = WEIGHTS) -> float:
     evidence = candidate.evidence
     score = (
         weights.bm25 * evidence.bm25
