@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.intake.rule_files import read_rule_files
+from claude_mem.intake.working_directory import read_rule_files
 from claude_mem.observer.models.model import Reply
 from claude_mem.observer.models.revision import revise_draft
 from claude_mem.recall.context import build_context

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.intake.git_head import current_branch
+from claude_mem.intake.working_directory import current_branch
 from claude_mem.recall.context import build_context
 from claude_mem.recall.handover.result_texts import (
     is_cosmetic,

@@ -13,7 +13,7 @@ from claude_mem.config import Layout
 from claude_mem.config.pausing import current_pause, parse_duration, pause, resume
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
-from claude_mem.intake.exclusions import Exclusions
+from claude_mem.intake.projects import Exclusions
 from claude_mem.types import Project
 from tests.api import open_api
 from tests.conftest import Home

@@ -42,7 +42,8 @@ ALL_PROJECTS = "*"
 @json_option
 @click.pass_context
 def facts(context: click.Context, /, as_json: bool, **options: Any) -> None:
-    """List the facts of a project: rules, decisions, commands, faults, open steps, places and artifacts.
+    """List the facts of a project: rules, decisions, commands, faults, open steps, places
+    and artifacts.
 
     \b
     claude-mem facts --kind rule --status candidate

@@ -8,9 +8,8 @@ import click
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json, print_pairs, print_table
 from claude_mem.config import Settings
-from claude_mem.intake.git_head import current_branch
 from claude_mem.intake.projects import open_projects
-from claude_mem.intake.rule_files import read_rule_files
+from claude_mem.intake.working_directory import current_branch, read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.server.command_replies import context_reply
 from claude_mem.store import StoreReader

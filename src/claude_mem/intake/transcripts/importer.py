@@ -18,10 +18,8 @@ from pathlib import Path
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader, skipped_and_unobserved
-from claude_mem.intake.exclusions import Exclusions
-from claude_mem.intake.path_shapes import is_windows_path
 from claude_mem.intake.project_access import Access, TrustDialog
-from claude_mem.intake.projects import Projects, access_of, is_missing
+from claude_mem.intake.projects import Exclusions, Projects, access_of, is_missing, is_windows_path
 from claude_mem.intake.transcripts.missing_directories import known_projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
 from claude_mem.observer.local.weights import load_weights

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.path_shapes import repository_of
-from claude_mem.intake.projects import Projects, is_missing, normalise
+from claude_mem.intake.projects import Projects, is_missing, normalise, repository_of
 from claude_mem.intake.transcripts.transcript import open_regular_file
 from claude_mem.types import Project
 

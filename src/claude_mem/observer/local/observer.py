@@ -15,10 +15,14 @@ from claude_mem.observer.local import cues, titles
 from claude_mem.observer.local.commands import Failure
 from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence, UserRequest, short_request
-from claude_mem.observer.local.facts import find_obstacles, propose_facts, propose_places
+from claude_mem.observer.local.facts import (
+    find_obstacles,
+    propose_facts,
+    propose_places,
+    with_open_steps,
+)
 from claude_mem.observer.local.files import FileWork
 from claude_mem.observer.local.markdown import MessagePassage, sentences, split_passages
-from claude_mem.observer.local.open_steps import with_open_steps
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations

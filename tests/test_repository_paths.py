@@ -2,7 +2,7 @@
 
 import pytest
 
-from claude_mem.intake.path_shapes import repository_of
+from claude_mem.intake.projects import repository_of
 
 HOME = "/Users/dev"
 
