@@ -11,7 +11,7 @@ from claude_mem.observer.local import cues
 from claude_mem.observer.local.commands import CommandLog, read_commands
 from claude_mem.observer.local.files import FileWork, files_changed, files_read
 from claude_mem.observer.local.markdown import (
-    MessagePassage,
+    Passage,
     heading_of,
     sentences,
     split_passages,
@@ -372,7 +372,7 @@ def short_request(evidence: TurnEvidence) -> str:
 class Candidate:
     """A passage of a turn that may be kept."""
 
-    passage: MessagePassage
+    passage: Passage
     origin: Origin
     sources: tuple[int, ...]
     position: int  # among all candidates
@@ -413,12 +413,12 @@ def find_candidates(evidence: TurnEvidence) -> list[Candidate]:
     return candidates
 
 
-def _says_what_is_left(passage: MessagePassage) -> bool:
+def _says_what_is_left(passage: Passage) -> bool:
     above = passage.label or passage.heading
     return cues.is_next_heading(above) or cues.says_what_is_left(passage.text[:300])
 
 
-def _passages(text: str, origin: Origin) -> Iterator[MessagePassage]:
+def _passages(text: str, origin: Origin) -> Iterator[Passage]:
     if origin == "question":
         yield from _answered(text)
         return
@@ -427,11 +427,11 @@ def _passages(text: str, origin: Origin) -> Iterator[MessagePassage]:
             yield passage
 
 
-def _answered(text: str) -> Iterator[MessagePassage]:
+def _answered(text: str) -> Iterator[Passage]:
     """A question with its answer is one passage; without one it is nothing."""
     question, _, answer = text.partition(_ANSWER)
     if answer:
-        yield MessagePassage(f"{one_line(question)} {one_line(answer)}")
+        yield Passage(f"{one_line(question)} {one_line(answer)}")
 
 
 def _short_names(paths: list[str]) -> dict[str, str]:

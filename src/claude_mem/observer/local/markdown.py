@@ -43,7 +43,7 @@ _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class MessagePassage:
+class Passage:
     text: str
     kind: Kind = "prose"
     heading: str = ""
@@ -52,13 +52,13 @@ class MessagePassage:
     lead: str = ""  # the sentence before its list, where it ends with a colon
 
 
-def split_passages(markdown: str) -> list[MessagePassage]:
+def split_passages(markdown: str) -> list[Passage]:
     return _Splitter().split(markdown[:LARGEST_TEXT])
 
 
 class _Splitter:
     def __init__(self) -> None:
-        self.passages: list[MessagePassage] = []
+        self.passages: list[Passage] = []
         self.heading = ""
         self.label = ""
         self._paragraph: list[str] = []
@@ -69,7 +69,7 @@ class _Splitter:
         self._nesting: list[tuple[int, str]] = []
         self._lead = ""
 
-    def split(self, markdown: str) -> list[MessagePassage]:
+    def split(self, markdown: str) -> list[Passage]:
         lines = [line[:LONGEST_LINE] for line in markdown.expandtabs(4).splitlines()]
         for line, following in zip(lines, [*lines[1:], ""], strict=False):
             self._add_line(line, following)
@@ -174,11 +174,11 @@ class _Splitter:
     def _append(self, text: str, kind: Kind, label: str, own_label: bool = False) -> None:
         if len(text) <= LONGEST_PASSAGE:
             lead = self._lead if kind in ("item", "row") else ""
-            self.passages.append(MessagePassage(text, kind, self.heading, label, own_label, lead))
+            self.passages.append(Passage(text, kind, self.heading, label, own_label, lead))
             return
         for sentence in sentences(text):
             short = shorten(sentence, LONGEST_PASSAGE)
-            self.passages.append(MessagePassage(short, kind, self.heading, label))
+            self.passages.append(Passage(short, kind, self.heading, label))
 
 
 def _is_rule(text: str) -> bool:

@@ -22,7 +22,7 @@ from claude_mem.observer.local.facts import (
     with_open_steps,
 )
 from claude_mem.observer.local.files import FileWork
-from claude_mem.observer.local.markdown import MessagePassage, sentences, split_passages
+from claude_mem.observer.local.markdown import Passage, sentences, split_passages
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
@@ -312,7 +312,7 @@ def _runs(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
     return runs
 
 
-def join_passages(passages: Iterable[MessagePassage]) -> str | None:
+def join_passages(passages: Iterable[Passage]) -> str | None:
     """With a space between sentences, except in scripts without spaces."""
     return re.sub(r"(?<=[。！？]) ", "", " ".join(map(as_sentence, passages))) or None
 
@@ -331,12 +331,12 @@ def _fact_text(run: list[Candidate]) -> str:
     return run[0].text if len(run) == 1 else join_passages(c.passage for c in run) or ""
 
 
-def as_sentence(passage: MessagePassage) -> str:
+def as_sentence(passage: Passage) -> str:
     text = without_opening(passage.text)
     return text if text[-1:] in ".!?:;。！？؟…`" else text + "."
 
 
-def _fact_label(passage: MessagePassage) -> str:
+def _fact_label(passage: Passage) -> str:
     """Empty if the text itself says what it is about."""
     if not _is_fact(passage):
         return ""
@@ -350,7 +350,7 @@ def _fact_label(passage: MessagePassage) -> str:
     return lead if lead and is_telling and len(lead) <= LONGEST_LABEL else ""
 
 
-def _is_fact(passage: MessagePassage) -> bool:
+def _is_fact(passage: Passage) -> bool:
     return passage.kind in ("item", "row") or (
         passage.text.startswith("`") and ": " in passage.text
     )

@@ -14,7 +14,7 @@ from math import fsum, log1p
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence
 from claude_mem.observer.local.markdown import (
-    MessagePassage,
+    Passage,
     heading_of,
     sentences,
     without_fences,
@@ -217,12 +217,12 @@ def _may_have_title(passage: Candidate) -> bool:
     )
 
 
-def _is_fragment(passage: MessagePassage) -> bool:
+def _is_fragment(passage: Passage) -> bool:
     """Code, or a row of several cells; a row of two says something of its first."""
     return passage.kind == "code" or (passage.kind == "row" and "; " in passage.text)
 
 
-def _place_of(passage: MessagePassage) -> str:
+def _place_of(passage: Passage) -> str:
     """The file or symbol before the sentence, else the label or heading above it."""
     if file := file_before(passage.text):
         return file
