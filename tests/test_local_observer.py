@@ -536,7 +536,8 @@ def test_verbosity_decides_how_much_is_kept_of_a_turn() -> None:
 
 
 def test_the_least_verbosity_leaves_out_small_edits() -> None:
-    of = turn(edited("notes.md"), stopped("Fixed the typo in `notes.md`."), prompt="Fix the typo")
+    final = "Renamed the heading of `notes.md` to Winter."
+    of = turn(edited("notes.md"), stopped(final), prompt="Rename the heading")
     assert distil(of).observations
     assert distil(of, "minimal").observations == ()
 

@@ -50,10 +50,10 @@ LONGEST_COMMIT_REQUEST = 80
 _CHANGELOG = re.compile(r"(?:^|[/\\])change(?:log|s)\b[^/\\]{0,20}$", re.IGNORECASE)
 # Chosen with the project left out that was measured: what a point of clarity counts in the order
 # of titles, up to which clarity, and how clear a title must be.
-CLARITY_SHARE, CLEAR_ENOUGH = 0.05, 1.5
+CLARITY_SHARE, CLEAR_ENOUGH = 0.06, 2.0
 LEAST_CLARITY = -2.0  # below, not even the title of the previous memory makes it clear
-LEAST_ALONE = -0.5
-LEAST_IF_UNSURE = 0.1  # of a turn without edits that is hardly worth an observation
+LEAST_ALONE = 0.2
+LEAST_IF_UNSURE = 0.7  # of a turn without edits that is hardly worth an observation
 SURE = 0.7  # beyond the threshold of a turn
 CLEAR = 0.6  # what work without edits needs
 CLEAR_OF_EDITS = 0.4  # what is preferred to what the edits themselves tell
