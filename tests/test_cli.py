@@ -343,7 +343,8 @@ def test_the_demo_shows_what_the_next_session_would_get(home: Home) -> None:
     context = done.stdout.split("<claude-mem-context>")[1]
     assert "sessions.md says why the cookie is SameSite=Lax" in context
     assert "swordfish" not in context
-    assert 'views.py: `samesite="Strict"` became `samesite="Lax", secure=True`' in context
+    assert "a cookie with SameSite=Strict is not sent on that first request" in context
+    assert "Files edited: harbor/views.py" in context
     assert not home.layout.database.exists()
 
 

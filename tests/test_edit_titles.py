@@ -6,6 +6,7 @@ from claude_mem.observer.local.titles import (
     as_follow_up,
     from_edits,
     of_changed_files,
+    of_created_files,
 )
 from claude_mem.types import Json
 from tests.payloads import PROJECT_DIR
@@ -75,7 +76,14 @@ def test_the_files_are_told_with_what_their_change_continues() -> None:
 def test_a_new_file_is_told() -> None:
     created = FileWork("pier/horn.py", created=True)
     assert of_changed_files([created]) == "Created horn.py"
-    assert of_changed_files([created, FileWork("lamp.py")]) == "Changed horn.py and lamp.py"
+    assert of_created_files([created]) == "Created horn.py"
+    both = [created, FileWork("lamp.py")]
+    assert of_changed_files(both) == "Changed horn.py and lamp.py"
+    assert of_created_files(both) == "", "that a file was changed says nothing of it"
+
+
+def test_a_value_that_another_tool_removed_is_no_symbol() -> None:
+    assert title_of("lamp.py", "", "class REDACTED:\n    ...\n") == ""
 
 
 def test_a_title_is_never_too_long() -> None:

@@ -536,7 +536,8 @@ def test_verbosity_decides_how_much_is_kept_of_a_turn() -> None:
 
 
 def test_the_least_verbosity_leaves_out_small_edits() -> None:
-    of = turn(edited("notes.md"), stopped("Fixed the typo in `notes.md`."), prompt="Fix the typo")
+    final = "Renamed the heading of `notes.md` to Winter."
+    of = turn(edited("notes.md"), stopped(final), prompt="Rename the heading")
     assert distil(of).observations
     assert distil(of, "minimal").observations == ()
 
@@ -552,7 +553,27 @@ def test_edits_that_nobody_describes_are_told_by_what_they_continue() -> None:
     assert title == f"Changed lamp.py (follow-up to “{CAUSE.rstrip('.')}”)"
 
 
+def test_a_clause_that_is_unclear_alone_is_told_only_as_a_follow_up() -> None:
+    cause = "The fog horn was silent because `lamp.py` never called `blow()`"
+    first = turn(edited("lamp.py"), stopped(f"{cause}."), prompt="the horn is silent")
+    large = edited("lamp.py", old="x\ny", new="y\nx")
+    unclear = "now contains the real outline of the fog horn"
+    second = turn(large, stopped(f"1. **`lamp.py`** — {unclear}"), prompt="go on")
+    assert distil(second).observations == ()
+    title = only(session(first, second)[1]).title
+    assert title == f"lamp.py: {unclear} (follow-up to “{cause}”)"
+
+
 def test_edits_of_other_files_are_no_follow_up() -> None:
     first = turn(edited("lamp.py"), stopped(CAUSE), prompt="the lamp flickers")
     second = turn(edited("horn.py", old="x\ny", new="y\nx"), stopped("Done."), prompt="go on")
-    assert only(session(first, second)[1]).title == "Changed horn.py"
+    assert session(first, second)[1].observations == ()
+
+
+def test_files_of_which_nothing_is_told_make_no_observation_unless_they_are_new() -> None:
+    changed = edited("horn.py", old="x\ny", new="y\nx")
+    assert distil(turn(changed, stopped("Done."), prompt="go on")).observations == ()
+    params = {"file_path": f"{PROJECT_DIR}/horn.py", "content": "..."}
+    created = use(1, tool_name="Write", tool_input=params, tool_response={"type": "create"})
+    told = distil(turn(created, stopped("Done."), prompt="go on"))
+    assert only(told).title == "Created horn.py"

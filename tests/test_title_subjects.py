@@ -54,9 +54,11 @@ def title_of(of: Turn) -> str | None:
 
 
 def test_a_file_before_a_sentence_is_its_subject_and_not_another_file() -> None:
-    final = "The fix:\n\n1. **`pier/horn.svg`** — now contains the real outline of the fog horn"
+    final = (
+        "The fix:\n\n1. **`pier/horn.svg`** — replaced the shape with the outline of the fog horn"
+    )
     of = turn(edited("pier/lamp.py"), stopped(final), prompt="the horn looks wrong")
-    assert title_of(of) == "horn.svg: now contains the real outline of the fog horn"
+    assert title_of(of) == "horn.svg: replaced the shape with the outline of the fog horn"
 
 
 def test_a_bracket_at_the_end_of_a_sentence_stays() -> None:
@@ -73,3 +75,10 @@ def test_what_a_turn_taught_is_kept_where_no_title_is_clear() -> None:
     result = distil(turn(stopped(final), prompt="why is it closed?"))
     assert not result.observations
     assert "both of these share" in (result.summary.learned or "")
+
+
+def test_a_clause_that_addresses_someone_is_no_place_of_another() -> None:
+    text = "linear search that starts every lamp"
+    place = "I've added a comment that documents"
+    assert titles_of(text, place="A comment documents") == [f"A comment documents: {text}"]
+    assert titles_of(text, place=place) == []

@@ -2,8 +2,9 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,25 @@ def read_judged(path: Path) -> list[JudgedTitle]:
         ]
     values = [json.loads(line) for line in lines if line.strip()]
     return [JudgedTitle(x["project"], x["source"], x["title"], float(x["clear"])) for x in values]
+
+
+def digest_of(title: str) -> str:
+    """Stands for a title of past sessions: their texts are not part of the repository."""
+    return sha256(title.encode()).hexdigest()[:16]
+
+
+def read_digests(path: Path) -> dict[str, float]:
+    """How clear readers found the titles, by digest."""
+    cells = (line.split("\t") for line in path.read_text("utf-8").splitlines()[1:])
+    return {digest: float(clear) for digest, clear in cells}
+
+
+def with_verdicts(
+    titles: Iterable[tuple[str, str, str]], clear: Mapping[str, float]
+) -> list[JudgedTitle]:
+    """Of titles (project, source, text) those that were judged, each once."""
+    found = {digest_of(text): (project, source, text) for project, source, text in titles}
+    return [JudgedTitle(*found[digest], clear[digest]) for digest in sorted(found.keys() & clear)]
 
 
 def common_words(titles: Iterable[JudgedTitle]) -> frozenset[str]:

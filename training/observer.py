@@ -1,11 +1,13 @@
 """Trains the local observer on the notes of readers.
 
-    python -m training.observer --sessions DIR … --labels FILE … [--out FILE] [--folds DIR]
+    python -m training.observer --sessions DIR … --labels FILE … [--titles FILE …] [--out FILE]
+                                [--folds DIR]
 
-Each FILE has a JSON object per line (see `bench/labels.py`), with the open step that a turn left
-as `next`; the turns of each FILE are a project of their own. Written are the weights that were
-trained on all of them, and with `--folds` for every project those that were trained without it:
-`python -m bench.labels --weights` measures them on that project. The features are the product's.
+A DIR has the name of its project. Each FILE of labels has a JSON object per line (see
+`bench/labels.py`), with the open step that a turn left as `next`; the turns of each FILE are a
+project of their own. Written are the weights that were trained on all of them, and with `--folds`
+for every project those that were trained without it: `python -m bench.labels --weights` measures
+them on that project. The features are the product's.
 """
 
 import argparse
@@ -13,7 +15,7 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ import numpy as np
 from bench.labels import read_labels, title_f1
 from bench.observer import turns_of
 from training.boosting import Boosting, Floats, Model, fit
-from training.clarity import JudgedTitle, fit_clarity, read_judged
+from training.clarity import JudgedTitle, fit_clarity, read_digests, read_judged, with_verdicts
 
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.observer.local import cues, weights
@@ -54,6 +56,7 @@ from claude_mem.observer.local.title_candidates import (
 from claude_mem.observer.local.title_types import TitleCandidate
 from claude_mem.observer.local.weights import Features, Weights
 
+JUDGED = Path("training/judged_titles.tsv")
 PACKAGED = Path("src/claude_mem/observer/local") / weights.TABLE
 SENTENCE = Boosting(trees=80, depth=4, rate=0.06)
 TITLE = Boosting(trees=80, depth=3, loss="squared", ridge=10, fewest=40)
@@ -100,14 +103,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=Path, nargs="+", required=True)
     parser.add_argument("--labels", type=Path, nargs="+", required=True)
-    parser.add_argument(
-        "--titles", type=Path, nargs="+", required=True, help="titles that readers judged"
-    )
+    parser.add_argument("--titles", type=Path, nargs="*", default=[], help="that readers judged")
     parser.add_argument("--out", type=Path, default=PACKAGED)
     parser.add_argument("--folds", type=Path, help="a directory for weights without each project")
     options = parser.parse_args()
     corpus = read_corpus(options.sessions, options.labels)
     corpus.judged = [title for path in options.titles for title in read_judged(path)]
+    corpus.judged += with_verdicts(all_titles(options.sessions), read_digests(JUDGED))
+    print(f"{len(corpus.judged)} judged titles")
     if options.folds:
         options.folds.mkdir(parents=True, exist_ok=True)
         for project in corpus.words:
@@ -145,6 +148,19 @@ def read_corpus(sessions: list[Path], labels: list[Path]) -> Corpus:
                     )  # fmt: skip
     print(f"{len(corpus.turns)} labelled turns of {len(corpus.words)} projects")
     return corpus
+
+
+def all_titles(sessions: list[Path]) -> Iterator[tuple[str, str, str]]:
+    """Every title that a turn could get: project (the name of its directory), source and text."""
+    for directory in sessions:
+        for path in find_transcripts([directory]):
+            for turn in turns_of(path):
+                evidence = collect_evidence(replace(turn, recent_memories=()))
+                passages = find_candidates(evidence)
+                is_english = speaks_english(passages)
+                for said in ([], *([passage] for passage in passages)):
+                    for title in find_titles(evidence, said, is_english=is_english):
+                        yield directory.name, title.source, title.text
 
 
 def rarity_table(corpus: Corpus, projects: Sequence[str]) -> tuple[dict[str, float], float]:

@@ -9,6 +9,7 @@ from claude_mem.types import ToolUse, Turn
 CLIENT_FILES = re.compile(r"[/\\]\.claude[/\\](?:plans|projects|todos)[/\\]")
 SHORTEST_REPLACEMENT, LONGEST_REPLACEMENT = 5, 80  # the shortest: of both sides
 READ_EDIT = 20_000
+_REMOVED_VALUE = "REDACTED"  # what other tools put in place of a value is no name
 _DEFINITION = re.compile(
     r"^(?:[ \t]{1,8}(?!const|type))?"  # within a class or a function these are details
     r"(?:(?:export|default|pub|public|private|static|async|abstract)[ \t]+){0,4}"
@@ -79,7 +80,7 @@ def _add_names(work: FileWork, before: str, after: str) -> None:
     is_text = work.path.lower().endswith((".md", ".mdx", ".markdown"))
     pattern, names = (_HEADING, work.added_headings) if is_text else (_DEFINITION, work.added)
     of_old, of_new = pattern.findall(before), pattern.findall(after)
-    known = {*of_old, *names}
+    known = {*of_old, *names, _REMOVED_VALUE}
     names += [name for name in dict.fromkeys(of_new) if name not in known]
     if not is_text:
         work.removed += [name for name in dict.fromkeys(of_old) if name not in of_new]

@@ -141,11 +141,12 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
     yield titles.from_edits(files)
     unclear = [each.title.text for each in ranked if not each.is_clearer_than(least)]
     if _continues(scored):
-        for title in (*unclear, titles.of_changed_files(files)):
+        dependent = [each.title.text for each in scored.dependent_titles]
+        for title in (*unclear, *dependent, titles.of_changed_files(files)):
             yield titles.as_follow_up(title, scored.previous_title) if title else ""
     yield from unclear
     yield titles.from_plan(evidence.request.plan_title)
-    yield titles.of_changed_files(files)
+    yield titles.of_created_files(files)
 
 
 def _continues(scored: ScoredTurn) -> bool:
@@ -178,8 +179,9 @@ def _by_structure(scored: ScoredTurn) -> Iterator[str]:
     ):
         if title and is_complete(title, is_english=False):
             yield title
-    yield titles.from_edits(scored.evidence.files.values())
-    yield titles.from_files(list(scored.evidence.files), created=False)
+    files = scored.evidence.files.values()
+    yield titles.from_edits(files)
+    yield titles.of_created_files(files)
 
 
 def request_title(scored: ScoredTurn) -> str:

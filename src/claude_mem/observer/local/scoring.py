@@ -50,10 +50,10 @@ LONGEST_COMMIT_REQUEST = 80
 _CHANGELOG = re.compile(r"(?:^|[/\\])change(?:log|s)\b[^/\\]{0,20}$", re.IGNORECASE)
 # Chosen with the project left out that was measured: what a point of clarity counts in the order
 # of titles, up to which clarity, and how clear a title must be.
-CLARITY_SHARE, CLEAR_ENOUGH = 0.05, 1.5
-LEAST_CLARITY = -2.0
-LEAST_WITHOUT_EDITS = -0.5
-LEAST_IF_UNSURE = 0.1  # the same, of a turn that is hardly worth an observation
+CLARITY_SHARE, CLEAR_ENOUGH = 0.06, 2.0
+LEAST_CLARITY = -2.0  # below, not even the title of the previous memory makes it clear
+LEAST_ALONE = 0.2
+LEAST_IF_UNSURE = 0.7  # of a turn without edits that is hardly worth an observation
 SURE = 0.7  # beyond the threshold of a turn
 CLEAR = 0.6  # what work without edits needs
 CLEAR_OF_EDITS = 0.4  # what is preferred to what the edits themselves tell
@@ -120,7 +120,8 @@ class ScoredTurn:
     candidates: list[Candidate]
     scores: list[float]  # of the candidates
     steps: list[Candidate]  # what is left to do
-    titles: list[RankedTitle]  # the best first
+    titles: list[RankedTitle]  # that can be shown alone, the best first
+    dependent_titles: list[RankedTitle]  # that need the title of the previous memory
     is_worth_observing: bool
     is_english: bool
     recent_memories: tuple[str, ...] = field(default=())
@@ -149,14 +150,13 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     best_title = ranked[0].score if ranked else None
     worth = weights.turn.score(turn_features(evidence, scores, best_title, weights.turn.names))
     is_likely = worth >= weights.turn.threshold + detail.margin and not only_commits(evidence)
-    if is_english and not evidence.files:
-        is_sure = worth >= weights.turn.threshold + SURE
-        least = LEAST_WITHOUT_EDITS if is_sure else LEAST_IF_UNSURE
-        ranked = [title for title in ranked if _tells_enough(title, least)]
+    is_sure = bool(evidence.files) or worth >= weights.turn.threshold + SURE
+    least = LEAST_ALONE if is_sure else LEAST_IF_UNSURE
+    alone = [title for title in ranked if not is_english or _tells_enough(title, least)]
     is_evident = is_evident_work(evidence, candidates, is_english=is_english)
     # Where the model cannot tell, evident work is all there is.
     is_told = bool(evidence.files) or any(
-        title.is_clear or tells_stopped_commit(title.title.text) for title in ranked
+        title.is_clear or tells_stopped_commit(title.title.text) for title in alone
     )
     counts_evident = (detail.always_observes_work and is_told) or is_likely or not is_english
     return ScoredTurn(
@@ -164,7 +164,8 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
         candidates=candidates,
         scores=scores,
         steps=steps,
-        titles=ranked,
+        titles=alone,
+        dependent_titles=[title for title in ranked if title not in alone],
         is_worth_observing=(is_evident and counts_evident)
         or (is_english and is_likely and _has_answer(candidates)),
         is_english=is_english,
@@ -336,9 +337,7 @@ def _is_clear_text(title: str, weights: Weights) -> bool:
 
 
 def _tells_enough(ranked: RankedTitle, least: float) -> bool:
-    """Whether it makes an observation of a turn that changed nothing."""
-    is_clear = ranked.clarity >= least or is_written(ranked.title)
-    return is_clear or tells_stopped_commit(ranked.title.text)
+    return ranked.is_clearer_than(least) or tells_stopped_commit(ranked.title.text)
 
 
 def in_order(titles: Iterable[RankedTitle]) -> list[RankedTitle]:

@@ -85,6 +85,8 @@ def _after(subject: str, candidate: TitleCandidate) -> TitleCandidate | None:
     text = candidate.text
     if count_words(text) >= MOST_OF_SENTENCE or subject.lower() in text.lower():
         return None
+    if addresses_someone(subject):
+        return None
     text = as_title(f"{subject}: {lower_first(text)}", LONGEST_SENTENCE)
     return replace(candidate, text=text, cut="subject") if text else None
 

@@ -226,6 +226,11 @@ def of_changed_files(files: Collection[FileWork]) -> str:
     return from_files([work.path for work in _by_weight(files)], created=created)
 
 
+def of_created_files(files: Collection[FileWork]) -> str:
+    """Empty if one of them existed: that it was changed says nothing."""
+    return of_changed_files(files) if all(work.created for work in files) else ""
+
+
 def _by_weight(files: Collection[FileWork]) -> list[FileWork]:
     return sorted(files, key=lambda work: ("test" in work.path.lower(), -len(work.sources)))
 
