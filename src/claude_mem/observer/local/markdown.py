@@ -7,8 +7,7 @@ every step takes time linear in the text.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from claude_mem.text import shorten
 
@@ -42,8 +41,7 @@ _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|z\.B|vs|cf|ca|approx|no|nr|fig|al
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(NamedTuple):  # made in a fifth of the time of a frozen dataclass
     text: str
     kind: Kind = "prose"
     heading: str = ""
@@ -53,6 +51,11 @@ class Passage:
 
 
 def split_passages(markdown: str) -> list[Passage]:
+    return list(passages_in(markdown))
+
+
+def passages_in(markdown: str) -> Iterator[Passage]:
+    """One after the other, for a caller that needs the first ones only."""
     return _Splitter().split(markdown[:LARGEST_TEXT])
 
 
@@ -69,12 +72,15 @@ class _Splitter:
         self._nesting: list[tuple[int, str]] = []
         self._lead = ""
 
-    def split(self, markdown: str) -> list[Passage]:
+    def split(self, markdown: str) -> Iterator[Passage]:
         lines = [line[:LONGEST_LINE] for line in markdown.expandtabs(4).splitlines()]
         for line, following in zip(lines, [*lines[1:], ""], strict=False):
             self._add_line(line, following)
+            if self.passages:
+                yield from self.passages
+                self.passages.clear()
         self._flush()
-        return self.passages
+        yield from self.passages
 
     def _add_line(self, line: str, following: str) -> None:
         text = line.strip()
