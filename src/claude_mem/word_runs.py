@@ -87,6 +87,15 @@ def runs_of(text: str) -> Iterator[Run]:
     return compress(_fours(words), map((1).__lt__, counts))
 
 
+def fours_of(text: str) -> Iterator[Run]:
+    """Also those that are too short to be runs, in half the time."""
+    return _fours(words_of(text))
+
+
+def is_run(words: Run) -> bool:
+    return sum(len(word) > 3 or not word.isascii() for word in words) > 1
+
+
 def _fours(words: list[str]) -> Iterator[Run]:
     return zip(words, words[1:], words[2:], words[3:], strict=False)
 

@@ -51,6 +51,8 @@ _CREATES_PULL_REQUEST = re.compile(
 _PULL_REQUEST_URL = re.compile(
     r"https://[\w.-]{1,100}/[\w./-]{1,200}?/(?:pull|merge_requests|pull-requests)/\d{1,9}\b"
 )
+# Commands that make one have one of these; most commands have none.
+_WORDS_OF_ARTIFACTS = ("git", "commit", "gh", "glab", "hub")
 _PULL_REQUEST_TOOL = re.compile(r"create_(?:pull|merge)_request$")
 _TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\\]|\\.){1,300})"|'([^']{1,300})')""")
 
@@ -117,6 +119,8 @@ def _gates(text: str) -> Iterator[ProposedFact]:
 
 
 def _artifacts(command: str, output: str) -> Iterator[ProposedFact]:
+    if not any(map(command.__contains__, _WORDS_OF_ARTIFACTS)):
+        return
     for name in _NEW_BRANCH.findall(command):
         yield ProposedFact("artifact", BRANCH, name[:_LONGEST_NAME])
     if "commit" in command or _REVERTS.search(command):

@@ -88,12 +88,12 @@ def _told(sentence: str) -> Iterator[ProposedFact]:
 
 
 def _reached(command: str, output: str, source: int) -> Iterator[ProposedFact]:
-    for port, image in _CONTAINER.findall(command):
+    for port, image in _CONTAINER.findall(command) if "run" in command else ():
         yield ProposedFact("place", image, f"localhost:{port}", sources=(source,))
-    for host in dict.fromkeys(_REMOTE.findall(command)):
+    for host in dict.fromkeys(_REMOTE.findall(command)) if "ssh" in command else ():
         yield ProposedFact("place", host.rpartition("@")[2], f"ssh {host}", sources=(source,))
-    starts = _STARTS_SERVER.search(command) and len(command) <= LONGEST_COMMAND
-    if not starts or "\n" in command.strip():
+    is_short = len(command) <= LONGEST_COMMAND and "\n" not in command.strip()
+    if not is_short or not _STARTS_SERVER.search(command):
         return
     lines = [line for line in output.splitlines()[:MOST_LINES] if _ANNOUNCES_SERVER.search(line)]
     ports = list(dict.fromkeys(port for line in lines for port in _ADDRESS.findall(line)))
