@@ -21,6 +21,7 @@ from claude_mem.types import SessionTitle
 LONGEST_TITLE = 120
 MAX_LINES = 200  # of one kind, from the end
 LONGEST_LINE = 10_000
+_TITLES = (("custom-title", "customTitle", True), ("ai-title", "aiTitle", False))
 # A client's model may have put into the title what the user marked as private.
 _BEFORE_PRIVATE = re.compile(rb"(?:<|u003c|&lt;|uff1c|\xef\xbc\x9c)[\s\\/]{0,8}\Z")
 CHUNK, _OVERLAP = 1024 * 1024, 80  # longer than a tag whose characters are escaped
@@ -52,10 +53,8 @@ def _has_private(data: mmap.mmap) -> bool:
 
 
 def _last_title(data: mmap.mmap, session_id: str) -> SessionTitle | None:
-    for kind, field, by_user in (
-        ("custom-title", "customTitle", True),
-        ("ai-title", "aiTitle", False),
-    ):
+    has_title = data.rfind(b'-title"') >= 0  # most files have none: one search for both
+    for kind, field, by_user in _TITLES if has_title else ():
         for line in _lines_from_end(data, kind):
             if line.get("sessionId") == session_id:
                 text = line.get(field)

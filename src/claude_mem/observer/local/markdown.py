@@ -25,10 +25,10 @@ _RULES = "-*_="
 _STRUCTURE = frozenset("#|:-*_=+•‣–0123456789")
 _LABEL_LINE = re.compile(r"(?:\d+[.)]\s+)?\*\*(.+?)\*\*\s*+(?:\([^)]{0,160}+\)\s*+)?[:：]?$")
 _ITEM = re.compile(r"(\s*)(?:[-*+•‣–]|\d{1,2}[.)])\s+(?:\[[ xX]\]\s+)?(.*)$")
-_LABEL = re.compile(
-    r"(?:\*\*)?(?P<label>[^\W\d_][\w `'/&().-]{1,60}?)(?:\*\*\s*[:：]|[:：]\*\*|\*\*\s+[—–-])\s*"
-    r"|(?P<plain>[A-Z][\w'-]{0,40}(?: [\w'-]{1,40}){0,3}):\s+(?=\S)"
+_BOLD_LABEL = re.compile(
+    r"(?:\*\*)?([^\W\d_][\w `'/&().-]{1,60}?)(?:\*\*\s*[:：]|[:：]\*\*|\*\*\s+[—–-])\s*"
 )
+_PLAIN_LABEL = re.compile(r"([A-Z][\w'-]{0,40}(?: [\w'-]{1,40}){0,3}):\s+(?=\S)")
 _NUMBERED = re.compile(r"\d{1,2}[.)]\s+")
 _LINK = re.compile(r"!?\[([^\]\n]{0,200})\]\((?:[^()\s]|\([^()\s]{0,100}\)){0,400}\)")
 _CODE_LINK = re.compile(r"\[(`[^`\n]{1,200}`)\]\((?:[^()\s]|\([^()\s]{0,100}\)){0,400}\)")
@@ -169,8 +169,8 @@ class _Splitter:
 
     def _add(self, text: str, kind: Kind, label: str = "") -> str:
         """Returns the label, which also holds for the sentences that follow."""
-        if match := _LABEL.match(text):
-            label = as_label(match["label"] or match["plain"])
+        if match := _match_label(text):
+            label = as_label(match[1])
             if rest := without_markup(text[match.end() :]):
                 self._append(f"{label}: {rest}", kind, label, own_label=True)
         elif text := without_markup(text):
@@ -185,6 +185,12 @@ class _Splitter:
         for sentence in sentences(text):
             short = shorten(sentence, LONGEST_PASSAGE)
             self.passages.append(Passage(short, kind, self.heading, label))
+
+
+def _match_label(text: str) -> re.Match[str] | None:
+    """Most passages have neither mark, and need no pattern."""
+    match = _BOLD_LABEL.match(text) if "**" in text else None
+    return match or (_PLAIN_LABEL.match(text) if ":" in text else None)
 
 
 def _is_rule(text: str) -> bool:

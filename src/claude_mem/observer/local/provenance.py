@@ -58,10 +58,11 @@ class _OutsideText:
         remaining = MAX_CHARS
         for event in turn.events:
             if event.tool_input is not None:
+                command = _command(event.tool_input)
                 replaced, written = _replaced_and_written(event.tool_input)
-                own |= finder.find(_command(event.tool_input))
+                own |= finder.find(command)
                 outside |= finder.find_in(_limited(replaced)) - own
-                own |= finder.find_in(written) - outside
+                own |= finder.find_in(text for text in written if text != command) - outside
             texts = _read_by(event)
             outside |= finder.find_in(_limited(texts, remaining)) - own
             remaining -= sum(map(len, texts))
