@@ -22,6 +22,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _LETTERS = bytes(
     code if chr(code) in string.ascii_lowercase + "'" else ord(" ") for code in range(256)
 )
+_ASCII = bytes(range(128))
 # What the client or a tool wrote, and no sentence.
 _MARKUP = re.compile(r"[<>|{]|\[Request interrupted|\(a background task|https?://\S+$")
 _COMMAND = re.compile(r"/[\w:-]+(?:\s|$)")
@@ -234,14 +235,19 @@ def _is_english_clause(title: str) -> bool:
 
 def lower_words(text: str) -> list[str]:
     lowered = text.lower().replace("’", "'")
-    if not lowered.isascii():
+    if not lowered.isascii() and _has_letters_beyond_ascii(lowered):
         return _WORD.findall(lowered)
     # Twice as fast as the pattern, which is needed for words with an apostrophe only.
-    words = lowered.encode("ascii").translate(_LETTERS).decode("ascii").split()
+    words = lowered.encode("ascii", "replace").translate(_LETTERS).decode("ascii").split()
     if "'" not in lowered:
         return words
     parts = (_WORD.findall(word) if "'" in word else (word,) for word in words)
     return list(chain.from_iterable(parts))
+
+
+def _has_letters_beyond_ascii(text: str) -> bool:
+    beyond = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+    return any(map(str.isalnum, set(beyond.decode("utf-8", "surrogatepass"))))
 
 
 def is_balanced(text: str) -> bool:

@@ -33,7 +33,9 @@ _PROMPT_FIELDS = ("prompt", "last_user_message")
 _IGNORED_FIELDS = (
     "permission_mode", "effort", "background_tasks", "session_crons", "duration_ms", "timestamp",
 )  # fmt: skip
-_NOT_DETAIL = (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, *_PROMPT_FIELDS, *_IGNORED_FIELDS)
+_NOT_DETAIL = frozenset(
+    (*_IDENTITY_FIELDS, *_TOOL_FIELDS, *_TEXT_FIELDS, *_PROMPT_FIELDS, *_IGNORED_FIELDS)
+)
 LONGEST_ID = 200
 QUESTION_TOOL = "AskUserQuestion"
 RECORDED_TOOLS = frozenset((QUESTION_TOOL, "TodoWrite"))
@@ -43,6 +45,7 @@ _LEAF_LIMITS = (4096, 1024, 256, 64)
 _TEXT_CHARACTERS = 256 * 1024  # far beyond what is stored, so that no secret is cut in two there
 _FIELD_CHARACTERS = 512 * 1024
 _FIELD_ITEMS = 20_000
+_FEW_MEMBERS, _SHORT_LEAF = 16, 16 * 1024
 
 # No client wrote anything outside these years: such a timestamp is broken.
 _EARLIEST_MS, _LATEST_MS = (
@@ -171,6 +174,8 @@ class EventReader:
     def _detail(self, payload: Mapping[str, Json]) -> dict[str, Json]:
         """The fields that have no column of their own."""
         detail = {name: value for name, value in payload.items() if name not in _NOT_DETAIL}
+        if not detail:
+            return detail
         if len(json.dumps(detail, ensure_ascii=False)) > self.field_bytes:
             return {"cut": shorten_json(detail, self.field_bytes)}
         return detail
@@ -249,7 +254,26 @@ def _without_bulk(value: Json) -> Json:
 
 def limit_work(fields: dict[str, Json]) -> dict[str, Json]:
     """The payload with so much of each field as one event may take of the worker's time."""
-    return {name: _Allowance().cut(value) for name, value in fields.items()}
+    return {
+        name: value if _is_short(value) else _Allowance().cut(value)
+        for name, value in fields.items()
+    }
+
+
+def _is_short(value: Json) -> bool:
+    """Whether it is certainly within the limits; most values are."""
+    if isinstance(value, str):
+        return len(value) <= _TEXT_CHARACTERS
+    if isinstance(value, dict):
+        names = sum(map(len, value)) if len(value) <= _FEW_MEMBERS else _FIELD_CHARACTERS
+        return names <= _SHORT_LEAF and all(map(_is_short_leaf, value.values()))
+    return value is None or isinstance(value, bool | int | float)
+
+
+def _is_short_leaf(value: Json) -> bool:
+    if isinstance(value, str):
+        return len(value) <= _SHORT_LEAF
+    return value is None or isinstance(value, bool | int | float)
 
 
 @dataclass

@@ -176,9 +176,9 @@ def _command(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
     if not isinstance(command, str):
         return
     command = command[:LONGEST_PART]
-    if _COMMIT.search(command):
+    if "commit" in command and _COMMIT.search(command):
         yield from _part("commit", "agent", _message(command, _MESSAGE))
-    if _PULL_REQUEST.search(command):
+    if "gh" in command and _PULL_REQUEST.search(command):
         title, body = _quoted(command, _TITLE), _message(command, _BODY)
         yield from _part("pull_request", "agent", "\n\n".join(filter(None, (title, body))))
 

@@ -35,7 +35,9 @@ def _path(kind: str, word: str, before: str, value: str) -> tuple[str, str, re.P
     return kind, word, re.compile(f"{before}(?P<value>{value})")
 
 
-# By a word that is in the lowered text.
+# By a word that is in the lowered text. Most of these words have one part in common, which is
+# looked for once.
+_COMMON_PART = "hook"
 _PATHS = (
     _path(
         "slack-webhook",
@@ -64,6 +66,7 @@ _PATHS = (
     _path("webhook", "zapier.com/hooks", r"zapier\.com/hooks/catch/", r"[\w/]{10,}"),
     _path("webhook", "maker.ifttt.com", r"with/key/", r"[A-Za-z0-9_-]{15,}"),
 )
+_OTHER_PATHS = tuple(path for path in _PATHS if _COMMON_PART not in path[1])
 
 
 def find_url_secrets(subject: Subject) -> Iterator[Span]:
@@ -76,7 +79,7 @@ def find_url_secrets(subject: Subject) -> Iterator[Span]:
     yield from _without_scheme(text)
     if "=" in text and ("?" in text or "&" in text):
         yield from _in_query(text)
-    for kind, word, pattern in _PATHS:
+    for kind, word, pattern in _PATHS if _COMMON_PART in lowered else _OTHER_PATHS:
         if word in lowered:
             for match in pattern.finditer(text):
                 yield Span(match.start("value"), match.end("value"), kind)

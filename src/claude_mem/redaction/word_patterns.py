@@ -97,11 +97,13 @@ class RuleSet:
             else:
                 root = next((root for root in _ROOTS if root in entry.word), entry.word)
                 self._by_root.setdefault(root, []).append(entry)
+        self._words = frozenset(self._by_word)
 
     def find(self, subject: Subject) -> Iterator[Span]:
-        for word in self._by_word.keys() & subject.words:
-            for entry in self._by_word[word]:
-                yield from _find(entry, subject.text, subject.lowered)
+        if not self._words.isdisjoint(subject.words):  # rare, and faster than an intersection
+            for word in self._words & subject.words:
+                for entry in self._by_word[word]:
+                    yield from _find(entry, subject.text, subject.lowered)
         for root, rules in self._by_root.items():
             if root in subject.lowered:
                 for entry in rules:

@@ -110,7 +110,7 @@ class Tally:
     records: int = 0  # filled in for turns that were known
     memory_tokens: int = 0
 
-    def add(self, session: PastSession, outcome: ImportCounts) -> None:
+    def add(self, session: PastSession, outcome: ImportCounts, tokens: int) -> None:
         self.sessions.add(session.session_id)
         self.turns += outcome.turns
         self.observations += outcome.observations
@@ -119,7 +119,7 @@ class Tally:
         self.private += outcome.private
         self.forgotten += outcome.forgotten
         self.records += outcome.records
-        self.memory_tokens += sum(_tokens(turn) for turn in session.turns)
+        self.memory_tokens += tokens
 
 
 @dataclass(slots=True)
@@ -144,8 +144,9 @@ class Report:
             self.troubles.append((read.path, read.trouble))
 
     def add(self, session: PastSession, outcome: ImportCounts) -> None:
-        self.all.add(session, outcome)
-        self.projects.setdefault(session.project, Tally()).add(session, outcome)
+        tokens = sum(map(_tokens, session.turns))
+        for tally in (self.all, self.projects.setdefault(session.project, Tally())):
+            tally.add(session, outcome, tokens)
 
 
 def _tokens(turn: PastTurn) -> int:

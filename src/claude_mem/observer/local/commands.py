@@ -7,6 +7,7 @@ are recorded as its fix.
 import posixpath
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from claude_mem.observer.local.files import EDITING, path_of, relative
 from claude_mem.text import one_line, shorten
@@ -174,9 +175,11 @@ def read_commands(turn: Turn) -> CommandLog:
 def reads_output_of(command: str) -> bool:
     """Whether the output of a successful command matters here."""
     full = command[:READ_COMMAND]
-    return bool(
-        _COMMIT.search(full) or _PUBLISHES.search(full) or _TEST.search(short_command(full))
-    )
+    return bool(_commits(full) or _PUBLISHES.search(full) or _TEST.search(short_command(full)))
+
+
+def _commits(command: str) -> bool:
+    return "commit" in command and _COMMIT.search(command) is not None
 
 
 def _is_test_or_check(command: str) -> bool:
@@ -218,7 +221,7 @@ def _read_command(
     failed = event.kind == "PostToolUseFailure" or "failed" in counts
     if not failed and not counts and is_outcome_unknown(event.tool_response):
         return
-    if _COMMIT.search(full):
+    if _commits(full):
         if not failed:
             _add_commit(full, output, log)
         return
@@ -303,7 +306,7 @@ def _are_similar(failed: str, succeeded: str) -> bool:
 
 def commit_subject(command: str) -> str:
     """Of the message in the command; empty if it has none."""
-    if not _COMMIT.search(command) or _NO_COMMIT.search(command):
+    if not _commits(command) or _NO_COMMIT.search(command):
         return ""
     lines = [line.strip() for line in _commit_message(command).splitlines()]
     return next((line for line in lines if line), "")
@@ -332,6 +335,7 @@ def heredoc(command: str) -> str | None:
     return "\n".join(lines[: next(closing, len(lines))])
 
 
+@lru_cache(maxsize=256)  # it is asked whether the output is read, and then for what
 def short_command(command: str) -> str:
     """The command itself, without its directory, environment and output filters."""
     first = " ".join(command.strip().split("\n", 1)[0][: 4 * READ_LINE].split())

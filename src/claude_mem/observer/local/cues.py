@@ -13,7 +13,9 @@ from itertools import islice
 from claude_mem.word_runs import ascii_words
 
 _WORD = re.compile(r"\w{3,}")
-_LITERAL = re.compile(r"[a-z' -]+(?![?*])")
+_GROUP = re.compile(r"\(\?:[^()]*\)")
+_WHOLE_WORD = re.compile(r"\b[a-z]{3,}(?=$|[ '-])")
+_STEM = re.compile(r"[a-z]+(?![?*])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +23,17 @@ class Cue:
     """Words of three letters or more, and phrases: most texts are judged by their words alone."""
 
     words: frozenset[str]
-    phrase_starts: tuple[str, ...]
+    words_of_phrases: frozenset[str]  # of each phrase one, which every match has
+    stems: tuple[str, ...]  # of phrases that are the beginning of a word
     pattern: re.Pattern[str]
 
     def is_in(self, lowered: str, words: Set[str]) -> bool:
-        """`words`: of the text, as the function `words` returns them."""
+        """`words`: of the text, as the function `words` returns them, or those of cues."""
         if not self.words.isdisjoint(words):
             return True
-        for start in self.phrase_starts:
-            if start in lowered:
-                return self.pattern.search(lowered) is not None
-        return False
+        if self.words_of_phrases.isdisjoint(words) and not _has_any(lowered, self.stems):
+            return False
+        return self.pattern.search(lowered) is not None
 
     def count(self, text: str) -> int:
         return len(self.pattern.findall(text.lower()))
@@ -41,9 +43,20 @@ class Cue:
 
 
 def _cue(words: str, *phrases: str) -> Cue:
-    starts = (literal[0] for phrase in phrases if (literal := _LITERAL.match(phrase)))
+    of_phrases: set[str] = set()
+    stems: list[str] = []
+    for phrase in phrases:
+        if whole_words := _WHOLE_WORD.findall(_GROUP.sub("", phrase)):
+            of_phrases.add(max(whole_words, key=len))
+        elif stem := _STEM.match(phrase):
+            stems.append(stem[0])
     alternatives = "|".join((*words.split(), *phrases))
-    return Cue(frozenset(words.split()), tuple(starts), re.compile(rf"\b(?:{alternatives})\b"))
+    pattern = re.compile(rf"\b(?:{alternatives})\b")
+    return Cue(frozenset(words.split()), frozenset(of_phrases), tuple(stems), pattern)
+
+
+def _has_any(lowered: str, parts: tuple[str, ...]) -> bool:
+    return any(map(lowered.__contains__, parts)) if parts else False
 
 
 NAME = re.compile(
@@ -113,6 +126,13 @@ FAILURE = _cue(
     "fail fails failed failing failure error bug broken wrong missing regression race",
     r"crash\w*", r"flak\w+", r"leak\w*",
 )  # fmt: skip
+# The words by which one of these can be recognised: what a text has of them decides as much as all.
+CUE_WORDS = frozenset().union(
+    *(
+        cue.words | cue.words_of_phrases
+        for cue in (CAUSE, CHANGE, LIMIT, STATUS, NEXT, OFFER, CHOICE, FAILURE)
+    )
+)
 FIRST_PERSON = re.compile(r"\b(?:I|I'\w+|we|we're|we've|my)\b")
 SECOND_PERSON = re.compile(r"\byou(?:r|'\w+)?\b", re.IGNORECASE)
 PRONOUN = re.compile(
@@ -141,6 +161,15 @@ NOD = re.compile(
 )
 
 
+def find_first_person(text: str) -> re.Match[str] | None:
+    has_any = "I" in text or "we" in text or "my" in text
+    return FIRST_PERSON.search(text) if has_any else None
+
+
+def find_second_person(text: str) -> re.Match[str] | None:
+    return SECOND_PERSON.search(text) if "you" in text.lower() else None
+
+
 @lru_cache(maxsize=1024)  # of a passage, and of the titles that are all of it
 def count_names(text: str, most: int) -> int:
     return len(list(islice(NAME.finditer(text), most)))
@@ -166,12 +195,14 @@ def announces_next(heading: str) -> bool:
     return NEXT.matches(heading)
 
 
-def all_words(text: str) -> list[str]:
+@lru_cache(maxsize=256)  # of a message, and of the titles and passages that are all of it
+def all_words(text: str) -> tuple[str, ...]:
     words = ascii_words(text)
     if words is None:
-        return _WORD.findall(text.lower())
-    return [word for word in words if len(word) > 2]
+        return tuple(_WORD.findall(text.lower()))
+    return tuple([word for word in words if len(word) > 2])
 
 
-def words(text: str) -> set[str]:
-    return set(all_words(text))
+@lru_cache(maxsize=256)
+def words(text: str) -> frozenset[str]:
+    return frozenset(all_words(text))

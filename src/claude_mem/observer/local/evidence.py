@@ -5,7 +5,7 @@ the passages of its texts, which may be kept."""
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.commands import CommandLog, read_commands
@@ -368,8 +368,7 @@ def short_request(evidence: TurnEvidence) -> str:
 # Its passages
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A passage of a turn that may be kept."""
 
     passage: Passage
@@ -377,7 +376,7 @@ class Candidate:
     sources: tuple[int, ...]
     position: int  # among all candidates
     number: int  # in its text
-    count: int  # of passages in its text
+    passages: int  # in its text
     length: int  # of its text
     messages_after: int
     words: frozenset[str]
@@ -406,7 +405,7 @@ def find_candidates(evidence: TurnEvidence) -> list[Candidate]:
             candidates.append(
                 Candidate(
                     passage, source.origin, source.sources, len(candidates), number, len(passages),
-                    len(text), source.messages_after, frozenset(cues.words(passage.text)),
+                    len(text), source.messages_after, cues.words(passage.text),
                     source.origin == "final" and _says_what_is_left(passage),
                 )
             )  # fmt: skip

@@ -58,6 +58,8 @@ _CREATES_PULL_REQUEST = re.compile(
 _PULL_REQUEST_URL = re.compile(
     r"https://[\w.-]{1,100}/[\w./-]{1,200}?/(?:pull|merge_requests|pull-requests)/\d{1,9}\b"
 )
+# Commands that make one have one of these; most commands have none.
+_WORDS_OF_ARTIFACTS = ("git", "commit", "gh", "glab", "hub")
 _PULL_REQUEST_TOOL = re.compile(r"create_(?:pull|merge)_request$")
 _TITLE = re.compile(r"""\s(?:--title|-t)[\s=]+(?:"((?:[^"\\]|\\.){1,300})"|'([^']{1,300})')""")
 
@@ -124,6 +126,8 @@ def _gates(text: str) -> Iterator[ProposedFact]:
 
 
 def _artifacts(command: str, output: str) -> Iterator[ProposedFact]:
+    if not any(map(command.__contains__, _WORDS_OF_ARTIFACTS)):
+        return
     for name in _NEW_BRANCH.findall(command):
         yield ProposedFact("artifact", BRANCH, name[:_LONGEST_NAME])
     if "commit" in command or _REVERTS.search(command):
@@ -230,12 +234,12 @@ def _told(sentence: str) -> Iterator[ProposedFact]:
 
 
 def _reached(command: str, output: str, source: int) -> Iterator[ProposedFact]:
-    for port, image in _CONTAINER.findall(command):
+    for port, image in _CONTAINER.findall(command) if "run" in command else ():
         yield ProposedFact("place", image, f"localhost:{port}", sources=(source,))
-    for host in dict.fromkeys(_REMOTE.findall(command)):
+    for host in dict.fromkeys(_REMOTE.findall(command)) if "ssh" in command else ():
         yield ProposedFact("place", host.rpartition("@")[2], f"ssh {host}", sources=(source,))
-    starts = _STARTS_SERVER.search(command) and len(command) <= LONGEST_COMMAND
-    if not starts or "\n" in command.strip():
+    is_short = len(command) <= LONGEST_COMMAND and "\n" not in command.strip()
+    if not is_short or not _STARTS_SERVER.search(command):
         return
     lines = [line for line in output.splitlines()[:MOST_LINES] if _ANNOUNCES_SERVER.search(line)]
     ports = list(dict.fromkeys(port for line in lines for port in _ADDRESS.findall(line)))
@@ -276,6 +280,11 @@ _FAILS = AnyCase(
     r"\b(?:fail(?:s|ed|ing|ures?)?|block(?:s|ed|ing)|break(?:s|ing)|broken|reject(?:s|ed)"
     r"|refus(?:es|ed)|hang(?:s|ing)?|hung|crash(?:es|ed|ing)|denied|errors?|time[sd]? out)\b"
 )
+# Each match has one of these, and looking for them takes a fraction of the time of the pattern.
+_PARTS_OF_FAILS = (
+    "fail", "block", "break", "broken", "reject", "refus", "hang", "hung", "crash", "denied",
+    "error", " out",
+)  # fmt: skip
 # Words that put the cause outside of what was worked on.
 _BLAMES = AnyCase(
     r"\b(?:because|due to|caused? by|caus(?:es|ed|ing)|(?:comes?|are|is|all|were|was) from"
@@ -311,6 +320,8 @@ def _blaming(event: ToolUse) -> Iterator[str]:
     if event.kind not in ("Statement", "Stop") or event.agent_id or not event.text:
         return
     text = event.text[:READ_STATEMENT]
+    if text.isascii() and not any(map(text.lower().__contains__, _PARTS_OF_FAILS)):
+        return
     if not (_FAILS.search(text) and _BLAMES.search(text)):
         return  # most statements, and no sentence of them need be looked at
     for line in text.splitlines():

@@ -22,7 +22,7 @@ from claude_mem.observer.local.facts import (
     with_open_steps,
 )
 from claude_mem.observer.local.files import FileWork
-from claude_mem.observer.local.markdown import Passage, sentences, split_passages
+from claude_mem.observer.local.markdown import Passage, passages_in, sentences
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
@@ -31,6 +31,7 @@ from claude_mem.observer.local.scoring import (
     CLEAR_OF_EDITS,
     DETAILS,
     ScoredTurn,
+    is_clear_text,
     score_turn,
     select_passages,
     tells_stopped_commit,
@@ -152,7 +153,7 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
 def _continues(scored: ScoredTurn) -> bool:
     """Whether the latest memory of the session is about the same: it names a file that this turn
     changed, or several of its words."""
-    if not scored.is_previous_clear:
+    if not is_clear_text(scored.previous_title):
         return False
     previous = "\n".join(scored.recent_memories[-2:])
     if any(path in previous for path in scored.evidence.files):
@@ -422,7 +423,7 @@ def _completed(scored: ScoredTurn, exclude: tuple[str, ...]) -> str:
 
 def _short_message(final: str) -> str:
     """The first words of a message, unless it has nothing but empty phrases."""
-    texts = (passage.text for passage in split_passages(final) if passage.kind == "prose")
+    texts = (passage.text for passage in passages_in(final) if passage.kind == "prose")
     text = next((t for t in texts if not is_empty_phrase(t.lower()) and t[-1] not in ":："), "")
     return shorten(without_opening(text), LONGEST_COMPLETED)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from claude_mem.types import Distillate, Json, ToolUse, Turn
-from claude_mem.word_runs import Run, RunFinder, hashes_of, runs_of, words_of
+from claude_mem.word_runs import Run, RunFinder, fours_of, hashes_of, is_run, runs_of, words_of
 
 MAX_HASHES = 400
 MAX_OF_RECORD = 1_500
@@ -24,9 +24,9 @@ _AGENT_KINDS = ("Statement", "Stop")
 def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     """With the hashes of the runs of words that are from outside, in its texts and in the record,
     which search and hints show as well."""
-    in_texts = _runs(_texts(distillate))
-    in_record = _runs(_statements(turn))
-    outside = _OutsideText.of(turn, RunFinder((*in_texts, *in_record)))
+    in_texts = _fours(_texts(distillate))
+    in_record = _fours(_statements(turn))
+    outside = _OutsideText.of(turn, RunFinder(in_texts | in_record))
     copied = hashes_of(outside.among(in_texts), MAX_HASHES)
     reported = chain.from_iterable(map(runs_of, _limited(_reports(turn))))
     recorded = (
@@ -58,27 +58,32 @@ class _OutsideText:
         remaining = MAX_CHARS
         for event in turn.events:
             if event.tool_input is not None:
+                command = _command(event.tool_input)
                 replaced, written = _replaced_and_written(event.tool_input)
-                own |= finder.find(_command(event.tool_input))
+                own |= finder.find(command)
                 outside |= finder.find_in(_limited(replaced)) - own
-                own |= finder.find_in(written) - outside
+                own |= finder.find_in(text for text in written if text != command) - outside
             texts = _read_by(event)
             outside |= finder.find_in(_limited(texts, remaining)) - own
             remaining -= sum(map(len, texts))
         earlier = f" {' '.join(words_of(turn.earlier_output))} " if turn.earlier_output else ""
         return cls(frozenset(outside), frozenset(own), earlier)
 
-    def among(self, runs: Iterable[Run]) -> Iterator[Run]:
-        """Those of the runs that are from outside."""
-        return filter(self._has if self.earlier else self.runs.__contains__, runs)
+    def among(self, fours: dict[Run, None]) -> Iterator[Run]:
+        """Those of the four words in a row that are runs, and from outside."""
+        if not self.earlier and fours.keys().isdisjoint(self.runs):
+            return iter(())
+        has = self._has if self.earlier else self.runs.__contains__
+        return filter(is_run, filter(has, fours))
 
     def _has(self, run: Run) -> bool:
         return run in self.runs or (run not in self.own and f" {' '.join(run)} " in self.earlier)
 
 
-def _runs(texts: Iterable[str]) -> dict[Run, None]:
-    """Each once, in order; so are the texts, as a statement is also part of the record."""
-    return dict.fromkeys(chain.from_iterable(map(runs_of, dict.fromkeys(texts))))
+def _fours(texts: Iterable[str]) -> dict[Run, None]:
+    """Each once, in order; so are the texts, as a statement is also part of the record. Which of
+    them are runs is asked of those from outside: these are few."""
+    return dict.fromkeys(chain.from_iterable(map(fours_of, dict.fromkeys(texts))))
 
 
 def _read_by(event: ToolUse) -> list[str]:

@@ -158,8 +158,13 @@ def certain_sentences(prompt: str) -> Iterator[str]:
     return (sentence for sentence, is_certain in _typed(prompt) if is_certain)
 
 
-def _typed(prompt: str) -> Iterator[tuple[str, bool]]:
+@lru_cache(maxsize=4)  # rules, what takes them back, and places are looked for in the same
+def _typed(prompt: str) -> tuple[tuple[str, bool], ...]:
     """Sentences, and whether the user certainly typed them."""
+    return tuple(_split_typed(prompt))
+
+
+def _split_typed(prompt: str) -> Iterator[tuple[str, bool]]:
     text = _REQUEST_AFTER.split(prompt.strip(), maxsplit=1)[-1].strip()
     if len(text) > LONGEST_TYPED_PROMPT or text.startswith(("/", "<")):
         return

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import repeat
+from itertools import chain, repeat
 from math import fsum, inf, log1p, sqrt
 
 from claude_mem.observer.local import cues
@@ -21,6 +21,7 @@ from claude_mem.observer.local.evidence import (
     find_candidates,
     short_request,
 )
+from claude_mem.observer.local.markdown import Passage
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
     TurnFacts,
@@ -126,7 +127,6 @@ class ScoredTurn:
     is_english: bool
     recent_memories: tuple[str, ...] = field(default=())
     previous_title: str = ""
-    is_previous_clear: bool = False
 
 
 def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
@@ -171,7 +171,6 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
         is_english=is_english,
         recent_memories=turn.recent_memories,
         previous_title=turn.previous_title,
-        is_previous_clear=_is_clear_text(turn.previous_title, weights),
     )
 
 
@@ -194,7 +193,7 @@ def word_weights(evidence: TurnEvidence, weights: Weights) -> dict[str, float]:
     request = evidence.request.text or evidence.request.plan
     names = (path.replace("\\", "/").rsplit("/", 1)[-1] for path in evidence.files)
     texts = (*messages, request[:2_000], *evidence.written_as("commit"), *names)
-    counts = Counter(word for text in texts for word in cues.all_words(text))
+    counts = Counter(chain.from_iterable(map(cues.all_words, texts)))
     rarities = weights.rarity_of(counts)
     return {
         word: log1p(count) * rarity / 5
@@ -205,9 +204,9 @@ def word_weights(evidence: TurnEvidence, weights: Weights) -> dict[str, float]:
 def turn_words(evidence: TurnEvidence, weight: dict[str, float]) -> TurnWords:
     request = f"{evidence.request.text}\n{evidence.request.plan}"[:READ_REQUEST]
     return TurnWords(
-        request=frozenset(cues.words(request)),
-        subject=frozenset(cues.words(" ".join(evidence.subjects[:1]))),
-        final=frozenset(cues.words(evidence.final)),
+        request=cues.words(request),
+        subject=cues.words(" ".join(evidence.subjects[:1])),
+        final=cues.words(evidence.final),
         weight=weight,
         edits=log1p(sum(len(work.sources) for work in evidence.files.values())),
         tools=log1p(len(evidence.tools)),
@@ -223,18 +222,27 @@ _CUES: Tests[cues.Cue] = (
 )  # fmt: skip
 _SHAPES: Tests[Callable[[str], object]] = (
     ("announces", cues.ANNOUNCEMENT.match),
-    ("first person", cues.FIRST_PERSON.search),
-    ("second person", cues.SECOND_PERSON.search),
+    ("first person", cues.find_first_person),
+    ("second person", cues.find_second_person),
     ("starts with pronoun", cues.PRONOUN.match),
     ("has number", cues.NUMBER.search),
 )
+_OF_PASSAGE: Tests[Callable[[Passage], object]] = (
+    ("has telling heading", lambda passage: cues.is_telling_heading(passage.heading)),
+    ("has next heading", lambda passage: cues.announces_next(passage.heading)
+     or cues.announces_next(passage.label)),
+    ("has label", lambda passage: passage.label),
+    ("is code", lambda passage: passage.kind == "code"),
+    ("is exclamation", lambda passage: passage.text.endswith("!")),
+    ("has arrow", lambda passage: "→" in passage.text or "->" in passage.text),
+)  # fmt: skip
 
 
 @lru_cache(maxsize=8)  # the hash of the names is known; that of the tests is not
 def _tests(
     names: frozenset[str] | None,
-) -> tuple[Tests[cues.Cue], Tests[Callable[[str], object]]]:
-    return among(_CUES, names), among(_SHAPES, names)
+) -> tuple[Tests[cues.Cue], Tests[Callable[[str], object]], Tests[Callable[[Passage], object]]]:
+    return among(_CUES, names), among(_SHAPES, names), among(_OF_PASSAGE, names)
 
 
 def passage_features(
@@ -244,33 +252,26 @@ def passage_features(
     names: frozenset[str] | None = None,
 ) -> Features:
     """All of them, or with `names` at least these."""
-    passage, text, words = candidate.passage, candidate.passage.text, candidate.words
+    passage, words = candidate.passage, candidate.words
+    text, number = passage.text, candidate.number
     lowered = text.lower()
     size = max(1, len(words))
     weight = fsum(map(of_turn.weight.get, words, repeat(0.0)))
-    features = {
+    features: dict[str, float] = {
         **_ORIGIN_FEATURES[candidate.origin],
         "messages after": log1p(candidate.messages_after),
-        "place": candidate.number / max(1, candidate.count),
-        "is first": float(candidate.number == 0),
-        "is second": float(candidate.number == 1),
+        "place": number / max(1, candidate.passages),
+        "is first": number == 0,
+        "is second": number == 1,
         "words": log1p(len(words)),
-        "names": float(cues.count_names(text, MAX_NAMES)),
-        "is item": float(passage.kind == "item"),
-        "is row": float(passage.kind == "row"),
-        "is code": float(passage.kind == "code"),
-        "has heading": float(bool(passage.heading)),
-        "has telling heading": float(cues.is_telling_heading(passage.heading)),
-        "has next heading": float(
-            cues.announces_next(passage.heading) or cues.announces_next(passage.label)
-        ),
-        "has label": float(bool(passage.label)),
-        "is question": float(text.endswith(("?", "？"))),
-        "is exclamation": float(text.endswith("!")),
-        "ends open": float(text.endswith((":", "："))),
-        "has dash": float("—" in text or " - " in text),
-        "has arrow": float("→" in text or "->" in text),
-        "starts with capital": float(text[:1].isupper()),
+        "names": cues.count_names(text, MAX_NAMES),
+        "is item": passage.kind == "item",
+        "is row": passage.kind == "row",
+        "has heading": passage.heading != "",
+        "is question": text.endswith(("?", "？")),
+        "ends open": text.endswith((":", "：")),
+        "has dash": "—" in text or " - " in text,
+        "starts with capital": text[:1].isupper(),
         "in request": len(words & of_turn.request) / size,
         "of subject": len(words & of_turn.subject) / max(1, len(of_turn.subject)),
         "in final": len(words & of_turn.final) / size,
@@ -282,11 +283,14 @@ def passage_features(
         "tools": of_turn.tools,
         "messages": of_turn.messages,
     }
-    of_words, of_shape = _tests(names)
+    of_words, of_shape, of_passage = _tests(names)
+    cue_words = words & cues.CUE_WORDS
     for name, cue in of_words:
-        features[name] = float(cue.is_in(lowered, words))
+        features[name] = cue.is_in(lowered, cue_words)
     for name, match in of_shape:
-        features[name] = float(match(text) is not None)
+        features[name] = match(text) is not None
+    for name, is_so in of_passage:
+        features[name] = bool(is_so(passage))
     return features
 
 
@@ -332,8 +336,8 @@ def is_clear_enough(ranked: RankedTitle, *, is_english: bool) -> bool:
     return not is_english or is_written(ranked.title) or ranked.clarity >= LEAST_CLARITY
 
 
-def _is_clear_text(title: str, weights: Weights) -> bool:
-    return bool(title) and weights.clarity.score(title, "final") >= CLEAR
+def is_clear_text(title: str) -> bool:
+    return bool(title) and learned.current().clarity.score(title, "final") >= CLEAR
 
 
 def _tells_enough(ranked: RankedTitle, least: float) -> bool:
@@ -507,7 +511,7 @@ def select_passages(scored: ScoredTurn, detail: Detail = NORMAL) -> list[Candida
     ranked = [
         (score, candidate)
         for score, candidate in zip(scored.scores, scored.candidates, strict=True)
-        if score >= least and candidate.position not in told and _says_something(candidate)
+        if score >= least and candidate.position not in told
     ]
     ranked.sort(key=lambda pair: (-pair[0], pair[1].position))
     previous = [_words_of_memory(text) for text in scored.recent_memories]
@@ -541,20 +545,28 @@ class _Selection:
         return [self._selected[position] for position in sorted(self._selected)]
 
     def _add(self, candidate: Candidate) -> None:
+        """What is quickly told first: most candidates come when the budget is spent."""
+        if candidate.position in self._selected or not self._has_room_for(len(candidate.text) + 1):
+            return
+        if not _says_something(candidate):
+            return
         words = content_words(candidate.text)
-        if candidate.position in self._selected or novelty(words, self._words) < MIN_NOVELTY:
+        if novelty(words, self._words) < MIN_NOVELTY:
             return
         if any(novelty(words, told) < MIN_SESSION_NOVELTY for told in self._previous):
             return
         group = [candidate, *self._antecedent(candidate)]
         length = sum(len(each.text) + 1 for each in group)
-        if length > self._budget + 1 and self._selected:
+        if not self._has_room_for(length):
             return
         self._budget -= length
         self._length += length
         for each in group:
             self._selected[each.position] = each
             self._words |= words if each is candidate else content_words(each.text)
+
+    def _has_room_for(self, length: int) -> bool:
+        return length <= self._budget + 1 or not self._selected
 
     def _antecedent(self, candidate: Candidate) -> list[Candidate]:
         """The sentence before, if this one refers to it by a pronoun."""

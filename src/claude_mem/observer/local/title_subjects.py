@@ -5,7 +5,6 @@ conversation often does not, because everybody knew it.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.predicates import has_predicate, is_proposal
@@ -69,9 +68,9 @@ def _checked(candidate: TitleCandidate, *, is_english: bool) -> TitleCandidate |
     if is_spoken and count_words(text) < FEWEST_SPOKEN:
         return None
     if is_english:
-        return None if addresses_someone(text) else replace(candidate, text=text)
+        return None if addresses_someone(text) else candidate._replace(text=text)
     has_subject = names_subject(text, is_english=False)
-    return replace(candidate, text=text) if has_subject else None
+    return candidate._replace(text=text) if has_subject else None
 
 
 def _needs_subject(candidate: TitleCandidate, text: str) -> bool:
@@ -88,7 +87,7 @@ def _after(subject: str, candidate: TitleCandidate) -> TitleCandidate | None:
     if addresses_someone(subject):
         return None
     text = as_title(f"{subject}: {lower_first(text)}", LONGEST_SENTENCE)
-    return replace(candidate, text=text, cut="subject") if text else None
+    return candidate._replace(text=text, cut="subject") if text else None
 
 
 def _is_proposed(candidate: TitleCandidate, has_edits: bool) -> bool:
@@ -99,7 +98,7 @@ def _is_proposed(candidate: TitleCandidate, has_edits: bool) -> bool:
 
 def _as_proposal(candidate: TitleCandidate) -> TitleCandidate | None:
     text = as_title(f"{PROPOSAL}: {lower_first(candidate.text)}", LONGEST_SENTENCE)
-    return replace(candidate, text=text) if text else None
+    return candidate._replace(text=text) if text else None
 
 
 def lower_first(text: str) -> str:

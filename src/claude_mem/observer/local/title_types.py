@@ -1,7 +1,6 @@
 """What a text that may become a title is, and where it comes from."""
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from claude_mem.observer.local import cues
 
@@ -26,8 +25,7 @@ CUTS: tuple[Cut, ...] = (
 MAX_NAMES = 4  # that count
 
 
-@dataclass(frozen=True, slots=True)
-class TitleCandidate:
+class TitleCandidate(NamedTuple):
     text: str
     source: TitleSource
     cut: Cut
