@@ -349,3 +349,13 @@ def test_a_missing_file_is_not_made_by_reading(tmp_path: Path) -> None:
     with pytest.raises(sqlite3.OperationalError):
         connect(missing, readonly=True)
     assert not missing.exists()
+
+
+def test_the_reader_that_was_used_last_is_used_next(path: Path) -> None:
+    readers = Readers(path)
+    with readers.connection() as first, readers.connection() as second:
+        assert first is not second
+    for _ in range(3):
+        with readers.connection() as connection:
+            assert connection is first
+    readers.close()
