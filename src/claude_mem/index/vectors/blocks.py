@@ -333,9 +333,9 @@ class VectorBlocks:
 
 def distances_of(planes: Bits, code: Bits) -> NDArray[np.uint16]:
     """How many signs differ."""
-    distances = np.zeros(planes.shape[1], np.uint16)
-    for plane, bits in zip(planes, code, strict=True):
-        distances += np.bitwise_count(plane ^ bits)
+    distances: NDArray[np.uint16] = np.add.reduce(
+        np.bitwise_count(planes ^ code[:, None]), axis=0, dtype=np.uint16
+    )
     return distances
 
 

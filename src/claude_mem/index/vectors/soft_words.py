@@ -24,7 +24,7 @@ Places = NDArray[np.intp]
 class SoftWords:
     def __init__(self, model: StaticModel) -> None:
         self._model = model
-        self._rows = np.asarray(model.rows)  # a memmap is slower to index
+        self._rows = model.rows
         self._inverse_lengths = _inverse_lengths(model.rows)
         self._last_words: tuple[tuple[str, ...], Floats] | None = None
 

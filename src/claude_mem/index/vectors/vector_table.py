@@ -268,7 +268,9 @@ def passage_vectors(
     connection: sqlite3.Connection, model: int, dimension: int, passages: Iterable[int]
 ) -> list[tuple[int, bytes]]:
     """By id the vectors of passages of turns that have one of this model."""
-    rows = connection.execute(
+    cursor = connection.cursor()
+    cursor.row_factory = None  # rows are not accessed by name
+    rows: list[tuple[int, bytes]] = cursor.execute(
         "SELECT p.value, substr(v.vector, (p.value & :ordinals) * :dimension + 1, :dimension)"
         " FROM json_each(:passages) p"
         " CROSS JOIN vectors v ON v.document = (p.value >> :bits) * 4 + 3"
@@ -280,8 +282,8 @@ def passage_vectors(
             "passages": json.dumps(sorted(passages)),
             "model": model,
         },
-    )
-    return [(row[0], row[1]) for row in rows]
+    ).fetchall()
+    return rows
 
 
 def projects(connection: sqlite3.Connection) -> list[int]:
