@@ -129,7 +129,7 @@ def search(
             rows, has_more = _find(connection, query, parsed, weights, None)
         return SearchResult(tuple(rows), has_more, waiting, error)
 
-    return store.read(work)
+    return store.read_moment(work)
 
 
 def _can_match(query: Query, parsed: ParsedQuery) -> bool:
@@ -210,9 +210,7 @@ def _turn_rows(
     )
     rows: list[SearchRow] = []
     for result, of_turn in page:
-        match = matches.get(of_turn[0])
-        if match is None:  # changed a moment ago
-            continue
+        match = matches[of_turn[0]]
         also = [*of_turn[1:], *duplicates_of.get(result.turn.id, ())]
         text = texts.get(result.passage, "") if result.passage is not None else ""
         rows.append(
