@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.store import Store
+from claude_mem.store import Store, StoreReader
 from claude_mem.store.database import LARGEST_GROUP, Readers, Writer, connect
 
 Work = Callable[[sqlite3.Connection], object]
@@ -349,3 +349,31 @@ def test_a_missing_file_is_not_made_by_reading(tmp_path: Path) -> None:
     with pytest.raises(sqlite3.OperationalError):
         connect(missing, readonly=True)
     assert not missing.exists()
+
+
+def test_the_reader_that_was_used_last_is_used_next(path: Path) -> None:
+    readers = Readers(path)
+    with readers.connection() as first, readers.connection() as second:
+        assert first is not second
+    for _ in range(3):
+        with readers.connection() as connection:
+            assert connection is first
+    readers.close()
+
+
+def test_what_is_read_of_one_moment_does_not_change_meanwhile(writer: Writer, path: Path) -> None:
+    def counts(connection: sqlite3.Connection, word: str) -> list[int]:
+        before = connection.execute("SELECT count(*) FROM words").fetchone()
+        writer.submit(add(word)).result(PATIENCE)
+        return [before[0], connection.execute("SELECT count(*) FROM words").fetchone()[0]]
+
+    with StoreReader(path) as reader:
+        assert reader.read_moment(lambda c: counts(c, "one")) == [0, 0]
+        assert reader.read(lambda c: counts(c, "two")) == [1, 2]
+
+
+def test_a_failure_ends_the_moment(path: Path) -> None:
+    with StoreReader(path) as reader:
+        with pytest.raises(sqlite3.OperationalError):
+            reader.read_moment(lambda c: c.execute("SELECT * FROM nothing"))
+        assert not reader.read(lambda c: c.in_transaction)

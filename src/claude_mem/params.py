@@ -322,8 +322,10 @@ def _kinds_and_types(params: Params) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _choices(params: Params, name: str, allowed: Iterable[Choice]) -> tuple[Choice, ...]:
-    choices = {str(choice): choice for choice in allowed}
     values = names(params, name)
+    if not values:
+        return ()
+    choices = {str(choice): choice for choice in allowed}
     wrong = sorted(set(values) - choices.keys())
     if wrong:
         raise BadInput(f"{name} must be one of {', '.join(choices)}: {wrong[0][:40]!r}", name)

@@ -182,7 +182,7 @@ async def _search(call: Call) -> str:
     def build_query(store: StoreReader) -> Query:
         return params.search_query(store, arguments, call.now, skip_open_turns=True)
 
-    result = await combined_recall.search(call.worker, await call.read(build_query), call.now)
+    result = await combined_recall.search(call.worker, build_query, call.now)
     note = [] if result.rows or "project" not in arguments else [_ONLY_THIS_PROJECT]
     text = await asyncio.to_thread(search_text, result, call.now.tzinfo)
     return fenced(text, *note)

@@ -26,8 +26,8 @@ from claude_mem.recall.candidates import (
 )
 from claude_mem.recall.memories import get_memories
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.recall.parsed_query import ParsedQuery, parse_query
-from claude_mem.recall.ranking import score_of
+from claude_mem.recall.parsed_query import ParsedQuery, parse_query, stems_of
+from claude_mem.recall.ranking import passage_values
 from claude_mem.recall.search import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
@@ -119,7 +119,7 @@ def _fit(text: str, parsed: ParsedQuery, budget: int) -> str:
     while length > 0:
         if estimate_tokens(text) <= budget:
             return text
-        text = snippet(text, parsed, length)
+        text = snippet(text, stems_of(parsed), length)
         length //= 2
     return ""
 
@@ -163,9 +163,10 @@ def passage_scores(
         text = embedded_text(parsed, terms)
         cosines = semantic_index.passage_cosines(connection, text, ids)
     scores: dict[int, dict[int, float]] = {turn_id: {} for turn_id in turn_ids}
-    for candidate in find_evidence(rows, terms, by_words, cosines, semantic_index):
-        turn_id, number = divmod(candidate.row.id, MOST)
-        scores[turn_id][number] = score_of(candidate)
+    evidence = find_evidence(rows, terms, by_words, cosines, semantic_index)
+    for row, score in zip(rows, passage_values(evidence), strict=True):
+        turn_id, number = divmod(row.id, MOST)
+        scores[turn_id][number] = score
     return scores
 
 

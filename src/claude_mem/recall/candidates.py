@@ -8,7 +8,6 @@ import math
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -77,19 +76,30 @@ class WordSimilarities(Protocol):
     ) -> list[list[float]]: ...
 
 
-class Candidate(NamedTuple):
-    row: PassageRow
-    evidence: Evidence
+class EvidenceTable(NamedTuple):
+    """The evidence for passages, a column for each figure: making an `Evidence` of each takes
+    longer than comparing them."""
 
+    rows: Sequence[PassageRow]
+    bm25: Sequence[float]
+    cosine: Sequence[float]
+    coverage: Sequence[float]
+    soft_coverage: Sequence[float]
+    is_complete: Sequence[bool]
 
-# As `_make`, without a call of Python for each passage.
-_evidence = partial(tuple.__new__, Evidence)
-_candidate = partial(tuple.__new__, Candidate)
+    def evidence(self, number: int) -> Evidence:
+        return Evidence(
+            self.bm25[number],
+            self.cosine[number],
+            self.coverage[number],
+            self.soft_coverage[number],
+            self.is_complete[number],
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    passages: tuple[Candidate, ...]
+    passages: EvidenceTable
     turns: dict[int, TurnRow]  # of these passages, those that pass the filters
     excluded: frozenset[int]  # turns that hold an excluded word
     near: float  # the least cosine that is not noise
@@ -133,9 +143,10 @@ def collect(
     )
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, read)
-    rows = passage_index.passage_rows(connection, ids)
+    rows = passage_index.passage_rows(connection, ids, with_pieces=semantic_index is not None)
     if excluded:
         rows = [row for row in rows if row.turn not in excluded]
+    found = find_evidence(rows, terms, by_words, cosines, semantic_index)
     shown = document_queries.result_condition(filters)
     turns = passage_index.turn_rows(
         connection, {row.id >> PASSAGE_BITS for row in rows}, shown.sql, shown.values
@@ -143,8 +154,7 @@ def collect(
     near = NO_COSINE
     if semantic_index is not None and cosines:
         near = semantic_index.cosine(weights.min_deviations_in_sentence)
-    found = find_evidence(rows, terms, by_words, cosines, semantic_index)
-    return Candidates(tuple(found), turns, frozenset(excluded), near, bm25)
+    return Candidates(found, turns, frozenset(excluded), near, bm25)
 
 
 def texts_by_stem(parsed: ParsedQuery) -> dict[str, str]:
@@ -344,14 +354,21 @@ def _promising(
     weights: Weights,
     limit: int,
 ) -> list[int]:
-    """The best by what is known without reading them."""
+    """The best by what is known without reading them, in no order."""
     bm25 = weights.bm25 / _total_weight(terms)
     near = weights.cosine
-    scores = {p: near * cosine if cosine > 0 else 0.0 for p, cosine in cosines.items()}
-    for passage, score in by_words.items():
-        scores[passage] = scores.get(passage, 0.0) + bm25 * score
-    # Of equals the lower id: the second sort keeps the order of the first.
-    return sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:limit]
+    scores = {p: bm25 * score for p, score in by_words.items()}
+    for passage, cosine in cosines.items():
+        if cosine > 0:
+            scores[passage] = scores.get(passage, 0.0) + near * cosine
+        else:
+            scores.setdefault(passage, 0.0)
+    if len(scores) <= limit:
+        return list(scores)
+    least = sorted(scores.values(), reverse=True)[limit - 1]
+    better = [passage for passage, score in scores.items() if score > least]
+    equal = sorted(passage for passage, score in scores.items() if score == least)
+    return better + equal[: limit - len(better)]  # of equals the lower id
 
 
 def _total_weight(terms: list[Term]) -> float:
@@ -364,40 +381,59 @@ def find_evidence(
     by_words: dict[int, float],
     cosines: dict[int, float],
     semantic_index: WordSimilarities | None,
-) -> list[Candidate]:
+) -> EvidenceTable:
     total = _total_weight(terms)
-    hashes = [passage_index.hashed(term.stem) for term in terms]
-    term_weights = [term.weight for term in terms]
-    soft = _soft_words(rows, terms, semantic_index)
-    words = list(zip(hashes, term_weights, strict=True))
-    candidates: list[Candidate] = []
-    for row, similarities in zip(rows, soft, strict=True):
-        covered = similar_weight = 0.0
-        identity, blob = row.id, row.terms
-        is_complete = bool(words) or identity in by_words  # by a phrase
-        for (term_hash, weight), similar in zip(words, similarities, strict=True):
-            # Most passages hold few of the words: the first look decides without a call.
-            if term_hash in blob and passage_index.holds(row, term_hash):
-                covered += weight
-            else:
-                is_complete = False
-                similar_weight += weight * similar
-        cosine = cosines.get(identity, 0.0)
-        evidence = _evidence((
-            by_words.get(identity, 0.0) / total,
-            cosine if cosine > 0.0 else 0.0,
-            covered / total,
-            (covered + similar_weight) / total,
-            is_complete,
-        ))  # fmt: skip
-        candidates.append(_candidate((row, evidence)))
-    return candidates
+    literal, held = _words_held(rows, terms)
+    coverage = soft_coverage = [weight / total for weight in literal]
+    if semantic_index is not None:
+        similar = _similar_weights(rows, held, terms, semantic_index)
+        soft_coverage = [(a + b) / total for a, b in zip(literal, similar, strict=True)]
+    ids = [row.id for row in rows]
+    everything = (1 << len(terms)) - 1
+    return EvidenceTable(
+        rows,
+        [by_words.get(passage, 0.0) / total for passage in ids],
+        [near if (near := cosines.get(passage, 0.0)) > 0.0 else 0.0 for passage in ids],
+        coverage,
+        soft_coverage,
+        [of_row == everything for of_row in held]
+        if terms
+        else [passage in by_words for passage in ids],  # by a phrase
+    )
 
 
-def _soft_words(
-    rows: Sequence[PassageRow], terms: list[Term], semantic_index: WordSimilarities | None
-) -> Sequence[Sequence[float]]:
-    if semantic_index is None:
-        return [[0.0] * len(terms)] * len(rows)
-    words = [term.text for term in terms]
-    return semantic_index.soft_words(words, [row.pieces for row in rows])
+def _words_held(
+    rows: Sequence[PassageRow], terms: list[Term]
+) -> tuple[Sequence[float], Sequence[int]]:
+    """By passage the weight of the words that it holds, and a bit for each of these words."""
+    hashes = [row.terms for row in rows]
+    weights, held = [0.0] * len(rows), [0] * len(rows)
+    for at, term in enumerate(terms):
+        term_hash = passage_index.hashed(term.stem)
+        # Most passages hold few of the words: the first look decides without a call.
+        for place in [n for n, of_row in enumerate(hashes) if term_hash in of_row]:
+            if passage_index.holds_term(hashes[place], term_hash):
+                weights[place] += term.weight
+                held[place] |= 1 << at
+    return weights, held
+
+
+def _similar_weights(
+    rows: Sequence[PassageRow],
+    held: Sequence[int],
+    terms: list[Term],
+    semantic_index: WordSimilarities,
+) -> list[float]:
+    """By passage the weight of the words that it does not hold, as far as it has similar ones."""
+    similarities = semantic_index.soft_words(
+        [term.text for term in terms], [row.pieces for row in rows]
+    )
+    words = [(1 << at, term.weight) for at, term in enumerate(terms)]
+    weights: list[float] = []
+    for of_row, similar in zip(held, similarities, strict=True):
+        weight = 0.0
+        for (bit, of_word), near in zip(words, similar, strict=True):
+            if near and not of_row & bit:
+                weight += of_word * near
+        weights.append(weight)
+    return weights

@@ -351,7 +351,7 @@ def _rank(
         ][:CANDIDATES]
         if len(ranked) >= READ_AT_ONCE or 0 < len(ranked) == len(results):
             break  # otherwise there are none, or most of them are of this session
-    rows = {candidate.row.id: candidate.row for candidate in found.passages}
+    rows = {row.id: row for row in found.passages.rows}
     candidates: list[_Candidate] = []
     for result in ranked:
         if result.passage is not None:

@@ -161,6 +161,8 @@ def _words(chunks: list[str]) -> tuple[Word, ...]:
 
 def _words_of(chunk: str) -> list[Word]:
     """Each word of a chunk, and all of them as one where it is a path, a name or a version."""
+    if chunk.isascii() and chunk.isalpha() and chunk.islower():  # as most are
+        return [Word((f'"{chunk}"',), (chunk,))]
     split = pieces(chunk)
     words = [word for piece in split for word in _words_of_piece(piece)]
     words += [_part(spoken) for spoken in spoken_symbols(chunk)]

@@ -10,7 +10,7 @@ turn.
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from operator import attrgetter
@@ -23,9 +23,9 @@ from claude_mem.index.text.words import is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import (
     NO_EVIDENCE,
-    Candidate,
     Candidates,
     Evidence,
+    EvidenceTable,
     collect,
 )
 from claude_mem.recall.parsed_query import ParsedQuery, Span
@@ -53,12 +53,21 @@ class Neighbourhood:
 class RankedTurn(NamedTuple):
     turn: TurnRow
     score: float
-    passage: int | None = None  # the id of its best passage; None: it stands by its neighbours
-    evidence: Evidence = NO_EVIDENCE
+    passages: EvidenceTable
+    number: int | None  # of its best passage; None: it stands by its neighbours
+
+    @property
+    def passage(self) -> int | None:
+        """The id of its best passage."""
+        return None if self.number is None else self.passages.rows[self.number].id
+
+    @property
+    def evidence(self) -> Evidence:
+        return NO_EVIDENCE if self.number is None else self.passages.evidence(self.number)
 
 
 _ranked = partial(tuple.__new__, RankedTurn)  # as `_make`, without a call of Python for each
-_time, _score = attrgetter("turn.created_at_epoch", "turn.id"), attrgetter("score")
+_time, _score = attrgetter("created_at_epoch", "id"), attrgetter("score")
 
 
 def rank(
@@ -103,24 +112,26 @@ def order(
 ) -> list[RankedTurn]:
     """Best first. Neighbours that cannot be among the first `count` are left out."""
     is_sentence = parsed.is_sentence
-    turns = dict(candidates.turns)
+    turns = candidates.turns
     best, scores = _turn_scores(candidates, is_sentence, weights)
     _add_session_support(scores, turns, weights)
     booster = Booster.of(parsed, weights)
-    shared: dict[int, float] = {}
     if is_sentence:
         least = _least_score(scores, count) / booster.most
         shared, others = _shared_scores(turns, scores, near, weights, least)
-        turns |= others
-    ranked: list[RankedTurn] = []
-    for turn_id in {*scores, *shared}.difference(candidates.excluded):
-        turn, match = turns[turn_id], best.get(turn_id)
-        value = scores.get(turn_id, 0.0) + shared.get(turn_id, 0.0)
-        row, evidence = match if match is not None else (None, NO_EVIDENCE)
-        score = value * booster.factor(turn, row)
-        ranked.append(_ranked((turn, score, row.id if row is not None else None, evidence)))
+        turns = turns | others
+        for turn_id, share in shared.items():
+            scores[turn_id] = scores.get(turn_id, 0.0) + share
+    passages, excluded = candidates.passages, candidates.excluded
+    found = [turns[turn_id] for turn_id in scores if turn_id not in excluded]
     # Best first, then the newest: the second sort keeps the order of the first.
-    ranked.sort(key=_time, reverse=True)
+    found.sort(key=_time, reverse=True)
+    numbers = [best.get(turn.id) for turn in found]
+    rows = [None if number is None else passages.rows[number] for number in numbers]
+    ranked: list[RankedTurn] = [
+        _ranked((turn, scores[turn.id] * factor, passages, number))
+        for turn, factor, number in zip(found, booster.factors(found, rows), numbers, strict=True)
+    ]
     ranked.sort(key=_score, reverse=True)
     if ranked and is_sentence:
         threshold = ranked[0].score * weights.min_score_share
@@ -130,22 +141,29 @@ def order(
 
 def _turn_scores(
     candidates: Candidates, is_sentence: bool, weights: Weights
-) -> tuple[dict[int, Candidate], dict[int, float]]:
-    """By turn its best passage, and its score."""
-    turns, near = candidates.turns, candidates.near
-    best: dict[int, Candidate] = {}
+) -> tuple[dict[int, int], dict[int, float]]:
+    """By turn its best passage, by its number, and its score."""
+    turns, near, passages = candidates.turns, candidates.near, candidates.passages
+    min_coverage = weights.min_coverage if is_sentence else -1.0
+    best: dict[int, int] = {}
     values: dict[int, float] = {}
-    sums: defaultdict[int, float] = defaultdict(float)
-    for candidate in candidates.passages:
-        turn = candidate.row.id >> PASSAGE_BITS
-        if turn not in turns or (is_sentence and _is_noise(candidate, near, weights)):
+    sums: dict[int, float] = {}
+    for number, (row, value, coverage, cosine) in enumerate(
+        zip(passages.rows, passage_values(passages, weights), passages.coverage, passages.cosine,
+            strict=True)
+    ):  # fmt: skip
+        turn = row[0] >> PASSAGE_BITS
+        if (coverage < min_coverage and cosine < near) or turn not in turns:
+            continue  # noise, or filtered out
+        if turn not in sums:
+            sums[turn] = values[turn] = value
+            best[turn] = number
             continue
-        value = score_of(candidate, weights)
         sums[turn] += value
-        if value > values.get(turn, -1.0):
-            values[turn], best[turn] = value, candidate
-    support = weights.turn_support
-    scores = {turn: v + support * math.log1p(sums[turn] - v) for turn, v in values.items()}
+        if value > values[turn]:
+            values[turn], best[turn] = value, number
+    support, log1p = weights.turn_support, math.log1p
+    scores = {turn: value + support * log1p(sums[turn] - value) for turn, value in values.items()}
     return best, scores
 
 
@@ -169,19 +187,20 @@ def _add_session_support(
         scores[turn] = score + weights.session_support * math.log1p(others)
 
 
-def _is_noise(candidate: Candidate, near: float, weights: Weights) -> bool:
-    evidence = candidate.evidence
-    return evidence.coverage < weights.min_coverage and evidence.cosine < near
-
-
-def score_of(candidate: Candidate, weights: Weights = WEIGHTS) -> float:
-    evidence = candidate.evidence
-    score = (
-        weights.bm25 * evidence.bm25
-        + weights.cosine * evidence.cosine
-        + weights.soft_words * evidence.soft_coverage
-    )
-    return score * weights.repetition_factor if candidate.row.kind in REPETITIONS else score
+def passage_values(passages: EvidenceTable, weights: Weights = WEIGHTS) -> list[float]:
+    """What each passage counts by itself."""
+    bm25, cosine, soft_words = weights.bm25, weights.cosine, weights.soft_words
+    repeated = weights.repetition_factor
+    values = [
+        bm25 * by_words + cosine * near + soft_words * covered
+        for by_words, near, covered in zip(
+            passages.bm25, passages.cosine, passages.soft_coverage, strict=True
+        )
+    ]
+    return [
+        value * repeated if row.kind in REPETITIONS else value
+        for row, value in zip(passages.rows, values, strict=True)
+    ]
 
 
 def _shared_scores(
@@ -193,24 +212,24 @@ def _shared_scores(
 ) -> tuple[dict[int, float], dict[int, TurnRow]]:
     """What turns get from their neighbours, and those among them that were not read yet, where
     they can reach the least score."""
-    sharing = sorted(scores, key=lambda turn: (-scores[turn], turn))[:SHARING]
-    steps = near.steps([turns[turn] for turn in sharing])
-    parts: defaultdict[int, float] = defaultdict(float)  # as a neighbour without words gets them
-    for turn, distance, other in steps:
-        shares = weights.next_shares if distance > 0 else weights.previous_shares
-        parts[other] += shares[abs(distance) - 1] * scores[turn] * _brevity(turns[turn], weights)
+    # Of equals the lower id.
+    sharing = sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:SHARING]
+    half = weights.half_share_words
+    shares = dict(enumerate(weights.next_shares, 1))
+    shares |= {-far: share for far, share in enumerate(weights.previous_shares, 1)}
+    brevity = {turn: half / (half + turns[turn].words) for turn in sharing}
+    parts: dict[int, float] = {}  # as a neighbour without words gets them
+    for turn, distance, other in near.steps([turns[turn] for turn in sharing]):
+        part = shares[distance] * scores[turn] * brevity[turn]
+        parts[other] = parts.get(other, 0.0) + part
     unread = [other for other, part in parts.items() if other not in turns and part >= least]
     others = near.read(unread) if unread else {}
     shared: dict[int, float] = {}
     for other, part in parts.items():
         row = turns.get(other) or others.get(other)
         if row is not None:
-            shared[other] = part * _brevity(row, weights)
+            shared[other] = part * (half / (half + row.words))
     return shared, others
-
-
-def _brevity(turn: TurnRow, weights: Weights) -> float:
-    return weights.half_share_words / (weights.half_share_words + turn.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,19 +254,34 @@ class Booster:
         time_boost = max(weights.time_boost, weights.week_after_boost) if self.spans else 0.0
         return self.lengths[-1] * (1 + weights.title_boost) * (1 + time_boost)
 
-    def factor(self, turn: TurnRow, passage: PassageRow | None) -> float:
-        words = passage.words if passage is not None else turn.words
-        factor = self.lengths[min(words, MAX_LENGTH)]
-        # Most titles have none of the stems, not even within their words.
-        if any(map(turn.title_stems.__contains__, self.stems)):
-            title = turn.title_stems.split()
+    def factors(
+        self, turns: Sequence[TurnRow], passages: Sequence[PassageRow | None]
+    ) -> list[float]:
+        """Of each turn with its best passage."""
+        weights, lengths, most = self.weights, self.lengths, MAX_LENGTH
+        counts = [
+            turn.words if passage is None else passage.words
+            for turn, passage in zip(turns, passages, strict=True)
+        ]
+        factors = [lengths[words if words < most else most] for words in counts]
+        for number, title in self._likely_titles(turns):
             share = len(self.stems.intersection(title)) / max(1, len(title))
-            factor *= 1 + self.weights.title_boost * share
-        if self.asks_when and passage is not None and passage.names_time:
-            factor *= 1 + self.weights.dated_boost
+            factors[number] *= 1 + weights.title_boost * share
+        if self.asks_when:
+            for number, passage in enumerate(passages):
+                if passage is not None and passage.names_time:
+                    factors[number] *= 1 + weights.dated_boost
         if self.spans:
-            factor *= 1 + _time_boost(turn.created_at_epoch, self.spans, self.weights)
-        return factor
+            for number, turn in enumerate(turns):
+                factors[number] *= 1 + _time_boost(turn.created_at_epoch, self.spans, weights)
+        return factors
+
+    def _likely_titles(self, turns: Sequence[TurnRow]) -> Iterator[tuple[int, list[str]]]:
+        """Their stems, by number. Most titles have none of the query's, not even within their
+        words."""
+        titles = [turn.title_stems for turn in turns]
+        for number in {n for form in self.stems for n, title in enumerate(titles) if form in title}:
+            yield number, titles[number].split()
 
 
 @lru_cache(maxsize=16)

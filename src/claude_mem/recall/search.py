@@ -18,7 +18,7 @@ from claude_mem.index.text.document_queries import NO_FILTERS, Filters, Match
 from claude_mem.index.text.words import parts_of, pieces, stem
 from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.marks import continued_by, marks_of, outside_words_of
+from claude_mem.recall.marks import notes_of
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query, stems_of
 from claude_mem.recall.ranking import CONSIDERED, RankedTurn, Strength, rank
@@ -129,7 +129,7 @@ def search(
             rows, has_more = _find(connection, query, parsed, weights, None)
         return SearchResult(tuple(rows), has_more, waiting, error)
 
-    return store.read(work)
+    return store.read_moment(work)
 
 
 def _can_match(query: Query, parsed: ParsedQuery) -> bool:
@@ -197,7 +197,7 @@ def _turn_rows(
 ) -> tuple[list[SearchRow], bool]:
     """A row for each turn up to the limit, named after the first of its memories that passes the
     filters; and whether there are more."""
-    judge = Strength.of(parsed)
+    judge, stems = Strength.of(parsed), stems_of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
     documents = document_queries.documents_of_turns(connection, places, query.filters)
     names = project_names(connection)
@@ -206,13 +206,11 @@ def _turn_rows(
     shown = document_queries.get(connection, [of_turn[0] for _, of_turn in page])
     matches = {match.document: match for match in shown}
     texts = passage_index.texts_of_passages(
-        connection, [r.passage for r, _ in page if r.passage is not None]
+        connection, [passage for r, _ in page if (passage := r.passage) is not None]
     )
     rows: list[SearchRow] = []
     for result, of_turn in page:
-        match = matches.get(of_turn[0])
-        if match is None:  # changed a moment ago
-            continue
+        match = matches[of_turn[0]]
         also = [*of_turn[1:], *duplicates_of.get(result.turn.id, ())]
         text = texts.get(result.passage, "") if result.passage is not None else ""
         rows.append(
@@ -227,7 +225,7 @@ def _turn_rows(
                 session_db_id=match.session_id,
                 score=result.score,
                 also=tuple(map(MemoryId.of_document, also)),
-                snippet=snippet(text or match.title, parsed, snippet_length(len(rows))),
+                snippet=snippet(text or match.title, stems, snippet_length(len(rows))),
                 is_strong=judge.is_strong(result),
             )
         )
@@ -235,16 +233,12 @@ def _turn_rows(
 
 
 def _complete(connection: sqlite3.Connection, rows: list[SearchRow]) -> list[SearchRow]:
-    ids = [row.id for row in rows]
-    continued, marks = continued_by(connection, ids), marks_of(connection, ids)
-    outside = outside_words_of(connection, ids)
+    notes = notes_of(connection, [row.id for row in rows])
     for at, row in enumerate(rows):
-        if row.id in continued or row.id in marks or row.id in outside:
-            outside_mark = _outside_mark(row, outside.get(row.id, frozenset()))
+        if (of_row := notes.get(row.id)) is not None:
+            outside_mark = _outside_mark(row, of_row.outside_words)
             rows[at] = replace(
-                row,
-                continues=continued.get(row.id),
-                marks=(*marks.get(row.id, ()), *outside_mark),
+                row, continues=of_row.continues, marks=(*of_row.marks, *outside_mark)
             )
     return rows
 
@@ -296,14 +290,14 @@ def snippet_length(row: int) -> int:
     return SNIPPET_LENGTH if row < FIRST_ROWS else LATER_LENGTH
 
 
-def snippet(text: str, parsed: ParsedQuery, length: int = SNIPPET_LENGTH) -> str:
-    """About `length` characters around the place where most words of the query are."""
+def snippet(text: str, stems: frozenset[str], length: int = SNIPPET_LENGTH) -> str:
+    """About `length` characters around the place where most words have one of these stems."""
     words = text.split()
     line = " ".join(words)
     if len(line) <= length:
         return line
     ends = _ends(words)
-    start, end = _best_window(ends, _hits(line, ends, stems_of(parsed)), length)
+    start, end = _best_window(ends, _hits(line, ends, stems), length)
     before, after = "…" if start else "", "…" if end < len(words) else ""
     return f"{before}{' '.join(words[start:end])}{after}"
 

@@ -58,7 +58,9 @@ async def openapi(request: Request) -> Response:
     return JSONResponse(describe_api(public_routes))
 
 
+# Each request is compared with one route after the other: those that are asked most come first.
 public_routes = [
+    *search.routes,
     Route("/openapi.json", openapi),
     *status.routes,
     *control.routes,
@@ -72,7 +74,6 @@ public_routes = [
     *forgetting.routes,
     *pausing.routes,
     *redacting.routes,
-    *search.routes,
     *stream.routes,
     *mcp.routes,
 ]
@@ -98,7 +99,7 @@ def create_app(
 ) -> Starlette:
     """`token` signs the viewer's cookies; the socket needs none."""
     app = Starlette(
-        routes=[*public_routes, *(socket_routes if for_socket else page_routes)],
+        routes=[*socket_routes, *public_routes] if for_socket else [*public_routes, *page_routes],
         exception_handlers={
             ClaudeMemError: _claude_mem_error,
             HTTPException: _http_error,

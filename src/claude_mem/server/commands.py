@@ -42,8 +42,9 @@ async def run_command(request: Request) -> Response:
         case "search":
             now = datetime.fromtimestamp(worker.clock() / 1000).astimezone()
             values = dict[str, Json](fields)
-            query = await asyncio.to_thread(params.search_query, worker.store, values, now)
-            result = await combined_recall.search(worker, query, now)
+            result = await combined_recall.search(
+                worker, lambda store: params.search_query(store, values, now), now
+            )
             text = await asyncio.to_thread(result_reply, result, values, now, as_json, for_terminal)
         case "context":
             text = context_reply(await _context(worker, directory, fields), settings, as_json)

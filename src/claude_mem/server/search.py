@@ -24,6 +24,7 @@ from claude_mem.recall.related import related as find_related
 from claude_mem.recall.search import Query, SearchResult
 from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.server.requests import read_object, reject_parameters
+from claude_mem.store import StoreReader
 from claude_mem.types import Json
 from claude_mem.worker import combined_recall
 from claude_mem.worker.worker import Worker
@@ -84,12 +85,13 @@ async def _search_by(request: Request, name: str, alias: str | None = None) -> R
 
 
 async def _search(request: Request, values: dict[str, Json], as_text: bool) -> Response:
-    def work(worker: Worker, now: datetime) -> Query:
-        return params.search_query(worker.store, values, now)
+    worker: Worker = request.app.state.worker
+    now = _now(worker)
 
-    query, now = await _run(request, work)
-    result = await combined_recall.search(request.app.state.worker, query, now)
-    return _search_response(result, now, as_text)
+    def make_query(store: StoreReader) -> Query:
+        return params.search_query(store, values, now)
+
+    return _search_response(await combined_recall.search(worker, make_query, now), now, as_text)
 
 
 def _search_response(result: SearchResult, now: datetime, as_text: bool) -> Response:

@@ -9,6 +9,7 @@ import logging
 import queue
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
@@ -279,20 +280,21 @@ class Readers:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._free: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
+        # The one that was used last comes first: its cache is full.
+        self._free: deque[sqlite3.Connection] = deque()
 
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
         try:
-            connection = self._free.get_nowait()
-        except queue.Empty:
+            connection = self._free.pop()
+        except IndexError:
             connection = connect(self._path, readonly=True)
         try:
             yield connection
         finally:
-            self._free.put(connection)
+            self._free.append(connection)
 
     def close(self) -> None:
-        with suppress(queue.Empty):
+        with suppress(IndexError):
             while True:
-                self._free.get_nowait().close()
+                self._free.pop().close()

@@ -24,9 +24,22 @@ def save(
     )
 
 
+# Those of a turn `t` and of the turns before it in its session, as one text.
+OF_TURN = (
+    "(SELECT group_concat(o.hashes || ' ' || o.of_record, ' ') FROM outside_words o"
+    " WHERE o.turn_id IN (SELECT e.id FROM user_prompts e WHERE e.session_id = t.session_id"
+    f" AND e.id <= t.id ORDER BY e.id DESC LIMIT {EARLIER_TURNS}))"
+)
+
+
 def of_turns(connection: sqlite3.Connection, turn_ids: Sequence[int]) -> dict[int, frozenset[str]]:
     """Of the memories and the record of each turn, and of the turns before it in its session."""
-    return _of(connection, "user_prompts", "m.id", turn_ids)
+    rows = connection.execute(
+        f"SELECT t.id, {OF_TURN} FROM user_prompts t"
+        " WHERE t.id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(turn_ids)),),
+    )
+    return {turn_id: frozenset(hashes.split()) for turn_id, hashes in rows if hashes is not None}
 
 
 def of_project(connection: sqlite3.Connection, project_id: int) -> frozenset[str]:
@@ -37,27 +50,3 @@ def of_project(connection: sqlite3.Connection, project_id: int) -> frozenset[str
         (project_id, LATEST_TURNS),
     )
     return frozenset(text for (hashes,) in rows for text in hashes.split())
-
-
-def of_memories(
-    connection: sqlite3.Connection, table: str, ids: Sequence[int]
-) -> dict[int, frozenset[str]]:
-    """By the id of an observation, summary or prompt: those of its turn, as above."""
-    return _of(connection, table, "m.id" if table == "user_prompts" else "m.turn_id", ids)
-
-
-def _of(
-    connection: sqlite3.Connection, table: str, turn: str, ids: Sequence[int]
-) -> dict[int, frozenset[str]]:
-    rows = connection.execute(
-        f"SELECT m.id, o.hashes || ' ' || o.of_record FROM {table} m"
-        f" JOIN user_prompts t ON t.id = {turn} JOIN outside_words o ON o.turn_id IN"
-        " (SELECT e.id FROM user_prompts e WHERE e.session_id = t.session_id AND e.id <= t.id"
-        "  ORDER BY e.id DESC LIMIT ?)"
-        " WHERE m.id IN (SELECT value FROM json_each(?))",
-        (EARLIER_TURNS, json.dumps(list(ids))),
-    )
-    words: dict[int, set[str]] = {}
-    for memory_id, hashes in rows:
-        words.setdefault(memory_id, set()).update(hashes.split())
-    return {memory_id: frozenset(hashes) for memory_id, hashes in words.items()}

@@ -1,7 +1,7 @@
 """Search, timeline and full memories: of this machine, and of the team if it has joined one."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,14 +14,21 @@ from claude_mem.recall.search import search as search_here
 from claude_mem.recall.team import TEAM, JoinedTeam, TeamRows, merge_search, merge_timeline
 from claude_mem.recall.timeline import Timeline, TimelineQuery, around_moment
 from claude_mem.recall.timeline import timeline as timeline_here
+from claude_mem.store import StoreReader
 from claude_mem.store.json_rows import JsonRow
 from claude_mem.worker.worker import Worker
 
 
-async def search(worker: Worker, query: Query, now: datetime) -> SearchResult:
-    if worker.team is None:
-        return await asyncio.to_thread(search_here, worker.store, query, now, worker.semantic_index)
-    return await _search_with_team(worker, worker.team, query, now)
+async def search(
+    worker: Worker, make_query: Callable[[StoreReader], Query], now: datetime
+) -> SearchResult:
+    """The query is made in the thread that searches: it may have to look up a project, and a change
+    of threads takes as long as a rare word."""
+    store, team = worker.store, worker.team
+    if team is None:
+        index = worker.semantic_index
+        return await asyncio.to_thread(lambda: search_here(store, make_query(store), now, index))
+    return await _search_with_team(worker, team, await asyncio.to_thread(make_query, store), now)
 
 
 async def _search_with_team(

@@ -55,9 +55,9 @@ async def _reply(
         GivenLine(line.turn_id, str(line.id), line.text, line.words, line.evidence)
         for line in answer.hint.lines
     ]
-    # Not awaited: the hook waits for milliseconds, and a hint that is not stored does no harm.
-    saved = worker.store.save_hint(answer.session_id, answer.project_id, lines)
-    saved.add_done_callback(_log_failure)
+    # After the response, for which the hook waits: the writer would take turns with it. Not awaited
+    # either, since a hint that is not stored does no harm.
+    asyncio.get_running_loop().call_soon(_save, worker, answer, lines)
     return HookAnswer(answer.dialect, kind, answer.hint.text)
 
 
@@ -136,6 +136,11 @@ def _find(worker: Worker, event: Event, text: str, project_id: int) -> Hint | No
     except EmbedderError as error:
         log.warning("no hint: %s", error)
         return None
+
+
+def _save(worker: Worker, answer: _Answer, lines: list[GivenLine]) -> None:
+    saved = worker.store.save_hint(answer.session_id, answer.project_id, lines)
+    saved.add_done_callback(_log_failure)
 
 
 def _log_failure(saved: "Future[None]") -> None:

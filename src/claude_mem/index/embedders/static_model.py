@@ -134,7 +134,8 @@ class StaticModel:
         return cls(
             id=f"{metadata['name']}-{metadata['sha256'][:12]}",
             dimension=metadata["dimension"],
-            rows=np.load(path / "rows.npy", mmap_mode="r"),
+            # As a plain array: of a memmap every part is another one, made in Python.
+            rows=np.asarray(np.load(path / "rows.npy", mmap_mode="r")),
             scales=np.load(path / "scales.npy").astype(np.int32),
             pieces=Wordpieces(vocabulary),
         )

@@ -302,6 +302,7 @@ def result_condition(filters: Filters) -> Condition:
 
 
 Place = tuple[int, int]  # a session and the number of a turn in it
+_NUMBER_BITS = 31
 
 
 def memories_of_turns(
@@ -332,11 +333,13 @@ def _in_turns(
     cursor = connection.cursor()
     cursor.row_factory = None  # rows are not accessed by name
     rows = cursor.execute(
+        # A place as one number: SQLite would parse a pair again for each of its uses.
         f"SELECT w.key, {columns} FROM json_each(?) w CROSS JOIN documents d"
-        f" ON d.session_id = w.value ->> 0 AND d.place BETWEEN (w.value ->> 1) * {PLACES}"
-        f" AND (w.value ->> 1) * {PLACES} + {PLACES - 1}"
+        f" ON d.session_id = w.value >> {_NUMBER_BITS} AND d.place BETWEEN"
+        f" (w.value & {(1 << _NUMBER_BITS) - 1}) * {PLACES}"
+        f" AND (w.value & {(1 << _NUMBER_BITS) - 1}) * {PLACES} + {PLACES - 1}"
         f" WHERE {_INDEXED} AND {condition.sql} ORDER BY d.id % 4, d.place",
-        (json.dumps(places), *condition.values),
+        (json.dumps([session << _NUMBER_BITS | n for session, n in places]), *condition.values),
     )
     return ((places[key], *values) for key, *values in rows)
 

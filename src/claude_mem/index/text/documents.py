@@ -6,7 +6,7 @@ A turn is the document that searches rank: the record of what was said in it, an
 import json
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,15 +147,14 @@ def _observation(row: Row) -> Document:
     return _document("observation", row, row["type"], title, place, text, files, concepts)
 
 
-def _observation_text(row: Row) -> Text:
-    files = _list(row["files_modified"]) + _list(row["files_read"])
+def _observation_text(row: Row, with_names: bool = True) -> Text:
     return Text(
         title=row["title"] or "",
         subtitle=row["subtitle"] or "",
         body=row["narrative"] or "",
         facts="\n".join(_list(row["facts"])),
-        files="\n".join(files),
-        concepts="\n".join(_list(row["concepts"])),
+        files=_lines(row["files_modified"], row["files_read"]) if with_names else "",
+        concepts=_lines(row["concepts"]) if with_names else "",
     )
 
 
@@ -168,13 +167,13 @@ def _summary(row: Row) -> Document:
     return _document("summary", row, "summary", title, PLACES - 1, text, files, [])
 
 
-def _summary_text(row: Row) -> Text:
+def _summary_text(row: Row, with_names: bool = True) -> Text:
     prose = ("investigated", "learned", "completed", "next_steps", "notes")
     lines = [row[name] for name in prose if row[name]]
     lines += [run.text for run in commands_from(json.loads(row["commands"]))]
     lines += [fault.text for fault in faults_from(json.loads(row["faults"]))]
-    files = _list(row["files_edited"]) + _list(row["files_read"])
-    return Text(title=row["request"] or "", body="\n".join(lines), files="\n".join(files))
+    files = _lines(row["files_edited"], row["files_read"]) if with_names else ""
+    return Text(title=row["request"] or "", body="\n".join(lines), files=files)
 
 
 def _prompt(row: Row) -> Document:
@@ -184,24 +183,36 @@ def _prompt(row: Row) -> Document:
 
 _READERS = {"observation": _observation, "summary": _summary, "prompt": _prompt}
 _TEXT_READERS = {
-    "observation": ("observations", _observation_text),
-    "summary": ("session_summaries", _summary_text),
+    "observation": (
+        "id, title, subtitle, narrative, facts, files_modified, files_read, concepts"
+        " FROM observations",
+        _observation_text,
+    ),
+    "summary": (
+        "id, request, investigated, learned, completed, next_steps, notes, commands, faults,"
+        " files_edited, files_read FROM session_summaries",
+        _summary_text,
+    ),
 }
 
 
-def load_texts(connection: sqlite3.Connection, documents: Iterable[int]) -> dict[int, Text]:
-    """Of observations and summaries, by document."""
+def load_texts(
+    connection: sqlite3.Connection, documents: Iterable[int], named: Container[int]
+) -> dict[int, Text]:
+    """Of observations and summaries, by document; files and concepts only of those in `named`."""
     texts: dict[int, Text] = {}
     by_kind: dict[str, list[int]] = {}
     for document in documents:
         by_kind.setdefault(kind_of(document), []).append(memory_id_of(document))
     for kind, ids in by_kind.items():
-        table, read = _TEXT_READERS[kind]
+        columns, read = _TEXT_READERS[kind]
         rows = connection.execute(
-            f"SELECT * FROM {table} WHERE id IN (SELECT value FROM json_each(?))",
+            f"SELECT {columns} WHERE id IN (SELECT value FROM json_each(?))",
             (json.dumps(ids),),
         )
-        texts |= {document_id(kind, row["id"]): read(row) for row in rows}
+        for row in rows:
+            document = document_id(kind, row["id"])
+            texts[document] = read(row, document in named)
     return texts
 
 
@@ -321,6 +332,10 @@ def _first_line(text: str) -> str:
     if len(lines) > 1 and lines[0].endswith(":"):
         return f"{lines[0]} {lines[1]}"[:MAX_TITLE]
     return lines[0][:MAX_TITLE] if lines else ""
+
+
+def _lines(*lists: str) -> str:
+    return "\n".join(item for text in lists for item in _list(text))
 
 
 def _list(text: str) -> list[str]:

@@ -373,12 +373,14 @@ def turn_rows(
     return {row[0]: row for row in map(_turn_row, rows)}
 
 
-def passage_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[PassageRow]:
+def passage_rows(
+    connection: sqlite3.Connection, ids: Iterable[int], *, with_pieces: bool = True
+) -> list[PassageRow]:
     """In the order of their ids."""
     rows = _tuples(
         connection,
-        f"SELECT p.id, {_KIND}, words, names_time, terms, pieces FROM json_each(?) i"
-        " CROSS JOIN passages p ON p.id = i.value",
+        f"SELECT p.id, {_KIND}, words, names_time, terms, {'pieces' if with_pieces else 'NULL'}"
+        " FROM json_each(?) i CROSS JOIN passages p ON p.id = i.value",
         (json.dumps(sorted(ids)),),
     )
     return list(map(_passage_row, rows))
@@ -386,11 +388,11 @@ def passage_rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Pas
 
 def _tuples(
     connection: sqlite3.Connection, sql: str, values: Iterable[object]
-) -> Iterable[tuple[Any, ...]]:
+) -> list[tuple[Any, ...]]:
     """Rows that are not accessed by name: `sqlite3.Row` would be made for each, for nothing."""
     cursor = connection.cursor()
     cursor.row_factory = None
-    return cursor.execute(sql, tuple(values))
+    return cursor.execute(sql, tuple(values)).fetchall()
 
 
 def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRow]:
@@ -418,7 +420,7 @@ def neighbours(
     if not reach:
         return []
     ids = json.dumps(sorted(turn.id for turn in turns))
-    rows = list(_tuples(connection, _neighbours_sql(reach), (ids,)))
+    rows = _tuples(connection, _neighbours_sql(reach), (ids,))
     return [
         (row[0], distance, other)
         for column, distance in enumerate(_distances(reach), start=1)
@@ -455,7 +457,9 @@ def texts_of_passages(connection: sqlite3.Connection, ids: Iterable[int]) -> dic
         "SELECT p.id, source, place FROM json_each(?) i CROSS JOIN passages p ON p.id = i.value",
         (json.dumps(list(ids)),),
     ).fetchall()
-    memories = load_texts(connection, {row[1] >> 1 for row in rows if row[1] > NOTES_SOURCE})
+    sources = {row[1] for row in rows if row[1] > NOTES_SOURCE}
+    named = {source >> 1 for source in sources if source & 1}
+    memories = load_texts(connection, {source >> 1 for source in sources}, named)
     turns = {row[0] >> PASSAGE_BITS for row in rows if row[1] <= NOTES_SOURCE}
     records = _records_of(connection, turns) if turns else {}
     result: dict[int, str] = {}

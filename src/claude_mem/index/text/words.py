@@ -114,22 +114,29 @@ class _Stemmer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._connection = sqlite3.connect(":memory:", check_same_thread=False)
+        self._connection = sqlite3.connect(
+            ":memory:", isolation_level=None, check_same_thread=False
+        )
         self._connection.execute(
-            f'CREATE VIRTUAL TABLE words USING fts5(word, tokenize="{TOKENIZER}")'
+            "CREATE VIRTUAL TABLE words USING"
+            f" fts5(word, content='', columnsize=0, tokenize=\"{TOKENIZER}\")"
         )
         self._connection.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(words, instance)")
 
     def stems(self, words: list[str]) -> dict[str, str]:
         """All at once: a statement costs more than the stemming of a word."""
         with self._lock:
-            self._connection.execute("DELETE FROM words")
-            self._connection.executemany("INSERT INTO words VALUES (?)", [(w,) for w in words])
-            rows = self._connection.execute(
-                "SELECT w.word, s.term FROM stems s JOIN words w ON w.rowid = s.doc"
-                " WHERE s.offset = 0"
-            ).fetchall()
-        return {word: word for word in words} | dict(rows)
+            self._connection.execute("BEGIN")
+            try:
+                self._connection.executemany(
+                    "INSERT INTO words (rowid, word) VALUES (?, ?)", list(enumerate(words))
+                )
+                rows = self._connection.execute(
+                    "SELECT doc, term FROM stems WHERE offset = 0"
+                ).fetchall()
+            finally:
+                self._connection.execute("ROLLBACK")
+        return {word: word for word in words} | {words[number]: term for number, term in rows}
 
 
 _stemmer: _Stemmer | None = None

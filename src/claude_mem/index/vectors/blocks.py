@@ -23,6 +23,7 @@ BLOCK = 8_192
 MAX_INT8 = 127
 REMOVED = -1  # in the place of an id
 CODES_FOR_EACH = 16  # of the first pass over the codes, for each of the second
+_VALUES = (1, 2, 4, 8, 16, 32, 64, -128)  # of the bits of an int8
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.int8]
@@ -333,9 +334,9 @@ class VectorBlocks:
 
 def distances_of(planes: Bits, code: Bits) -> NDArray[np.uint16]:
     """How many signs differ."""
-    distances = np.zeros(planes.shape[1], np.uint16)
-    for plane, bits in zip(planes, code, strict=True):
-        distances += np.bitwise_count(plane ^ bits)
+    distances: NDArray[np.uint16] = np.add.reduce(
+        np.bitwise_count(planes ^ code[:, None]), axis=0, dtype=np.uint16
+    )
     return distances
 
 
@@ -351,19 +352,18 @@ def _smallest(values: NDArray[np.int32], count: int) -> NDArray[np.intp]:
     return np.argpartition(values, count)[:count]
 
 
-def _bit_planes(row: Rows) -> list[Bits]:
-    """Of each number of a row its lowest bit, its second, and so on, in planes of 64 as a code."""
-    return [codes_of(((row[None].view(np.uint8) >> bit) & 1).astype(np.int8))[:, 0]
-            for bit in range(8)]  # fmt: skip
+def _bit_planes(row: Rows) -> Bits:
+    """Of each number of a row its lowest bit, its second, and so on: a column for each, in planes
+    of 64 as a code."""
+    bits = (row.view(np.uint8) >> np.arange(8, dtype=np.uint8)[:, None]) & 1
+    return codes_of(bits.view(np.int8))
 
 
-def _sum_signed(codes: Bits, bit_planes: list[Bits]) -> NDArray[np.int32]:
+def _sum_signed(codes: Bits, bit_planes: Bits) -> NDArray[np.int32]:
     """Of the numbers whose bit is set in a code. In two's complement the highest bit counts
     negative."""
     sums = np.zeros(codes.shape[1], np.int32)
-    for bit, planes in enumerate(bit_planes):
-        counts = np.zeros(codes.shape[1], np.uint16)
-        for plane, of_row in zip(codes, planes, strict=True):
-            counts += np.bitwise_count(plane & of_row)
-        sums += counts * np.int32(-128 if bit == 7 else 1 << bit)
+    for bit, of_row in enumerate(bit_planes.T):
+        counts = np.bitwise_count(codes & of_row[:, None])
+        sums += np.add.reduce(counts, axis=0, dtype=np.int32) * np.int32(_VALUES[bit])
     return sums

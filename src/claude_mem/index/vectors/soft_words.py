@@ -24,7 +24,7 @@ Places = NDArray[np.intp]
 class SoftWords:
     def __init__(self, model: StaticModel) -> None:
         self._model = model
-        self._rows = np.asarray(model.rows)  # a memmap is slower to index
+        self._rows = model.rows
         self._inverse_lengths = _inverse_lengths(model.rows)
         self._last_words: tuple[tuple[str, ...], Floats] | None = None
 
@@ -71,13 +71,13 @@ class SoftWords:
         cosines *= self._inverse_lengths[pieces]
         return cosines
 
-    def _distinct(self, pieces: NDArray[np.uint16]) -> tuple[Places, NDArray[np.int32]]:
+    def _distinct(self, pieces: NDArray[np.uint16]) -> tuple[Places, NDArray[np.uint16]]:
         """Each piece once, and the place of each among them; np.unique would sort."""
         present = np.zeros(len(self._inverse_lengths), np.bool_)
         present[pieces] = True
         used = np.flatnonzero(present)
-        place_of = np.empty(len(present), np.int32)
-        place_of[used] = np.arange(len(used), dtype=np.int32)
+        place_of = np.empty(len(present), np.uint16)
+        place_of[used] = np.arange(len(used), dtype=np.uint16)
         return used, place_of[pieces]
 
 

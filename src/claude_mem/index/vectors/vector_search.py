@@ -10,7 +10,7 @@ own; until it is done, searches compare only what they have found by words. Noth
 happens under a lock that another search needs.
 
 Documents that still wait for their vector are embedded at once, so that the newest are never
-missing, unless there are too many of them. What has changed is read in chunks, each in a
+missing, unless there are too many of them. That thread reads what has changed in chunks, each in a
 transaction of its own, so that a long load holds up neither the writer nor the journal.
 """
 

@@ -38,6 +38,7 @@ CREATE TABLE vector_losses (
 )
 """
 NAMES = ("vectors", "vector_models", "vector_losses")
+_NUMBER_OF = "SELECT number FROM vector_models WHERE id = ? AND dimension = coalesce(?, dimension)"
 
 
 class TableState(NamedTuple):
@@ -74,10 +75,13 @@ class VectorCounts(NamedTuple):
 def read_state(
     connection: sqlite3.Connection, generation: int, model: str, dimension: int | None = None
 ) -> TableState:
-    return TableState(
-        generation, number_of(connection, model, dimension), revision(connection),
-        last_loss(connection),
-    )  # fmt: skip
+    row = connection.execute(
+        f"SELECT coalesce(({_NUMBER_OF}), {NO_VECTOR}),"
+        " coalesce((SELECT max(revision) FROM vectors), 0),"
+        " coalesce((SELECT max(number) FROM vector_losses), 0)",
+        (model, dimension),
+    ).fetchone()
+    return TableState(generation, *row)
 
 
 def mark(
@@ -112,10 +116,7 @@ def _replace(
 
 def number_of(connection: sqlite3.Connection, model: str, dimension: int | None = None) -> int:
     """Of a model, as its vectors are stored; NO_VECTOR when it has none of this dimension."""
-    row = connection.execute(
-        "SELECT number FROM vector_models WHERE id = ? AND dimension = coalesce(?, dimension)",
-        (model, dimension),
-    ).fetchone()
+    row = connection.execute(_NUMBER_OF, (model, dimension)).fetchone()
     return NO_VECTOR if row is None else int(row[0])
 
 
@@ -177,12 +178,6 @@ def unchanged(connection: sqlite3.Connection, documents: Iterable[int], since: i
     return {row[0] for row in rows}
 
 
-def last_loss(connection: sqlite3.Connection) -> int:
-    """The number of the document that was removed last."""
-    row = connection.execute("SELECT max(number) FROM vector_losses").fetchone()
-    return int(row[0] or 0)
-
-
 def losses(connection: sqlite3.Connection, project_id: int, after: int) -> list[int]:
     """The documents that were removed after that one and are not in the project."""
     rows = connection.execute(
@@ -191,12 +186,6 @@ def losses(connection: sqlite3.Connection, project_id: int, after: int) -> list[
         (after, project_id),
     )
     return [row[0] for row in rows]
-
-
-def revision(connection: sqlite3.Connection) -> int:
-    """Of the latest change."""
-    row = connection.execute("SELECT max(revision) FROM vectors").fetchone()
-    return int(row[0] or 0)
 
 
 def changes(
@@ -268,7 +257,9 @@ def passage_vectors(
     connection: sqlite3.Connection, model: int, dimension: int, passages: Iterable[int]
 ) -> list[tuple[int, bytes]]:
     """By id the vectors of passages of turns that have one of this model."""
-    rows = connection.execute(
+    cursor = connection.cursor()
+    cursor.row_factory = None  # rows are not accessed by name
+    rows: list[tuple[int, bytes]] = cursor.execute(
         "SELECT p.value, substr(v.vector, (p.value & :ordinals) * :dimension + 1, :dimension)"
         " FROM json_each(:passages) p"
         " CROSS JOIN vectors v ON v.document = (p.value >> :bits) * 4 + 3"
@@ -280,8 +271,8 @@ def passage_vectors(
             "passages": json.dumps(sorted(passages)),
             "model": model,
         },
-    )
-    return [(row[0], row[1]) for row in rows]
+    ).fetchall()
+    return rows
 
 
 def projects(connection: sqlite3.Connection) -> list[int]:

@@ -59,8 +59,9 @@ async def _search(request: Request) -> dict[str, object]:
     has_query = any(name != "page" for name in given)
     result = SearchResult((), False, 0)
     if has_query:
-        query = await asyncio.to_thread(params.search_query, worker.store, query_values, reader.now)
-        result = await combined_recall.search(worker, query, reader.now)
+        result = await combined_recall.search(
+            worker, lambda store: params.search_query(store, query_values, reader.now), reader.now
+        )
     parsed = parse_query(given.get("q", ""), reader.now)
     views = [_result(row, parsed, reader) for row in result.rows]
     return {

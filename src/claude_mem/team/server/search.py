@@ -22,7 +22,7 @@ from claude_mem.recall.candidates import (
     find_evidence,
     texts_by_stem,
 )
-from claude_mem.recall.parsed_query import ParsedQuery, parse_query
+from claude_mem.recall.parsed_query import ParsedQuery, parse_query, stems_of
 from claude_mem.recall.ranking import Neighbourhood, RankedTurn, Step, Strength, order
 from claude_mem.recall.search import snippet
 from claude_mem.recall.weights import WEIGHTS
@@ -96,7 +96,7 @@ class _Search:
         self._passages: dict[int, _Passage] = {}
 
     def results(self) -> list[dict[str, Json]]:
-        judge = Strength.of(self._parsed)
+        judge, stems = Strength.of(self._parsed), stems_of(self._parsed)
         results: list[dict[str, Json]] = []
         for result in self._rank()[: self._query.limit]:
             passage = self._passages[result.passage] if result.passage is not None else None
@@ -104,7 +104,7 @@ class _Search:
             results.append({
                 **self._turns[result.turn.id].record,
                 "score": round(result.score, 6),
-                "snippet": snippet(text, self._parsed),
+                "snippet": snippet(text, stems),
                 "strong": judge.is_strong(result),
             })  # fmt: skip
         return results
@@ -137,7 +137,7 @@ class _Search:
         turns = self._read_turns({row.turn for row in rows})
         close = calibration.cosine(WEIGHTS.min_deviations_in_sentence) if cosines else NO_COSINE
         evidence = find_evidence(rows, terms, by_words, cosines, _SoftWords())
-        candidates = Candidates(tuple(evidence), turns, frozenset(excluded), close)
+        candidates = Candidates(evidence, turns, frozenset(excluded), close)
         return order(candidates, parsed, Neighbourhood(self._steps, self._read_turns))
 
     def _queries(self) -> tuple[list[str], str | None]:
