@@ -2,7 +2,7 @@
 
 import pytest
 
-from claude_mem.observer.local.commands import (
+from claude_mem.observer.local.tool_uses import (
     CommandLog,
     Failure,
     error_line,

@@ -1,6 +1,5 @@
 """Titles from the edits of a turn, for want of words."""
 
-from claude_mem.observer.local.files import FileWork, files_changed
 from claude_mem.observer.local.titles import (
     LONGEST_EDIT,
     as_follow_up,
@@ -8,6 +7,7 @@ from claude_mem.observer.local.titles import (
     of_changed_files,
     of_created_files,
 )
+from claude_mem.observer.local.tool_uses import FileWork, files_changed
 from claude_mem.types import Json
 from tests.payloads import PROJECT_DIR
 from tests.turns import turn, use

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from claude_mem.observer.local.markdown import (
     LONGEST_PASSAGE,
-    Passage,
+    MessagePassage,
     as_label,
     heading_of,
     sentences,
@@ -65,8 +65,8 @@ def test_an_item_stands_under_its_heading_and_what_the_list_is_about() -> None:
         "# Changes\n\n1. **`lamp.py`**:\n   - blinks twice\n   - [x] is lit\n"
     )
     assert passages == [
-        Passage("blinks twice", "item", "Changes", "`lamp.py`"),
-        Passage("is lit", "item", "Changes", "`lamp.py`"),
+        MessagePassage("blinks twice", "item", "Changes", "`lamp.py`"),
+        MessagePassage("is lit", "item", "Changes", "`lamp.py`"),
     ]
 
 

@@ -36,7 +36,7 @@ def test_the_sweep_looks_at_the_patterns_of_every_room() -> None:
         "claude_mem.recall.parsed_query._OCCASION",
         "claude_mem.recall.parsed_query._PATTERNS",
         "claude_mem.observer.models.replies",
-        "claude_mem.observer.local.commands",
+        "claude_mem.observer.local.tool_uses",
         "claude_mem.intake.projects",
         "claude_mem.intake.transcripts.transcript",
         "claude_mem.index.text.words",

@@ -1,8 +1,7 @@
 """Candidates for a title, and what is put before them."""
 
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.title_subjects import with_subject
-from claude_mem.observer.local.title_types import TitleCandidate, TitleSource
+from claude_mem.observer.local.titles import TitleCandidate, TitleSource, with_subject
 from claude_mem.types import Turn
 from tests.turns import edited, stopped, turn
 

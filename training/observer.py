@@ -53,7 +53,7 @@ from claude_mem.observer.local.title_candidates import (
     title_features,
     turn_facts,
 )
-from claude_mem.observer.local.title_types import TitleCandidate
+from claude_mem.observer.local.titles import TitleCandidate
 from claude_mem.observer.local.weights import Features, Weights
 
 JUDGED = Path("training/judged_titles.tsv")

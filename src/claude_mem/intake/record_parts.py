@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
 from claude_mem.intake.client_messages import split_client_message, tag_content
-from claude_mem.observer.local.commands import heredoc
+from claude_mem.observer.local.tool_uses import heredoc
 from claude_mem.types import Json, RecordKind, RecordPart, Speaker
 
 LONGEST_PART = 32_768

@@ -16,7 +16,7 @@ from claude_mem.errors import EmbedderError
 from claude_mem.hook.response import HINT_SECONDS
 from claude_mem.intake import spool
 from claude_mem.intake.working_directory import current_branch
-from claude_mem.observer.local.files import relative
+from claude_mem.observer.local.tool_uses import relative
 from claude_mem.recall.branch_turns import names_a_branch
 from claude_mem.recall.file_hints import find_file_hint
 from claude_mem.recall.hint_lines import Hint

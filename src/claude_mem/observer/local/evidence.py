@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from claude_mem.observer.local import cues
-from claude_mem.observer.local.commands import CommandLog, read_commands
-from claude_mem.observer.local.files import FileWork, files_changed, files_read
 from claude_mem.observer.local.markdown import (
-    Passage,
+    MessagePassage,
     heading_of,
     sentences,
     split_passages,
     without_markup,
+)
+from claude_mem.observer.local.tool_uses import (
+    CommandLog,
+    FileWork,
+    files_changed,
+    files_read,
+    read_commands,
 )
 from claude_mem.text import one_line, shorten
 from claude_mem.types import RecordKind, ToolUse, Turn
@@ -371,7 +376,7 @@ def short_request(evidence: TurnEvidence) -> str:
 class Candidate(NamedTuple):
     """A passage of a turn that may be kept."""
 
-    passage: Passage
+    passage: MessagePassage
     origin: Origin
     sources: tuple[int, ...]
     position: int  # among all candidates
@@ -412,12 +417,12 @@ def find_candidates(evidence: TurnEvidence) -> list[Candidate]:
     return candidates
 
 
-def _says_what_is_left(passage: Passage) -> bool:
+def _says_what_is_left(passage: MessagePassage) -> bool:
     above = passage.label or passage.heading
     return cues.is_next_heading(above) or cues.says_what_is_left(passage.text[:300])
 
 
-def _passages(text: str, origin: Origin) -> Iterator[Passage]:
+def _passages(text: str, origin: Origin) -> Iterator[MessagePassage]:
     if origin == "question":
         yield from _answered(text)
         return
@@ -426,11 +431,11 @@ def _passages(text: str, origin: Origin) -> Iterator[Passage]:
             yield passage
 
 
-def _answered(text: str) -> Iterator[Passage]:
+def _answered(text: str) -> Iterator[MessagePassage]:
     """A question with its answer is one passage; without one it is nothing."""
     question, _, answer = text.partition(_ANSWER)
     if answer:
-        yield Passage(f"{one_line(question)} {one_line(answer)}")
+        yield MessagePassage(f"{one_line(question)} {one_line(answer)}")
 
 
 def _short_names(paths: list[str]) -> dict[str, str]:

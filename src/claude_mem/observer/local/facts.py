@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from claude_mem.observer.local.any_case import AnyCase
-from claude_mem.observer.local.commands import (
+from claude_mem.observer.local.markdown import sentences, without_markup
+from claude_mem.observer.local.rules import certain_sentences
+from claude_mem.observer.local.tool_uses import (
+    CLIENT_FILES,
+    EDITING,
     READ_COMMAND,
     READ_LINE,
     READ_OUTPUT,
     commit_subject,
     output_of,
+    path_of,
+    relative,
 )
-from claude_mem.observer.local.files import CLIENT_FILES, EDITING, path_of, relative
-from claude_mem.observer.local.markdown import sentences, without_markup
-from claude_mem.observer.local.rules import certain_sentences
 from claude_mem.store.obstacles import THEN
 from claude_mem.text import one_line
 from claude_mem.types import Json, OpenStep, ProposedFact, Summary, ToolUse, Turn

@@ -41,7 +41,7 @@ _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|z\.B|vs|cf|ca|approx|no|nr|fig|al
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
 
-class Passage(NamedTuple):  # made in a fifth of the time of a frozen dataclass
+class MessagePassage(NamedTuple):  # made in a fifth of the time of a frozen dataclass
     text: str
     kind: Kind = "prose"
     heading: str = ""
@@ -50,18 +50,18 @@ class Passage(NamedTuple):  # made in a fifth of the time of a frozen dataclass
     lead: str = ""  # the sentence before its list, where it ends with a colon
 
 
-def split_passages(markdown: str) -> list[Passage]:
+def split_passages(markdown: str) -> list[MessagePassage]:
     return list(passages_in(markdown))
 
 
-def passages_in(markdown: str) -> Iterator[Passage]:
+def passages_in(markdown: str) -> Iterator[MessagePassage]:
     """One after the other, for a caller that needs the first ones only."""
     return _Splitter().split(markdown[:LARGEST_TEXT])
 
 
 class _Splitter:
     def __init__(self) -> None:
-        self.passages: list[Passage] = []
+        self.passages: list[MessagePassage] = []
         self.heading = ""
         self.label = ""
         self._paragraph: list[str] = []
@@ -72,7 +72,7 @@ class _Splitter:
         self._nesting: list[tuple[int, str]] = []
         self._lead = ""
 
-    def split(self, markdown: str) -> Iterator[Passage]:
+    def split(self, markdown: str) -> Iterator[MessagePassage]:
         lines = [line[:LONGEST_LINE] for line in markdown.expandtabs(4).splitlines()]
         for line, following in zip(lines, [*lines[1:], ""], strict=False):
             self._add_line(line, following)
@@ -180,11 +180,11 @@ class _Splitter:
     def _append(self, text: str, kind: Kind, label: str, own_label: bool = False) -> None:
         if len(text) <= LONGEST_PASSAGE:
             lead = self._lead if kind in ("item", "row") else ""
-            self.passages.append(Passage(text, kind, self.heading, label, own_label, lead))
+            self.passages.append(MessagePassage(text, kind, self.heading, label, own_label, lead))
             return
         for sentence in sentences(text):
             short = shorten(sentence, LONGEST_PASSAGE)
-            self.passages.append(Passage(short, kind, self.heading, label))
+            self.passages.append(MessagePassage(short, kind, self.heading, label))
 
 
 def _match_label(text: str) -> re.Match[str] | None:

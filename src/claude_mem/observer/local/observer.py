@@ -12,7 +12,6 @@ from itertools import groupby
 
 from claude_mem.observer import LOCAL
 from claude_mem.observer.local import cues, titles
-from claude_mem.observer.local.commands import Failure
 from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence, UserRequest, short_request
 from claude_mem.observer.local.facts import (
@@ -21,8 +20,7 @@ from claude_mem.observer.local.facts import (
     propose_places,
     with_open_steps,
 )
-from claude_mem.observer.local.files import FileWork
-from claude_mem.observer.local.markdown import Passage, passages_in, sentences
+from claude_mem.observer.local.markdown import MessagePassage, passages_in, sentences
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
@@ -36,7 +34,8 @@ from claude_mem.observer.local.scoring import (
     select_passages,
     tells_stopped_commit,
 )
-from claude_mem.observer.local.title_types import TITLES
+from claude_mem.observer.local.titles import TITLES
+from claude_mem.observer.local.tool_uses import Failure, FileWork
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import shorten
 from claude_mem.title_rules import is_complete
@@ -315,7 +314,7 @@ def _runs(candidates: Iterable[Candidate]) -> list[list[Candidate]]:
     return runs
 
 
-def join_passages(passages: Iterable[Passage]) -> str | None:
+def join_passages(passages: Iterable[MessagePassage]) -> str | None:
     """With a space between sentences, except in scripts without spaces."""
     return re.sub(r"(?<=[。！？]) ", "", " ".join(map(as_sentence, passages))) or None
 
@@ -334,12 +333,12 @@ def _fact_text(run: list[Candidate]) -> str:
     return run[0].text if len(run) == 1 else join_passages(c.passage for c in run) or ""
 
 
-def as_sentence(passage: Passage) -> str:
+def as_sentence(passage: MessagePassage) -> str:
     text = without_opening(passage.text)
     return text if text[-1:] in ".!?:;。！？؟…`" else text + "."
 
 
-def _fact_label(passage: Passage) -> str:
+def _fact_label(passage: MessagePassage) -> str:
     """Empty if the text itself says what it is about."""
     if not _is_fact(passage):
         return ""
@@ -353,7 +352,7 @@ def _fact_label(passage: Passage) -> str:
     return lead if lead and is_telling and len(lead) <= LONGEST_LABEL else ""
 
 
-def _is_fact(passage: Passage) -> bool:
+def _is_fact(passage: MessagePassage) -> bool:
     return passage.kind in ("item", "row") or (
         passage.text.startswith("`") and ": " in passage.text
     )

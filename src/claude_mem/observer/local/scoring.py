@@ -21,7 +21,7 @@ from claude_mem.observer.local.evidence import (
     find_candidates,
     short_request,
 )
-from claude_mem.observer.local.markdown import Passage
+from claude_mem.observer.local.markdown import MessagePassage
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
     TurnFacts,
@@ -30,8 +30,7 @@ from claude_mem.observer.local.title_candidates import (
     title_features,
     turn_facts,
 )
-from claude_mem.observer.local.title_types import TitleCandidate
-from claude_mem.observer.local.titles import is_commit_request
+from claude_mem.observer.local.titles import TitleCandidate, is_commit_request
 from claude_mem.observer.local.weights import Features, Tests, Trees, Weights, among
 from claude_mem.title_rules import is_english_text, width
 from claude_mem.types import Turn, Verbosity
@@ -227,7 +226,7 @@ _SHAPES: Tests[Callable[[str], object]] = (
     ("starts with pronoun", cues.PRONOUN.match),
     ("has number", cues.NUMBER.search),
 )
-_OF_PASSAGE: Tests[Callable[[Passage], object]] = (
+_OF_PASSAGE: Tests[Callable[[MessagePassage], object]] = (
     ("has telling heading", lambda passage: cues.is_telling_heading(passage.heading)),
     ("has next heading", lambda passage: cues.announces_next(passage.heading)
      or cues.announces_next(passage.label)),
@@ -241,7 +240,11 @@ _OF_PASSAGE: Tests[Callable[[Passage], object]] = (
 @lru_cache(maxsize=8)  # the hash of the names is known; that of the tests is not
 def _tests(
     names: frozenset[str] | None,
-) -> tuple[Tests[cues.Cue], Tests[Callable[[str], object]], Tests[Callable[[Passage], object]]]:
+) -> tuple[
+    Tests[cues.Cue],
+    Tests[Callable[[str], object]],
+    Tests[Callable[[MessagePassage], object]],
+]:
     return among(_CUES, names), among(_SHAPES, names), among(_OF_PASSAGE, names)
 
 

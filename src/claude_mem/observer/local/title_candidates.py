@@ -14,7 +14,7 @@ from math import fsum, log1p
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence
 from claude_mem.observer.local.markdown import (
-    Passage,
+    MessagePassage,
     heading_of,
     sentences,
     without_fences,
@@ -22,16 +22,19 @@ from claude_mem.observer.local.markdown import (
 )
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_signs import is_anchored
-from claude_mem.observer.local.title_subjects import MOST_OF_SENTENCE, with_subject
-from claude_mem.observer.local.title_types import (
+from claude_mem.observer.local.titles import (
     CUTS,
+    MOST_OF_SENTENCE,
     SOURCES,
     TITLES,
     Cut,
     TitleCandidate,
     TitleSource,
+    file_before,
+    from_request,
+    with_subject,
+    without_lead,
 )
-from claude_mem.observer.local.titles import file_before, from_request, without_lead
 from claude_mem.observer.local.weights import Features, Tests, Weights, among
 from claude_mem.title_rules import (
     count_words,
@@ -217,12 +220,12 @@ def _may_have_title(passage: Candidate) -> bool:
     )
 
 
-def _is_fragment(passage: Passage) -> bool:
+def _is_fragment(passage: MessagePassage) -> bool:
     """Code, or a row of several cells; a row of two says something of its first."""
     return passage.kind == "code" or (passage.kind == "row" and "; " in passage.text)
 
 
-def _place_of(passage: Passage) -> str:
+def _place_of(passage: MessagePassage) -> str:
     """The file or symbol before the sentence, else the label or heading above it."""
     if file := file_before(passage.text):
         return file
