@@ -164,6 +164,14 @@ def test_a_step_that_the_session_went_on_from_is_not_open(story: Story) -> None:
     assert section(story, "Left open") == []
 
 
+def test_a_finding_is_no_open_step_unless_it_says_what_is_left_of_it(story: Story) -> None:
+    found = "The fuse box was too small and caused the fire."
+    left = "The fuse box was too small and is not replaced yet."
+    tell(story, "a", open_step("Light it", found, left))
+    last(story)
+    assert section(story, "Left open") == [f"- 2025-10-09 {left}"]
+
+
 def test_an_offer_lapses_with_its_session_and_a_step_after_some(story: Story) -> None:
     tell(story, "a", open_step("Light it", "Call the pilot.", "Shall I push it?"))
     last(story)

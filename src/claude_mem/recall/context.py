@@ -52,6 +52,13 @@ _INTRODUCTION = (
 )
 MAX_STEPS = 3
 _TO_THE_USER = re.compile(r"\b(?:you|your|whenever|ready|let me know)\b", re.IGNORECASE)
+# What was found or done, unless it says that something of it is open.
+_PAST = re.compile(r"\b(?:was|were|had been|has been|have been|caused|fixed)\b", re.IGNORECASE)
+_OPEN = re.compile(
+    r"\b(?:not|never|still|yet|remains?|remaining|left|open|todo|next|later|should|needs?|must"
+    r"|missing|pending|deferred|postponed|skipped|unresolved|unverified|untested)\b|n't\b",
+    re.IGNORECASE,
+)
 LAPSES_AFTER = 6  # sessions
 RELATED = 0.3  # share of a step's words in a later text from which it may be done
 
@@ -283,11 +290,19 @@ def left_open(
         if session is without:
             continue
         for step in open_steps_from(session.turns[-1].summary["open_steps"]):
-            is_offer = step.text.rstrip().endswith(QUESTION_MARKS) or _TO_THE_USER.search(step.text)
-            if is_offer or count == MAX_STEPS or _is_taken_up(step.text, sessions[:position]):
+            if count == MAX_STEPS or not _is_open(step.text):
+                continue
+            if _is_taken_up(step.text, sessions[:position]):
                 continue
             count += 1
             yield Line(flat(f"- {session.day} {step.text}"), subject=step.text)
+
+
+def _is_open(step: str) -> bool:
+    """Not an offer to the user, and not a finding."""
+    if step.rstrip().endswith(QUESTION_MARKS) or _TO_THE_USER.search(step):
+        return False
+    return not _PAST.search(step) or _OPEN.search(step) is not None
 
 
 def _is_taken_up(step: str, later: Sequence[SessionDigest]) -> bool:
