@@ -25,11 +25,12 @@ NOW = datetime(2026, 3, 9, tzinfo=UTC)
 OTHER = (
     "The crane on the north quay was greased and its cable measured; nothing about it is urgent."
 )
-ANSWER = "The foghorn is silent since the compressor lost its pressure valve in the storm."
-SPARE = "spare pressure valve for the foghorn lies in drawer 14 of the workshop"  # a title, too
+# Either may be the title, too, without its first word.
+ANSWER = "foghorn is silent since the compressor lost its pressure valve in the storm"
+SPARE = "spare pressure valve for the foghorn lies in drawer 14 of the workshop"
 REPLY = "\n\n".join(
     [f"{OTHER} Part {n}. {'It was a long day. ' * 18}" for n in range(6)]
-    + [ANSWER]
+    + [f"The {ANSWER}."]
     + [f"{OTHER} Part {n}. {'It was a long day. ' * 18}" for n in range(6, 12)]
     + [f"A {SPARE}."]
 )

@@ -122,7 +122,8 @@ def test_two_sessions_cannot_register_the_same_memory_id(story: Story) -> None:
 
 
 def test_sessions_told_at_the_same_time_never_mix(story: Story) -> None:
-    for payload in (prompt("Mend it"), edit(), stop("Mended.")):
+    final = "The harbour lamp flickered because `poll()` ran twice per tick."
+    for payload in (prompt("Mend it"), edit(), stop(final)):
         for session_id in (SESSION, OTHER):
             path = f"{PROJECT_DIR}/{session_id}.py"
             changes = {"tool_input": {"file_path": path}, "tool_use_id": f"toolu_{session_id}"}
