@@ -122,8 +122,10 @@ def size_of(value: Json) -> int:
         [["x"]] * 1_000_000,
         {f"key{n}": n for n in range(300_000)},
         {"x" * 100_000 + str(n): "" for n in range(20)},
+        {"x" * 100_000 + str(n): "" for n in range(10)},
+        {f"key{n}": "x" * 100_000 for n in range(10)},
     ],
-    ids=["a text", "texts", "items", "members", "names"],
+    ids=["a text", "texts", "items", "members", "names", "few names", "few members"],
 )
 def test_of_a_field_of_any_size_only_so_much_is_searched(value: Json) -> None:
     payload: dict[str, Json] = {"tool_input": {"x": 1}, "tool_response": value, "note": "short"}

@@ -156,6 +156,16 @@ def test_a_secret_goes_from_a_value_whatever_else_is_in_it(
     assert f"[redacted:{kind}]" in redacted
 
 
+def test_a_redactor_that_has_read_many_texts_answers_as_a_new_one() -> None:
+    redactor = Redactor()
+    for number in (*range(2_500), *range(2_500)):
+        harmless: Json = {"command": f"ls harbour/{number}"}
+        assert redactor.redact_json(harmless) == harmless
+    for _, text, secret in EACH:
+        assert [redactor.redact(text) for _ in range(2)] == [redact(text)] * 2
+        assert secret not in redactor.redact(text)
+
+
 def test_what_stands_around_a_secret_stays() -> None:
     before, after = "export API_" + "KEY=", "  # of the harbour\n"
     assert redact(before + MIXED[:32] + after) == f"{before}[redacted:secret]{after}"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PASSES = 4
 SHORTEST = 6  # characters of a text that can hold a secret
+_LONGEST_REMEMBERED, _MOST_REMEMBERED = 400, 2_000  # characters, texts
 _LONGEST_COMMAND = 100  # items of a list that may be a command
 # An identifier without a name: no finder takes it for a secret.
 _UUID_LENGTH = 36
@@ -58,6 +59,8 @@ def load_finders() -> None:
 class Redactor:
     def __init__(self, allowed: tuple[str, ...] = ()) -> None:
         self._allowed = frozenset(allowed)
+        # Short texts without a secret: a quarter of all tool calls repeat an earlier one.
+        self._harmless: set[str] = set()
 
     def redact(self, text: str) -> str:
         """Again until nothing changes: what is removed may have hidden another secret."""
@@ -76,17 +79,22 @@ class Redactor:
         return value
 
     def _spans(self, text: str) -> list[Span]:
-        if len(text) < SHORTEST:
+        if len(text) < SHORTEST or text in self._harmless:
             return []
         from claude_mem.redaction.word_patterns import Subject
 
         subject = Subject(text)
-        return [
+        spans = [
             span
             for find in _finders()
             for span in find(subject)
             if not self._is_allowed(text[span.start : span.end])
         ]
+        if not spans and len(text) <= _LONGEST_REMEMBERED:
+            if len(self._harmless) >= _MOST_REMEMBERED:
+                self._harmless.clear()
+            self._harmless.add(text)
+        return spans
 
     def _collect(self, value: Json, texts: list[str], outer: str = "") -> bool:
         """Appends the names and texts of a value; whether a name alone gives a secret away."""
