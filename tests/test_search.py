@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.documents import DOCUMENT_BITS
-from claude_mem.recall.search import Order, Query, search
+from claude_mem.recall.search import Order, Query, search, snippet
 from claude_mem.store import records
 from claude_mem.types import Observation, Project, RecordPart, Summary
 from tests.remembering import (
@@ -116,6 +116,12 @@ def test_snippets_are_shorter_from_the_fifth_row_on(story: Story) -> None:
     lengths = [len(row.snippet) for row in look(story, "relay").rows]
     assert all(length > 120 for length in lengths[:4]) and len(lengths) == 6
     assert all(60 < length <= 102 for length in lengths[4:])
+
+
+@pytest.mark.parametrize("mark", ["-", "—", "İ"])  # the last becomes two characters in lower case
+def test_a_snippet_shows_the_words_of_the_query_whatever_is_around_them(mark: str) -> None:
+    text = f"{mark} rope " * 60 + "the Ballast pump leaks" + f" {mark} rope" * 60
+    assert "the Ballast pump" in snippet(text, frozenset({"ballast", "pump"}))
 
 
 def test_what_was_said_is_found_though_no_memory_holds_it(story: Story) -> None:

@@ -37,7 +37,7 @@ class Notes(NamedTuple):
 
     marks: tuple[str, ...]
     continues: MemoryId | None  # the best known memory of the turn that started its background task
-    outside_words: frozenset[str]  # of its turn
+    outside_words: str  # hashes of those of its turn, separated by spaces
 
 
 def notes_of(connection: sqlite3.Connection, ids: Sequence[MemoryId]) -> dict[MemoryId, Notes]:
@@ -48,8 +48,7 @@ def notes_of(connection: sqlite3.Connection, ids: Sequence[MemoryId]) -> dict[Me
             marks = tuple(name for name, flag in zip(MARKS, flags, strict=True) if flag)
             if marks or parent or words is not None:
                 continues = parse_memory_id(parent) if parent else None
-                outside = frozenset((words or "").split())
-                notes[MemoryId(kind, number)] = Notes(marks, continues, outside)
+                notes[MemoryId(kind, number)] = Notes(marks, continues, words or "")
     return notes
 
 

@@ -28,7 +28,7 @@ from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.projects import project_names
 from claude_mem.types import Json
-from claude_mem.word_runs import has_run
+from claude_mem.word_runs import has_run_of
 
 log = logging.getLogger("claude_mem.search")
 
@@ -243,8 +243,8 @@ def _complete(connection: sqlite3.Connection, rows: list[SearchRow]) -> list[Sea
     return rows
 
 
-def _outside_mark(row: SearchRow, outside: frozenset[str]) -> tuple[str, ...]:
-    return ("outside",) if has_run(f"{row.title}\n{row.snippet}", outside) else ()
+def _outside_mark(row: SearchRow, outside: str) -> tuple[str, ...]:
+    return ("outside",) if has_run_of(f"{row.title}\n{row.snippet}", outside) else ()
 
 
 def with_occasions(
@@ -331,16 +331,18 @@ def holds_any(text: str, stems: frozenset[str]) -> bool:
 def _hits(line: str, ends: Sequence[int], stems: frozenset[str]) -> list[int]:
     """The numbers of the words whose stem is one of these, in order."""
     beginnings = _beginnings(stems)
-    if line.isascii():
-        lower = line.lower()
-        places = (place for text in beginnings for place in _places(lower, text))
-        numbers = sorted({bisect_right(ends, place) for place in places})
+    lower = line.lower()
+    words = () if line.isascii() else enumerate(line.split(" "))
+    if len(lower) == len(line):  # so that their places are the same
+        likely = {bisect_right(ends, at) for text in beginnings for at in _places(lower, text)}
+        likely.update(number for number, word in words if not word.isascii())
     else:
-        numbers = [
+        likely = {
             number
-            for number, word in enumerate(line.split(" "))
+            for number, word in words
             if not word.isascii() or any(text in word.lower() for text in beginnings)
-        ]
+        }
+    numbers = sorted(likely)
     return [n for n in numbers if stems & _stems(line[ends[n - 1] if n else 0 : ends[n] - 1])]
 
 

@@ -8,7 +8,8 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, PLACES, load, text_id
@@ -82,7 +83,7 @@ NO_FILTERS = Filters()
 @dataclass(frozen=True, slots=True)
 class Condition:
     sql: str
-    values: list[object] = field(default_factory=list)
+    values: tuple[object, ...] = ()
 
 
 def phrase(text: str) -> str:
@@ -113,7 +114,7 @@ def _texts_of(project_id: int | None) -> Condition:
     """Texts of a project are stored together, so that those of others are not even read."""
     if project_id is None:
         return Condition("TRUE")
-    ends: list[object] = [text_id(project_id, 0), text_id(project_id + 1, 0) - 1]
+    ends = text_id(project_id, 0), text_id(project_id + 1, 0) - 1
     return Condition("memory_text.rowid BETWEEN ? AND ?", ends)
 
 
@@ -150,7 +151,7 @@ def _by_time(
     source, values = "documents d", condition.values
     if expression:
         source = f"memory_text CROSS JOIN documents d ON d.id = {_DOCUMENT}"
-        condition = Condition(f"memory_text MATCH ? AND {condition.sql}", [expression, *values])
+        condition = Condition(f"memory_text MATCH ? AND {condition.sql}", (expression, *values))
     rows = connection.execute(
         f"SELECT {_MATCH} FROM {source} WHERE {_INDEXED} AND {condition.sql}"
         f" ORDER BY d.created_at_epoch{down}, d.session_id{down}, d.place{down} LIMIT ? OFFSET ?",
@@ -240,6 +241,7 @@ def required(filters: Filters) -> str:
     return all_of(expressions) if expressions else ""
 
 
+@lru_cache(maxsize=64)
 def where(filters: Filters) -> Condition:
     conditions: list[str] = []
     values: list[object] = []
@@ -267,14 +269,15 @@ def where(filters: Filters) -> Condition:
         parts.append(_with_file(filters.files))
     conditions += [condition.sql for condition in parts]
     values += [value for condition in parts for value in condition.values]
-    return Condition(" AND ".join(conditions) or "TRUE", values)
+    return Condition(" AND ".join(conditions) or "TRUE", tuple(values))
 
 
+@lru_cache(maxsize=64)
 def turn_condition(filters: Filters) -> Condition:
     """What a turn `t` must be: one of its memories passes. The project is left to the caller."""
     conditions: list[Condition] = []
     if filters.session_id is not None:
-        conditions.append(Condition("t.session_id = ?", [filters.session_id]))
+        conditions.append(Condition("t.session_id = ?", (filters.session_id,)))
     if filters.skip_open_turns:
         conditions.append(Condition("t.id NOT IN (SELECT id FROM user_prompts WHERE closed = 0)"))
     of_memory = where(
@@ -288,10 +291,11 @@ def turn_condition(filters: Filters) -> Condition:
         ))  # fmt: skip
     return Condition(
         " AND ".join(condition.sql for condition in conditions) or "TRUE",
-        [value for condition in conditions for value in condition.values],
+        tuple(value for condition in conditions for value in condition.values),
     )
 
 
+@lru_cache(maxsize=64)
 def result_condition(filters: Filters) -> Condition:
     """What a turn `t` must be to be shown. Passages are looked up by `turn_condition` alone: few
     turns are wrong, and a condition on each passage costs more."""
@@ -325,10 +329,16 @@ def documents_of_turns(
     return documents
 
 
+@lru_cache(maxsize=64)
+def _in_turn(filters: Filters) -> Condition:
+    """What a memory of a turn that passes must be."""
+    return where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
+
+
 def _in_turns(
     connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters, columns: str
 ) -> Iterator[tuple[Any, ...]]:
-    condition = where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
+    condition = _in_turn(filters)
     places = list(turns)
     cursor = connection.cursor()
     cursor.row_factory = None  # rows are not accessed by name
@@ -350,7 +360,7 @@ def _of_type(filters: Filters) -> Condition:
     return Condition(
         "(d.id % 4 IN (SELECT value FROM json_each(?))"
         " OR d.type IN (SELECT value FROM json_each(?)))",
-        [json.dumps(codes), json.dumps(filters.types)],
+        (json.dumps(codes), json.dumps(filters.types)),
     )
 
 
@@ -358,7 +368,7 @@ def _with_status(statuses: tuple[str, ...]) -> Condition:
     return Condition(
         "d.session_id IN (SELECT s.id FROM sdk_sessions s"
         " WHERE s.status IN (SELECT value FROM json_each(?)))",
-        [json.dumps(statuses)],
+        (json.dumps(statuses),),
     )
 
 
@@ -366,7 +376,7 @@ def _with_concept(concepts: tuple[str, ...]) -> Condition:
     return Condition(
         "EXISTS (SELECT 1 FROM json_each(d.concepts) c"
         " WHERE c.value IN (SELECT value FROM json_each(?)))",
-        [json.dumps(concepts)],
+        (json.dumps(concepts),),
     )
 
 
@@ -376,5 +386,5 @@ def _with_file(files: tuple[str, ...]) -> Condition:
     return Condition(
         "EXISTS (SELECT 1 FROM json_each(d.files) f, json_each(?) w WHERE"
         " instr('/' || replace(f.value, '\\', '/') || '/', '/' || w.value || '/') > 0)",
-        [json.dumps(names)],
+        (json.dumps(names),),
     )
