@@ -10,7 +10,7 @@ import pytest
 from claude_mem import params
 from claude_mem.server.app import public_routes
 from claude_mem.server.openapi import BODY, QUERY
-from claude_mem.server.sessions import _ACTIONS
+from claude_mem.server.session_events import _ACTIONS
 from tests.api import Api, open_api
 from tests.payloads import SESSION
 from tests.session_requests import begin

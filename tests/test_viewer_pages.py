@@ -12,8 +12,8 @@ import pytest
 from claude_mem.index.text.documents import document_id
 from claude_mem.index.vectors import duplicates
 from claude_mem.server.app import page_routes
-from claude_mem.server.viewer.filters import inline, prose
 from claude_mem.server.viewer.plots import weekly_plot
+from claude_mem.server.viewer.template_filters import inline, prose
 from claude_mem.types import Distillate, Observation, OpenStep, ProposedFact, Summary
 from tests.payloads import PROJECT_DIR
 from tests.viewer import ATTACKS, Page, Viewer, open_viewer

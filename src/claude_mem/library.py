@@ -17,11 +17,11 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 from urllib.parse import urlencode
 
-from claude_mem.broken_rules import Rule
 from claude_mem.config import Layout, load_settings
 from claude_mem.errors import NotFound, WorkerError
 from claude_mem.hook.private_text import strip_private
 from claude_mem.intake.projects import open_projects
+from claude_mem.rule_violations import Rule
 from claude_mem.server import client
 from claude_mem.store import StoreReader
 from claude_mem.types import Json

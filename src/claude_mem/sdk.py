@@ -24,12 +24,12 @@ from claude_agent_sdk import (
     tool,
 )
 
-from claude_mem.broken_rules import Rule, broken_rule
 from claude_mem.errors import ClaudeMemError
 from claude_mem.hook import spool
 from claude_mem.hook.private_text import strip_private
 from claude_mem.library import Memory
 from claude_mem.recall.fence import NOTE, fenced
+from claude_mem.rule_violations import Rule, broken_rule
 
 SERVER = "claude-mem"
 DIALECT = b"claude"

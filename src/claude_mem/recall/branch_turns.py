@@ -8,7 +8,7 @@ from claude_mem.index.text import document_queries, passage_index
 from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.hint_lines import Source
-from claude_mem.recall.named_turns import nearest_passage
+from claude_mem.recall.turns_by_name import nearest_passage
 from claude_mem.store.turns import MAIN_BRANCHES
 
 MOST_TURNS = 40  # the latest of the branch

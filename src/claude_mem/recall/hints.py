@@ -35,11 +35,11 @@ from claude_mem.recall.candidates import (
 )
 from claude_mem.recall.hint_lines import Hint, Shown, Source, hint_lines
 from claude_mem.recall.hint_text import PastFact, lasting, past_facts, states_past, work_in
-from claude_mem.recall.named_turns import NamedTurn, find_named_turns
 from claude_mem.recall.parsed_query import ParsedQuery, Word, content_stems, parse_query, stems_of
 from claude_mem.recall.prompt_text import Name, names_in, typed_text
 from claude_mem.recall.ranking import RankedTurn, rank_candidates
 from claude_mem.recall.search import holds_any
+from claude_mem.recall.turns_by_name import NamedTurn, find_named_turns
 from claude_mem.recall.weights import WEIGHTS
 from claude_mem.store import StoreReader
 from claude_mem.store.memories import CLIENT_FILE

@@ -9,7 +9,7 @@ from starlette.routing import Route
 from claude_mem import params
 from claude_mem.errors import BadInput
 from claude_mem.server.requests import read_object, reject_parameters, required_text
-from claude_mem.store.project_moves import Moved
+from claude_mem.store.project_assignments import Moved
 from claude_mem.types import Json
 from claude_mem.worker import project_changes
 from claude_mem.worker.worker import Worker

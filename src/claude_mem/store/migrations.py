@@ -10,7 +10,13 @@ from collections.abc import Callable
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import hints, index_mark_triggers, project_moves, team_tables, viewer_pages
+from claude_mem.store import (
+    hints,
+    index_mark_triggers,
+    project_assignments,
+    team_tables,
+    viewer_pages,
+)
 from claude_mem.store.migration_steps import client_messages, edits, facts, notes
 
 _FIRST = """
@@ -451,7 +457,7 @@ def _add_turns_by_time(connection: sqlite3.Connection) -> None:
 
 
 def _add_project_decisions(connection: sqlite3.Connection) -> None:
-    for statement in project_moves.STATEMENTS:
+    for statement in project_assignments.STATEMENTS:
         connection.execute(statement)
 
 

@@ -23,7 +23,7 @@ from claude_mem.store import (
     obstacles,
     one_time_messages,
     outside_words,
-    project_moves,
+    project_assignments,
     projects,
     queue,
     records,
@@ -284,12 +284,12 @@ class StoreReader(ViewerReader):
         """Hashes of words from outside in its memories; see `word_runs`."""
         return self.read(lambda c: outside_words.of_project(c, project_id))
 
-    def project_access(self) -> project_moves.StoredAccess:
-        return self.read(project_moves.stored_access)
+    def project_access(self) -> project_assignments.StoredAccess:
+        return self.read(project_assignments.stored_access)
 
     def previous_project(self, directory: str, project_id: int) -> Project | None:
         """The project that sessions in this directory belonged to before, if another."""
-        return self.read(lambda c: project_moves.previous_project(c, directory, project_id))
+        return self.read(lambda c: project_assignments.previous_project(c, directory, project_id))
 
     def preview_forgetting(
         self, selection: forgetting.Selection, *, hard: bool = False

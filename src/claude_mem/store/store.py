@@ -23,7 +23,7 @@ from claude_mem.store import (
     memories,
     memory_files,
     one_time_messages,
-    project_moves,
+    project_assignments,
     projects,
     queue,
     records,
@@ -203,22 +203,28 @@ class Store(StoreReader):
 
     def join_directory(
         self, directory: str, own: Project, target: Project
-    ) -> "Future[project_moves.Moved]":
+    ) -> "Future[project_assignments.Moved]":
         ms = self._clock()
-        return self.write(lambda c: project_moves.join_directory(c, directory, own, target, ms))
+        return self.write(
+            lambda c: project_assignments.join_directory(c, directory, own, target, ms)
+        )
 
     def is_new_claim(self, directory: str, key: str) -> "Future[bool]":
         """Whether it was not reported before; it counts as reported from now on."""
         ms = self._clock()
-        return self.write(lambda c: project_moves.is_new_claim(c, directory, key, ms))
+        return self.write(lambda c: project_assignments.is_new_claim(c, directory, key, ms))
 
-    def merge_projects(self, source: Project, target: Project) -> "Future[project_moves.Moved]":
+    def merge_projects(
+        self, source: Project, target: Project
+    ) -> "Future[project_assignments.Moved]":
         ms = self._clock()
-        return self.write(lambda c: project_moves.merge_projects(c, source, target, ms))
+        return self.write(lambda c: project_assignments.merge_projects(c, source, target, ms))
 
-    def assign_directory(self, directory: str, target: Project) -> "Future[project_moves.Moved]":
+    def assign_directory(
+        self, directory: str, target: Project
+    ) -> "Future[project_assignments.Moved]":
         ms = self._clock()
-        return self.write(lambda c: project_moves.assign_directory(c, directory, target, ms))
+        return self.write(lambda c: project_assignments.assign_directory(c, directory, target, ms))
 
     def mark_imported(self, path: str, size: int, modified_ns: int) -> "Future[None]":
         return self.write(lambda c: imported_sessions.mark_imported(c, path, size, modified_ns))

@@ -7,7 +7,7 @@ the user said yields only to the user.
 import re
 from typing import Literal
 
-from claude_mem.store.clauses import clauses, loses_a_demand, main_part
+from claude_mem.store.asides import clauses, loses_a_demand, main_part
 from claude_mem.store.command_steps import is_replaced_by
 from claude_mem.store.named_places import is_same_place
 from claude_mem.store.rival_terms import WEAK

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.store.project_moves import Moved
+from claude_mem.store.project_assignments import Moved
 from claude_mem.text import one_line, shorten, without_controls
 from claude_mem.types import Project
 from claude_mem.worker.contexts import remove_rendered

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.any_case import AnyCase
-from claude_mem.observer.local.predicates import (
+from claude_mem.observer.local.clause_grammar import (
     THIRD_PERSON,
     has_predicate,
     has_vague_subject,

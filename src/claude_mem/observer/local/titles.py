@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator
 from typing import Literal, NamedTuple
 
 from claude_mem.observer.local import cues
+from claude_mem.observer.local.clause_grammar import has_predicate, is_proposal
 from claude_mem.observer.local.markdown import sentences, width, without_markup
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
-from claude_mem.observer.local.predicates import has_predicate, is_proposal
 from claude_mem.observer.local.title_signs import (
     addresses_someone,
     is_anchored,

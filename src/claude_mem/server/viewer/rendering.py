@@ -82,7 +82,7 @@ def _zone(name: str) -> tzinfo | None:
 def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    from claude_mem.server.viewer import filters
+    from claude_mem.server.viewer import template_filters
 
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
@@ -91,7 +91,7 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(filters.FILTERS)
+    environment.filters.update(template_filters.FILTERS)
     environment.globals.update(version=__version__, observation_types=OBSERVATION_TYPES)
     return environment
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claude_mem.broken_rules import Rule, broken_rule
+from claude_mem.rule_violations import Rule, broken_rule
 
 
 def is_broken(rule: str, command: str, *earlier: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 SCRIPT = """
 from pathlib import Path
 
-from claude_mem.index.vectors import heap
+from claude_mem.index.vectors import freed_memory
 
 
 def resident():
@@ -17,12 +17,12 @@ def resident():
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
-heap.limit_heaps()
+freed_memory.limit_heaps()
 blocks = [bytes(2_000) for _ in range(25_000)]
 last = bytes(2_000)  # behind them: nothing of the heap is given back by itself
 del blocks
 before = resident()
-heap.give_back()
+freed_memory.give_back()
 print(before - resident())
 """
 

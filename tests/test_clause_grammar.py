@@ -2,7 +2,7 @@
 
 import pytest
 
-from claude_mem.observer.local.predicates import (
+from claude_mem.observer.local.clause_grammar import (
     has_predicate,
     has_vague_subject,
     is_proposal,

@@ -11,7 +11,7 @@ from claude_mem.config import Layout
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, StoreReader, backups, file_scrubbing, refinements
 from claude_mem.store.database import connect
-from claude_mem.store.stored_secrets import (
+from claude_mem.store.leaked_secrets import (
     TABLES,
     Batch,
     Finding,
