@@ -112,6 +112,24 @@ def test_what_the_worker_refuses_is_reported_by_the_command(
     assert done.returncode != 0 and reason in done.stderr
 
 
+@pytest.mark.parametrize("command", ["search", "timeline", "related", "context", "status"])
+@pytest.mark.parametrize("before", [(), ("lamp",)])
+def test_h_shows_the_help(running: Home, command: str, before: tuple[str, ...]) -> None:
+    done = running.command(command, *before, "-h")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == running.command(command, "--help").stdout
+
+
+@pytest.mark.parametrize("environment", [{}, {"TZ": "UTC"}], ids=["worker", "command"])
+@pytest.mark.parametrize(("query", "matches"), [("lamp -hello", True), ("lamp -harbour", False)])
+def test_an_excluded_word_with_h_is_no_option(
+    running: Home, query: str, matches: bool, environment: dict[str, str]
+) -> None:
+    text, _ = run(running, "search", *query.split(), **environment)
+    assert "Usage:" not in text
+    assert ("relay is loose" in text) == matches
+
+
 def test_settings_that_the_worker_does_not_have_count(running: Home) -> None:
     text, _ = run(running, "context", CLAUDE_MEM_CONTEXT_TOKENS="0")
     assert "CLAUDE_MEM_CONTEXT_TOKENS is 0" in text

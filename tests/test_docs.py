@@ -174,6 +174,23 @@ def test_the_readme_names_the_commands_to_try_it_and_to_test_it() -> None:
     assert "make test" in text
 
 
+def test_the_text_of_the_readme_has_the_figures_of_the_benchmarks() -> None:
+    hooks = rows_under("docs/benchmarks.md", "hook", "ours, ms")
+    searches = rows_under("docs/benchmarks.md", "memory", "ours, MB")
+    idle = rows_under("docs/benchmarks.md", "", "ours, MB")
+    rows = {row[0]: row for row in (*hooks, *searches, *idle)}
+
+    def figure(name: str, column: int) -> int:
+        return round(float(rows[name][column]))
+
+    text = " ".join(text_of("README.md").split())
+    after = "private memory after 400 searches"
+    assert f"hook, {figure('PostToolUse, worker running', 4)} ms CPU" in text
+    assert f"{figure('private memory when idle', 1)} MB of private memory when idle" in text
+    assert f"{figure(f'{after}, 1,000', 2)} MB with 1,000 observations" in text
+    assert f"{figure(f'{after}, 10,000', 2)} MB with 10,000." in text
+
+
 def test_every_module_that_the_architecture_page_names_exists() -> None:
     names = re.findall(r"`([\w/]+\.py)`", text_of("ARCHITECTURE.md"))
     roots = (ROOT, ROOT / "src" / "claude_mem")

@@ -10,9 +10,9 @@ from bench.peers.tables import Column, Medians, Ratio, number, pair
 
 _INTRO = """# Benchmarks
 
-This claude-mem (*ours*) next to the TypeScript [claude-mem of
-npm](https://www.npmjs.com/package/claude-mem), alternating, on one machine. `make bench-peers`
-measures and writes this page; every measured value is in
+This page compares this claude-mem (*ours*) with the TypeScript [claude-mem on
+npm](https://www.npmjs.com/package/claude-mem). The runs alternate on one machine.
+`make bench-peers` measures and writes this page; every measured value is in
 [`bench/results/peers.json`](../bench/results/peers.json).
 
 All figures are medians. The machine was shared and busy (its load is in the last table), so compare

@@ -60,7 +60,7 @@ def _text(results: Results) -> str:
     versions = hooks.get("versions", {})
     named = ", ".join(f"{name} {value}" for name, value in versions.items() if name != "commit")
     size, cores = largest_size(results), hooks.get("machine", {}).get("cores", "?")
-    table = markdown(["", "ours", "npm"], list(_rows(results, size)))
+    table = markdown(["", "this package", "npm"], list(_rows(results, size)))
     return f"""
 {table}
 

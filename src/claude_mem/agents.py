@@ -135,7 +135,10 @@ QWEN = Agent(
     transcripts="projects/*/chats/*.jsonl",
     tested="real client",
     ticks_per_second=1000,
-    notes=("Without a terminal it does not report the end of a session; it ends when idle.",),
+    notes=(
+        "Without a terminal it does not report the end of a session: the session counts as"
+        " interrupted after 24 hours without an event.",
+    ),
 )
 COPILOT = Agent(
     name="copilot",
@@ -194,7 +197,7 @@ CURSOR = Agent(
     transcripts="projects/*/agent-transcripts/*/*.jsonl",
     tested="payload shapes",
     notes=(
-        "Hints are not possible: a prompt takes no context.",
+        "Hints are not possible: its prompt hook cannot add context.",
         "Its transcripts have no ids, no times and no results of tools: a session that hooks"
         " recorded is not imported, turns get the time of the file, and it is not known which"
         " commands failed. Chats that are only in its database are not imported.",

@@ -71,13 +71,20 @@ def parse(arguments: list[str]) -> dict[str, str] | None:
             if text is None or options[name] in values:
                 return None
             values[options[name]] = text
-        elif argument.startswith("--") or (argument[:1] == "-" and arguments[0] != "search"):
+        elif _is_option(argument, arguments[0]):
             return None
         else:
             words.append(argument)
     if arguments[0] == "search":
         values["query"] = " ".join(words)
     return None if words and arguments[0] != "search" else values
+
+
+def _is_option(argument: str, command: str) -> bool:
+    """In a search, `-word` is a word that must not match."""
+    if command == "search":
+        return argument == "-h" or argument.startswith("--")
+    return argument.startswith("-")
 
 
 def _is_plain(environ: dict[bytes, bytes]) -> bool:

@@ -118,7 +118,7 @@ def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
 @json_option
 @click.pass_obj
 def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
-    """Show a fact before others; no later statement replaces it."""
+    """Show a fact first; no later statement replaces it."""
     refuse_agents()
     memory = change_memory(settings, _name(id_), "pin", undo)
     print_changed(memory, "Unpinned" if undo else "Pinned", as_json)

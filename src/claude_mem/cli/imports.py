@@ -82,9 +82,9 @@ def import_past(
     """Import past sessions of Claude Code and other agents.
 
     PATHS are transcripts, directories of transcripts, or files written by claude-mem export;
-    default: all transcripts that agents keep on this machine. No model is used and nothing
-    is sent anywhere. It is safe to run it again: nothing is duplicated, turns that were
-    incomplete are completed, and turns without a record get one.
+    default: all transcripts that agents keep on this machine. The import itself
+    uses no model and sends nothing. It is safe to run it again: nothing is duplicated, turns that
+    were incomplete are completed, and turns without a record get one.
     """
     if own:
         refuse_agents()

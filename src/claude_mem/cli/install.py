@@ -88,12 +88,13 @@ def install(
 ) -> None:
     """Add claude-mem to agents. Run it again after an upgrade or to repair the installation.
 
-    Without --agent it is added to Claude Code, and other agents on this machine are offered. With
-    --agent it is added to those agents, for the user or with --scope project for this directory.
+    Without --agent, it adds claude-mem to Claude Code and offers to add it to other agents on this
+    machine. With --agent, it adds claude-mem to those agents, for the user or with --scope project
+    for this directory.
 
     For Claude Code, without --scope it installs a plugin with Claude Code's plugin command. With
     --scope it adds hooks to ~/.claude/settings.json (user) or ./.claude/settings.json (project)
-    and registers the MCP server. Installing one way removes the other.
+    and registers the MCP server. Installing in one way removes an installation in the other way.
     """
     layout = settings.layout
     others = chosen_agents(agents)

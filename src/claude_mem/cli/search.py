@@ -32,9 +32,18 @@ from claude_mem.server.command_replies import search_reply
 from claude_mem.text import NO_MEMORIES, pluralize, without_controls
 from claude_mem.types import OBSERVATION_TYPES, SESSION_STATUSES
 
-# `-word` is part of the query, so no option here has a short name.
+# `-word` is part of the query, so no option here has a short name: click would find -h in -hello.
 _QUERY = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 _OPTION = re.compile(r"--[\w-]+(=.*)?", re.DOTALL)
+
+
+def _show_help(
+    context: click.Context, param: click.Parameter, words: tuple[str, ...]
+) -> tuple[str, ...]:
+    if "-h" in words:
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
+    return words
 
 
 def _choices(choices: Iterable[str]) -> Callable[..., list[str] | None]:
@@ -83,7 +92,7 @@ _DEPTH = click.IntRange(0, params.MAX_DEPTH)
 
 
 @click.command(cls=_Command, context_settings=_QUERY)
-@click.argument("query", nargs=-1, type=click.UNPROCESSED)
+@click.argument("query", nargs=-1, type=click.UNPROCESSED, is_eager=True, callback=_show_help)
 @click.option("--project", help="Only this project (name or key).")
 @click.option("--type", callback=_TYPES, help=_TYPES_HELP)
 @click.option(
@@ -146,7 +155,14 @@ def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **optio
 
 
 @click.command(cls=_Command, context_settings=_QUERY)
-@click.argument("anchor", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument(
+    "anchor",
+    nargs=-1,
+    required=True,
+    type=click.UNPROCESSED,
+    is_eager=True,
+    callback=_show_help,
+)
 @click.option("--before", "depth_before", type=_DEPTH, help="Memories before it (default 10).")
 @click.option("--after", "depth_after", type=_DEPTH, help="Memories after it (default 10).")
 @click.option("--project", help="Only this project (name or key).")

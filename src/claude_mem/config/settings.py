@@ -169,7 +169,9 @@ class ObserverSettings:
         maximum=8,
     )
     claude_code_path: str = declare(
-        "CLAUDE_CODE_PATH", "", "the Claude Code executable; empty: searched on the PATH"
+        "CLAUDE_CODE_PATH",
+        "",
+        "the Claude Code executable; empty: searched on the PATH and in the usual directories",
     )
 
 

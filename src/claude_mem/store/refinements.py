@@ -1,4 +1,4 @@
-"""Drafts that a model revises: the queue that follows the one of turns.
+"""What becomes of refinements: saved revisions, kept replies, and conversations with a provider.
 
 A draft is stored and its refinement queued in one transaction, before any model is asked. A
 refinement that fails for good is kept with the reason and the reply that could not be read, and
