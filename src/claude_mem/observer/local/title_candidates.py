@@ -116,16 +116,16 @@ class TurnFacts:
 def find_titles(
     evidence: TurnEvidence, passages: Iterable[Candidate], *, is_english: bool
 ) -> list[TitleCandidate]:
-    """Each text once, from the best source that has it, with how clear it is."""
+    """Each text once, from the best source that has it."""
     subject = subject_of(evidence)
     titles: dict[str, TitleCandidate] = {}
-    judged: set[tuple[str, bool, TitleSource, str]] = set()
+    seen: set[tuple[str, bool, TitleSource, str]] = set()
     for candidate in chain(_written(evidence), _spoken(evidence, passages)):
-        # Clauses repeat, and the gate takes longer than anything else here.
+        # Clauses repeat, and finding their subject takes longer than anything else here.
         key = (candidate.text, candidate.is_question, candidate.source, candidate.place)
-        if key in judged and not candidate.is_question:
+        if key in seen and not candidate.is_question:
             continue
-        judged.add(key)
+        seen.add(key)
         for title in with_subject(
             candidate, subject, has_edits=bool(evidence.files), is_english=is_english
         ):

@@ -3,7 +3,7 @@ from the edits themselves."""
 
 import re
 from collections.abc import Collection, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.clause_grammar import has_predicate, is_proposal
@@ -150,7 +150,7 @@ def from_sentence(sentence: str, min_words: int = MIN_WORDS) -> str:
     if len(text) > LONGEST_TITLE:
         text = _ASIDE.sub("", text)
     title = as_title(text) if len(text) <= LONGEST_TITLE else clause_of(text)
-    return title if _count_words(title) >= min_words else ""
+    return title if count_words(title) >= min_words else ""
 
 
 def without_lead(text: str) -> str:
@@ -293,11 +293,6 @@ def as_title(text: str, longest: int = LONGEST_TITLE) -> str:
     return text[0].upper() + text[1:] if text[0].islower() and not _is_name(text) else text
 
 
-def _count_words(title: str) -> int:
-    """In a script without spaces, about two characters make a word."""
-    return len(title.split()) + (width(title) - len(title)) // 4
-
-
 def _first_word(text: str) -> str:
     return text[:40].split(" ", 1)[0].lower().rstrip(",")
 
@@ -313,10 +308,7 @@ TitleSource = Literal[
     "commit", "pull request", "request heading", "plan heading", "final heading", "emphasis",
     "subagent task", "task", "final", "request", "statement", "report", "announcement",
 ]  # fmt: skip
-SOURCES: tuple[TitleSource, ...] = (
-    "commit", "pull request", "request heading", "plan heading", "final heading", "emphasis",
-    "subagent task", "task", "final", "request", "statement", "report", "announcement",
-)  # fmt: skip
+SOURCES: tuple[TitleSource, ...] = get_args(TitleSource)
 # Written to be read alone; and what was said to somebody who knew the rest.
 TITLES: tuple[TitleSource, ...] = ("commit", "pull request", "request heading", "plan heading")
 SPOKEN: tuple[TitleSource, ...] = (
@@ -324,9 +316,7 @@ SPOKEN: tuple[TitleSource, ...] = (
 )  # fmt: skip
 # How much of its text a candidate is.
 Cut = Literal["all", "first clause", "later clause", "clauses", "start", "scope", "subject"]
-CUTS: tuple[Cut, ...] = (
-    "all", "first clause", "later clause", "clauses", "start", "scope", "subject",
-)  # fmt: skip
+CUTS: tuple[Cut, ...] = get_args(Cut)
 MAX_NAMES = 4  # that count
 
 
