@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from claude_mem.observer.local.content_words import content_words
 from claude_mem.observer.local.evidence import collect_evidence
-from claude_mem.observer.local.markdown import LONGEST_PASSAGE, sentences
-from claude_mem.observer.local.observer import distil
+from claude_mem.observer.local.markdown import LONGEST_PASSAGE, passages_in, sentences
+from claude_mem.observer.local.observer import distil, join_passages
 from claude_mem.observer.local.scoring import MAX_CHARS, budget_for, score_turn, select_passages
 from claude_mem.types import (
     CommandRun,
@@ -244,13 +244,14 @@ def test_a_command_that_fails_here_is_a_fault_and_no_note() -> None:
     assert summary.notes is None
 
 
-def test_of_many_commands_the_last_are_recorded() -> None:
+def test_of_many_commands_the_last_and_the_last_that_failed_are_recorded() -> None:
     tests = [ran(f"pytest tests/test_{n}.py", "1 passed", n) for n in range(1, 6)]
     checks = [ran(f"make lint-{n} check", number=n) for n in range(6, 11)]
+    tests[1] = ran("pytest tests/test_2.py", "1 failed", 2, failed=True)
     runs = distil(turn(*tests, *checks)).summary.commands
     assert [(run.purpose, run.sources) for run in runs] == [
-        ("test", (4,)), ("test", (5,)),
-        ("check", (9,)), ("check", (10,)),
+        ("test", (2,)), ("test", (5,)),
+        ("check", (10,)),
     ]  # fmt: skip
 
 
@@ -577,3 +578,18 @@ def test_files_of_which_nothing_is_told_make_no_observation_unless_they_are_new(
     created = use(1, tool_name="Write", tool_input=params, tool_response={"type": "create"})
     told = distil(turn(created, stopped("Done."), prompt="go on"))
     assert only(told).title == "Created horn.py"
+
+
+def test_a_plan_is_worth_an_observation_before_anything_was_done() -> None:
+    plan = (
+        "Implement the following plan:\n\n# Plan: Dim `lamp.py` at Night\n\n## Context\n\n"
+        "The lamp keeps its full brightness after sunset, which wakes the harbour.\n"
+    )
+    result = distil(turn(prompt=plan))
+    assert only(result).title == "Dim `lamp.py` at Night"
+    assert distil(turn(prompt="Dim the lamp at night")).observations == ()
+
+
+def test_a_sentence_that_leads_to_a_list_ends_with_a_full_stop() -> None:
+    (passage,) = passages_in("`light()` is started by both callers of `fuse.py`:")
+    assert join_passages([passage]) == "`light()` is started by both callers of `fuse.py`."

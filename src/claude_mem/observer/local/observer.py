@@ -40,6 +40,7 @@ from claude_mem.observer.local.version import VERSION
 from claude_mem.text import shorten
 from claude_mem.title_rules import is_complete
 from claude_mem.types import (
+    COMMAND_PURPOSES,
     CommandRun,
     Distillate,
     EnvironmentFault,
@@ -51,8 +52,8 @@ from claude_mem.types import (
     Verbosity,
 )
 
-OBSERVED_FILES, OBSERVED_FILES_READ, MAX_REPLACEMENTS = 6, 2, 4
-MIN_TITLE_NOVELTY = 0.15  # a passage with fewer new words only repeats the title
+OBSERVED_FILES, OBSERVED_FILES_READ, MAX_REPLACEMENTS = 4, 1, 4  # the summary has all
+MIN_TITLE_NOVELTY = 0.25  # a passage with fewer new words only repeats the title
 
 _CONVENTIONAL_TYPES: tuple[tuple[str, ObservationType], ...] = (
     ("fix", "bugfix"), ("hotfix", "bugfix"), ("feat", "feature"), ("refactor", "refactor"),
@@ -80,9 +81,8 @@ _CONCEPTS: dict[ObservationType, tuple[str, ...]] = {
 }
 LONGEST_LABEL = 60
 MOST_SENTENCES = 4
-LONGEST_ERROR, LONGEST_COMPLETED = 120, 160
-MAX_FILES_READ, MAX_FAILURES, MAX_COMMITS = 3, 3, 3
-MAX_TESTS, MAX_CHECKS = 2, 2
+LONGEST_ERROR, LONGEST_COMPLETED = 110, 160
+MAX_FILES_READ, MAX_FAILURES, MAX_COMMITS = 2, 3, 3
 MAX_BESIDE_EDITS = 2  # files that were read where others were edited
 MAX_STEPS = 6
 MIN_NOVELTY = 0.3  # share of words that the observation does not have
@@ -330,11 +330,13 @@ def _facts(runs: Iterable[list[Candidate]]) -> Iterable[str]:
 
 
 def _fact_text(run: list[Candidate]) -> str:
-    return run[0].text if len(run) == 1 else join_passages(c.passage for c in run) or ""
+    return run[0].text.rstrip(":") if len(run) == 1 else join_passages(c.passage for c in run) or ""
 
 
 def as_sentence(passage: MessagePassage) -> str:
     text = without_opening(passage.text)
+    if text.endswith(":"):
+        return f"{text[:-1]}."  # what it leads to is not here
     return text if text[-1:] in ".!?:;。！？؟…`" else text + "."
 
 
@@ -368,7 +370,7 @@ def build_summary(
     evidence = scored.evidence
     steps = scored.steps[:MAX_STEPS]
     learned = "" if observed else _learned(scored, passages)
-    completed = _completed(scored, (title, learned))
+    completed = _completed(scored, (title, learned), is_observed=bool(observed))
     if novelty(content_words(learned), content_words(completed)) < MIN_NOVELTY:
         learned = ""
     if novelty(content_words(completed), content_words(observed)) < MIN_NOVELTY:
@@ -407,8 +409,9 @@ def _learned(scored: ScoredTurn, passages: list[Candidate]) -> str:
     return next((cause for cause in causes if cause), "")
 
 
-def _completed(scored: ScoredTurn, exclude: tuple[str, ...]) -> str:
-    """The subject of a commit, else a clause of the last message."""
+def _completed(scored: ScoredTurn, exclude: tuple[str, ...], *, is_observed: bool) -> str:
+    """The subject of a commit, else a clause of the last message; its first words say too little
+    beside an observation."""
     subjects = scored.evidence.subjects
     if subjects and (subject := titles.from_commit(subjects[-1])):
         return subject
@@ -417,7 +420,7 @@ def _completed(scored: ScoredTurn, exclude: tuple[str, ...]) -> str:
             text = titles.from_sentence(candidate.text)
             if text and text not in exclude and is_complete(text, is_english=scored.is_english):
                 return text
-    return _short_message(scored.evidence.final)
+    return "" if is_observed else _short_message(scored.evidence.final)
 
 
 def _short_message(final: str) -> str:
@@ -448,7 +451,7 @@ def _commit_note(subject: str, commit_hash: str, completed: str) -> str:
 
 
 def _failure_note(failure: Failure) -> str:
-    text = f"`{failure.command}` failed ({_without_end(failure.error)})"
+    text = f"`{failure.command}` failed ({shorten(_without_end(failure.error), LONGEST_ERROR)})"
     if failure.alternative:
         text += f"; `{failure.alternative}` worked"
     if failure.fixed_by:
@@ -461,12 +464,18 @@ def _without_end(error: str) -> str:
 
 
 def _commands(evidence: TurnEvidence) -> tuple[CommandRun, ...]:
-    """The last tests, then the last checks, starts and releases."""
+    """The last test, check, start and release, each after the last other one that failed."""
     runs = list(evidence.commands.runs.values())
-    tests = [run for run in runs if run.purpose == "test"]
-    checks = [run for run in runs if run.purpose == "check"]
-    others = [run for run in runs if run.purpose in ("run", "release")]
-    return (*tests[-MAX_TESTS:], *checks[-MAX_CHECKS:], *others[-MAX_CHECKS:])
+    return tuple(
+        run
+        for purpose in COMMAND_PURPOSES
+        for run in _last_and_failed([run for run in runs if run.purpose == purpose])
+    )
+
+
+def _last_and_failed(runs: list[CommandRun]) -> list[CommandRun]:
+    failed = [run for run in runs[:-1] if run.outcome == "failed"]
+    return [*failed[-1:], *runs[-1:]]
 
 
 def _faults(evidence: TurnEvidence) -> tuple[EnvironmentFault, ...]:

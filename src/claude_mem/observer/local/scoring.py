@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain, repeat
-from math import fsum, inf, log1p, sqrt
+from math import fsum, inf, log1p
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local import weights as learned
@@ -59,13 +59,15 @@ CLEAR = 0.6  # what work without edits needs
 CLEAR_OF_EDITS = 0.4  # what is preferred to what the edits themselves tell
 JUDGED_FIRST = 5
 LOWEST = -6.0  # stands for a passage or title that is missing
-# Characters for the square root of the length of what was said: a long turn says much twice.
-BUDGET = 13.2
+# Characters for a power of the length of what was said: a long turn says much twice.
+BUDGET, BUDGET_POWER = 27, 0.42
 MIN_CHARS, MAX_CHARS = 140, 4_000
 # A turn that says little of what readers keep does not fill its budget, but says something.
 LEAST_SCORE, MIN_SCORE = -4.5, -2.1
+SURE_SCORE = -1.4  # of a passage that is kept although it starts or ends like one that says nothing
 MIN_NOVELTY = 0.25  # share of new words, compared with the passages selected so far
-MIN_SESSION_NOVELTY = 0.3  # and with each memory of the session's previous turns
+MIN_SESSION_NOVELTY = 0.2  # and with each memory of the session's previous turns
+_COLONS = (":", "：")
 _COMMIT_WORDS = frozenset(("hook", "hooks", "commit", "typecheck"))
 _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(?:\([^)]*\)\.?)?")
 
@@ -154,7 +156,7 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     alone = [title for title in ranked if not is_english or _tells_enough(title, least)]
     is_evident = is_evident_work(evidence, candidates, is_english=is_english)
     # Where the model cannot tell, evident work is all there is.
-    is_told = bool(evidence.files) or any(
+    is_told = bool(evidence.files or evidence.request.plan_title) or any(
         title.is_clear or tells_stopped_commit(title.title.text) for title in alone
     )
     counts_evident = (detail.always_observes_work and is_told) or is_likely or not is_english
@@ -370,13 +372,14 @@ def speaks_english(candidates: list[Candidate]) -> bool:
 def is_evident_work(
     evidence: TurnEvidence, candidates: Sequence[Candidate], *, is_english: bool
 ) -> bool:
-    """Whether a turn changes the project, or tells a cause by names; no model is needed then.
+    """Whether a turn changes the project, has a plan, or tells a cause by names; no model is needed
+    then.
 
     In a language that the trees were not trained on, an answer of some length with a name is.
     """
     if is_commit_request(evidence.request.text):
         return any(_is_named_cause(each) or _stopped_commit(each) for each in candidates)
-    if _changed_files(evidence):
+    if _changed_files(evidence) or evidence.request.plan:
         return True
     if not is_english:
         answer = " ".join(c.text for c in candidates if c.origin == "final")
@@ -500,7 +503,7 @@ def _mean(scores: Sequence[float]) -> float:
 
 def budget_for(evidence: TurnEvidence, detail: Detail = NORMAL) -> int:
     """In characters."""
-    normal = min(MAX_CHARS, max(MIN_CHARS, BUDGET * sqrt(evidence.said)))
+    normal = min(MAX_CHARS, max(MIN_CHARS, BUDGET * evidence.said**BUDGET_POWER))
     return int(normal * detail.budget)
 
 
@@ -520,15 +523,17 @@ def select_passages(scored: ScoredTurn, detail: Detail = NORMAL) -> list[Candida
     previous = [_words_of_memory(text) for text in scored.recent_memories]
     budget = budget_for(scored.evidence, detail) - sum(len(step.text) for step in scored.steps)
     selection = _Selection(budget, previous, scored.candidates)
-    sure = MIN_SCORE if scored.is_english else -inf
-    return selection.select([(score >= sure, candidate) for score, candidate in ranked])
+    return selection.select(ranked, MIN_SCORE if scored.is_english else -inf)
 
 
-def _says_something(candidate: Candidate) -> bool:
+def _says_something(candidate: Candidate, score: float = LEAST_SCORE) -> bool:
     text = candidate.text
-    if candidate.passage.kind != "code" and is_empty_phrase(text.lower().replace("’", "'")):
+    if _BARE_NAMES.fullmatch(text):
         return False
-    return not text.endswith((":", "：")) and not _BARE_NAMES.fullmatch(text)
+    if candidate.passage.kind == "code":
+        return not text.endswith(_COLONS)
+    is_empty = text.endswith(_COLONS) or is_empty_phrase(text.lower().replace("’", "'"))
+    return not is_empty or score >= SURE_SCORE
 
 
 class _Selection:
@@ -540,18 +545,18 @@ class _Selection:
         self._length = 0
         self._words: set[str] = set()
 
-    def select(self, ranked: list[tuple[bool, Candidate]]) -> list[Candidate]:
-        """`ranked`: with whether the score alone is enough, however much is selected already."""
-        for is_sure, candidate in ranked:
-            if is_sure or self._length < MIN_CHARS:
-                self._add(candidate)
+    def select(self, ranked: list[tuple[float, Candidate]], enough: float) -> list[Candidate]:
+        """`enough`: the score that alone is enough, however much is selected already."""
+        for score, candidate in ranked:
+            if score >= enough or self._length < MIN_CHARS:
+                self._add(candidate, score)
         return [self._selected[position] for position in sorted(self._selected)]
 
-    def _add(self, candidate: Candidate) -> None:
+    def _add(self, candidate: Candidate, score: float) -> None:
         """What is quickly told first: most candidates come when the budget is spent."""
         if candidate.position in self._selected or not self._has_room_for(len(candidate.text) + 1):
             return
-        if not _says_something(candidate):
+        if not _says_something(candidate, score):
             return
         words = content_words(candidate.text)
         if novelty(words, self._words) < MIN_NOVELTY:
