@@ -152,8 +152,8 @@ def test_another_context_than_the_rendered_one_is_stored_before_it_is_sent(api: 
 def test_a_context_that_is_given_after_the_start_was_stored_is_not_kept(api: Api) -> None:
     api.start_session(payloads.session_start())
     api.catch_up()
-    assert not api.worker.intake.unsaved_contexts.add(SESSION, "late")
-    assert api.worker.intake.unsaved_contexts.add("unknown", "early")
+    assert not api.worker.unsaved_contexts.add(SESSION, "late")
+    assert api.worker.unsaved_contexts.add("unknown", "early")
 
 
 def test_a_pinned_prompt_that_is_restored_is_in_the_context_again(api: Api) -> None:

@@ -6,20 +6,21 @@ aside. A batch that the store refuses as a whole stays in the spool and is retri
 """
 
 import asyncio
-import json
 import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from claude_mem.config import CaptureSettings, Layout, write_private
+from claude_mem.config import CaptureSettings, Layout
 from claude_mem.errors import BadInput
 from claude_mem.hook import trouble
 from claude_mem.hook.kill_points import reach
 from claude_mem.intake import rejected_events, spool
+from claude_mem.intake.crash_mark import CrashMark
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.store import Store
@@ -32,9 +33,13 @@ BATCH = 200
 
 Listener = Callable[[list[tuple[Event, Recorded]]], None]
 
-MAX_WAITING = 64
 
-ContextLookup = Callable[[Event], str | None]  # the context that this event's hook printed
+class StartContexts(Protocol):
+    """The contexts that sessions received (`UnsavedContexts` in `worker/contexts.py`)."""
+
+    def of_starts(self, events: Sequence[Event]) -> dict[str, str]: ...
+
+    def settle(self, events: Sequence[Event]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -60,12 +65,12 @@ class Intake:
         store: Store,
         reader: EventReader,
         listener: Listener | None = None,
-        printed_context: ContextLookup | None = None,
+        start_contexts: StartContexts | None = None,
         watchdog: Watchdog | None = None,
     ) -> None:
         self._layout, self._store, self._reader = layout, store, reader
         self._listener = listener
-        self.unsaved_contexts = UnsavedContexts(store, printed_context)
+        self._start_contexts = start_contexts
         self._lock = threading.Lock()
         self._stopping = False
         self._watchdog = watchdog or Watchdog()
@@ -88,11 +93,6 @@ class Intake:
             return len(paths) == 1 and spool.read(paths[0]) == record_bytes
         except (OSError, ValueError):
             return False
-
-    async def save_contexts(self) -> None:
-        """Stores the starts of sessions whose contexts are not stored yet."""
-        if self.unsaved_contexts.are_waiting():
-            await asyncio.to_thread(self.drain)
 
     def drain(self) -> DrainCounts:
         """Stores everything that is in the spool now; one caller at a time."""
@@ -217,9 +217,11 @@ class Intake:
     def _store_with_contexts(self, events: list[Event]) -> list[Recorded]:
         """A session start and the context it received share a transaction, so that a crash
         cannot separate them."""
-        contexts = self.unsaved_contexts.of_starts(events)
+        if self._start_contexts is None:
+            return self._store.record_events(events).result()
+        contexts = self._start_contexts.of_starts(events)
         recorded = self._store.record_events(events, contexts).result()
-        self.unsaved_contexts.settle(events)
+        self._start_contexts.settle(events)
         return recorded
 
     def _reject(self, path: Path, error: Exception, counts: DrainCounts) -> None:
@@ -232,132 +234,3 @@ class Intake:
     def _notify(self, recorded: list[tuple[Event, Recorded]]) -> None:
         if self._listener is not None and recorded:
             self._listener(recorded)
-
-
-class UnsavedContexts:
-    """The contexts that sessions received and that are not stored yet.
-
-    A session that is resumed must receive the same context again, even if a process died in
-    between:
-
-    - The context that a hook without a worker prints (`printed`: the rendered file) is stored in
-      the transaction that stores the start of the session.
-    - The worker usually answers with that same text. It waits here until the start is stored, which
-      happens right after the answer, and before the file is rendered again.
-    - Any other text is stored before it is sent (`worker/session_start.py`).
-    - After forgetting, nothing that waits here is stored.
-    """
-
-    def __init__(self, store: Store, printed: ContextLookup | None = None) -> None:
-        self._store, self._printed = store, printed
-        self._waiting: dict[str, str] = {}  # by session
-
-    def add(self, session_id: str, text: str) -> bool:
-        """To be stored with the start of the session; False if that is stored already."""
-        while len(self._waiting) >= MAX_WAITING:  # their starts were rejected
-            self._waiting.pop(next(iter(self._waiting)), None)
-        self._waiting[session_id] = text
-        if self._store.has_session(session_id):
-            self._waiting.pop(session_id, None)
-            return False
-        return True
-
-    def waiting(self, session_id: str) -> str | None:
-        return self._waiting.get(session_id)
-
-    def received(self, session_id: str) -> str | None:
-        """By the session, whether or not it is stored; None if it received none."""
-        text = self.waiting(session_id)
-        return self._store.start_context(session_id) if text is None else text
-
-    def are_waiting(self) -> bool:
-        return bool(self._waiting)
-
-    def withdraw(self) -> None:
-        """After forgetting: what they hold must not be stored any more."""
-        self._waiting.clear()
-
-    def of_starts(self, events: Sequence[Event]) -> dict[str, str]:
-        """By session: what to store together with these events."""
-        contexts: dict[str, str] = {}
-        for event in events:
-            text = self._waiting.get(event.session_id)
-            if text is None and self._printed is not None:
-                text = self._printed(event)
-            if text is not None:
-                contexts.setdefault(event.session_id, text)
-        return contexts
-
-    def settle(self, events: Sequence[Event]) -> None:
-        """These events are stored: a context of theirs that came in the meantime is, too."""
-        for session_id in {event.session_id for event in events}.intersection(self._waiting):
-            self._settle(session_id)
-
-    def _settle(self, session_id: str) -> None:
-        text = self._waiting.get(session_id)
-        if text is not None and self._store.start_context(session_id) != text:
-            try:
-                self._store.remember_start_context(session_id, text).result()
-            except sqlite3.OperationalError:
-                raise  # the disk or the file: the next drain tries it again
-            except Exception:
-                log.exception("the context of session %s is not stored", session_id)
-        self._waiting.pop(session_id, None)
-
-
-# The crash mark: the name of the record in work, in a file that outlives the process.
-#
-# A record that kills its worker, or hangs until the worker ends, would do so again after every
-# start. Its name is written before it is read: to the page cache, which survives the process, so
-# that no record waits for the disk. A name that is still there when the next worker starts is a
-# suspect; a record that was suspect twice is set aside.
-
-DEATHS = 2  # of workers, after which a record is set aside
-_WIDTH = 256  # a file name has at most 255 bytes
-_BATCH = "*"  # several records were being stored at once
-
-
-class CrashMark:
-    def __init__(self, layout: Layout) -> None:
-        self._mark, self._suspects = layout.intake_mark, layout.intake_suspects
-        self._file: int | None = None
-
-    def note(self, records: Iterable[Path]) -> None:
-        """These records are processed next."""
-        names = [path.name for path in records]
-        self._write(names[0] if len(names) == 1 else _BATCH)
-
-    def finish(self) -> None:
-        self._write("")
-
-    def _write(self, name: str) -> None:
-        if self._file is None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
-            self._file = os.open(self._mark, flags, 0o600)
-        os.pwrite(self._file, os.fsencode(name)[:_WIDTH].ljust(_WIDTH), 0)
-
-    def after_crash(self) -> tuple[bool, str | None]:
-        """Whether a worker died while it processed records, and the one that is to be set aside."""
-        name = self._last()
-        if not name:
-            return False, None
-        self.finish()
-        if name == _BATCH:
-            return True, None
-        deaths = self._deaths().get(name, 0) + 1
-        is_too_often = deaths >= DEATHS
-        write_private(self._suspects, json.dumps({} if is_too_often else {name: deaths}).encode())
-        return True, name if is_too_often else None
-
-    def _last(self) -> str:
-        try:
-            return os.fsdecode(self._mark.read_bytes()).strip()
-        except FileNotFoundError:
-            return ""
-
-    def _deaths(self) -> dict[str, int]:
-        try:
-            deaths = json.loads(self._suspects.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return deaths if isinstance(deaths, dict) else {}

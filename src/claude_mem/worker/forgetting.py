@@ -80,7 +80,7 @@ async def forget(
     forgotten = await asyncio.wrap_future(
         store.forget(selection, request.confirm, hard=request.hard)
     )
-    worker.intake.unsaved_contexts.withdraw()
+    worker.unsaved_contexts.withdraw()
     remove_rendered(worker.settings.layout, directories)
     worker.contexts.mark_stale(*forgotten.projects)
     worker.announcer.forgotten(forgotten)

@@ -45,7 +45,7 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> HookAnswe
 
 async def after_session_start(worker: Worker, record_bytes: bytes) -> None:
     """What need not delay the answer."""
-    await worker.intake.save_contexts()
+    await worker.save_contexts()
     await warm_up(worker, record_bytes)
     await refresh_memory_files(worker, record_bytes)
 
@@ -145,14 +145,14 @@ async def _context(
         return ""  # its transcript contains the context of the original session
     session_id = event.session_id
     if source == "resume":
-        previous = worker.intake.unsaved_contexts.received(session_id)
+        previous = worker.unsaved_contexts.received(session_id)
         if previous is not None:
             return previous
     context = await worker.contexts.for_directory(
         project_id, event.project_dir, without_session=session_id
     )
     is_rendered = printed_context(worker.settings.layout, event) == context
-    if is_rendered and worker.intake.unsaved_contexts.add(session_id, context):
+    if is_rendered and worker.unsaved_contexts.add(session_id, context):
         return context
     if is_only_spool_file:
         await asyncio.to_thread(worker.intake.drain)
