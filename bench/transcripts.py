@@ -42,8 +42,8 @@ from claude_mem.observer.local import weights
 from claude_mem.recall.context import build_context
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader
-from claude_mem.store.json_rows import JsonRow
-from claude_mem.store.summary_json import fact_texts
+from claude_mem.store.memories import column_texts
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.types import Json
 
 ROUNDS = 3
@@ -240,7 +240,7 @@ def _memory(store: StoreReader, session_id: str) -> list[object]:
     values: list[object] = [session["title"], session["subtitle"]]
     for noun in ("summaries", "observations"):
         values += [
-            [fact_texts(record, name) or record[name] for name in FIELDS[noun]]
+            [column_texts(record, name) or record[name] for name in FIELDS[noun]]
             for record in _records(memories[noun])
         ]
     return values

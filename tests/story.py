@@ -15,7 +15,7 @@ from claude_mem.intake.event_reader import EventHeader, EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, sessions
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
 from claude_mem.worker.contexts import Contexts

@@ -311,7 +311,7 @@ LOADED = {
     "claude_mem.hook",
     "claude_mem.hook.armed_points",  # not in a wheel
     "claude_mem.hook.kill_points",
-    "claude_mem.hook.spool",
+    "claude_mem.hook.delivery",
     "claude_mem.mcp",
     "claude_mem.mcp.shim",
     "claude_mem.paths",

@@ -10,7 +10,7 @@ from pathlib import Path
 from claude_mem.observer.local import weights
 from claude_mem.observer.local.evidence import collect_evidence, find_candidates
 from claude_mem.observer.local.scoring import passage_features, turn_features, turn_words
-from claude_mem.observer.local.title_candidates import find_titles, title_features, turn_facts
+from claude_mem.observer.local.title_candidates import find_titles, title_context, title_features
 from claude_mem.observer.local.weights import Trees, Weights
 from tests.turns import edited, stopped, turn
 
@@ -42,7 +42,7 @@ def test_every_feature_of_the_table_is_measured() -> None:
     measured = {
         "sentence": passage_features(passages[0], turn_words(evidence, {}), learned),
         "step": passage_features(passages[0], turn_words(evidence, {}), learned),
-        "title": title_features(titles[0], turn_facts(evidence, {}), learned),
+        "title": title_features(titles[0], title_context(evidence, {}), learned),
         "turn": turn_features(evidence, [0.0], 0.0),
     }
     table = json.loads(
@@ -73,14 +73,14 @@ def test_other_weights_can_be_used() -> None:
 
 _PRINT_FEATURES = """
 from tests.test_weights import LONG_TURN as TURN, collect_evidence, find_candidates, find_titles
-from tests.test_weights import passage_features, title_features, turn_facts, turn_words, weights
+from tests.test_weights import passage_features, title_features, title_context, turn_words, weights
 learned, evidence = weights.current(), collect_evidence(TURN)
 passages = find_candidates(evidence)
 for passage in passages:
     print(passage_features(passage, turn_words(evidence, {}), learned))
 for title in find_titles(evidence, passages, is_english=True):
     print(learned.clarity.score(title.text, title.source))
-    print(title_features(title, turn_facts(evidence, {}), learned))
+    print(title_features(title, title_context(evidence, {}), learned))
 """
 
 

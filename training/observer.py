@@ -50,8 +50,8 @@ from claude_mem.observer.local.scoring import (
 from claude_mem.observer.local.title_candidates import (
     find_titles,
     passages_with_titles,
+    title_context,
     title_features,
-    turn_facts,
 )
 from claude_mem.observer.local.titles import TitleCandidate
 from claude_mem.observer.local.weights import Features, Weights
@@ -256,7 +256,7 @@ def passage_rows(turn: LabelledTurn, words: Weights) -> list[Features]:
 
 
 def title_rows(turn: LabelledTurn, titles: list[TitleCandidate], words: Weights) -> list[Features]:
-    facts = turn_facts(turn.evidence, word_weights(turn.evidence, words))
+    facts = title_context(turn.evidence, word_weights(turn.evidence, words))
     return [title_features(title, facts, words) for title in titles]
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from claude_mem.config import Settings
 from claude_mem.errors import StoreError
-from claude_mem.hook.spool import wake
+from claude_mem.hook.delivery import wake
 from claude_mem.index import indexing
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader

@@ -31,7 +31,7 @@ from claude_mem.recall.ranking import passage_values
 from claude_mem.recall.search import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.types import Json
 
 log = logging.getLogger("claude_mem.answers")

@@ -11,8 +11,8 @@ from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import SearchResult, SearchRow
 from claude_mem.recall.timeline import Timeline
 from claude_mem.store.clock import iso
-from claude_mem.store.json_rows import JsonRow
-from claude_mem.store.summary_json import fact_texts
+from claude_mem.store.memories import column_texts
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Json
 
@@ -188,7 +188,7 @@ def _memory_text(memory_id: MemoryId, record: JsonRow, outside: frozenset[str]) 
     if title:
         lines.append(f"title: {escape_block(one_line(str(title)), outside)}")
     for field in _FIELDS:
-        value = fact_texts(record, field) or record.get(field)
+        value = column_texts(record, field) or record.get(field)
         if isinstance(value, list):
             value = "\n".join(f"- {item}" for item in value)
         if value:

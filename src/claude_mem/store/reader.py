@@ -10,7 +10,6 @@ from typing import Self, TypeVar, cast
 
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
-    context_rows,
     fact_listing,
     facts,
     file_gotchas,
@@ -20,6 +19,7 @@ from claude_mem.store import (
     imported_sessions,
     listing,
     memory_files,
+    memory_rows,
     obstacles,
     one_time_messages,
     outside_words,
@@ -36,8 +36,8 @@ from claude_mem.store import (
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.facts import Artifact
-from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.listing import Page
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
 from claude_mem.store.viewer_pages import ViewerReader
@@ -376,7 +376,7 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: facts.artifacts_of_sessions(c, content_session_ids))
 
     def observations_of_sessions(self, content_session_ids: Sequence[str]) -> list[JsonRow]:
-        return self.read(lambda c: context_rows.observations_of_sessions(c, content_session_ids))
+        return self.read(lambda c: memory_rows.observations_of_sessions(c, content_session_ids))
 
     def fact_sources(self, fact_id: int) -> list[tuple[int, tuple[int, ...]]]:
         """Turns and events that the fact comes from, the latest first."""
@@ -386,7 +386,7 @@ class StoreReader(ViewerReader):
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[JsonRow]:
         return self.read(
-            lambda c: context_rows.recent(c, "summaries", project_id, limit, without_session)
+            lambda c: memory_rows.recent(c, "summaries", project_id, limit, without_session)
         )
 
     def recurring_obstacles(
@@ -398,29 +398,29 @@ class StoreReader(ViewerReader):
 
     def short_prompts(
         self, project_id: int, without_session: str | None = None
-    ) -> list[context_rows.ShortPrompt]:
-        return self.read(lambda c: context_rows.short_prompts(c, project_id, without_session))
+    ) -> list[memory_rows.ShortPrompt]:
+        return self.read(lambda c: memory_rows.short_prompts(c, project_id, without_session))
 
-    def turns_of_rules(self, project_id: int) -> dict[int, context_rows.StatingTurn]:
-        return self.read(lambda c: context_rows.turns_of_rules(c, project_id))
+    def turns_of_rules(self, project_id: int) -> dict[int, memory_rows.StatingTurn]:
+        return self.read(lambda c: memory_rows.turns_of_rules(c, project_id))
 
     def recent_titles(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[JsonRow]:
         """Of observations, without their text."""
         return self.read(
-            lambda c: context_rows.recent(c, "titles", project_id, limit, without_session)
+            lambda c: memory_rows.recent(c, "titles", project_id, limit, without_session)
         )
 
     def pinned(self, project_id: int) -> list[JsonRow]:
         """Pinned memories as lines, the latest first."""
-        return self.read(lambda c: context_rows.pinned(c, project_id))
+        return self.read(lambda c: memory_rows.pinned(c, project_id))
 
     def recent_sessions(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[JsonRow]:
         return self.read(
-            lambda c: context_rows.recent_sessions(c, project_id, limit, without_session)
+            lambda c: memory_rows.recent_sessions(c, project_id, limit, without_session)
         )
 
     def facts_of_team(self, project_id: int | None) -> list[JsonRow]:

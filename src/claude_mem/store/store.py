@@ -37,9 +37,9 @@ from claude_mem.store import (
     undoing,
 )
 from claude_mem.store.clock import Clock, awake_ms, now_ms
-from claude_mem.store.context_rows import MemoryVersion
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.memory_files import FileMemory
+from claude_mem.store.memory_versions import MemoryVersion
 from claude_mem.store.reader import StoreReader
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.export_reader import Row

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from claude_mem import paths
 from claude_mem.config import Layout, Settings, write_private
-from claude_mem.hook.spool import wake
+from claude_mem.hook.delivery import wake
 from claude_mem.intake.working_directory import current_branch, read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
-from claude_mem.store.context_rows import MemoryVersion
+from claude_mem.store.memory_versions import MemoryVersion
 from claude_mem.types import SESSION_START, Event, Project
 
 log = logging.getLogger("claude_mem.worker")

@@ -13,8 +13,8 @@ from claude_mem.recall.context import EARLIER_SESSIONS, count_lines
 from claude_mem.recall.fence import escape_fences
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
-from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.listing import RememberedCounts
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.one_time_messages import RECORD_BEGINS, WELCOME
 from claude_mem.text import one_line, shorten
 from claude_mem.types import SESSION_START, Event, HookAnswer, Project

@@ -15,8 +15,8 @@ from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.intake.event_reader import EventReader
-from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import open_projects
+from claude_mem.intake.spool import DrainCounts, Intake
 from claude_mem.intake.transcript_additions import ClientTitles, TranscriptAdditions
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.models.active_observer import (

@@ -12,8 +12,8 @@ from typing import Any
 
 from claude_mem.index.passages import MEMORY, MOST, Passage, cut, cut_parts
 from claude_mem.index.text.words import pieces, plain_text, searchable, stem
+from claude_mem.store.memories import commands_from, faults_from
 from claude_mem.store.records import load_records
-from claude_mem.store.summary_json import commands_from, faults_from
 from claude_mem.text import one_line
 from claude_mem.types import RecordPart
 

@@ -24,11 +24,11 @@ from claude_mem.observer.local.evidence import (
 from claude_mem.observer.local.markdown import MessagePassage
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
-    TurnFacts,
+    TitleContext,
     find_titles,
     passages_with_titles,
+    title_context,
     title_features,
-    turn_facts,
 )
 from claude_mem.observer.local.titles import TitleCandidate, is_commit_request
 from claude_mem.observer.local.weights import Features, Tests, Trees, Weights, among
@@ -145,7 +145,7 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     is_english = speaks_english(candidates)
     said = passages_with_titles(candidates, scores)
     titles = find_titles(evidence, said, is_english=is_english)
-    ranked = _rank_titles(titles, turn_facts(evidence, weight), weights, is_english=is_english)
+    ranked = _rank_titles(titles, title_context(evidence, weight), weights, is_english=is_english)
     best_title = ranked[0].score if ranked else None
     worth = weights.turn.score(turn_features(evidence, scores, best_title, weights.turn.names))
     is_likely = worth >= weights.turn.threshold + detail.margin and not only_commits(evidence)
@@ -310,7 +310,7 @@ def _is_step(candidate: Candidate, features: Features, step: Trees) -> bool:
 
 
 def _rank_titles(
-    titles: list[TitleCandidate], facts: TurnFacts, weights: Weights, *, is_english: bool
+    titles: list[TitleCandidate], facts: TitleContext, weights: Weights, *, is_english: bool
 ) -> list[RankedTitle]:
     likely = sorted(
         (

@@ -102,7 +102,7 @@ _CODE = re.compile(r"`([A-Za-z_][\w./:-]{2,39})(?:\(\))?`")
 
 
 @dataclass(frozen=True, slots=True)
-class TurnFacts:
+class TitleContext:
     """What the candidates of a turn are compared with."""
 
     weight: dict[str, float]  # of its words (`scoring.word_weights`)
@@ -375,8 +375,8 @@ def _candidate(
     )  # fmt: skip
 
 
-def turn_facts(evidence: TurnEvidence, weight: dict[str, float]) -> TurnFacts:
-    return TurnFacts(
+def title_context(evidence: TurnEvidence, weight: dict[str, float]) -> TitleContext:
+    return TitleContext(
         weight=weight,
         has_commit=bool(evidence.subjects),
         edits=log1p(sum(len(work.sources) for work in evidence.files.values())),
@@ -410,7 +410,7 @@ def _tests(
 
 def title_features(
     title: TitleCandidate,
-    of_turn: TurnFacts,
+    of_turn: TitleContext,
     weights: Weights,
     names: frozenset[str] | None = None,
 ) -> Features:
