@@ -38,7 +38,7 @@ from claude_mem.intake.transcripts.importer import (
     import_transcripts,
 )
 from claude_mem.intake.transcripts.transcript import Payload
-from claude_mem.observer.local import weights
+from claude_mem.observer.local import learned_trees
 from claude_mem.recall.context import build_context
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader
@@ -67,7 +67,7 @@ def main() -> int:
         print(f"there are no transcripts in {options.sessions}")
         return 1
     if options.weights:
-        weights.use(weights.load(options.weights))
+        learned_trees.use(learned_trees.load(options.weights))
     with tempfile.TemporaryDirectory(prefix="claude-mem-bench-") as temporary:
         directory = Path(temporary)
         with import_all(directory / "memory", files) as store:

@@ -20,6 +20,7 @@ from claude_mem.store import (
     listing,
     memory_files,
     memory_rows,
+    model_conversations,
     obstacles,
     one_time_messages,
     outside_words,
@@ -29,7 +30,7 @@ from claude_mem.store import (
     records,
     redistilling,
     refine_requests,
-    refinements,
+    revisions,
     sessions,
     spending,
     team_tables,
@@ -128,7 +129,9 @@ class StoreReader(ViewerReader):
         return self.read(listing.dead_letters)
 
     def conversation_to_resume(self, session_db_id: int, provider: str) -> str | None:
-        return self.read(lambda c: refinements.conversation_to_resume(c, session_db_id, provider))
+        return self.read(
+            lambda c: model_conversations.conversation_to_resume(c, session_db_id, provider)
+        )
 
     def next_refinement(self) -> int | None:
         return self.read(lambda c: queue.REFINEMENTS.next_due_ms(c, self._asleep_ms()))
@@ -141,7 +144,7 @@ class StoreReader(ViewerReader):
 
     def drafted_turn(self, turn_id: int) -> Turn | None:
         """As a model would get it to revise."""
-        return self.read(lambda c: refinements.load_drafted_turn(c, turn_id))
+        return self.read(lambda c: revisions.load_drafted_turn(c, turn_id))
 
     def requested_refinements(self) -> int:
         """How many turns wait for a model because the user asked for it."""
@@ -151,19 +154,19 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: refine_requests.is_requested_job(c, job))
 
     def refinement_state(self) -> dict[str, int]:
-        return self.read(refinements.counts)
+        return self.read(revisions.counts)
 
     def last_kept_reason(self) -> str | None:
-        return self.read(refinements.last_reason)
+        return self.read(revisions.last_reason)
 
     def kept_replies(self) -> list[dict[str, Json]]:
-        return self.read(refinements.kept_replies)
+        return self.read(revisions.kept_replies)
 
     def has_finished_conversation(self) -> bool:
-        return self.read(refinements.has_finished_conversation)
+        return self.read(model_conversations.has_finished_conversation)
 
     def resumable_conversations(self, provider: str) -> set[str]:
-        return self.read(lambda c: refinements.resumable_conversations(c, provider))
+        return self.read(lambda c: model_conversations.resumable_conversations(c, provider))
 
     def spent_today(self, now: int) -> dict[str, int]:
         return self.read(lambda c: spending.spent_today(c, now))

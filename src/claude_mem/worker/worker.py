@@ -33,6 +33,7 @@ from claude_mem.store.database import is_damage
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json
 from claude_mem.versions import parse_version
+from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.contexts import (
     Contexts,
     UnsavedContexts,
@@ -42,7 +43,6 @@ from claude_mem.worker.contexts import (
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.embedding import Embedding
-from claude_mem.worker.feed import Announcer
 from claude_mem.worker.hard_forgetting import erase_leftovers
 from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.last_error import LastError

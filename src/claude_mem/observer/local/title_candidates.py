@@ -13,6 +13,7 @@ from math import fsum, log1p
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence
+from claude_mem.observer.local.learned_trees import Features, Tests, Weights, among
 from claude_mem.observer.local.markdown import (
     MessagePassage,
     heading_of,
@@ -35,7 +36,6 @@ from claude_mem.observer.local.titles import (
     with_subject,
     without_lead,
 )
-from claude_mem.observer.local.weights import Features, Tests, Weights, among
 from claude_mem.title_rules import (
     count_words,
     is_balanced,
@@ -105,7 +105,7 @@ _CODE = re.compile(r"`([A-Za-z_][\w./:-]{2,39})(?:\(\))?`")
 class TitleContext:
     """What the candidates of a turn are compared with."""
 
-    weight: dict[str, float]  # of its words (`scoring.word_weights`)
+    weight: dict[str, float]  # of its words (`selection.word_weights`)
     has_commit: bool
     edits: float
     messages: float

@@ -11,7 +11,7 @@ from itertools import chain, repeat
 from math import fsum, inf, log1p, sqrt
 
 from claude_mem.observer.local import cues
-from claude_mem.observer.local import weights as learned
+from claude_mem.observer.local import learned_trees as learned
 from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.evidence import (
     Candidate,
@@ -21,6 +21,7 @@ from claude_mem.observer.local.evidence import (
     find_candidates,
     short_request,
 )
+from claude_mem.observer.local.learned_trees import Features, Tests, Trees, Weights, among
 from claude_mem.observer.local.markdown import MessagePassage
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
@@ -31,7 +32,6 @@ from claude_mem.observer.local.title_candidates import (
     title_features,
 )
 from claude_mem.observer.local.titles import TitleCandidate, is_commit_request
-from claude_mem.observer.local.weights import Features, Tests, Trees, Weights, among
 from claude_mem.title_rules import is_english_text, width
 from claude_mem.types import Turn, Verbosity
 
