@@ -18,9 +18,8 @@ import numpy as np
 from bench.memories import Row, insert, insert_many, moment, session_row
 from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import SHIPPED, StaticModel
-from claude_mem.index.passages import part_source
 from claude_mem.index.text import passage_index
-from claude_mem.index.text.documents import TURN, document_id
+from claude_mem.index.text.documents import TURN, document_id, part_source
 from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.text.words import searchable
 from claude_mem.index.vectors import vector_table

@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from claude_mem.index import indexing
-from claude_mem.index.passages import NOTES_SOURCE
 from claude_mem.index.text import passage_index
-from claude_mem.index.text.documents import KINDS, TURN, document_id, text_id
+from claude_mem.index.text.documents import KINDS, NOTES_SOURCE, TURN, document_id, text_id
 from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.text.words import searchable
 from claude_mem.store.database import connect

@@ -16,7 +16,6 @@ from claude_mem.index import indexing
 from claude_mem.index.text import document_queries, passage_index
 from claude_mem.index.text.document_queries import NO_FILTERS, Filters, Match
 from claude_mem.index.text.words import parts_of, pieces, stem
-from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.marks import notes_of
 from claude_mem.recall.memory_ids import MemoryId
@@ -172,7 +171,7 @@ def _merge_duplicates(
     """The best of turns whose first observations say the same, and by its turn the documents of
     the others."""
     by_document = {result.turn.shown: result for result in ranked}
-    linked = duplicates.of(connection, by_document)
+    linked = document_queries.duplicates_of(connection, by_document)
     if not linked:
         return ranked, {}
     merged: dict[int, list[int]] = {}

@@ -231,6 +231,18 @@ def get(connection: sqlite3.Connection, documents: list[int]) -> list[Match]:
     return [by_document[document] for document in documents if document in by_document]
 
 
+def duplicates_of(connection: sqlite3.Connection, documents: Iterable[int]) -> dict[int, list[int]]:
+    """The duplicates of each of these documents that has any."""
+    duplicates: dict[int, list[int]] = {}
+    for document, duplicate in connection.execute(
+        "SELECT document, twin FROM twins"
+        " WHERE document IN (SELECT value FROM json_each(?)) ORDER BY document, twin",
+        (json.dumps(list(documents)),),
+    ):
+        duplicates.setdefault(document, []).append(duplicate)
+    return duplicates
+
+
 def required(filters: Filters) -> str:
     """The full-text part of the filters: it looks up files and concepts without a table scan."""
     expressions = [

@@ -18,17 +18,22 @@ from itertools import islice
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from claude_mem.index.passages import MEMORY, MOST, NOTES_SOURCE, Passage, pack, source_text
 from claude_mem.index.text.documents import (
+    MEMORY,
+    MOST_PASSAGES,
+    NOTES_SOURCE,
     TURN,
     Document,
+    Passage,
     document_id,
     load,
     load_texts,
     memory_id_of,
     memory_texts,
     names_time,
+    pack,
     prompt_record,
+    source_text,
 )
 from claude_mem.index.text.passage_scores import LENGTH_BITS, MAX_LENGTH, Score, score
 from claude_mem.index.text.words import (
@@ -146,7 +151,7 @@ def insert(connection: sqlite3.Connection, turn: Document) -> None:
     )  # fmt: skip
     rows = [
         (turn_id << PASSAGE_BITS | number, passage)
-        for number, passage in enumerate(turn.passages[:MOST])
+        for number, passage in enumerate(turn.passages[:MOST_PASSAGES])
     ]
     connection.executemany(
         "INSERT INTO passages (id, kind, words, names_time, source, place, terms)"
@@ -183,7 +188,7 @@ def delete(connection: sqlite3.Connection, turn_id: int, passages: Sequence[Pass
     first = turn_id << PASSAGE_BITS
     stored = connection.execute(
         "DELETE FROM passages WHERE id BETWEEN ? AND ? RETURNING id, words, source, place",
-        (first, first + MOST - 1),
+        (first, first + MOST_PASSAGES - 1),
     ).fetchall()
     expected = [(first | number, len(p.text.split()), p.source, p.place)
                 for number, p in enumerate(passages)]  # fmt: skip
@@ -329,7 +334,7 @@ def scores_in_turn(
     rows = connection.execute(
         f"SELECT {PASSAGE_SQL}, {bm25.sql} FROM passage_text"
         " WHERE passage_text MATCH ? AND rowid BETWEEN ? AND ?",
-        (*bm25.values, expression, first, first + (MOST << LENGTH_BITS) - 1),
+        (*bm25.values, expression, first, first + (MOST_PASSAGES << LENGTH_BITS) - 1),
     )
     return {row[0]: row[1] for row in rows}
 
