@@ -48,7 +48,7 @@ def find_branch_turns(
             (filters.project_id, branch, MOST_TURNS),
         )
     ]
-    condition = document_queries.result_condition(filters)
+    condition = document_queries.result_condition(connection, filters)
     rows = passage_index.turn_rows(connection, ids, condition.sql, condition.values)
     sessions = set(without)
     cosines = {

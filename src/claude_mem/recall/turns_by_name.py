@@ -63,7 +63,7 @@ def find_named_turns(
     holding = {name: _turns_with(connection, name, filters.project_id) for name in names}
     edited = {name: _edited(connection, name, filters.project_id) for name in names if name.is_file}
     ids = {turn for turns in (*holding.values(), *edited.values()) for turn in turns}
-    condition = document_queries.result_condition(filters)
+    condition = document_queries.result_condition(connection, filters)
     rows = passage_index.turn_rows(connection, ids, condition.sql, condition.values)
     sessions = set(without)
     turns = {turn: row for turn, row in rows.items() if row.session_id not in sessions}

@@ -307,14 +307,17 @@ def turn_condition(filters: Filters) -> Condition:
     )
 
 
-@lru_cache(maxsize=64)
-def result_condition(filters: Filters) -> Condition:
+def result_condition(connection: sqlite3.Connection, filters: Filters) -> Condition:
     """What a turn `t` must be to be shown. Passages are looked up by `turn_condition` alone: few
-    turns are wrong, and a condition on each passage costs more."""
+    turns are wrong, and a condition on each passage costs more, even where none is."""
     condition = turn_condition(filters)
-    if filters.with_wrong:
+    if filters.with_wrong or not _is_any_wrong(connection):
         return condition
     return Condition(f"{condition.sql} AND {_TURN_NOT_WRONG}", condition.values)
+
+
+def _is_any_wrong(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM wrong_documents LIMIT 1").fetchone() is not None
 
 
 Place = tuple[int, int]  # a session and the number of a turn in it

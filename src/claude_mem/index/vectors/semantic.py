@@ -178,13 +178,16 @@ class SemanticIndex:
         """Waits until vectors that are being read in the background are there."""
         self._load().cache.settle()
 
-    def soft_words(
-        self, words: Sequence[str], passages: Sequence[bytes | None]
-    ) -> list[list[float]]:
-        """For each passage, given by its pieces, how near its words are to each of these."""
-        soft_words = self._load().soft_words
-        similarities: list[list[float]] = soft_words.similarities(words, passages).tolist()
-        return similarities
+    def similar_weights(
+        self,
+        words: Sequence[str],
+        weights: Sequence[float],
+        passages: Sequence[bytes | None],
+        holding: Sequence[Sequence[int]],
+    ) -> list[float]:
+        """By passage, given by its pieces, the weight of the words that it does not hold, as far as
+        it has similar ones. `holding`: for each word the numbers of the passages that hold it."""
+        return self._load().soft_words.similar_weights(words, weights, passages, holding)
 
     def cosine(self, deviations: float) -> float:
         """The cosine that is so many deviations above the mean of unrelated texts."""
