@@ -83,10 +83,11 @@ class Redactor:
             return []
         from claude_mem.redaction.word_patterns import Subject
 
+        finders = _finders()  # first: the clues of a text are those of the finders that are there
         subject = Subject(text)
         spans = [
             span
-            for find in _finders()
+            for find in finders
             for span in find(subject)
             if not self._is_allowed(text[span.start : span.end])
         ]
