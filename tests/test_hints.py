@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.filters import Filters
 from claude_mem.recall.candidates import Depth, collect
 from claude_mem.recall.formatting import FENCE, OUTSIDE_MARK, OUTSIDE_NOTE
 from claude_mem.recall.hint_lines import BUDGET, Hint

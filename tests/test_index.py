@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.index import indexing
-from claude_mem.index.text.passage_index import holds_term, places_of_term
+from claude_mem.index.text.term_hashes import holds_term, places_of_term
 from claude_mem.index.text.words import grams, parts_of, searchable
 from claude_mem.recall.search import Query, search
 from claude_mem.store import Store, file_scrubbing

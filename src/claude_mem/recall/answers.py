@@ -161,7 +161,7 @@ def passage_scores(
     if semantic_index is not None:
         ids = [row.id for row in rows]
         text = embedded_text(parsed, terms)
-        cosines = semantic_index.passage_cosines(connection, text, ids)
+        cosines = semantic_index.vector_search.passage_cosines(connection, text, ids)
     scores: dict[int, dict[int, float]] = {turn_id: {} for turn_id in turn_ids}
     evidence = find_evidence(rows, terms, by_words, cosines, semantic_index)
     for row, score in zip(rows, passage_values(evidence), strict=True):

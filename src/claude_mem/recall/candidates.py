@@ -11,8 +11,19 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from claude_mem.index.text import document_queries, frequent_words_search, passage_index
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text import (
+    frequent_words_search,
+    passage_index,
+    term_hashes,
+)
+from claude_mem.index.text.filters import (
+    Condition,
+    Filters,
+    all_of,
+    any_of,
+    result_condition,
+    turn_condition,
+)
 from claude_mem.index.text.frequent_words_search import CountedWord
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.term_counts import term_counts
@@ -127,7 +138,7 @@ def collect(
     by_vector, read = max(depth.by_vector, 2 * count), max(depth.read, 2 * count)
     # Only a search by meaning as well can prefer one that many others outrank by words.
     limit = max(depth.by_words if semantic_index is not None else read, by_vector)
-    condition = document_queries.turn_condition(filters)
+    condition = turn_condition(filters)
     scored = max(limit, depth.scored)
     searched = _rarest(parsed, terms, depth.matches)
     bm25 = _by_words(connection, searched, terms, filters, condition, scored)
@@ -147,7 +158,7 @@ def collect(
     )
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, read)
-    shown = document_queries.result_condition(connection, filters)
+    shown = result_condition(connection, filters)
     rows, turns = passage_index.passages_of_turns(
         connection, ids, shown.sql, shown.values, with_pieces=semantic_index is not None
     )
@@ -203,7 +214,7 @@ def _by_words(
     parsed: ParsedQuery,
     terms: list[Term],
     filters: Filters,
-    condition: document_queries.Condition,
+    condition: Condition,
     limit: int,
 ) -> dict[int, float]:
     expression = match_expression(parsed, terms)
@@ -258,8 +269,8 @@ def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
     forms = [form for word in _matched_words(parsed, terms) for form in word.forms]
     if not (forms or parsed.phrases):
         return ""
-    expression = document_queries.any_of([*forms, *parsed.phrases])
-    return document_queries.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
+    expression = any_of([*forms, *parsed.phrases])
+    return all_of([*parsed.phrases, expression]) if parsed.phrases else expression
 
 
 def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
@@ -270,7 +281,7 @@ def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
         stems_ = [s for p in word.pieces for s in (_grams(p) if is_unspaced(p) else [stem(p)])]
         count = min((counts[s] for s in stems_ if s in counts), default=frequent_words_search.READ)
         sole = stems_[0] if len(stems_) == len(word.forms) == 1 else None
-        words.append(CountedWord(document_queries.any_of(word.forms), count, sole))
+        words.append(CountedWord(any_of(word.forms), count, sole))
     return words
 
 
@@ -290,9 +301,7 @@ def _excluded_turns(
 ) -> set[int]:
     if not parsed.excluded:
         return set()
-    return passage_index.turns_holding(
-        connection, document_queries.any_of(parsed.excluded), project_id
-    )
+    return passage_index.turns_holding(connection, any_of(parsed.excluded), project_id)
 
 
 def _cosines(
@@ -301,7 +310,7 @@ def _cosines(
     terms: list[Term],
     by_words: dict[int, float],
     filters: Filters,
-    condition: document_queries.Condition,
+    condition: Condition,
     limit: int,
     rescored: int,
     weights: Weights,
@@ -310,10 +319,13 @@ def _cosines(
     """Of the passages that match by words, and of the nearest where the query allows for them."""
     if semantic_index is None:
         return {}
-    text = embedded_text(parsed, terms)
-    if parsed.phrases or parsed.excluded:  # nothing but what matches by words
-        return semantic_index.passage_cosines(connection, text, by_words) if by_words else {}
-    similarities = semantic_index.similarities(
+    is_strict = bool(parsed.phrases or parsed.excluded)  # nothing but what matches by words
+    if is_strict and not by_words:
+        return {}
+    text, vectors = embedded_text(parsed, terms), semantic_index.vector_search
+    if is_strict:
+        return vectors.passage_cosines(connection, text, by_words)
+    similarities = vectors.similarities(
         connection,
         text,
         filters.project_id,
@@ -324,7 +336,7 @@ def _cosines(
     cosines = similarities.of(by_words)
     missing = by_words.keys() - cosines.keys()
     if missing:
-        cosines |= semantic_index.passage_cosines(connection, text, missing)
+        cosines |= vectors.passage_cosines(connection, text, missing)
     least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
     return cosines | _nearest(connection, similarities, condition, limit, least)
 
@@ -332,7 +344,7 @@ def _cosines(
 def _nearest(
     connection: sqlite3.Connection,
     similarities: "Similarities",
-    condition: document_queries.Condition,
+    condition: Condition,
     limit: int,
     least: float,
 ) -> dict[int, float]:
@@ -415,6 +427,5 @@ def _passages_holding(rows: Sequence[PassageRow], terms: list[Term]) -> list[lis
     hashes = [row.terms for row in rows]
     joined, ends = b"".join(hashes), list(accumulate(map(len, hashes)))
     return [
-        passage_index.places_of_term(joined, ends, passage_index.hashed(term.stem))
-        for term in terms
+        term_hashes.places_of_term(joined, ends, term_hashes.hashed(term.stem)) for term in terms
     ]

@@ -17,9 +17,9 @@ from itertools import islice
 from typing import Self
 
 from claude_mem.index import indexing
-from claude_mem.index.text import passage_index
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text import passage_index, term_hashes
 from claude_mem.index.text.documents import MOST_PASSAGES, NOTES, Passage
+from claude_mem.index.text.filters import Filters
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -414,7 +414,7 @@ def _select(candidates: Sequence[_Candidate], needed: float, rule: Rule) -> list
 
 def _words_held(row: PassageRow, terms: Sequence[Term]) -> tuple[str, ...]:
     """Rarest first."""
-    matching = [term for term in terms if passage_index.holds(row, passage_index.hashed(term.stem))]
+    matching = [term for term in terms if passage_index.holds(row, term_hashes.hashed(term.stem))]
     return tuple(term.text for term in sorted(matching, key=lambda term: -term.weight))
 
 

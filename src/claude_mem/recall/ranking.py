@@ -16,8 +16,8 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from claude_mem.index.text import document_queries, passage_index
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text import passage_index
+from claude_mem.index.text.filters import Filters, result_condition
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -96,7 +96,7 @@ def rank_candidates(
 
 
 def neighbourhood(connection: sqlite3.Connection, filters: Filters, reach: int) -> Neighbourhood:
-    condition = document_queries.result_condition(connection, filters)
+    condition = result_condition(connection, filters)
     return Neighbourhood(
         lambda turns: passage_index.neighbours(connection, turns, reach),
         lambda ids: passage_index.turn_rows(connection, ids, condition.sql, condition.values),

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.filters import Filters
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, search
 from claude_mem.recall.weights import WEIGHTS

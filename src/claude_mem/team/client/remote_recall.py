@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from claude_mem.errors import ClaudeMemError
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.filters import Filters
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchRow
 from claude_mem.recall.team import TEAM, TeamRows
