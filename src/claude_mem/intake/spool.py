@@ -8,7 +8,7 @@ from pathlib import Path
 from claude_mem.config import Layout
 from claude_mem.hook.private_text import strip_private
 from claude_mem.hook.spool import FORMAT, MAGIC, MAX_PAYLOAD, SUFFIX
-from claude_mem.intake.event_reader import EventHeader
+from claude_mem.intake.event_reader import SHORT_PAYLOAD, EventHeader
 from claude_mem.intake.normalisers import NORMALISERS, normalise
 from claude_mem.json_objects import parse_object
 from claude_mem.types import Json
@@ -52,13 +52,18 @@ def arrival_ms(path: Path) -> int:
 def read(path: Path) -> bytes:
     """The bytes of a record; without waiting for a file that is not a regular one."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise BadSpoolFileError("it is not a regular file")
         if status.st_size > MAX_RECORD:
             raise BadSpoolFileError(f"it has {status.st_size} bytes; the limit is {MAX_RECORD}")
-        return file.readall()
+        data = os.read(descriptor, status.st_size)
+        while len(data) < status.st_size and (more := os.read(descriptor, status.st_size)):
+            data += more
+        return data
+    finally:
+        os.close(descriptor)
 
 
 def parse(data: bytes) -> SpoolFile:
@@ -80,6 +85,7 @@ def parse(data: bytes) -> SpoolFile:
         arrived_ms=arrived_ns // 1_000_000,
         project_dir=_unescape(directory),
         dialect=dialect or "claude",
+        is_short=len(payload) <= SHORT_PAYLOAD and dialect not in NORMALISERS,
     )
     # The hook has stripped it already; whatever wrote this file, nothing private goes on.
     return SpoolFile(header, version, strip_private(payload))
