@@ -17,6 +17,7 @@ from claude_mem.hook import delivery
 from claude_mem.intake.event_reader import (
     LONGEST_ID,
     OWN_TOOLS,
+    SHORT_PAYLOAD,
     EventHeader,
     EventReader,
     content_key,
@@ -137,6 +138,15 @@ def test_of_a_field_of_any_size_only_so_much_is_searched(value: Json) -> None:
 @given(value=json_values)
 def test_of_what_is_not_large_all_is_searched(value: Json) -> None:
     assert limit_work({"tool_response": value}) == {"tool_response": value}
+
+
+@pytest.mark.parametrize("item", [1, "", [], {}, "a" * 1000, {"a": 1}])
+def test_no_short_payload_needs_a_limit(item: Json) -> None:
+    """The densest one: as many items as its bytes can hold."""
+    items: list[Json] = [item] * (SHORT_PAYLOAD // (len(json.dumps(item)) + 1) - 20)
+    payload: dict[str, Json] = {"tool_response": items}
+    assert len(json.dumps(payload, separators=(",", ":"))) <= SHORT_PAYLOAD
+    assert limit_work(payload) == payload
 
 
 @pytest.mark.parametrize("before", [0, 150_000, 196_590, 196_600, 250_000, 262_130, 400_000])

@@ -24,7 +24,7 @@ from claude_mem.hook.kill_points import reach
 from claude_mem.hook.private_text import strip_private
 from claude_mem.intake import rejected_events
 from claude_mem.intake.crash_mark import CrashMark
-from claude_mem.intake.event_reader import EventHeader, EventReader
+from claude_mem.intake.event_reader import SHORT_PAYLOAD, EventHeader, EventReader
 from claude_mem.intake.normalisers import NORMALISERS, normalise
 from claude_mem.intake.untrusted_files import read_whole
 from claude_mem.intake.watchdog import Watchdog
@@ -93,6 +93,7 @@ def parse(data: bytes) -> SpoolFile:
         arrived_ms=arrived_ns // 1_000_000,
         project_dir=_unescape(directory),
         dialect=dialect or "claude",
+        is_short=len(payload) <= SHORT_PAYLOAD and dialect not in NORMALISERS,
     )
     # The hook has stripped it already; whatever wrote this file, nothing private goes on.
     return SpoolFile(header, version, strip_private(payload))

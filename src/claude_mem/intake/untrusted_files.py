@@ -16,13 +16,18 @@ class UntrustedFileError(ValueError):
 def read_whole(path: Path, limit: int) -> bytes:
     """A regular file of at most this size; without waiting for any other."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise UntrustedFileError("it is not a regular file")
         if status.st_size > limit:
             raise UntrustedFileError(f"it has {status.st_size} bytes; the limit is {limit}")
-        return file.readall()
+        data = os.read(descriptor, status.st_size)
+        while len(data) < status.st_size and (more := os.read(descriptor, status.st_size)):
+            data += more
+        return data
+    finally:
+        os.close(descriptor)
 
 
 def read_start(path: Path) -> str:

@@ -11,7 +11,7 @@ from itertools import filterfalse
 
 IN_RUNS = string.ascii_letters + string.digits + "_+=%-"
 _IN_WORDS = string.ascii_lowercase + string.digits + "_"
-_LONGEST_REMEMBERED, _MOST_REMEMBERED = 24, 16_000  # bytes of a run, runs
+_LONGEST_REMEMBERED, _MOST_REMEMBERED = 48, 16_000  # bytes of a run, runs
 _KELVIN = "\u212a"  # the only letter beyond ASCII that is one of ASCII in lower case
 
 _WHOLE = "the word "

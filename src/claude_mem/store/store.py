@@ -111,7 +111,7 @@ class Store(StoreReader):
         """`start_contexts` by content session id, for sessions that have none yet."""
 
         def work(connection: sqlite3.Connection) -> list[Recorded]:
-            recorded = [turns.record_event(connection, event) for event in events]
+            recorded = turns.record_events(connection, events)
             for session_id, text in (start_contexts or {}).items():
                 sessions.set_first_start_context(connection, session_id, text)
             return recorded
