@@ -84,6 +84,8 @@ def _has_prefix(subject: Subject) -> bool:
     """Whether there may be a prefix at all, with what must follow it."""
     if _HAS_PREFIX in subject.clues:
         return True
+    if _HAS_PREFIX_BEHIND_ESCAPE in subject.clues and "\\" in subject.text:
+        return True
     split = _SPLIT_PREFIXES & subject.clues
     if _HAS_LONG_RUN not in subject.clues:
         split -= _BEFORE_LONG_RUNS
@@ -124,6 +126,7 @@ def _find_shapes(subject: Subject) -> Iterator[Span]:
 
 _HAS_CANDIDATE, _HAS_SHAPE = "a candidate", "a long candidate with a digit"
 _HAS_PREFIX, _HAS_LONG_RUN = "a prefix", "a long run"
+_HAS_PREFIX_BEHIND_ESCAPE = "a prefix behind a letter that may be escaped"
 _LONG_RUN = 20
 _SHORTEST_CANDIDATE = 11
 _RUN_CHARACTERS = frozenset(IN_RUNS)
@@ -149,6 +152,7 @@ _BEFORE_LONG_RUNS = frozenset(
 )
 # In runs between spaces; what is before the first letter of one may be a backslash.
 _BOUNDARY_IN_RUNS = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<= [nrt]))"
+_BEHIND_LETTER = re.compile(r"(?<= [nrt])")
 _PREFIX_IN_RUNS = re.compile(rf"{_BOUNDARY_IN_RUNS}(?=(?P<prefix>{_PREFIXES}))")
 
 
@@ -186,10 +190,16 @@ def _with_prefix(runs: str) -> Iterator[tuple[str, str]]:
     """Those in which a prefix is followed by as much as its tokens need."""
     match = _PREFIX_IN_RUNS.search(runs)
     while match is not None:
-        position, behind = match.start() + 1, match.end("prefix")
+        start, behind = match.start(), match.end("prefix")
+        position = start + 1
         if runs.find(" ", behind, behind + _FOLLOWING[match["prefix"]]) < 0:
-            position = runs.find(" ", behind)
-            yield runs[runs.rfind(" ", 0, match.start() + 1) + 1 : position], _HAS_PREFIX
+            end = runs.find(" ", behind)
+            run = runs[runs.rfind(" ", 0, position) + 1 : end]
+            if _BEHIND_LETTER.match(runs, start):
+                yield run, _HAS_PREFIX_BEHIND_ESCAPE
+            else:
+                yield run, _HAS_PREFIX
+                position = end
         match = _PREFIX_IN_RUNS.search(runs, position)
 
 
