@@ -5,6 +5,7 @@ All prefixes together are one pattern, so that a text is searched once however l
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from claude_mem.redaction.clues import IN_RUNS, VOCABULARY, longest_piece
 from claude_mem.redaction.spans import Span
@@ -139,11 +140,13 @@ _REPEATED = re.compile(r"(\[[\w%+=-]+\])\{(\d+)[,}]")
 def _least_following(vendor: Vendor) -> int:
     """How many characters of its run follow the prefix of a token at least."""
     beginning = _REPEATED.match(vendor.body.pattern)
-    if beginning is None:
-        return 0
-    allowed = re.compile(beginning[1])
+    return int(beginning[2]) if beginning and _is_in_runs(beginning[1]) else 0
+
+
+@cache
+def _is_in_runs(characters: str) -> bool:
     others = (chr(code) for code in range(128) if chr(code) not in _RUN_CHARACTERS)
-    return 0 if any(map(allowed.match, others)) else int(beginning[2])
+    return not any(map(re.compile(characters).match, others))
 
 
 _FOLLOWING = {prefix: min(map(_least_following, vendors)) for prefix, vendors in _BY_PREFIX.items()}
