@@ -112,8 +112,9 @@ class Redactor:
             texts += value
             of_values, gives_away = _name_of_values(value, outer), False
             for key, item in value.items():  # no generator: for every member of every event
-                name = of_values if of_values and key in _VALUE_KEYS else key
-                gives_away = self._collect(item, texts, name) or gives_away
+                if isinstance(item, str | list | dict):
+                    name = of_values if of_values and key in _VALUE_KEYS else key
+                    gives_away = self._collect(item, texts, name) or gives_away
             return gives_away
         return False
 

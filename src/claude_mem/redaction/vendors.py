@@ -5,6 +5,7 @@ All prefixes together are one pattern, so that a text is searched once however l
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from claude_mem.redaction.clues import IN_RUNS, VOCABULARY, longest_piece
 from claude_mem.redaction.spans import Span
@@ -84,6 +85,8 @@ def _has_prefix(subject: Subject) -> bool:
     """Whether there may be a prefix at all, with what must follow it."""
     if _HAS_PREFIX in subject.clues:
         return True
+    if _HAS_PREFIX_BEHIND_ESCAPE in subject.clues and "\\" in subject.text:
+        return True
     split = _SPLIT_PREFIXES & subject.clues
     if _HAS_LONG_RUN not in subject.clues:
         split -= _BEFORE_LONG_RUNS
@@ -124,6 +127,7 @@ def _find_shapes(subject: Subject) -> Iterator[Span]:
 
 _HAS_CANDIDATE, _HAS_SHAPE = "a candidate", "a long candidate with a digit"
 _HAS_PREFIX, _HAS_LONG_RUN = "a prefix", "a long run"
+_HAS_PREFIX_BEHIND_ESCAPE = "a prefix behind a letter that may be escaped"
 _LONG_RUN = 20
 _SHORTEST_CANDIDATE = 11
 _RUN_CHARACTERS = frozenset(IN_RUNS)
@@ -136,11 +140,13 @@ _REPEATED = re.compile(r"(\[[\w%+=-]+\])\{(\d+)[,}]")
 def _least_following(vendor: Vendor) -> int:
     """How many characters of its run follow the prefix of a token at least."""
     beginning = _REPEATED.match(vendor.body.pattern)
-    if beginning is None:
-        return 0
-    allowed = re.compile(beginning[1])
+    return int(beginning[2]) if beginning and _is_in_runs(beginning[1]) else 0
+
+
+@cache
+def _is_in_runs(characters: str) -> bool:
     others = (chr(code) for code in range(128) if chr(code) not in _RUN_CHARACTERS)
-    return 0 if any(map(allowed.match, others)) else int(beginning[2])
+    return not any(map(re.compile(characters).match, others))
 
 
 _FOLLOWING = {prefix: min(map(_least_following, vendors)) for prefix, vendors in _BY_PREFIX.items()}
@@ -149,6 +155,7 @@ _BEFORE_LONG_RUNS = frozenset(
 )
 # In runs between spaces; what is before the first letter of one may be a backslash.
 _BOUNDARY_IN_RUNS = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<= [nrt]))"
+_BEHIND_LETTER = re.compile(r"(?<= [nrt])")
 _PREFIX_IN_RUNS = re.compile(rf"{_BOUNDARY_IN_RUNS}(?=(?P<prefix>{_PREFIXES}))")
 
 
@@ -186,10 +193,16 @@ def _with_prefix(runs: str) -> Iterator[tuple[str, str]]:
     """Those in which a prefix is followed by as much as its tokens need."""
     match = _PREFIX_IN_RUNS.search(runs)
     while match is not None:
-        position, behind = match.start() + 1, match.end("prefix")
+        start, behind = match.start(), match.end("prefix")
+        position = start + 1
         if runs.find(" ", behind, behind + _FOLLOWING[match["prefix"]]) < 0:
-            position = runs.find(" ", behind)
-            yield runs[runs.rfind(" ", 0, match.start() + 1) + 1 : position], _HAS_PREFIX
+            end = runs.find(" ", behind)
+            run = runs[runs.rfind(" ", 0, position) + 1 : end]
+            if _BEHIND_LETTER.match(runs, start):
+                yield run, _HAS_PREFIX_BEHIND_ESCAPE
+            else:
+                yield run, _HAS_PREFIX
+                position = end
         match = _PREFIX_IN_RUNS.search(runs, position)
 
 
