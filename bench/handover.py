@@ -27,7 +27,7 @@ from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.missing_directories import known_projects
 from claude_mem.intake.transcripts.transcript import Transcript, TranscriptEvent
-from claude_mem.observer.local import weights
+from claude_mem.observer.local import learned_trees
 from claude_mem.recall.context import build_context
 from claude_mem.recall.hints import Prompt, find_hint
 from claude_mem.recall.tokens import estimate_tokens
@@ -58,7 +58,7 @@ def main() -> int:
     parser.add_argument("--weights", type=Path, help="a table that training/observer.py wrote")
     options = parser.parse_args()
     if options.weights:
-        weights.use(weights.load(options.weights))
+        learned_trees.use(learned_trees.load(options.weights))
     files = find_transcripts([options.sessions])
     sessions = select_points(files, options.points)
     if not sessions:

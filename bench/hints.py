@@ -26,7 +26,7 @@ from bench.semantic import embed_all
 from bench.transcripts import import_all
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.observer.local import weights
+from claude_mem.observer.local import learned_trees
 from claude_mem.recall.hint_lines import Hint
 from claude_mem.recall.hints import Prompt, find_hint
 from claude_mem.recall.tokens import estimate_tokens
@@ -67,7 +67,7 @@ def main() -> int:
         print(f"there are no transcripts in {options.sessions}")
         return 1
     if options.weights:
-        weights.use(weights.load(options.weights))
+        learned_trees.use(learned_trees.load(options.weights))
     with (
         tempfile.TemporaryDirectory(prefix="claude-mem-bench-") as directory,
         import_all(Path(directory) / "memory", files) as store,

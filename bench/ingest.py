@@ -19,8 +19,7 @@ from bench.home import Home, temporary_home
 from bench.material import TOOLS, TURN, traffic
 from bench.measure import Figure, amount, in_turns, median, run, seconds_of, table
 from claude_mem.config import Layout
-from claude_mem.intake.intake import BATCH, DrainCounts
-from claude_mem.intake.spool import waiting
+from claude_mem.intake.spool import BATCH, DrainCounts, waiting
 from claude_mem.store import Store
 from claude_mem.store.database import connect
 from claude_mem.worker.worker import Worker

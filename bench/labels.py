@@ -30,7 +30,7 @@ from bench.questions import memory_bytes, memory_texts
 from bench.transcripts import import_options, text_bytes
 from claude_mem.cli.imports import find_transcripts, processes
 from claude_mem.intake.transcripts.importer import import_transcripts
-from claude_mem.observer.local import weights
+from claude_mem.observer.local import learned_trees
 from claude_mem.store import Store
 
 TITLE_WORDS = 12
@@ -100,7 +100,7 @@ def main() -> int:
         print(f"there are no transcripts in {options.sessions}")
         return 1
     if options.weights:
-        weights.use(weights.load(options.weights))
+        learned_trees.use(learned_trees.load(options.weights))
     labels = read_labels(options.labels)
     with tempfile.TemporaryDirectory(prefix="claude-mem-bench-") as temporary:
         root = Path(temporary)

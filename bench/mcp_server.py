@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.footprint import private_megabytes
 from bench.home import Home, temporary_home, wait_for
 from bench.measure import Figure, in_turns, median, p90, run, table
-from claude_mem.mcp.tools import INSTRUCTIONS, TOOLS
+from claude_mem.mcp.tool_definitions import INSTRUCTIONS, TOOLS
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.server import client
 from claude_mem.types import Json

@@ -19,7 +19,7 @@ from bench.measure import Figure, run, table
 from bench.recall import remember_turn
 from bench.semantic import embed_all
 from claude_mem.index import indexing
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.filters import Filters
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.search import Query, search
 from claude_mem.store import Store

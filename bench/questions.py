@@ -25,9 +25,9 @@ from claude_mem.recall.formatting import answers_text, search_text
 from claude_mem.recall.search import Query, SearchRow, search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
-from claude_mem.store.json_rows import JsonRow, as_json_row
+from claude_mem.store.memories import column_texts
+from claude_mem.store.memory_rows import JsonRow, as_json_row
 from claude_mem.store.records import load_records, record_bytes
-from claude_mem.store.summary_json import fact_texts
 
 FIELDS = {
     "observations": ("title", "subtitle", "narrative", "facts", "files_read", "files_modified"),
@@ -134,7 +134,7 @@ def _methods(store: Store, semantic_index: SemanticIndex) -> dict[str, Method]:
         return store.read(lambda c: [_turn_id(c, row) for row in rows])
 
     def by_meaning(text: str) -> list[int]:
-        similarities = store.read(lambda c: semantic_index.similarities(c, text))
+        similarities = store.read(lambda c: semantic_index.vector_search.similarities(c, text))
         best = [passage >> PASSAGE_BITS for passage, _ in similarities.best(20 * RANKED)]
         return list(dict.fromkeys(best))
 
@@ -268,7 +268,7 @@ def memory_texts(connection: sqlite3.Connection) -> dict[int, list[str]]:
 def full_text(noun: str, memory: JsonRow) -> str:
     parts: list[str] = []
     for name in FIELDS[noun]:
-        value = fact_texts(memory, name) or memory[name]
+        value = column_texts(memory, name) or memory[name]
         parts += map(str, value) if isinstance(value, list) else [str(value)] if value else []
     return "\n".join(parts)
 

@@ -15,8 +15,8 @@ from bench.measure import Figure, in_turns, median, run, seconds_of, table
 from bench.memories import fill
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
-from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.listing import Page
+from claude_mem.store.memory_rows import JsonRow
 
 ROUNDS = 200
 FEW, MANY, SMALL = 1_000, 100_000, 100

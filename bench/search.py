@@ -24,7 +24,7 @@ from bench.measure import Figure, in_turns, median, run, table
 from bench.turns import PASSAGES_PER_TURN, Pool, fill_turns
 from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.text import passage_index
-from claude_mem.index.text.document_queries import Filters, any_of
+from claude_mem.index.text.filters import Filters, any_of
 from claude_mem.index.text.words import TOKENIZER
 from claude_mem.index.vectors.blocks import Rows
 from claude_mem.index.vectors.semantic import SemanticIndex

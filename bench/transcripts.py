@@ -38,12 +38,12 @@ from claude_mem.intake.transcripts.importer import (
     import_transcripts,
 )
 from claude_mem.intake.transcripts.transcript import Payload
-from claude_mem.observer.local import weights
+from claude_mem.observer.local import learned_trees
 from claude_mem.recall.context import build_context
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader
-from claude_mem.store.json_rows import JsonRow
-from claude_mem.store.summary_json import fact_texts
+from claude_mem.store.memories import column_texts
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.types import Json
 
 ROUNDS = 3
@@ -67,7 +67,7 @@ def main() -> int:
         print(f"there are no transcripts in {options.sessions}")
         return 1
     if options.weights:
-        weights.use(weights.load(options.weights))
+        learned_trees.use(learned_trees.load(options.weights))
     with tempfile.TemporaryDirectory(prefix="claude-mem-bench-") as temporary:
         directory = Path(temporary)
         with import_all(directory / "memory", files) as store:
@@ -240,7 +240,7 @@ def _memory(store: StoreReader, session_id: str) -> list[object]:
     values: list[object] = [session["title"], session["subtitle"]]
     for noun in ("summaries", "observations"):
         values += [
-            [fact_texts(record, name) or record[name] for name in FIELDS[noun]]
+            [column_texts(record, name) or record[name] for name in FIELDS[noun]]
             for record in _records(memories[noun])
         ]
     return values

@@ -18,9 +18,8 @@ import numpy as np
 from bench.memories import Row, insert, insert_many, moment, session_row
 from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import SHIPPED, StaticModel
-from claude_mem.index.passages import part_source
-from claude_mem.index.text import passage_index
-from claude_mem.index.text.documents import TURN, document_id
+from claude_mem.index.text import passage_writing, term_hashes
+from claude_mem.index.text.documents import TURN, document_id, part_source
 from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.text.words import searchable
 from claude_mem.index.vectors import vector_table
@@ -67,10 +66,10 @@ def _pooled(text: str, soft_words: SoftWords) -> PooledPassage:
     return PooledPassage(
         text,
         searchable(text),
-        passage_index.hashed_terms(text),
+        term_hashes.hashed_terms(text),
         soft_words.pieces(text),
         title,
-        " ".join(sorted(passage_index.terms_of(title))),
+        " ".join(sorted(term_hashes.terms_of(title))),
     )
 
 
@@ -215,4 +214,4 @@ def _index_turns(
          for id_, part, p in passages],
     )  # fmt: skip
     texts = [(id_, passage.indexed) for id_, _, passage in passages]
-    passage_index.add_texts(connection, project, texts)
+    passage_writing.add_texts(connection, project, texts)

@@ -43,7 +43,7 @@ from tests import worker_handover
 _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG", "LD_", "COVERAGE")
 # Modules that a worker or a command imports when it first needs them; the second needs numpy.
 _USED_LATER = (
-    "claude_mem.mcp.tool_server",
+    "claude_mem.mcp.tools",
     "claude_mem.index.vectors.vector_search",
     "claude_mem.index.embedders.static_model",
     "uvicorn.protocols.http.auto",

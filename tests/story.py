@@ -15,12 +15,12 @@ from claude_mem.intake.event_reader import EventHeader, EventReader
 from claude_mem.intake.projects import Projects
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, sessions
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Job, Turn
+from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.distil_jobs import JobRunner
-from claude_mem.worker.feed import Announcer
 from tests.empty_database import put_empty_database
 from tests.payloads import PROJECT_DIR, SESSION, Payload
 from tests.rows import CommittedRows

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.index.passages import Passage
+from claude_mem.index.text.documents import Passage
 from claude_mem.mcp.tools import call_tool
 from claude_mem.recall.answers import BUDGET, best_passages, find_answers
 from claude_mem.recall.memory_ids import MemoryId

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.observer.local import weights
+from claude_mem.observer.local import learned_trees
 from claude_mem.observer.local.clarity import Clarity, known_of, shapes_of
 from claude_mem.observer.local.observer import distil
 from tests.turns import edited, stopped, turn
@@ -56,7 +56,7 @@ def test_the_score_is_the_sum_of_what_is_known() -> None:
     ],
 )
 def test_what_names_its_subject_is_clearer(clear: str, unclear: str) -> None:
-    learned = weights.current().clarity
+    learned = learned_trees.current().clarity
     assert learned.score(clear, "final") > 0.3 > -0.5 > learned.score(unclear, "final")
 
 
@@ -71,4 +71,4 @@ def test_a_clear_title_is_preferred_to_one_that_leaves_its_subject_open() -> Non
 
 @given(st.text(max_size=300), st.sampled_from(["final", "commit", "no such source"]))
 def test_any_text_has_a_score(text: str, source: str) -> None:
-    assert weights.current().clarity.score(text, source) == pytest.approx(0, abs=100)
+    assert learned_trees.current().clarity.score(text, source) == pytest.approx(0, abs=100)

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from claude_mem.hook import spool
+from claude_mem.hook import delivery
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
-from claude_mem.store.context_rows import _WATCHED, MemoryVersion
+from claude_mem.store.memory_versions import _WATCHED, MemoryVersion
 from claude_mem.worker.session_start import answer_session_start
 from tests import payloads
 from tests.api import Api, open_api, record_header
@@ -152,8 +152,8 @@ def test_another_context_than_the_rendered_one_is_stored_before_it_is_sent(api: 
 def test_a_context_that_is_given_after_the_start_was_stored_is_not_kept(api: Api) -> None:
     api.start_session(payloads.session_start())
     api.catch_up()
-    assert not api.worker.intake.unsaved_contexts.add(SESSION, "late")
-    assert api.worker.intake.unsaved_contexts.add("unknown", "early")
+    assert not api.worker.unsaved_contexts.add(SESSION, "late")
+    assert api.worker.unsaved_contexts.add("unknown", "early")
 
 
 def test_a_pinned_prompt_that_is_restored_is_in_the_context_again(api: Api) -> None:
@@ -205,7 +205,7 @@ def start_alone(api: Api, session: str) -> str:
         record_header(api.clock.ms),
         as_bytes(payloads.session_start(session_id=session)),
     )
-    spool.put(bytes(api.layout.root), header, payload)
+    delivery.put(bytes(api.layout.root), header, payload)
     answer = api.runner.run(answer_session_start(api.worker, header + payload))
     assert not api.worker.store.has_session(session)
     return answer.context

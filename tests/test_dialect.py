@@ -13,18 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput
-from claude_mem.hook import spool
+from claude_mem.hook import delivery
 from claude_mem.intake.event_reader import (
     LONGEST_ID,
     OWN_TOOLS,
+    SHORT_PAYLOAD,
     EventHeader,
     EventReader,
     content_key,
     limit_work,
     shorten_json,
 )
-from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import Projects
+from claude_mem.intake.spool import DrainCounts, Intake
 from claude_mem.redaction import Redactor
 from claude_mem.types import Event, Json
 from tests.payloads import (
@@ -137,6 +138,15 @@ def test_of_a_field_of_any_size_only_so_much_is_searched(value: Json) -> None:
 @given(value=json_values)
 def test_of_what_is_not_large_all_is_searched(value: Json) -> None:
     assert limit_work({"tool_response": value}) == {"tool_response": value}
+
+
+@pytest.mark.parametrize("item", [1, "", [], {}, "a" * 1000, {"a": 1}])
+def test_no_short_payload_needs_a_limit(item: Json) -> None:
+    """The densest one: as many items as its bytes can hold."""
+    items: list[Json] = [item] * (SHORT_PAYLOAD // (len(json.dumps(item)) + 1) - 20)
+    payload: dict[str, Json] = {"tool_response": items}
+    assert len(json.dumps(payload, separators=(",", ":"))) <= SHORT_PAYLOAD
+    assert limit_work(payload) == payload
 
 
 @pytest.mark.parametrize("before", [0, 150_000, 196_590, 196_600, 250_000, 262_130, 400_000])
@@ -370,13 +380,13 @@ def test_a_secret_is_no_part_of_the_key_that_one_could_read() -> None:
 
 
 class Spooled(Story):
-    """A story whose events come through the spool, as bytes."""
+    """A story whose events come through the delivery, as bytes."""
 
     def put(self, payload: Payload | bytes, project_dir: bytes = PROJECT_DIR.encode()) -> None:
         event = b"" if isinstance(payload, bytes) else payload["hook_event_name"].encode()
         data = payload if isinstance(payload, bytes) else as_bytes(payload)
-        header = spool.header(b"claude", event, time.time_ns(), project_dir)
-        spool.put(os.fsencode(self.layout.root), header, data)
+        header = delivery.header(b"claude", event, time.time_ns(), project_dir)
+        delivery.put(os.fsencode(self.layout.root), header, data)
 
     def drain(self) -> DrainCounts:
         drained = Intake(self.layout, self.store, self.reader).drain()

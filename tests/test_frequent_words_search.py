@@ -3,7 +3,7 @@
 import pytest
 
 from claude_mem.index.text import frequent_words_search
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.filters import Filters
 from claude_mem.types import Observation, Project
 from tests.remembering import remember, remember_turns, titles
 from tests.story import Story

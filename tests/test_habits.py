@@ -3,7 +3,7 @@
 import pytest
 
 from claude_mem.recall.handover.what_holds import habits
-from claude_mem.store.context_rows import ShortPrompt
+from claude_mem.store.memory_rows import ShortPrompt
 from tests.payloads import prompt, stop
 from tests.story import Story
 from tests.test_handover import section

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from claude_mem.mcp.tools import TOOLS, Call
+from claude_mem.mcp.tools import IMPLEMENTATIONS, Call
 from claude_mem.store import backups
 from claude_mem.store.database import connect
 from tests.api import Api, open_api
@@ -179,7 +179,7 @@ def test_the_tool_of_agents_forgets_for_good(tmp_path: Path) -> None:
         api.add_turn("one", f"Rotate the {WORD}", f"The {WORD} is rotated.")
 
         async def run(arguments: dict[str, Any]) -> str:
-            return await TOOLS["forget"].run(Call(api.worker, PROJECT_DIR, arguments))
+            return await IMPLEMENTATIONS["forget"](Call(api.worker, PROJECT_DIR, arguments))
 
         def call(**arguments: Any) -> str:
             return api.runner.run(run(arguments))

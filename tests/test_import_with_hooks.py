@@ -19,9 +19,9 @@ from claude_mem.intake.transcripts.importer import (
 )
 from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.store import Store
+from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.distil_jobs import JobRunner
-from claude_mem.worker.feed import Announcer
 from tests.conftest import Home
 from tests.contents import Contents, memory_in
 from tests.importing import (

@@ -15,8 +15,8 @@ ARMED = "src/claude_mem/hook/armed_points.py"
 _PUT = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from claude_mem.hook import spool
-spool.put(sys.argv[2].encode(), spool.header(b"claude", b"Stop", 1, b"/"), b"{}")
+from claude_mem.hook import delivery
+delivery.put(sys.argv[2].encode(), delivery.header(b"claude", b"Stop", 1, b"/"), b"{}")
 """
 
 

@@ -18,7 +18,8 @@ from mcp.client.streamable_http import streamable_http_client
 from claude_mem import params
 from claude_mem.config import load_settings
 from claude_mem.errors import ClaudeMemError
-from claude_mem.mcp.tools import INSTRUCTIONS, TOOLS, call_tool, error_text
+from claude_mem.mcp.tool_definitions import INSTRUCTIONS, TOOLS
+from claude_mem.mcp.tools import IMPLEMENTATIONS, call_tool, error_text
 from claude_mem.parameter_table import OPERATIONS
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.server import client as worker_client
@@ -311,7 +312,7 @@ LOADED = {
     "claude_mem.hook",
     "claude_mem.hook.armed_points",  # not in a wheel
     "claude_mem.hook.kill_points",
-    "claude_mem.hook.spool",
+    "claude_mem.hook.delivery",
     "claude_mem.mcp",
     "claude_mem.mcp.shim",
     "claude_mem.paths",
@@ -499,6 +500,10 @@ def test_the_page_names_every_tool_and_parameter_and_no_other() -> None:
         for parameter in OPERATIONS[tool]
         if parameter.is_listed
     ]
+
+
+def test_every_tool_that_is_listed_does_something() -> None:
+    assert IMPLEMENTATIONS.keys() == TOOLS.keys()
 
 
 def test_a_tool_takes_what_its_request_over_http_takes() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from claude_mem.mcp import endpoint, tool_server
+from claude_mem.mcp import endpoint, tools
 from claude_mem.types import Json
 from tests.conftest import Home
 
@@ -30,7 +30,7 @@ def initialize(**changes: Json) -> dict[str, Json]:
 
 def ask_sdk(body: bytes, headers: dict[str, str]) -> httpx.Response:
     async def post() -> httpx.Response:
-        transport = httpx.ASGITransport(app=tool_server.serve)
+        transport = httpx.ASGITransport(app=tools.serve)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             return await client.post("/mcp", content=body, headers=headers)
 

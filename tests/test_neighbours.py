@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from claude_mem.index.text.document_queries import NO_FILTERS
+from claude_mem.index.text.filters import NO_FILTERS
 from claude_mem.index.text.passage_index import TurnRow
 from claude_mem.recall.candidates import collect
 from claude_mem.recall.parsed_query import parse_query

@@ -1,6 +1,6 @@
 """Obstacles that several sessions ran into: what the agent blamed, and what helped."""
 
-from claude_mem.observer.local.facts import find_obstacles, propose_facts
+from claude_mem.observer.local.proposed_facts import find_obstacles, propose_facts
 from claude_mem.types import Json, Project, ProposedFact, Summary, ToolUse, Turn
 from tests.story import DAY, Story
 from tests.test_handover import section, tell

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from claude_mem.index.text import passage_index
+from claude_mem.index.text import passage_index, passage_writing
 from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import TOKENIZER, stem
@@ -22,7 +22,7 @@ def connection() -> Iterator[sqlite3.Connection]:
     """Passages of 1 to 60 words, in which each word occurs several times or not at all; the same in
     a plain FTS5 table."""
     with closing(sqlite3.connect(":memory:")) as database:
-        database.executescript(passage_index.TABLES)
+        database.executescript(passage_writing.TABLES)
         database.execute(f'CREATE VIRTUAL TABLE plain USING fts5(text, tokenize="{TOKENIZER}")')
         rng = random.Random(5)
         for project, first in ((PROJECT, 1), (OTHER, 200)):
@@ -31,7 +31,7 @@ def connection() -> Iterator[sqlite3.Connection]:
                 for turn in range(first, first + 100)
                 for number in range(3)
             ]
-            passage_index.add_texts(database, project, texts)
+            passage_writing.add_texts(database, project, texts)
             database.executemany("INSERT INTO plain (rowid, text) VALUES (?, ?)", texts)
         yield database
 
@@ -84,9 +84,9 @@ def test_a_project_has_only_its_own_passages(connection: sqlite3.Connection) -> 
 
 def test_passages_of_three_words_have_a_score() -> None:
     with closing(sqlite3.connect(":memory:")) as database:
-        database.executescript(passage_index.TABLES)
+        database.executescript(passage_writing.TABLES)
         texts = [(turn << PASSAGE_BITS, "the relay clicked") for turn in (1, 2)]
-        passage_index.add_texts(database, PROJECT, texts)
+        passage_writing.add_texts(database, PROJECT, texts)
         scores = passage_index.passages_by_words(database, "relay OR yesterday", None, 10)
     assert len(scores) == 2
     assert all(value > 0 for value in scores.values())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.errors import AmbiguousProject
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.filters import Filters
 from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import import_transcripts, merge_known_projects
 from claude_mem.intake.transcripts.missing_directories import CHUNK, known_projects

@@ -2,8 +2,8 @@
 
 import pytest
 
-from claude_mem.observer.local.facts import propose_places
 from claude_mem.observer.local.observer import distil
+from claude_mem.observer.local.proposed_facts import propose_places
 from claude_mem.recall.context import build_context
 from claude_mem.types import ProposedFact, Turn
 from tests.payloads import PROJECT_DIR, bash, prompt, stop

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claude_mem.index.text.document_queries import Filters
 from claude_mem.index.text.documents import DOCUMENT_BITS
+from claude_mem.index.text.filters import Filters
 from claude_mem.recall.search import Order, Query, search, snippet
 from claude_mem.store import records
 from claude_mem.types import Observation, Project, RecordPart, Summary

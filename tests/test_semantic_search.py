@@ -11,7 +11,7 @@ import pytest
 
 from claude_mem.errors import BadInput, EmbedderError, NotFound
 from claude_mem.index import indexing
-from claude_mem.index.text.document_queries import NO_FILTERS, Filters
+from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.vectors import semantic
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import Depth
@@ -364,7 +364,9 @@ def test_a_deleted_memory_takes_its_vector_with_it(library: Story, filled: bool)
 
 
 def near_login(story: Story, index: SemanticIndex, kind: str) -> list[tuple[int, float]]:
-    return story.store.read(lambda c: index.similarities(c, "login", None, kind).best(10))
+    return story.store.read(
+        lambda c: index.vector_search.similarities(c, "login", None, kind).best(10)
+    )
 
 
 def test_what_another_process_writes_is_found(library: Story) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from claude_mem.config import Layout
-from claude_mem.hook import spool as hook_spool
+from claude_mem.hook import delivery as hook_spool
 from claude_mem.intake import rejected_events
-from claude_mem.intake.intake import CrashMark, Intake
+from claude_mem.intake.crash_mark import CrashMark
+from claude_mem.intake.spool import Intake
 from claude_mem.redaction import Redactor
 from claude_mem.worker.lock import is_held
 from tests.conftest import Home, wait_until

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.filters import Filters
 from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.ranking import RankedTurn, Strength, rank
 from tests.api import Api, open_api

@@ -18,10 +18,10 @@ from claude_mem.redaction import Redactor
 from claude_mem.store import Store, migrations
 from claude_mem.store.database import prepare
 from claude_mem.store.forgetting import Selection
-from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.listing import Page
+from claude_mem.store.memories import commands_from, faults_from, open_steps_from
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.migrations import MIGRATIONS
-from claude_mem.store.summary_json import commands_from, faults_from, open_steps_from
 from claude_mem.store.transfer.restore import RestoreReport, restore
 from claude_mem.types import CommandRun, Distillate, EnvironmentFault, OpenStep, Summary
 from tests.payloads import PROJECT_DIR, SESSION, bash, failure, prompt, stop

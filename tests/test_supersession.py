@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from claude_mem.recall.context import build_context
+from claude_mem.store.fact_comparison.supersession import relation
 from claude_mem.store.facts import save_proposals
 from claude_mem.store.forgetting import Selection, preview
-from claude_mem.store.supersession import relation
 from claude_mem.types import Distillate, Fact, Observation, Project, ProposedFact, Summary
 from tests.neighbouring_facts import NEIGHBOURS
 from tests.payloads import bash, failure, prompt, stop, tool

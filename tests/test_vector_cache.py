@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.filters import Filters
 from claude_mem.index.vectors import blocks, vector_search, vector_table
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId

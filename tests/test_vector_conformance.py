@@ -248,14 +248,20 @@ def test_a_search_asks_the_chroma_server_and_nothing_forgotten_stays_there(
         index.copy_vectors(store)
         assert not index.is_copy_behind(store)
         collection = collection_url(chroma, tmp_path)
-        found = {i for i, _ in store.read(lambda c: index.similarities(c, QUESTION)).best(10)}
+        found = {
+            i
+            for i, _ in store.read(lambda c: index.vector_search.similarities(c, QUESTION)).best(10)
+        }
         assert len(found) == len(TEXTS) and stored_ids(collection) == found
         local.remove("harbor", "lamp")
         index.copy_vectors(store)
         assert len(stored_ids(collection)) == len(TEXTS) - 1
         lost = min(stored_ids(collection))
         httpx.post(f"{collection}/delete", json={"ids": [str(lost)]}).raise_for_status()
-        answered = {i for i, _ in store.read(lambda c: index.similarities(c, QUESTION)).best(10)}
+        answered = {
+            i
+            for i, _ in store.read(lambda c: index.vector_search.similarities(c, QUESTION)).best(10)
+        }
         assert answered == stored_ids(collection)  # only the server can know
 
 
@@ -267,7 +273,7 @@ def test_without_its_chroma_server_a_search_compares_here(tmp_path: Path) -> Non
         local = LocalVectors(store, index, VectorCache(StaticModel.load(), READ_AHEAD))
         fill(local)
         index.copy_vectors(store)
-        found = store.read(lambda c: index.similarities(c, QUESTION)).best(len(TEXTS))
+        found = store.read(lambda c: index.vector_search.similarities(c, QUESTION)).best(len(TEXTS))
         assert len(found) == len(TEXTS)
         assert not index.is_copy_behind(store)  # not asked again for a while
 

@@ -28,14 +28,15 @@ from training.boosting import Boosting, Floats, Model, fit
 from training.clarity import JudgedTitle, fit_clarity, read_digests, read_judged, with_verdicts
 
 from claude_mem.cli.imports import find_transcripts
-from claude_mem.observer.local import cues, weights
+from claude_mem.observer.local import cues, learned_trees
 from claude_mem.observer.local.evidence import (
     Candidate,
     TurnEvidence,
     collect_evidence,
     find_candidates,
 )
-from claude_mem.observer.local.scoring import (
+from claude_mem.observer.local.learned_trees import Features, Weights
+from claude_mem.observer.local.selection import (
     RankedTitle,
     in_order,
     is_clear_enough,
@@ -50,14 +51,13 @@ from claude_mem.observer.local.scoring import (
 from claude_mem.observer.local.title_candidates import (
     find_titles,
     passages_with_titles,
+    title_context,
     title_features,
-    turn_facts,
 )
 from claude_mem.observer.local.titles import TitleCandidate
-from claude_mem.observer.local.weights import Features, Weights
 
 JUDGED = Path("training/judged_titles.tsv")
-PACKAGED = Path("src/claude_mem/observer/local") / weights.TABLE
+PACKAGED = Path("src/claude_mem/observer/local") / learned_trees.TABLE
 SENTENCE = Boosting(trees=80, depth=4, rate=0.06)
 TITLE = Boosting(trees=80, depth=3, loss="squared", ridge=10, fewest=40)
 TURN = Boosting(trees=60, depth=2, fewest=12)
@@ -127,7 +127,7 @@ def main() -> int:
 
 def read_corpus(sessions: list[Path], labels: list[Path]) -> Corpus:
     files = {path.stem: path for path in find_transcripts(sessions)}
-    weights.use(Weights())  # reading distils, but what it distils is not used
+    learned_trees.use(Weights())  # reading distils, but what it distils is not used
     corpus = Corpus()
     for path in labels:
         project = path.name.partition(".")[0]
@@ -256,7 +256,7 @@ def passage_rows(turn: LabelledTurn, words: Weights) -> list[Features]:
 
 
 def title_rows(turn: LabelledTurn, titles: list[TitleCandidate], words: Weights) -> list[Features]:
-    facts = turn_facts(turn.evidence, word_weights(turn.evidence, words))
+    facts = title_context(turn.evidence, word_weights(turn.evidence, words))
     return [title_features(title, facts, words) for title in titles]
 
 

@@ -26,7 +26,7 @@ from bench.semantic import embed_all
 from bench.transcripts import import_all
 
 from claude_mem.cli.imports import find_transcripts
-from claude_mem.index.text.document_queries import NO_FILTERS, Filters
+from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.text.passage_index import PASSAGE_BITS, TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import Candidates, collect
@@ -106,7 +106,9 @@ def collect_question(
         near = neighbourhood(connection, filters, len(WEIGHTS.next_shares))
         steps = near.steps(turns)
         rows = near.read({other for _, _, other in steps}.difference(candidates.turns))
-        nearest = semantic_index.similarities(connection, text, filters.project_id).best(800)
+        nearest = semantic_index.vector_search.similarities(
+            connection, text, filters.project_id
+        ).best(800)
         by_meaning = dict.fromkeys(passage >> PASSAGE_BITS for passage, _ in nearest)
         return Question(parsed, candidates, tuple(steps), rows, right, _first(right, by_meaning))
 

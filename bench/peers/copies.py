@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from claude_mem.index import indexing
-from claude_mem.index.passages import NOTES_SOURCE
-from claude_mem.index.text import passage_index
-from claude_mem.index.text.documents import KINDS, TURN, document_id, text_id
+from claude_mem.index.text import passage_index, passage_writing
+from claude_mem.index.text.documents import KINDS, NOTES_SOURCE, TURN, document_id, text_id
 from claude_mem.index.text.passage_index import PASSAGE_BITS
 from claude_mem.index.text.words import searchable
 from claude_mem.store.database import connect
@@ -162,7 +161,7 @@ def _copy_texts(connection: sqlite3.Connection, originals: Sizes, copies: int) -
             connection.execute("BEGIN")
             for copy in range(1, copies + 1):
                 shift = originals.turns * copy << PASSAGE_BITS
-                passage_index.add_texts(connection, project, [(i + shift, t) for i, t in indexed])
+                passage_writing.add_texts(connection, project, [(i + shift, t) for i, t in indexed])
             connection.execute("COMMIT")
         _copy_titles(connection, originals, project, copies)
 

@@ -160,7 +160,7 @@ async def _serve(settings: Settings, environ: Mapping[str, str], lock: WorkerLoc
     crash_log = layout.worker_log.open("a")
     worker.watchdog.start(crash_log)
     try:
-        async with _listening(settings, worker) as state, _wake_fifo(layout, worker):
+        async with _listening(settings, worker) as state, worker.wake_fifo():
             write_launcher(layout)
             _refresh_agents(layout, environ)
             write_private(layout.worker_state, json.dumps(state).encode())
@@ -223,27 +223,6 @@ def _stop_signals() -> asyncio.Event:
         loop.add_signal_handler(number, stopping.set)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the worker outlives the terminal
     return stopping
-
-
-@asynccontextmanager
-async def _wake_fifo(layout: Layout, worker: Worker) -> AsyncIterator[None]:
-    """Hooks write a byte to it. It is open for both ends, so that a read never sees its end."""
-    layout.wake.unlink(missing_ok=True)
-    os.mkfifo(layout.wake, 0o600)
-    fifo = os.open(layout.wake, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-    loop = asyncio.get_running_loop()
-
-    def on_byte() -> None:
-        with suppress(BlockingIOError):
-            os.read(fifo, 65536)
-        worker.wake()
-
-    loop.add_reader(fifo, on_byte)
-    try:
-        yield
-    finally:
-        loop.remove_reader(fifo)
-        os.close(fifo)
 
 
 class _Server(uvicorn.Server):

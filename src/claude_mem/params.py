@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from claude_mem import parameter_table
 from claude_mem.errors import BadInput
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.filters import Filters
 from claude_mem.recall.fact_list import DEFAULT_LIMIT as DEFAULT_FACTS
 from claude_mem.recall.fact_list import FactsQuery
 from claude_mem.recall.memory_ids import MemoryId, parse_any_id, parse_memory_id

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,11 +10,13 @@ from pathlib import Path
 import click
 
 from claude_mem.agents import AGENTS, CLAUDE, Agent
-from claude_mem.cli.open_store import index_imported, open_reader, open_store_for_import
+from claude_mem.cli.open_store import open_reader, open_store_for_import
 from claude_mem.cli.output import json_option, print_heading, print_json, print_table
 from claude_mem.cli.user_only import refuse_agents
 from claude_mem.config import Settings
 from claude_mem.errors import BadInput
+from claude_mem.hook.delivery import wake
+from claude_mem.index import indexing
 from claude_mem.install import other_agent_files
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.intake.project_access import TrustDialog
@@ -148,14 +150,28 @@ def _open_store(settings: Settings) -> Store:
 def _index(settings: Settings, store: Store, as_json: bool) -> int:
     """Returns how many memories a worker still has to index."""
     if as_json or not os.isatty(2):
-        return index_imported(settings, store, lambda waiting: None)
+        return _index_imported(settings, store, lambda waiting: None)
 
     def show(waiting: int) -> None:
         click.echo(f"\r{pluralize(waiting, 'document')} to index …\x1b[K", nl=False, err=True)
 
-    unindexed = index_imported(settings, store, show)
+    unindexed = _index_imported(settings, store, show)
     click.echo("\r\x1b[K", nl=False, err=True)
     return unindexed
+
+
+def _index_imported(settings: Settings, store: Store, progress: Callable[[int], None]) -> int:
+    """Leaves the index to a running worker, which does it in the background; without one it is
+    done here, and `progress` is told how many documents wait. Returns how many are left."""
+    waiting = store.read(indexing.waiting)
+    if waiting and wake(os.fsencode(settings.layout.root)):
+        return waiting
+    while waiting:
+        progress(waiting)
+        previous, waiting = waiting, store.write(indexing.refresh).result()
+        if waiting >= previous:
+            break  # it failed; the worker tries again
+    return waiting
 
 
 def _print_unindexed(count: int) -> None:

@@ -6,12 +6,11 @@ in two processes at once; the worker's lock prevents that.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from claude_mem.config import Settings
 from claude_mem.errors import StoreError
-from claude_mem.hook.spool import wake
 from claude_mem.index import indexing
 from claude_mem.server import client
 from claude_mem.store import Store, StoreReader
@@ -33,7 +32,8 @@ def open_store_for_import(settings: Settings, *, index_at_once: bool = True) -> 
     """Create the data directory and the database, or migrate it, if needed.
 
     While a worker is running, the worker migrates: an older one is replaced first; if a newer one
-    is running, this command is refused. Without `index_at_once`, `index_imported` has to follow.
+    is running, this command is refused. Without `index_at_once`, indexing has to
+    follow.
     """
     settings.layout.create()
     lock = WorkerLock.acquire(settings.layout)
@@ -41,20 +41,6 @@ def open_store_for_import(settings: Settings, *, index_at_once: bool = True) -> 
     if index_at_once:
         store.run_before_commit(indexing.refresh)
     return store
-
-
-def index_imported(settings: Settings, store: Store, progress: Callable[[int], None]) -> int:
-    """Leaves the index to a running worker, which does it in the background; without one it is
-    done here, and `progress` is told how many documents wait. Returns how many are left."""
-    waiting = store.read(indexing.waiting)
-    if waiting and wake(os.fsencode(settings.layout.root)):
-        return waiting
-    while waiting:
-        progress(waiting)
-        previous, waiting = waiting, store.write(indexing.refresh).result()
-        if waiting >= previous:
-            break  # it failed; the worker tries again
-    return waiting
 
 
 def _open_alone(settings: Settings, lock: WorkerLock) -> Store:

@@ -9,7 +9,7 @@ from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.server.client import request
 from claude_mem.server.command_replies import letter_line
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.text import pluralize
 from claude_mem.types import Json
 

@@ -14,8 +14,8 @@ from claude_mem.recall.context import build_context
 from claude_mem.server.command_replies import context_reply
 from claude_mem.store import StoreReader
 from claude_mem.store.disk_usage import database_usage, size_of, turn_count, usage_json
-from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.listing import Page
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.text import NO_MEMORIES, local_time
 from claude_mem.types import Json
 

@@ -13,16 +13,21 @@ from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.answers import Answer, find_answers
-from claude_mem.recall.fence import OUTSIDE_KINDS, OUTSIDE_MARK, marked_lines
-from claude_mem.recall.formatting import ORIGINS, answers_text
+from claude_mem.recall.formatting import (
+    ORIGINS,
+    OUTSIDE_KINDS,
+    OUTSIDE_MARK,
+    answers_text,
+    marked_lines,
+)
 from claude_mem.recall.marks import MARKS, OutsideWords, outside_words_of
 from claude_mem.recall.memories import NOUNS
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id
 from claude_mem.recall.team import TEAM
 from claude_mem.store import StoreReader
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memories import column_texts
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.records import record_data
-from claude_mem.store.summary_json import fact_texts
 from claude_mem.text import NO_MEMORIES, local_time, one_line, without_controls
 from claude_mem.types import Json
 
@@ -162,7 +167,7 @@ def _print_record(kind: str, record: JsonRow, outside: frozenset[str] = frozense
         marks += f"  {origin}"
     print_heading(f"{_MARKS[kind]}{record['id']}{type_}  {_flat(record['project'])}  {when}{marks}")
     for name in _LABELS[kind]:
-        value = fact_texts(record, name) or record.get(name)
+        value = column_texts(record, name) or record.get(name)
         if isinstance(value, list):
             single = len(value) == 1
             value = str(value[0]) if single else "\n".join(f"- {item}" for item in value)

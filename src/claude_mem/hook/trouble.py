@@ -4,7 +4,7 @@ import posix
 import time
 
 from claude_mem import paths
-from claude_mem.hook.spool import write_all
+from claude_mem.hook.delivery import write_all
 
 MAX_LOG_BYTES = 1024 * 1024
 SHOWN = b"." + paths.TROUBLE + b".told"

@@ -10,7 +10,7 @@ import json
 import logging
 import sqlite3
 
-from claude_mem.index.text import passage_index, previous_passages
+from claude_mem.index.text import passage_writing, previous_passages
 from claude_mem.index.text.documents import (
     KINDS,
     TURN,
@@ -21,7 +21,7 @@ from claude_mem.index.text.documents import (
     memory_id_of,
     text_id,
 )
-from claude_mem.index.text.passage_index import PassagesDiffer
+from claude_mem.index.text.passage_writing import PassagesDiffer
 from claude_mem.index.text.words import TOKENIZER, searchable
 from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.store import Store
@@ -57,11 +57,11 @@ CREATE TABLE index_version (
 );
 INSERT INTO index_version
   SELECT {VERSION}, random(), NOT EXISTS (SELECT 1 FROM user_prompts);
-{passage_index.TABLES.strip()};
+{passage_writing.TABLES.strip()};
 {vector_table.TABLES.strip()};
 {duplicates.TABLES.strip()}
 """
-_NAMES = ("memory_text", "documents", "index_version", *passage_index.NAMES, *vector_table.NAMES,
+_NAMES = ("memory_text", "documents", "index_version", *passage_writing.NAMES, *vector_table.NAMES,
           *duplicates.NAMES)  # fmt: skip
 # Names all tables, so that it fails where any of them is missing.
 _SELECT_VERSION = "SELECT version FROM index_version" + "".join(
@@ -107,7 +107,7 @@ def refresh(connection: sqlite3.Connection) -> int:
     present.sort(key=lambda document: text_id(document.project_id, document.id))
     for document in present:
         if kind_of(document.id) == TURN:
-            passage_index.insert(connection, document)
+            passage_writing.insert(connection, document)
         else:
             _insert(connection, document)
     vector_table.mark(connection, documents, [d for d in present if kind_of(d.id) in EMBEDDED])
@@ -132,7 +132,7 @@ def _delete(connection: sqlite3.Connection, documents: list[int]) -> None:
     turns = [memory_id_of(document) for document in documents if kind_of(document) == TURN]
     passages = previous_passages.load_previous(connection, turns)
     for turn in sorted(turns):
-        passage_index.delete(connection, turn, passages.get(turn, ()))
+        passage_writing.delete(connection, turn, passages.get(turn, ()))
     previous_passages.drop(connection, turns)
     connection.execute(
         "DELETE FROM unindexed WHERE document IN (SELECT value FROM json_each(?))", (ids,)

@@ -45,6 +45,7 @@ _LEAF_LIMITS = (4096, 1024, 256, 64)
 _TEXT_CHARACTERS = 256 * 1024  # far beyond what is stored, so that no secret is cut in two there
 _FIELD_CHARACTERS = 512 * 1024
 _FIELD_ITEMS = 20_000
+SHORT_PAYLOAD = 2 * _FIELD_ITEMS - 2  # bytes that cannot hold so many items, nor so much text
 _FEW_MEMBERS, _SHORT_LEAF = 16, 16 * 1024
 
 # No client wrote anything outside these years: such a timestamp is broken.
@@ -62,6 +63,7 @@ class EventHeader:
     arrived_ms: int
     project_dir: str = ""
     dialect: str = "claude"
+    is_short: bool = False  # the payload, as JSON, has at most SHORT_PAYLOAD bytes
 
 
 @dataclass(slots=True)
@@ -108,7 +110,7 @@ class EventReader:
         project_dir = header.project_dir or cwd
         if kind == "SessionStart":
             self.projects.drop(project_dir)
-        redacted = self._redact(payload)
+        redacted = self._redact(payload, is_short=header.is_short)
         parts = event_parts(kind, redacted) if self.keeps_parts else ()
         tool_name = _identifier(payload, "tool_name")
         message, prompt = self._prompt(redacted, kind)
@@ -139,11 +141,11 @@ class EventReader:
             parts=parts,
         )
 
-    def _redact(self, payload: Mapping[str, Json]) -> dict[str, Json]:
+    def _redact(self, payload: Mapping[str, Json], *, is_short: bool) -> dict[str, Json]:
         to_redact = {name: value for name, value in payload.items() if name not in _NOT_REDACTED}
         if "tool_response" in to_redact:
             to_redact["tool_response"] = _without_bulk(to_redact["tool_response"])
-        redacted = self.redactor.redact_json(limit_work(to_redact))
+        redacted = self.redactor.redact_json(to_redact if is_short else limit_work(to_redact))
         assert isinstance(redacted, dict)
         return redacted
 

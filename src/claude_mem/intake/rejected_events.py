@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from claude_mem.config import Layout, write_private
+from claude_mem.hook.delivery import MAX_RECORD, SUFFIX
 from claude_mem.hook.private_text import strip_private
-from claude_mem.hook.spool import SUFFIX
-from claude_mem.intake import spool
+from claude_mem.intake.untrusted_files import UntrustedFileError, read_whole
 from claude_mem.redaction import Redactor
 
 MAX_FILES = 200  # in each directory
@@ -29,8 +29,8 @@ _CUT = "\n[cut: the payload is longer]"
 def reject(layout: Layout, path: Path, redactor: Redactor) -> None:
     layout.rejected.mkdir(mode=0o700, exist_ok=True)
     try:
-        content = redacted_record(spool.read(path), redactor)
-    except spool.BadSpoolFileError as error:
+        content = redacted_record(read_whole(path, MAX_RECORD), redactor)
+    except UntrustedFileError as error:
         content = str(error).encode()
     write_private(layout.rejected / path.name, content)
     path.unlink(missing_ok=True)
@@ -56,8 +56,8 @@ def set_aside(layout: Layout, path: Path, allow: Iterable[str]) -> None:
 
 def _header(path: Path) -> bytes:
     try:
-        return spool.read(path)[:4096].partition(b"\n")[0] + b"\n"
-    except (OSError, spool.BadSpoolFileError) as error:
+        return read_whole(path, MAX_RECORD)[:4096].partition(b"\n")[0] + b"\n"
+    except (OSError, UntrustedFileError) as error:
         return str(error).encode()
 
 
@@ -112,7 +112,9 @@ def delete_all(layout: Layout) -> None:
 
 
 def _main(source: str, target: str, *allow: str) -> None:
-    write_private(Path(target), redacted_record(spool.read(Path(source)), Redactor(allow)))
+    write_private(
+        Path(target), redacted_record(read_whole(Path(source), MAX_RECORD), Redactor(allow))
+    )
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from claude_mem import __version__
-from claude_mem.mcp.tools import INSTRUCTIONS, TOOLS
+from claude_mem.mcp.tool_definitions import INSTRUCTIONS, TOOLS
 from claude_mem.types import Json
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -48,7 +48,7 @@ class Endpoint:
             receive = _again(body, receive)
         if self._serve is None:
             # In a thread: the import takes a good part of a second, and hooks must not wait.
-            server = await asyncio.to_thread(importlib.import_module, "claude_mem.mcp.tool_server")
+            server = await asyncio.to_thread(importlib.import_module, "claude_mem.mcp.tools")
             self._serve = server.serve
         await self._serve(scope, receive, send)
 

@@ -1,27 +1,42 @@
-"""The tools: their definitions for the model, and what they do.
+"""What the tools do, served with the official SDK. Importing it is slow: `endpoint` does that at
+the first call.
 
-Every session pays for every word of a description, so they are short. Results are records of past
-sessions: fenced as data, and escaped so that nothing in them can close the fence.
+Stateless: every HTTP request stands alone, so a restart of the worker loses nothing. Results are
+records of past sessions: fenced as data, and escaped so that nothing in them can close the fence.
 """
 
 import asyncio
 import json
+import logging
+import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
+from urllib.parse import unquote_to_bytes
 
-from claude_mem import params
-from claude_mem.errors import BadInput
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.shared.exceptions import MCPError
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import Receive, Scope, Send
+
+from claude_mem import __version__, params
+from claude_mem.errors import BadInput, ClaudeMemError
 from claude_mem.hook.private_text import strip_private
 from claude_mem.intake.project_access import Decision
 from claude_mem.json_objects import parse_object
-from claude_mem.parameter_table import ALL_PROJECTS, names_of, properties_of, required_of
-from claude_mem.recall import fence
+from claude_mem.mcp.tool_definitions import INSTRUCTIONS, TOOLS
+from claude_mem.parameter_table import ALL_PROJECTS, names_of
+from claude_mem.recall import formatting
 from claude_mem.recall.fact_list import facts_text, list_facts, list_team_facts
 from claude_mem.recall.formatting import (
     answers_text,
     counts_text,
+    escape_fences,
     memories_text,
     search_text,
     timeline_text,
@@ -39,13 +54,14 @@ from claude_mem.worker.forgetting import Erased, forget
 from claude_mem.worker.saving import save_memory
 from claude_mem.worker.worker import Worker
 
+log = logging.getLogger("claude_mem.mcp")
+logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs every request
+
+DIRECTORY_HEADER = "claude-mem-directory"  # the shim sends it; other clients may
+Context = ServerRequestContext[dict[str, Any], Request]
 T = TypeVar("T")
 Arguments = dict[str, Json]
 
-INSTRUCTIONS = (
-    "Memory of past sessions of this and other projects: search, then timeline, then"
-    " get_observations for the few that matter."
-)
 _ONLY_THIS_PROJECT = f'(this project only; project "{ALL_PROJECTS}" searches all)'
 _NEW_PROJECT = f"There are no memories of this project yet. {_ONLY_THIS_PROJECT}"
 
@@ -76,36 +92,6 @@ class Call:
 Run = Callable[[Call], Awaitable[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
-    name: str
-    description: str
-    run: Run
-    changes: bool = False
-    deferred: bool = False  # so rarely used that clients may load its schema on demand
-    annotations: dict[str, Json] = field(default_factory=dict)
-
-    @property
-    def parameters(self) -> dict[str, Json]:
-        return properties_of(self.name)
-
-    def definition(self) -> dict[str, Json]:
-        """The entry for `tools/list`."""
-        schema: dict[str, Json] = {"type": "object", "properties": self.parameters}
-        if required := required_of(self.name):
-            schema["required"] = list(required)
-        schema["additionalProperties"] = False
-        definition: dict[str, Json] = {
-            "name": self.name,
-            "description": self.description,
-            "inputSchema": schema,
-            "annotations": self.annotations if self.changes else {"readOnlyHint": True},
-        }
-        if self.deferred:
-            definition["_meta"] = {"anthropic/alwaysLoad": False}
-        return definition
-
-
 async def call_tool(worker: Worker, name: str, arguments: Arguments, directory: str) -> str:
     """The text for the model; raises ClaudeMemError if the call is not valid."""
     tool = TOOLS.get(name)
@@ -115,7 +101,7 @@ async def call_tool(worker: Worker, name: str, arguments: Arguments, directory: 
     # First: for a project without memories, no query is made that would check them.
     params.check_names(arguments, names_of(name))
     await asyncio.to_thread(check_scope, worker, directory, arguments, changes=tool.changes)
-    return await tool.run(Call(worker, directory, arguments))
+    return await IMPLEMENTATIONS[name](Call(worker, directory, arguments))
 
 
 def _without_private(arguments: Arguments) -> Arguments:
@@ -168,7 +154,7 @@ def _project_of(store: StoreReader, text: str) -> int | None:
 
 
 def fenced(*lines: str) -> str:
-    return fence.fenced(fence.NOTE, *lines)
+    return formatting.fenced(formatting.NOTE, *lines)
 
 
 # Search, timeline, full memories
@@ -268,7 +254,7 @@ async def _forget(call: Call) -> str:
         for_good = " for good; nobody can undo it" if result.is_hard else ""
         return fenced(
             f"This would be forgotten{for_good}: {counts_text(result.counts)}.",
-            *(fence.escape_fences(line) for line in result.examples),
+            *(escape_fences(line) for line in result.examples),
             f'Nothing is forgotten yet. Repeat the call with confirm "{result.token}" to do it.',
         )
     if isinstance(result, Erased):
@@ -295,65 +281,80 @@ def _with_project(call: Call) -> Arguments | None:
 
 _ACTIONS = ("id", "pinned", "wrong")
 
-TOOLS: dict[str, Tool] = {
-    tool.name: tool
-    for tool in (
-        Tool(
-            "search",
-            "Step 1: search memory of past sessions (what was done, decided, learned, asked)."
-            " Returns turns, best first: id, time, type, title, tokens, what matches."
-            " Then get_observations with ids and words.",
-            _search,
-        ),
-        Tool(
-            "timeline",
-            "Step 2: what happened before and after a memory, in order. Set anchor or query.",
-            _timeline,
-        ),
-        Tool(
-            "get_observations",
-            "Step 3: full text of memories, all that you need in one call; with words, what was"
-            " said in their turns about them, in fewer tokens.",
-            _get_observations,
-        ),
-        Tool(
-            "facts",
-            "What is known of the project: rules of the user, decisions, commands, faults, open"
-            " work, places; with status, count and sources.",
-            _facts,
-            deferred=True,
-        ),
-        Tool(
-            "save_memory",
-            "Save something for later sessions that the code does not show: a decision and its"
-            " reason, a preference of the user, something that was hard to find out. One"
-            " self-contained statement; never secrets.",
-            _save_memory,
-            changes=True,
-            annotations={"destructiveHint": False, "idempotentHint": True},
-        ),
-        Tool(
-            "edit_memory",
-            "Correct a memory that proved outdated or false: new texts, pinned (in every context)"
-            " or wrong (left out). What the user said or changed, only the user can change.",
-            _edit_memory,
-            changes=True,
-            deferred=True,
-            annotations={"destructiveHint": False, "idempotentHint": True},
-        ),
-        Tool(
-            "forget",
-            "Forget memories when the user asks for it: by ids, session, file, query, or a whole"
-            " project. The first call is a preview; show it to the user, then repeat the call with"
-            " confirm.",
-            _forget,
-            changes=True,
-            deferred=True,
-            annotations={"destructiveHint": True, "idempotentHint": True},
-        ),
-    )
-}  # fmt: skip
+IMPLEMENTATIONS: dict[str, Run] = {
+    "search": _search,
+    "timeline": _timeline,
+    "get_observations": _get_observations,
+    "facts": _facts,
+    "save_memory": _save_memory,
+    "edit_memory": _edit_memory,
+    "forget": _forget,
+}
 
 
 def error_text(error: Exception) -> str:
-    return fence.escape_fences(str(error))
+    return escape_fences(str(error))
+
+
+# Served with the SDK
+
+
+async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+    """A manager for each request: there are no MCP sessions to keep."""
+    manager = StreamableHTTPSessionManager(_server, stateless=True, json_response=True)
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
+
+
+async def _list_tools(
+    context: Context, params: types.PaginatedRequestParams | None
+) -> types.ListToolsResult:
+    return types.ListToolsResult(
+        tools=[types.Tool.model_validate(tool.definition()) for tool in TOOLS.values()]
+    )
+
+
+async def _call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    assert context.request is not None
+    worker: Worker = context.request.app.state.worker
+    directory = _directory_of(context.request.headers)
+    try:
+        text = await call_tool(worker, params.name, params.arguments or {}, directory)
+    except ClaudeMemError as error:
+        return _result(error_text(error), is_error=True)
+    except Exception:
+        log.exception("tool %s failed", params.name[:80])
+        return _result("internal error; the worker's log has the details", is_error=True)
+    return _result(text)
+
+
+def _directory_of(headers: Headers) -> str:
+    """The working directory of the session; empty if the header is not an absolute path."""
+    directory = os.fsdecode(unquote_to_bytes(headers.get(DIRECTORY_HEADER, "")))
+    return directory if directory.startswith("/") and "\0" not in directory else ""
+
+
+def _result(text: str, *, is_error: bool = False) -> types.CallToolResult:
+    content = types.TextContent(type="text", text=text)
+    return types.CallToolResult(content=[content], is_error=is_error)
+
+
+async def _discover(context: Context, params: types.RequestParams) -> types.EmptyResult:
+    """Clients fall back to `initialize`, which all of them support."""
+    raise MCPError(code=types.METHOD_NOT_FOUND, message="Method not found", data="server/discover")
+
+
+def _create_server() -> Server[dict[str, Any]]:
+    server: Server[dict[str, Any]] = Server(
+        "claude-mem",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=_list_tools,
+        on_call_tool=_call_tool,
+    )
+    server.add_request_handler("server/discover", types.RequestParams, _discover)
+    server.middleware.clear()  # the default middleware is telemetry
+    return server
+
+
+_server = _create_server()

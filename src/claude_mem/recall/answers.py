@@ -11,8 +11,8 @@ from datetime import datetime
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
-from claude_mem.index.passages import MOST, Passage
 from claude_mem.index.text import passage_index
+from claude_mem.index.text.documents import MOST_PASSAGES, Passage
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.best_sentences import best_sentences
@@ -31,7 +31,7 @@ from claude_mem.recall.ranking import passage_values
 from claude_mem.recall.search import snippet
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.types import Json
 
 log = logging.getLogger("claude_mem.answers")
@@ -161,11 +161,11 @@ def passage_scores(
     if semantic_index is not None:
         ids = [row.id for row in rows]
         text = embedded_text(parsed, terms)
-        cosines = semantic_index.passage_cosines(connection, text, ids)
+        cosines = semantic_index.vector_search.passage_cosines(connection, text, ids)
     scores: dict[int, dict[int, float]] = {turn_id: {} for turn_id in turn_ids}
     evidence = find_evidence(rows, terms, by_words, cosines, semantic_index)
     for row, score in zip(rows, passage_values(evidence), strict=True):
-        turn_id, number = divmod(row.id, MOST)
+        turn_id, number = divmod(row.id, MOST_PASSAGES)
         scores[turn_id][number] = score
     return scores
 

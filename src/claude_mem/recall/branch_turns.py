@@ -4,8 +4,8 @@ import re
 import sqlite3
 from collections.abc import Iterable
 
-from claude_mem.index.text import document_queries, passage_index
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text import passage_index
+from claude_mem.index.text.filters import Filters, result_condition
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.hint_lines import Source
 from claude_mem.recall.turns_by_name import nearest_passage
@@ -48,7 +48,7 @@ def find_branch_turns(
             (filters.project_id, branch, MOST_TURNS),
         )
     ]
-    condition = document_queries.result_condition(filters)
+    condition = result_condition(connection, filters)
     rows = passage_index.turn_rows(connection, ids, condition.sql, condition.values)
     sessions = set(without)
     cosines = {

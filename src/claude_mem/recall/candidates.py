@@ -8,11 +8,22 @@ import math
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from claude_mem.index.text import document_queries, frequent_words_search, passage_index
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text import (
+    frequent_words_search,
+    passage_index,
+    term_hashes,
+)
+from claude_mem.index.text.filters import (
+    Condition,
+    Filters,
+    all_of,
+    any_of,
+    result_condition,
+    turn_condition,
+)
 from claude_mem.index.text.frequent_words_search import CountedWord
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.term_counts import term_counts
@@ -71,9 +82,13 @@ NO_EVIDENCE = Evidence()
 class WordSimilarities(Protocol):
     """What compares words by their meaning: a semantic index."""
 
-    def soft_words(
-        self, words: Sequence[str], passages: Sequence[bytes | None]
-    ) -> list[list[float]]: ...
+    def similar_weights(
+        self,
+        words: Sequence[str],
+        weights: Sequence[float],
+        passages: Sequence[bytes | None],
+        holding: Sequence[Sequence[int]],
+    ) -> list[float]: ...
 
 
 class EvidenceTable(NamedTuple):
@@ -123,7 +138,7 @@ def collect(
     by_vector, read = max(depth.by_vector, 2 * count), max(depth.read, 2 * count)
     # Only a search by meaning as well can prefer one that many others outrank by words.
     limit = max(depth.by_words if semantic_index is not None else read, by_vector)
-    condition = document_queries.turn_condition(filters)
+    condition = turn_condition(filters)
     scored = max(limit, depth.scored)
     searched = _rarest(parsed, terms, depth.matches)
     bm25 = _by_words(connection, searched, terms, filters, condition, scored)
@@ -143,14 +158,13 @@ def collect(
     )
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, read)
-    rows = passage_index.passage_rows(connection, ids, with_pieces=semantic_index is not None)
+    shown = result_condition(connection, filters)
+    rows, turns = passage_index.passages_of_turns(
+        connection, ids, shown.sql, shown.values, with_pieces=semantic_index is not None
+    )
     if excluded:
         rows = [row for row in rows if row.turn not in excluded]
     found = find_evidence(rows, terms, by_words, cosines, semantic_index)
-    shown = document_queries.result_condition(filters)
-    turns = passage_index.turn_rows(
-        connection, {row.id >> PASSAGE_BITS for row in rows}, shown.sql, shown.values
-    )
     near = NO_COSINE
     if semantic_index is not None and cosines:
         near = semantic_index.cosine(weights.min_deviations_in_sentence)
@@ -200,7 +214,7 @@ def _by_words(
     parsed: ParsedQuery,
     terms: list[Term],
     filters: Filters,
-    condition: document_queries.Condition,
+    condition: Condition,
     limit: int,
 ) -> dict[int, float]:
     expression = match_expression(parsed, terms)
@@ -255,8 +269,8 @@ def match_expression(parsed: ParsedQuery, terms: list[Term]) -> str:
     forms = [form for word in _matched_words(parsed, terms) for form in word.forms]
     if not (forms or parsed.phrases):
         return ""
-    expression = document_queries.any_of([*forms, *parsed.phrases])
-    return document_queries.all_of([*parsed.phrases, expression]) if parsed.phrases else expression
+    expression = any_of([*forms, *parsed.phrases])
+    return all_of([*parsed.phrases, expression]) if parsed.phrases else expression
 
 
 def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
@@ -267,7 +281,7 @@ def counted_words(parsed: ParsedQuery, terms: list[Term]) -> list[CountedWord]:
         stems_ = [s for p in word.pieces for s in (_grams(p) if is_unspaced(p) else [stem(p)])]
         count = min((counts[s] for s in stems_ if s in counts), default=frequent_words_search.READ)
         sole = stems_[0] if len(stems_) == len(word.forms) == 1 else None
-        words.append(CountedWord(document_queries.any_of(word.forms), count, sole))
+        words.append(CountedWord(any_of(word.forms), count, sole))
     return words
 
 
@@ -287,9 +301,7 @@ def _excluded_turns(
 ) -> set[int]:
     if not parsed.excluded:
         return set()
-    return passage_index.turns_holding(
-        connection, document_queries.any_of(parsed.excluded), project_id
-    )
+    return passage_index.turns_holding(connection, any_of(parsed.excluded), project_id)
 
 
 def _cosines(
@@ -298,7 +310,7 @@ def _cosines(
     terms: list[Term],
     by_words: dict[int, float],
     filters: Filters,
-    condition: document_queries.Condition,
+    condition: Condition,
     limit: int,
     rescored: int,
     weights: Weights,
@@ -307,10 +319,13 @@ def _cosines(
     """Of the passages that match by words, and of the nearest where the query allows for them."""
     if semantic_index is None:
         return {}
-    text = embedded_text(parsed, terms)
-    if parsed.phrases or parsed.excluded:  # nothing but what matches by words
-        return semantic_index.passage_cosines(connection, text, by_words) if by_words else {}
-    similarities = semantic_index.similarities(
+    is_strict = bool(parsed.phrases or parsed.excluded)  # nothing but what matches by words
+    if is_strict and not by_words:
+        return {}
+    text, vectors = embedded_text(parsed, terms), semantic_index.vector_search
+    if is_strict:
+        return vectors.passage_cosines(connection, text, by_words)
+    similarities = vectors.similarities(
         connection,
         text,
         filters.project_id,
@@ -321,7 +336,7 @@ def _cosines(
     cosines = similarities.of(by_words)
     missing = by_words.keys() - cosines.keys()
     if missing:
-        cosines |= semantic_index.passage_cosines(connection, text, missing)
+        cosines |= vectors.passage_cosines(connection, text, missing)
     least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
     return cosines | _nearest(connection, similarities, condition, limit, least)
 
@@ -329,7 +344,7 @@ def _cosines(
 def _nearest(
     connection: sqlite3.Connection,
     similarities: "Similarities",
-    condition: document_queries.Condition,
+    condition: Condition,
     limit: int,
     least: float,
 ) -> dict[int, float]:
@@ -357,18 +372,13 @@ def _promising(
     """The best by what is known without reading them, in no order."""
     bm25 = weights.bm25 / _total_weight(terms)
     near = weights.cosine
-    scores = {p: bm25 * score for p, score in by_words.items()}
-    for passage, cosine in cosines.items():
-        if cosine > 0:
-            scores[passage] = scores.get(passage, 0.0) + near * cosine
-        else:
-            scores.setdefault(passage, 0.0)
+    scores = {p: near * cosine if cosine > 0 else 0.0 for p, cosine in cosines.items()}
+    for passage, score in by_words.items():
+        scores[passage] = scores.get(passage, 0.0) + bm25 * score
     if len(scores) <= limit:
         return list(scores)
-    least = sorted(scores.values(), reverse=True)[limit - 1]
-    better = [passage for passage, score in scores.items() if score > least]
-    equal = sorted(passage for passage, score in scores.items() if score == least)
-    return better + equal[: limit - len(better)]  # of equals the lower id
+    # Of equals the lower id.
+    return sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:limit]
 
 
 def _total_weight(terms: list[Term]) -> float:
@@ -383,57 +393,39 @@ def find_evidence(
     semantic_index: WordSimilarities | None,
 ) -> EvidenceTable:
     total = _total_weight(terms)
-    literal, held = _words_held(rows, terms)
+    holding = _passages_holding(rows, terms)
+    literal, counts = [0.0] * len(rows), [0] * len(rows)
+    for term, places in zip(terms, holding, strict=True):
+        for place in places:
+            literal[place] += term.weight
+            counts[place] += 1
     coverage = soft_coverage = [weight / total for weight in literal]
     if semantic_index is not None:
-        similar = _similar_weights(rows, held, terms, semantic_index)
+        similar = semantic_index.similar_weights(
+            [term.text for term in terms],
+            [term.weight for term in terms],
+            [row.pieces for row in rows],
+            holding,
+        )
         soft_coverage = [(a + b) / total for a, b in zip(literal, similar, strict=True)]
     ids = [row.id for row in rows]
-    everything = (1 << len(terms)) - 1
+    everything = len(terms)
     return EvidenceTable(
         rows,
         [by_words.get(passage, 0.0) / total for passage in ids],
         [near if (near := cosines.get(passage, 0.0)) > 0.0 else 0.0 for passage in ids],
         coverage,
         soft_coverage,
-        [of_row == everything for of_row in held]
+        [count == everything for count in counts]
         if terms
         else [passage in by_words for passage in ids],  # by a phrase
     )
 
 
-def _words_held(
-    rows: Sequence[PassageRow], terms: list[Term]
-) -> tuple[Sequence[float], Sequence[int]]:
-    """By passage the weight of the words that it holds, and a bit for each of these words."""
+def _passages_holding(rows: Sequence[PassageRow], terms: list[Term]) -> list[list[int]]:
+    """For each term the numbers of the passages that hold it."""
     hashes = [row.terms for row in rows]
-    weights, held = [0.0] * len(rows), [0] * len(rows)
-    for at, term in enumerate(terms):
-        term_hash = passage_index.hashed(term.stem)
-        # Most passages hold few of the words: the first look decides without a call.
-        for place in [n for n, of_row in enumerate(hashes) if term_hash in of_row]:
-            if passage_index.holds_term(hashes[place], term_hash):
-                weights[place] += term.weight
-                held[place] |= 1 << at
-    return weights, held
-
-
-def _similar_weights(
-    rows: Sequence[PassageRow],
-    held: Sequence[int],
-    terms: list[Term],
-    semantic_index: WordSimilarities,
-) -> list[float]:
-    """By passage the weight of the words that it does not hold, as far as it has similar ones."""
-    similarities = semantic_index.soft_words(
-        [term.text for term in terms], [row.pieces for row in rows]
-    )
-    words = [(1 << at, term.weight) for at, term in enumerate(terms)]
-    weights: list[float] = []
-    for of_row, similar in zip(held, similarities, strict=True):
-        weight = 0.0
-        for (bit, of_word), near in zip(words, similar, strict=True):
-            if near and not of_row & bit:
-                weight += of_word * near
-        weights.append(weight)
-    return weights
+    joined, ends = b"".join(hashes), list(accumulate(map(len, hashes)))
+    return [
+        term_hashes.places_of_term(joined, ends, term_hashes.hashed(term.stem)) for term in terms
+    ]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, escape_fences, fenced
+from claude_mem.recall.formatting import OUTSIDE_MARK, OUTSIDE_NOTE, escape_fences, fenced
 from claude_mem.recall.handover import what_holds
 from claude_mem.recall.handover.digests import SessionDigest, digest_sessions
 from claude_mem.recall.handover.lines import (
@@ -33,8 +33,8 @@ from claude_mem.recall.handover.session_lines import (
 from claude_mem.recall.tokens import tokens_of_bytes, utf16_units
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
-from claude_mem.store.json_rows import JsonRow
-from claude_mem.store.summary_json import open_steps_from
+from claude_mem.store.memories import open_steps_from
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turns import MAIN_BRANCHES
 from claude_mem.text import one_line
 from claude_mem.word_runs import LENGTH, has_run

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from claude_mem.recall.fence import escape_fences
+from claude_mem.recall.formatting import escape_fences
 from claude_mem.recall.handover.what_holds import owner_of
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.text import one_line, shorten
 from claude_mem.types import FactKind, FactStatus
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from claude_mem.recall.fence import OUTSIDE_MARK, escape_fences, fenced
+from claude_mem.recall.formatting import OUTSIDE_MARK, escape_fences, fenced
 from claude_mem.recall.handover.lines import (
     SAME_STATEMENT,
     first_sentences,
@@ -13,8 +13,8 @@ from claude_mem.recall.handover.lines import (
 from claude_mem.recall.hint_lines import Hint, HintLine, introduce
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store.clock import iso
+from claude_mem.store.fact_comparison.supersession import compare_texts
 from claude_mem.store.file_gotchas import Gotcha
-from claude_mem.store.supersession import compare_texts
 from claude_mem.text import one_line, shorten
 from claude_mem.word_runs import has_run
 

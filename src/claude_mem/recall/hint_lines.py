@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from claude_mem.index.passages import Passage
-from claude_mem.index.text import document_queries, passage_index
-from claude_mem.index.text.document_queries import Filters, Match
-from claude_mem.index.text.passage_index import TurnRow
+from claude_mem.index.text import passage_index
+from claude_mem.index.text.documents import Passage
+from claude_mem.index.text.filters import Filters
+from claude_mem.index.text.passage_index import Match, TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import passage_scores
 from claude_mem.recall.best_sentences import GAP, MIN_SCORE, best_sentences
 from claude_mem.recall.candidates import Term
-from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, fenced
+from claude_mem.recall.formatting import OUTSIDE_MARK, OUTSIDE_NOTE, fenced
 from claude_mem.recall.hint_text import plain, whole_sentences
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery
@@ -91,7 +91,7 @@ def hint_lines(
     """Of the first turn what the first of these ways shows that shows anything; of the others only
     what the first way shows. `read`: the passages of the turns, if they were read before."""
     places = [(source.turn.session_id, source.turn.number) for source in sources]
-    memories = document_queries.memories_of_turns(connection, places, Filters())
+    memories = passage_index.memories_of_turns(connection, places, Filters())
     named = [
         (source, memories[place][0])
         for source, place in zip(sources, places, strict=True)

@@ -17,9 +17,9 @@ from itertools import islice
 from typing import Self
 
 from claude_mem.index import indexing
-from claude_mem.index.passages import MOST, NOTES, Passage
-from claude_mem.index.text import passage_index
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text import passage_index, term_hashes
+from claude_mem.index.text.documents import MOST_PASSAGES, NOTES, Passage
+from claude_mem.index.text.filters import Filters
 from claude_mem.index.text.passage_index import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -383,7 +383,7 @@ def _unknown(
         candidates = candidates[len(read) :]
         passages |= passage_index.texts_of_turns(connection, [c.row.turn for c in read])
         for candidate in read:
-            of_turn, number = passages.get(candidate.row.turn, ()), candidate.row.id % MOST
+            of_turn, number = passages.get(candidate.row.turn, ()), candidate.row.id % MOST_PASSAGES
             if number >= len(of_turn) or candidate.ranked.score < least:
                 continue  # the turn was changed in between, or is too far behind
             text, title = of_turn[number].text, candidate.ranked.turn.title
@@ -414,7 +414,7 @@ def _select(candidates: Sequence[_Candidate], needed: float, rule: Rule) -> list
 
 def _words_held(row: PassageRow, terms: Sequence[Term]) -> tuple[str, ...]:
     """Rarest first."""
-    matching = [term for term in terms if passage_index.holds(row, passage_index.hashed(term.stem))]
+    matching = [term for term in terms if passage_index.holds(row, term_hashes.hashed(term.stem))]
     return tuple(term.text for term in sorted(matching, key=lambda term: -term.weight))
 
 

@@ -5,7 +5,7 @@ from typing import cast
 
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store import StoreReader
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.records import record_data
 
 NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prompts"}

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from claude_mem.index.text.document_queries import phrase
+from claude_mem.index.text.filters import phrase
 from claude_mem.index.text.words import (
     grams,
     is_unspaced,

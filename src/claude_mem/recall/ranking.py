@@ -16,8 +16,8 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import NamedTuple
 
-from claude_mem.index.text import document_queries, passage_index
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text import passage_index
+from claude_mem.index.text.filters import Filters, result_condition
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -96,7 +96,7 @@ def rank_candidates(
 
 
 def neighbourhood(connection: sqlite3.Connection, filters: Filters, reach: int) -> Neighbourhood:
-    condition = document_queries.result_condition(filters)
+    condition = result_condition(connection, filters)
     return Neighbourhood(
         lambda turns: passage_index.neighbours(connection, turns, reach),
         lambda ids: passage_index.turn_rows(connection, ids, condition.sql, condition.values),
@@ -290,11 +290,13 @@ def _length_factors(exponent: float) -> tuple[float, ...]:
 
 
 def _time_boost(timestamp: int, spans: Iterable[Span], weights: Weights) -> float:
-    if any(span.since <= timestamp < span.until for span in spans):
-        return weights.time_boost
-    if any(span.until <= timestamp < span.until + _WEEK for span in spans):
-        return weights.week_after_boost
-    return 0.0
+    boost = 0.0
+    for span in spans:
+        if span.since <= timestamp < span.until:
+            return weights.time_boost
+        if span.until <= timestamp < span.until + _WEEK:
+            boost = weights.week_after_boost
+    return boost
 
 
 @dataclass(frozen=True, slots=True)

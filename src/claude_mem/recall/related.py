@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import indexing
-from claude_mem.index.text import document_queries
-from claude_mem.index.text.document_queries import NO_FILTERS, Filters
+from claude_mem.index.text import document_queries, passage_index
 from claude_mem.index.text.documents import load
+from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.vectors.embedding_texts import passages
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
@@ -42,7 +42,7 @@ def related(
         if filters.project_id is None:
             filters = replace(filters, project_id=anchors[0].project_id)
         text = "\n".join(passages(anchors[0]))
-        similarities = semantic_index.similarities(
+        similarities = semantic_index.vector_search.similarities(
             connection, text, filters.project_id, "observation"
         )
         threshold = semantic_index.cosine(WEIGHTS.min_deviations)
@@ -50,7 +50,7 @@ def related(
                    if cosine >= threshold and other != document}  # fmt: skip
         passing = document_queries.passing(connection, list(nearest), filters)
         scores = {other: cosine for other, cosine in nearest.items() if other in passing}
-        documents = document_queries.get(connection, list(scores)[: query.limit + 1])
+        documents = passage_index.get_matches(connection, list(scores)[: query.limit + 1])
         rows = as_rows(connection, documents[: query.limit], scores)
         has_more = len(documents) > query.limit
         return SearchResult(tuple(rows), has_more, indexing.waiting(connection))

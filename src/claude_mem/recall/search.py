@@ -14,9 +14,9 @@ from typing import Literal
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.text import document_queries, passage_index
-from claude_mem.index.text.document_queries import NO_FILTERS, Filters, Match
+from claude_mem.index.text.filters import NO_FILTERS, Filters
+from claude_mem.index.text.passage_index import Match
 from claude_mem.index.text.words import parts_of, pieces, stem
-from claude_mem.index.vectors import duplicates
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.marks import notes_of
 from claude_mem.recall.memory_ids import MemoryId
@@ -172,7 +172,7 @@ def _merge_duplicates(
     """The best of turns whose first observations say the same, and by its turn the documents of
     the others."""
     by_document = {result.turn.shown: result for result in ranked}
-    linked = duplicates.of(connection, by_document)
+    linked = passage_index.duplicates_of(connection, by_document)
     if not linked:
         return ranked, {}
     merged: dict[int, list[int]] = {}
@@ -199,11 +199,11 @@ def _turn_rows(
     filters; and whether there are more."""
     judge, stems = Strength.of(parsed), stems_of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
-    documents = document_queries.documents_of_turns(connection, places, query.filters)
+    documents = passage_index.documents_of_turns(connection, places, query.filters)
     names = project_names(connection)
     passing = [(r, documents[at]) for r, at in zip(ranked, places, strict=True) if at in documents]
     page = passing[: query.limit]
-    shown = document_queries.get(connection, [of_turn[0] for _, of_turn in page])
+    shown = passage_index.get_matches(connection, [of_turn[0] for _, of_turn in page])
     matches = {match.document: match for match in shown}
     texts = passage_index.texts_of_passages(
         connection, [passage for r, _ in page if (passage := r.passage) is not None]

@@ -11,7 +11,7 @@ from typing import Protocol
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchResult, SearchRow
 from claude_mem.recall.timeline import Timeline, TimelineQuery
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.types import Json
 
 TEAM = "team"  # the kind of a memory that another machine recorded

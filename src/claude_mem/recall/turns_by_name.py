@@ -13,9 +13,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from claude_mem.index.text import document_queries, passage_index
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text import passage_index
 from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, text_id
+from claude_mem.index.text.filters import Filters, phrase, result_condition, within
 from claude_mem.index.text.passage_index import TurnRow
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import pieces, stem
@@ -63,7 +63,7 @@ def find_named_turns(
     holding = {name: _turns_with(connection, name, filters.project_id) for name in names}
     edited = {name: _edited(connection, name, filters.project_id) for name in names if name.is_file}
     ids = {turn for turns in (*holding.values(), *edited.values()) for turn in turns}
-    condition = document_queries.result_condition(filters)
+    condition = result_condition(connection, filters)
     rows = passage_index.turn_rows(connection, ids, condition.sql, condition.values)
     sessions = set(without)
     turns = {turn: row for turn, row in rows.items() if row.session_id not in sessions}
@@ -111,7 +111,7 @@ def _rare(connection: sqlite3.Connection, names: Sequence[Name]) -> list[Name]:
 
 
 def _turns_with(connection: sqlite3.Connection, name: Name, project_id: int | None) -> set[int]:
-    turns = passage_index.turns_holding(connection, document_queries.phrase(name.text), project_id)
+    turns = passage_index.turns_holding(connection, phrase(name.text), project_id)
     if not name.is_number:
         return turns
     return {
@@ -133,7 +133,7 @@ def _edited(connection: sqlite3.Connection, name: Name, project_id: int | None) 
         f" ON s.id = {_DOCUMENT} / 4 WHERE memory_text MATCH ? AND memory_text.rowid BETWEEN ?"
         f" AND ? AND {_DOCUMENT} % 4 = {_SUMMARY} ORDER BY memory_text.rowid DESC LIMIT ?",
         (
-            document_queries.within("files", document_queries.phrase(name.text)),
+            within("files", phrase(name.text)),
             first,
             last,
             MOST_EDITS,
@@ -171,5 +171,5 @@ def nearest_passage(
 ) -> float:
     """Its cosine with the text."""
     ids = [row.id for row in passage_index.rows_of_turn(connection, turn) if row.kind in _SUBSTANCE]
-    cosines = semantic_index.passage_cosines(connection, typed, ids) if typed else {}
+    cosines = semantic_index.vector_search.passage_cosines(connection, typed, ids) if typed else {}
     return max(0.0, *cosines.values()) if cosines else 0.0

@@ -7,6 +7,7 @@ which languages and formats give a name its value.
 import re
 from collections.abc import Iterator
 
+from claude_mem.redaction.clues import VOCABULARY
 from claude_mem.redaction.judging import (
     Accept,
     is_argument,
@@ -22,7 +23,11 @@ from claude_mem.redaction.names import LONGEST_NAME, Certainty, certainty
 from claude_mem.redaction.spans import Span
 from claude_mem.redaction.word_patterns import Subject
 
-_STEM = re.compile(r"pass|pwd|pw\b|psk|secret|token|key|cred|kennwort|senha|contrase")
+_STEMS = frozenset((
+    "pass", "pwd", "pw", "psk", "secret", "token", "key", "cred", "kennwort", "senha", "contrase",
+))  # fmt: skip
+_ONLY_AT_END = "pw"
+VOCABULARY.add_parts(_STEMS)
 # From the end of a stem: the rest of the name, what closes it, and how a value is given to it.
 _AFTER = re.compile(
     r"(?P<rest>[\w-]{0,40}+)"
@@ -102,21 +107,46 @@ _ENDS_ARGUMENT = re.compile(r"[ \t]{0,4}(?:\\?\r?\n|\Z|[|;&\"'`)]|-)")
 def find_assigned_secrets(subject: Subject) -> Iterator[Span]:
     text, done = subject.text, 0
     refused_end = names_inside = 0
-    for stem in _STEM.finditer(subject.lowered):
-        if stem.start() < done:
+    for stem_start, stem_end in _stems(subject):
+        if stem_start < done:
             continue
-        names_inside = names_inside + 1 if stem.start() < refused_end else 0
+        names_inside = names_inside + 1 if stem_start < refused_end else 0
         if names_inside > _NAMES_IN_VALUE:
             continue
-        after = _AFTER.match(text, stem.end())
+        after = _AFTER.match(text, stem_end)
         if after is None:
             continue
-        assignment = _Assignment(text, stem.start(), after)
+        assignment = _Assignment(text, stem_start, after)
         span = assignment.span()
         if span is not None:
             done = span.end
             yield span
         refused_end = max(refused_end, assignment.refused_end)
+
+
+def _stems(subject: Subject) -> Iterator[tuple[int, int]]:
+    """Where the stems of the text are, each with its end; none begins inside of another."""
+    places = sorted(
+        place for stem in _STEMS & subject.clues for place in _places(subject.lowered, stem)
+    )
+    done = 0
+    for start, end in places:
+        if start >= done:
+            done = end
+            yield start, end
+
+
+def _places(lowered: str, stem: str) -> Iterator[tuple[int, int]]:
+    start = lowered.find(stem)
+    while start >= 0:
+        end = start + len(stem)
+        if stem != _ONLY_AT_END or not _is_in_word(lowered[end : end + 1]):
+            yield start, end
+        start = lowered.find(stem, end)
+
+
+def _is_in_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 class _Assignment:

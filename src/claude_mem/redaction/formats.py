@@ -4,6 +4,7 @@ import base64
 import re
 from collections.abc import Iterator
 
+from claude_mem.redaction.clues import VOCABULARY, whole
 from claude_mem.redaction.spans import MARK, Span
 from claude_mem.redaction.values import (
     is_gibberish,
@@ -270,6 +271,8 @@ PGPASS = Rule(
 )
 
 
+_SECRET = whole("secret")
+VOCABULARY.add_words(["secret"])
 _KIND_SECRET = re.compile(r"kind:[ \t]{1,4}[\"']?secret[\"']?\s")
 # The values of a Secret of Kubernetes, whatever their names
 _SECRET_DATA = re.compile(
@@ -288,7 +291,7 @@ def _find_kubernetes_secrets(text: str) -> Iterator[Span]:
 
 def find_formats(subject: Subject) -> Iterator[Span]:
     yield from FORMATS.find(subject)
-    if b"secret" in subject.words and _KIND_SECRET.search(subject.lowered):
+    if _SECRET in subject.clues and _KIND_SECRET.search(subject.lowered):
         yield from _find_kubernetes_secrets(subject.text)
     if _PGPASS_PORT.search(subject.text):
         for match in PGPASS.pattern.finditer(subject.text):

@@ -3,9 +3,12 @@
 import re
 from collections.abc import Iterator
 
+from claude_mem.redaction.clues import VOCABULARY, whole
 from claude_mem.redaction.spans import Span
 from claude_mem.redaction.word_patterns import RuleSet, Subject, rule
 
+_PRIVATE = whole("private")
+VOCABULARY.add_words(["private"])
 _LABEL = r"(?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?"
 _BEGIN = re.compile(rf"-----BEGIN {_LABEL}-----|---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----")
 _END = re.compile(rf"-----END {_LABEL}-----|---- END SSH2 ENCRYPTED PRIVATE KEY ----")
@@ -34,7 +37,7 @@ PUTTY = RuleSet((
 def find_private_keys(subject: Subject) -> Iterator[Span]:
     yield from PUTTY.find(subject)
     text = subject.text
-    if b"private" not in subject.words or "----" not in text:
+    if _PRIVATE not in subject.clues or "----" not in text:
         return
     begins = [match.span() for match in _BEGIN.finditer(text)]
     ends = [match.span() for match in _END.finditer(text)]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from claude_mem.redaction.names import LONGEST_NAME
+from claude_mem.redaction.names import LONGEST_NAME, Certainty, certainty
 from claude_mem.redaction.spans import MARK, Span, cut_out
 from claude_mem.types import Json
 
@@ -83,10 +83,11 @@ class Redactor:
             return []
         from claude_mem.redaction.word_patterns import Subject
 
+        finders = _finders()  # first: the clues of a text are those of the finders that are there
         subject = Subject(text)
         spans = [
             span
-            for find in _finders()
+            for find in finders
             for span in find(subject)
             if not self._is_allowed(text[span.start : span.end])
         ]
@@ -109,8 +110,12 @@ class Redactor:
             return any(inner)
         if isinstance(value, dict):
             texts += value
-            inner = [self._collect(item, texts, name) for _, name, item in _members(value, outer)]
-            return any(inner)
+            of_values, gives_away = _name_of_values(value, outer), False
+            for key, item in value.items():  # no generator: for every member of every event
+                if isinstance(item, str | list | dict):
+                    name = of_values if of_values and key in _VALUE_KEYS else key
+                    gives_away = self._collect(item, texts, name) or gives_away
+            return gives_away
         return False
 
     def _redact_value(self, value: Json, outer: str = "") -> Json:
@@ -121,9 +126,12 @@ class Redactor:
             items = self._redact_command(value)
             return [self._redact_value(item, name) for name, item in _items(items, outer)]
         if isinstance(value, dict):
+            of_values = _name_of_values(value, outer)
             return {
-                self.redact(key): self._redact_value(item, name)
-                for key, name, item in _members(value, outer)
+                self.redact(key): self._redact_value(
+                    item, of_values if of_values and key in _VALUE_KEYS else key
+                )
+                for key, item in value.items()
             }
         return value
 
@@ -159,7 +167,7 @@ class Redactor:
 
 def _judge_pair(name: str, value: str) -> str | None:
     """The kind of secret that a value is by its name, or by the flag before it in a list."""
-    if not name or len(name) > LONGEST_NAME:
+    if not name or len(name) > LONGEST_NAME or certainty(name) is Certainty.NONE:
         return None
     from claude_mem.redaction.judging import secret_kind
 
@@ -174,15 +182,13 @@ def _items(items: list[Json], outer: str) -> Iterator[tuple[str, Json]]:
         flag = item
 
 
-def _members(member: dict[str, Json], outer: str) -> Iterator[tuple[str, str, Json]]:
-    """Each key, the name that its value has, and the value.
-
-    NAME of {"name": "NAME", "value": "…"} and of {"NAME": {"value": "…"}}.
-    """
-    names = (member.get(key) for key in _NAME_KEYS) if not _VALUE_KEYS.isdisjoint(member) else ()
-    named = next((name for name in names if isinstance(name, str)), outer)
-    for key, value in member.items():
-        yield key, named if named and key in _VALUE_KEYS else key, value
+def _name_of_values(members: dict[str, Json], outer: str) -> str:
+    """The name that `value` and its like have: NAME of {"name": "NAME", "value": "…"} and of
+    {"NAME": {"value": "…"}}."""
+    if _VALUE_KEYS.isdisjoint(members):
+        return outer
+    names = (members.get(key) for key in _NAME_KEYS)
+    return next((name for name in names if isinstance(name, str)), outer)
 
 
 def _command_line(items: list[Json]) -> str | None:

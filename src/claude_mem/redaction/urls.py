@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from claude_mem.redaction.clues import VOCABULARY, longest_piece
 from claude_mem.redaction.names import Certainty, certainty
 from claude_mem.redaction.spans import MARK, Span
 from claude_mem.redaction.values import (
@@ -35,8 +36,7 @@ def _path(kind: str, word: str, before: str, value: str) -> tuple[str, str, re.P
     return kind, word, re.compile(f"{before}(?P<value>{value})")
 
 
-# By a word that is in the lowered text. Most of these words have one part in common, which is
-# looked for once.
+# By a word that is in the lowered text. Most of these words have one part in common.
 _COMMON_PART = "hook"
 _PATHS = (
     _path(
@@ -66,7 +66,12 @@ _PATHS = (
     _path("webhook", "zapier.com/hooks", r"zapier\.com/hooks/catch/", r"[\w/]{10,}"),
     _path("webhook", "maker.ifttt.com", r"with/key/", r"[A-Za-z0-9_-]{15,}"),
 )
-_OTHER_PATHS = tuple(path for path in _PATHS if _COMMON_PART not in path[1])
+_PATHS_BY_CLUE: dict[str, list[tuple[str, str, re.Pattern[str]]]] = {}
+for _row in _PATHS:
+    _clue = _COMMON_PART if _COMMON_PART in _row[1] else longest_piece(_row[1])
+    _PATHS_BY_CLUE.setdefault(_clue, []).append(_row)
+_PATH_CLUES = frozenset(_PATHS_BY_CLUE)
+VOCABULARY.add_parts(_PATH_CLUES)
 
 
 def find_url_secrets(subject: Subject) -> Iterator[Span]:
@@ -79,10 +84,11 @@ def find_url_secrets(subject: Subject) -> Iterator[Span]:
     yield from _without_scheme(text)
     if "=" in text and ("?" in text or "&" in text):
         yield from _in_query(text)
-    for kind, word, pattern in _PATHS if _COMMON_PART in lowered else _OTHER_PATHS:
-        if word in lowered:
-            for match in pattern.finditer(text):
-                yield Span(match.start("value"), match.end("value"), kind)
+    for clue in _PATH_CLUES & subject.clues:
+        for kind, word, pattern in _PATHS_BY_CLUE[clue]:
+            if word in lowered:
+                for match in pattern.finditer(text):
+                    yield Span(match.start("value"), match.end("value"), kind)
 
 
 def _in_authority(text: str, start: int) -> Iterator[Span]:

@@ -5,7 +5,9 @@ All prefixes together are one pattern, so that a text is searched once however l
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
+from claude_mem.redaction.clues import IN_RUNS, VOCABULARY, longest_piece
 from claude_mem.redaction.spans import Span
 from claude_mem.redaction.values import is_gibberish, looks_random
 from claude_mem.redaction.vendor_table import SHAPES, VENDORS, Vendor
@@ -30,9 +32,8 @@ for _row in VENDORS:
     for _prefix in _row.prefixes:
         _BY_PREFIX.setdefault(_prefix, []).append(_row)
 # A token begins where a word begins, or behind an escape: %3D, \n.
-_PREFIX = re.compile(
-    rf"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{{2}})|(?<=\\[nrt])){_prefix_pattern(list(_BY_PREFIX))}"
-)
+_PREFIXES = _prefix_pattern(list(_BY_PREFIX))
+_PREFIX = re.compile(rf"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{{2}})|(?<=\\[nrt])){_PREFIXES}")
 # What is long enough for a token; a prefix may end outside of it: sha256~
 _CANDIDATE = re.compile(r"[A-Za-z0-9_+=%-]{11,}+")
 _CHANCE, _RUN = 5, 60
@@ -43,6 +44,11 @@ _SHORTEST_SHAPE = 18
 _DIGIT = re.compile(r"[0-9]")
 _BEGINNINGS = frozenset(prefix[:3] for prefix in _BY_PREFIX)
 _EXAMPLE = re.compile(r"(?i)example|x{8}|\.{3}|your[_-]")
+
+
+def _is_candidate(run: str) -> bool:
+    """Of names: inside of one there is no token without a digit."""
+    return run[:3] in _BEGINNINGS or _DIGIT.search(run) is not None
 
 
 def _is_random(body: str) -> bool:
@@ -68,13 +74,37 @@ def _vendor_span(text: str, prefix: re.Match[str]) -> Span | None:
 
 
 def find_vendor_tokens(subject: Subject) -> Iterator[Span]:
-    text, done, has_shape = subject.text, 0, False
+    clues = subject.clues
+    if _HAS_CANDIDATE in clues and _has_prefix(subject):
+        yield from _find_prefixed(subject)
+    if _HAS_SHAPE in clues:
+        yield from _find_shapes(subject)
+
+
+def _has_prefix(subject: Subject) -> bool:
+    """Whether there may be a prefix at all, with what must follow it."""
+    if _HAS_PREFIX in subject.clues:
+        return True
+    if _HAS_PREFIX_BEHIND_ESCAPE in subject.clues and "\\" in subject.text:
+        return True
+    split = _SPLIT_PREFIXES & subject.clues
+    if _HAS_LONG_RUN not in subject.clues:
+        split -= _BEFORE_LONG_RUNS
+    return any(_is_in(subject.text, prefix) for prefix in split)
+
+
+def _is_in(text: str, prefix: str) -> bool:
+    place = text.find(prefix)
+    while place >= 0 and _PREFIX.match(text, place) is None:
+        place = text.find(prefix, place + 1)
+    return place >= 0
+
+
+def _find_prefixed(subject: Subject) -> Iterator[Span]:
+    text, done = subject.text, 0
     for candidate in _CANDIDATE.finditer(text):
-        run = candidate[0]
-        if not run.isalpha() and _DIGIT.search(run):
-            has_shape = has_shape or len(run) >= _SHORTEST_SHAPE
-        elif run[:3] not in _BEGINNINGS:
-            continue  # a name: inside of one there is no token without a digit
+        if not _is_candidate(candidate[0]):
+            continue
         start = max(done, candidate.start() - _LONGEST_PREFIX)
         while (prefix := _PREFIX.search(text, start, candidate.end() + _BEYOND)) is not None:
             if prefix.start() >= candidate.end():
@@ -84,8 +114,6 @@ def find_vendor_tokens(subject: Subject) -> Iterator[Span]:
             if span:
                 done = span.end
                 yield span
-    if has_shape:
-        yield from _find_shapes(subject)
 
 
 def _find_shapes(subject: Subject) -> Iterator[Span]:
@@ -93,3 +121,96 @@ def _find_shapes(subject: Subject) -> Iterator[Span]:
         if word in subject.lowered:
             for match in pattern.finditer(subject.text):
                 yield Span(match.start(), match.end(), kind)
+
+
+# The clues: by what a run of characters can be a token, or the prefix of one
+
+_HAS_CANDIDATE, _HAS_SHAPE = "a candidate", "a long candidate with a digit"
+_HAS_PREFIX, _HAS_LONG_RUN = "a prefix", "a long run"
+_HAS_PREFIX_BEHIND_ESCAPE = "a prefix behind a letter that may be escaped"
+_LONG_RUN = 20
+_SHORTEST_CANDIDATE = 11
+_RUN_CHARACTERS = frozenset(IN_RUNS)
+_SPLIT_PREFIXES = frozenset(
+    prefix for prefix in _BY_PREFIX if not _RUN_CHARACTERS.issuperset(prefix)
+)
+_REPEATED = re.compile(r"(\[[\w%+=-]+\])\{(\d+)[,}]")
+
+
+def _least_following(vendor: Vendor) -> int:
+    """How many characters of its run follow the prefix of a token at least."""
+    beginning = _REPEATED.match(vendor.body.pattern)
+    return int(beginning[2]) if beginning and _is_in_runs(beginning[1]) else 0
+
+
+@cache
+def _is_in_runs(characters: str) -> bool:
+    others = (chr(code) for code in range(128) if chr(code) not in _RUN_CHARACTERS)
+    return not any(map(re.compile(characters).match, others))
+
+
+_FOLLOWING = {prefix: min(map(_least_following, vendors)) for prefix, vendors in _BY_PREFIX.items()}
+_BEFORE_LONG_RUNS = frozenset(
+    prefix for prefix in _SPLIT_PREFIXES if _FOLLOWING[prefix] >= _LONG_RUN
+)
+# In runs between spaces; what is before the first letter of one may be a backslash.
+_BOUNDARY_IN_RUNS = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<= [nrt]))"
+_BEHIND_LETTER = re.compile(r"(?<= [nrt])")
+_PREFIX_IN_RUNS = re.compile(rf"{_BOUNDARY_IN_RUNS}(?=(?P<prefix>{_PREFIXES}))")
+
+
+def _by_piece(*, is_first: bool) -> dict[str, list[str]]:
+    """Prefixes of several runs by their longest piece: the first ends a run, others begin one."""
+    pieces: dict[str, list[str]] = {}
+    for prefix in _SPLIT_PREFIXES:
+        piece = longest_piece(prefix)
+        if prefix.startswith(piece) is is_first:
+            pieces.setdefault(piece, []).append(prefix)
+    return pieces
+
+
+_BY_FIRST, _BY_OTHER = _by_piece(is_first=True), _by_piece(is_first=False)
+_PIECE_IN_RUNS = re.compile(
+    rf"{_BOUNDARY_IN_RUNS}(?P<first>{_prefix_pattern(list(_BY_FIRST))})(?= )"
+    rf"|(?<= )(?P<other>{_prefix_pattern(list(_BY_OTHER))})"
+)
+
+
+def _judge_runs(runs: list[str]) -> Iterator[tuple[str, str]]:
+    for run in runs:
+        if len(run) >= _SHORTEST_CANDIDATE and _is_candidate(run):
+            yield run, _HAS_CANDIDATE
+            if len(run) >= _SHORTEST_SHAPE and _DIGIT.search(run):
+                yield run, _HAS_SHAPE
+        if len(run) >= _LONG_RUN:
+            yield run, _HAS_LONG_RUN
+    joined = f" {' '.join(runs)} "
+    yield from _with_prefix(joined)
+    yield from _with_piece(joined)
+
+
+def _with_prefix(runs: str) -> Iterator[tuple[str, str]]:
+    """Those in which a prefix is followed by as much as its tokens need."""
+    match = _PREFIX_IN_RUNS.search(runs)
+    while match is not None:
+        start, behind = match.start(), match.end("prefix")
+        position = start + 1
+        if runs.find(" ", behind, behind + _FOLLOWING[match["prefix"]]) < 0:
+            end = runs.find(" ", behind)
+            run = runs[runs.rfind(" ", 0, position) + 1 : end]
+            if _BEHIND_LETTER.match(runs, start):
+                yield run, _HAS_PREFIX_BEHIND_ESCAPE
+            else:
+                yield run, _HAS_PREFIX
+                position = end
+        match = _PREFIX_IN_RUNS.search(runs, position)
+
+
+def _with_piece(runs: str) -> Iterator[tuple[str, str]]:
+    for match in _PIECE_IN_RUNS.finditer(runs):
+        start, end = runs.rfind(" ", 0, match.start() + 1) + 1, runs.find(" ", match.end())
+        for prefix in _BY_FIRST[match["first"]] if match["first"] else _BY_OTHER[match["other"]]:
+            yield runs[start:end], prefix
+
+
+VOCABULARY.add_judge(_judge_runs)

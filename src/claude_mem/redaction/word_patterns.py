@@ -1,16 +1,14 @@
 """Patterns that are tried only where a word of theirs stands: most text has none of these words."""
 
 import re
-import string
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from claude_mem.redaction.clues import VOCABULARY, longest_piece, whole
 from claude_mem.redaction.spans import MARK, Span
 
 Accept = Callable[[str], bool]
 _WORD = re.compile(r"[a-z0-9_]+")
-_IN_WORDS = (string.ascii_lowercase + string.digits + "_").encode()
-_SEPARATORS = bytes(code if code in _IN_WORDS else ord(" ") for code in range(256))
 
 
 class Subject:
@@ -19,10 +17,7 @@ class Subject:
     def __init__(self, text: str) -> None:
         self.text = text
         self.lowered = _lower(text)
-        # Searching for each of a hundred words costs more than to list all words once.
-        self.words = frozenset(
-            self.lowered.encode("utf-8", "replace").translate(_SEPARATORS).split()
-        )
+        self.clues = VOCABULARY.clues(text)
 
 
 def _lower(text: str) -> str:
@@ -88,26 +83,31 @@ _SHORT = 600  # characters of a match that may be looked at again from its next 
 class RuleSet:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
-        self._by_word: dict[bytes, list[Rule]] = {}
-        self._by_root: dict[str, list[Rule]] = {}
+        self._by_clue: dict[str, list[Rule]] = {}
+        self._without_clue: list[Rule] = []
         for entry in self.rules:
-            if entry.whole:
-                longest = max(_WORD.findall(entry.word), key=len)
-                self._by_word.setdefault(longest.encode(), []).append(entry)
+            if clue := _clue_of(entry):
+                self._by_clue.setdefault(clue, []).append(entry)
             else:
-                root = next((root for root in _ROOTS if root in entry.word), entry.word)
-                self._by_root.setdefault(root, []).append(entry)
-        self._words = frozenset(self._by_word)
+                self._without_clue.append(entry)
+        self._clues = frozenset(self._by_clue)
 
     def find(self, subject: Subject) -> Iterator[Span]:
-        if not self._words.isdisjoint(subject.words):  # rare, and faster than an intersection
-            for word in self._words & subject.words:
-                for entry in self._by_word[word]:
-                    yield from _find(entry, subject.text, subject.lowered)
-        for root, rules in self._by_root.items():
-            if root in subject.lowered:
-                for entry in rules:
-                    yield from _find(entry, subject.text, subject.lowered)
+        for clue in self._clues & subject.clues:
+            for entry in self._by_clue[clue]:
+                yield from _find(entry, subject.text, subject.lowered)
+        for entry in self._without_clue:
+            yield from _find(entry, subject.text, subject.lowered)
+
+
+def _clue_of(entry: Rule) -> str:
+    if entry.whole:
+        word = max(_WORD.findall(entry.word), key=len)
+        VOCABULARY.add_words([word])
+        return whole(word)
+    part = longest_piece(next((root for root in _ROOTS if root in entry.word), entry.word))
+    VOCABULARY.add_parts([part] if part else [])
+    return part
 
 
 def _find(entry: Rule, text: str, lowered: str) -> Iterator[Span]:

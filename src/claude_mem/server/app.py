@@ -21,6 +21,7 @@ from claude_mem.server import (
     editing,
     facts,
     forgetting,
+    hints,
     hooks,
     memories,
     pausing,
@@ -42,7 +43,7 @@ from claude_mem.server.viewer import (
     project_pages,
     search_pages,
     state_pages,
-    story_pages,
+    turn_pages,
 )
 from claude_mem.types import Json
 from claude_mem.worker.worker import Worker
@@ -62,6 +63,7 @@ async def openapi(request: Request) -> Response:
 public_routes = [
     *search.routes,
     Route("/openapi.json", openapi),
+    *hints.routes,
     *status.routes,
     *control.routes,
     *changing_settings.routes,
@@ -87,7 +89,7 @@ page_routes = [
     *entrance.routes,
     *assets.routes,
     *feed_pages.routes,
-    *story_pages.routes,
+    *turn_pages.routes,
     *search_pages.routes,
     *project_pages.routes,
     *state_pages.routes,

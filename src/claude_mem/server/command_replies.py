@@ -16,7 +16,7 @@ from claude_mem.recall.highlighting import highlighter
 from claude_mem.recall.search import SearchResult, search
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import StoreReader
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.text import (
     NO_MEMORIES,
     format_counts,

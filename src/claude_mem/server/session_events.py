@@ -13,7 +13,7 @@ from claude_mem.intake.event_reader import EventHeader, with_prompt_number
 from claude_mem.intake.normalisers.http import tool_payloads
 from claude_mem.intake.transcripts.transcript import is_within
 from claude_mem.server.requests import MAX_ID, read_object, required_text, text_of
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turns import Recorded
 from claude_mem.types import SESSION_START, Event, Json, Project
 from claude_mem.worker.worker import Worker

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from claude_mem.errors import DamagedDatabase, ForeignDatabase
 from claude_mem.store.backups import back_up
 from claude_mem.store.clock import iso, now_ms
-from claude_mem.store.context_rows import MemoryVersion, MemoryVersions
+from claude_mem.store.memory_versions import MemoryVersion, MemoryVersions
 from claude_mem.store.migrations import applied_names, migrate, missing_migrations
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from claude_mem.store.clock import iso
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.projects import SHOWN
 from claude_mem.types import FactKind, FactStatus, Json
 

@@ -11,8 +11,8 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from claude_mem.store.fact_comparison.supersession import FAILED, relation
 from claude_mem.store.insert_row import insert_row
-from claude_mem.store.supersession import FAILED, relation
 from claude_mem.types import (
     Distillate,
     Fact,

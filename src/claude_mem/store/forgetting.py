@@ -325,8 +325,9 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]]) -> None:
     trash.keep("turn_records", "turn_id", turn_ids)  # it tells what is forgotten
     _forget_facts(trash, turn_ids)
     hints.forget_hints(connection, turn_ids)
-    for queue in QUEUES:
-        trash.keep(queue.table, "turn_id", turn_ids)
+    for queue in QUEUES:  # or a job that runs now would bring the memories back
+        jobs = trash.keep(queue.table, "turn_id", turn_ids)
+        _delete(connection, queue.table, [job["id"] for job in jobs])
     trash.add_tombstones("turn", _unique_prompt_ids(turns))
     prompts = [turn for turn in turns if turn["id"] in set(ids["prompts"])]
     _clear_titles(trash, turns, [*summaries, *observations, *prompts])
@@ -350,8 +351,6 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]]) -> None:
         "DELETE FROM turn_records WHERE turn_id IN (SELECT value FROM json_each(?))",
         (json.dumps(turn_ids),),
     )
-    for queue in QUEUES:  # or a job that runs now would bring the memories back
-        queue.delete_turns(connection, turn_ids)
 
 
 _FACTS_ONLY_FROM = (

@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 from claude_mem.store import editing, memories, records, redistilling, sessions, tombstones
 from claude_mem.store.clock import iso
-from claude_mem.store.summary_json import with_sources
+from claude_mem.store.memories import with_sources
 from claude_mem.store.turns import NewTurn, insert_events, insert_turn, is_counted
 from claude_mem.types import SESSION_END, SESSION_START, Distillate, Event, PastSession, PastTurn
 

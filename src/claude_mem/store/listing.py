@@ -7,7 +7,7 @@ import json
 import sqlite3
 from dataclasses import dataclass
 
-from claude_mem.store.json_rows import SELECTS, SESSIONS, JsonRow, as_json_row
+from claude_mem.store.memory_rows import SELECTS, SESSIONS, JsonRow, as_json_row
 from claude_mem.types import Json
 
 

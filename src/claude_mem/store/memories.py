@@ -1,18 +1,34 @@
-"""Observations and summaries: saved per turn, replaced in place, linked to their events."""
+"""Observations and summaries: saved per turn, replaced in place, linked to their events; and the
+typed values of a summary as JSON."""
 
 import json
 import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import TypeVar
 
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import editing, facts, outside_words, summary_json
+from claude_mem.store import editing, facts, outside_words
 from claude_mem.store.clock import iso
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import JOBS, REFINEMENTS
 from claude_mem.store.records import save_record
 from claude_mem.store.sessions import register_memory_session, set_titles
-from claude_mem.types import Distillate, Job, Observation, RecordPart, Summary, Turn
+from claude_mem.types import (
+    COMMAND_OUTCOMES,
+    COMMAND_PURPOSES,
+    CommandRun,
+    Distillate,
+    EnvironmentFault,
+    Job,
+    Json,
+    Observation,
+    OpenStep,
+    ProposedFact,
+    RecordPart,
+    Summary,
+    Turn,
+)
 
 CLIENT_FILE = "client-file"  # the observer of a memory that is a file of the client
 RECENT_MEMORIES = 10  # of a session that an observer gets with its next turn
@@ -133,9 +149,9 @@ def load_distillate(connection: sqlite3.Connection, turn_id: int) -> Distillate 
         **{name: row[name] for name in _SUMMARY_TEXTS},
         files_read=_texts(row["files_read"]),
         files_edited=_texts(row["files_edited"]),
-        commands=summary_json.commands_from(json.loads(row["commands"])),
-        faults=summary_json.faults_from(json.loads(row["faults"])),
-        open_steps=summary_json.open_steps_from(json.loads(row["open_steps"])),
+        commands=commands_from(json.loads(row["commands"])),
+        faults=faults_from(json.loads(row["faults"])),
+        open_steps=open_steps_from(json.loads(row["open_steps"])),
         sources=_sources(connection, "summary", row["id"]),
     )
     return Distillate(
@@ -193,7 +209,7 @@ def _add_new_observations(connection: sqlite3.Connection, turn: Turn, draft: Dis
     connection.execute(
         "UPDATE session_summaries SET commands = :commands, faults = :faults,"
         " open_steps = :open_steps WHERE turn_id = :turn_id",
-        {**summary_json.fact_values(draft.summary), "turn_id": turn.id},
+        {**typed_columns(draft.summary), "turn_id": turn.id},
     )
     facts.save_proposals(connection, turn.id, draft)
     _set_version(connection, turn.id, draft)
@@ -255,7 +271,7 @@ def _summary_values(summary: Summary) -> dict[str, object]:
         "files_read": _json(summary.files_read),
         "files_edited": _json(summary.files_edited),
         "notes": summary.notes,
-        **summary_json.fact_values(summary),
+        **typed_columns(summary),
     }
 
 
@@ -339,5 +355,121 @@ def previous_title(
 
 def _texts_of(row: sqlite3.Row) -> Iterator[str]:
     yield from filter(None, (*json.loads(row["texts"]), *json.loads(row["facts"])))
-    yield from (run.text for run in summary_json.commands_from(json.loads(row["commands"])))
-    yield from (fault.text for fault in summary_json.faults_from(json.loads(row["faults"])))
+    yield from (run.text for run in commands_from(json.loads(row["commands"])))
+    yield from (fault.text for fault in faults_from(json.loads(row["faults"])))
+
+
+# The typed values of a summary as JSON: in their columns, in records and in exports.
+#
+# Reading is strict: a value of another shape raises ValueError, so that an export is checked by
+# the same code that later reads the column.
+
+TypedValue = CommandRun | EnvironmentFault | OpenStep
+T = TypeVar("T", bound=CommandRun | EnvironmentFault | OpenStep | ProposedFact)
+Choice = TypeVar("Choice", bound=str)
+Item = dict[str, Json]
+
+
+def typed_columns(summary: Summary) -> dict[str, object]:
+    return {
+        "commands": column_json(summary.commands),
+        "faults": column_json(summary.faults),
+        "open_steps": column_json(summary.open_steps),
+    }
+
+
+def column_json(values: Iterable[TypedValue]) -> str:
+    return json.dumps([asdict(value) for value in values], ensure_ascii=False)
+
+
+def commands_from(value: Json) -> tuple[CommandRun, ...]:
+    return _values_from(value, _command)
+
+
+def faults_from(value: Json) -> tuple[EnvironmentFault, ...]:
+    return _values_from(value, _fault)
+
+
+def open_steps_from(value: Json) -> tuple[OpenStep, ...]:
+    return _values_from(value, _open_step)
+
+
+COLUMN_READERS: dict[str, Callable[[Json], tuple[TypedValue, ...]]] = {
+    "commands": commands_from,
+    "faults": faults_from,
+    "open_steps": open_steps_from,
+}
+
+
+def column_texts(record: dict[str, Json], column: str) -> list[str]:
+    """The values in a column of a record, as sentences to show; empty where it has none."""
+    read = COLUMN_READERS.get(column)
+    return [value.text for value in read(record[column])] if read and column in record else []
+
+
+def with_sources(
+    values: Iterable[T], translate: Callable[[tuple[int, ...]], tuple[int, ...]]
+) -> tuple[T, ...]:
+    """The same values with the ids that their source events have elsewhere."""
+    return tuple(replace(value, sources=translate(value.sources)) for value in values)
+
+
+def _values_from(value: Json, read: Callable[[Item], T]) -> tuple[T, ...]:
+    if not isinstance(value, list):
+        raise ValueError("not a list")
+    return tuple(read(_object(item)) for item in value)
+
+
+def _command(item: Item) -> CommandRun:
+    return CommandRun(
+        command=_text(item, "command"),
+        purpose=_one_of(COMMAND_PURPOSES, _text(item, "purpose")),
+        outcome=_one_of(COMMAND_OUTCOMES, _text(item, "outcome")),
+        counts=_text(item, "counts"),
+        sources=_source_ids(item),
+        scope=_text(item, "scope") if "scope" in item else "",
+    )
+
+
+def _fault(item: Item) -> EnvironmentFault:
+    return EnvironmentFault(
+        command=_text(item, "command"),
+        error=_text(item, "error"),
+        alternative=_text(item, "alternative"),
+        sources=_source_ids(item),
+    )
+
+
+def _open_step(item: Item) -> OpenStep:
+    evidence = _text(item, "evidence") if "evidence" in item else ""
+    return OpenStep(_text(item, "text"), _source_ids(item), evidence)
+
+
+def _object(item: Json) -> Item:
+    if not isinstance(item, dict):
+        raise ValueError("not an object")
+    return item
+
+
+def _text(item: Item, name: str) -> str:
+    value = item.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"no {name}")
+    return value
+
+
+def _one_of(choices: tuple[Choice, ...], text: str) -> Choice:
+    for choice in choices:
+        if choice == text:
+            return choice
+    raise ValueError(f"must be one of {', '.join(choices)}")
+
+
+def _source_ids(item: Item) -> tuple[int, ...]:
+    value = item.get("sources")
+    if not isinstance(value, list):
+        raise ValueError("no sources")
+    ids = tuple(source for source in value if type(source) is int)
+    if len(ids) != len(value):
+        raise ValueError("a source that is not an id")
+    return ids

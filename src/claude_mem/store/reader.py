@@ -10,7 +10,6 @@ from typing import Self, TypeVar, cast
 
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
-    context_rows,
     fact_listing,
     facts,
     file_gotchas,
@@ -20,6 +19,8 @@ from claude_mem.store import (
     imported_sessions,
     listing,
     memory_files,
+    memory_rows,
+    model_conversations,
     obstacles,
     one_time_messages,
     outside_words,
@@ -29,15 +30,15 @@ from claude_mem.store import (
     records,
     redistilling,
     refine_requests,
-    refinements,
+    revisions,
     sessions,
     spending,
     team_tables,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.facts import Artifact
-from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.listing import Page
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
 from claude_mem.store.viewer_pages import ViewerReader
@@ -128,7 +129,9 @@ class StoreReader(ViewerReader):
         return self.read(listing.dead_letters)
 
     def conversation_to_resume(self, session_db_id: int, provider: str) -> str | None:
-        return self.read(lambda c: refinements.conversation_to_resume(c, session_db_id, provider))
+        return self.read(
+            lambda c: model_conversations.conversation_to_resume(c, session_db_id, provider)
+        )
 
     def next_refinement(self) -> int | None:
         return self.read(lambda c: queue.REFINEMENTS.next_due_ms(c, self._asleep_ms()))
@@ -141,7 +144,7 @@ class StoreReader(ViewerReader):
 
     def drafted_turn(self, turn_id: int) -> Turn | None:
         """As a model would get it to revise."""
-        return self.read(lambda c: refinements.load_drafted_turn(c, turn_id))
+        return self.read(lambda c: revisions.load_drafted_turn(c, turn_id))
 
     def requested_refinements(self) -> int:
         """How many turns wait for a model because the user asked for it."""
@@ -151,19 +154,19 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: refine_requests.is_requested_job(c, job))
 
     def refinement_state(self) -> dict[str, int]:
-        return self.read(refinements.counts)
+        return self.read(revisions.counts)
 
     def last_kept_reason(self) -> str | None:
-        return self.read(refinements.last_reason)
+        return self.read(revisions.last_reason)
 
     def kept_replies(self) -> list[dict[str, Json]]:
-        return self.read(refinements.kept_replies)
+        return self.read(revisions.kept_replies)
 
     def has_finished_conversation(self) -> bool:
-        return self.read(refinements.has_finished_conversation)
+        return self.read(model_conversations.has_finished_conversation)
 
     def resumable_conversations(self, provider: str) -> set[str]:
-        return self.read(lambda c: refinements.resumable_conversations(c, provider))
+        return self.read(lambda c: model_conversations.resumable_conversations(c, provider))
 
     def spent_today(self, now: int) -> dict[str, int]:
         return self.read(lambda c: spending.spent_today(c, now))
@@ -376,7 +379,7 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: facts.artifacts_of_sessions(c, content_session_ids))
 
     def observations_of_sessions(self, content_session_ids: Sequence[str]) -> list[JsonRow]:
-        return self.read(lambda c: context_rows.observations_of_sessions(c, content_session_ids))
+        return self.read(lambda c: memory_rows.observations_of_sessions(c, content_session_ids))
 
     def fact_sources(self, fact_id: int) -> list[tuple[int, tuple[int, ...]]]:
         """Turns and events that the fact comes from, the latest first."""
@@ -386,7 +389,7 @@ class StoreReader(ViewerReader):
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[JsonRow]:
         return self.read(
-            lambda c: context_rows.recent(c, "summaries", project_id, limit, without_session)
+            lambda c: memory_rows.recent(c, "summaries", project_id, limit, without_session)
         )
 
     def recurring_obstacles(
@@ -398,29 +401,29 @@ class StoreReader(ViewerReader):
 
     def short_prompts(
         self, project_id: int, without_session: str | None = None
-    ) -> list[context_rows.ShortPrompt]:
-        return self.read(lambda c: context_rows.short_prompts(c, project_id, without_session))
+    ) -> list[memory_rows.ShortPrompt]:
+        return self.read(lambda c: memory_rows.short_prompts(c, project_id, without_session))
 
-    def turns_of_rules(self, project_id: int) -> dict[int, context_rows.StatingTurn]:
-        return self.read(lambda c: context_rows.turns_of_rules(c, project_id))
+    def turns_of_rules(self, project_id: int) -> dict[int, memory_rows.StatingTurn]:
+        return self.read(lambda c: memory_rows.turns_of_rules(c, project_id))
 
     def recent_titles(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[JsonRow]:
         """Of observations, without their text."""
         return self.read(
-            lambda c: context_rows.recent(c, "titles", project_id, limit, without_session)
+            lambda c: memory_rows.recent(c, "titles", project_id, limit, without_session)
         )
 
     def pinned(self, project_id: int) -> list[JsonRow]:
         """Pinned memories as lines, the latest first."""
-        return self.read(lambda c: context_rows.pinned(c, project_id))
+        return self.read(lambda c: memory_rows.pinned(c, project_id))
 
     def recent_sessions(
         self, project_id: int, limit: int, without_session: str | None = None
     ) -> list[JsonRow]:
         return self.read(
-            lambda c: context_rows.recent_sessions(c, project_id, limit, without_session)
+            lambda c: memory_rows.recent_sessions(c, project_id, limit, without_session)
         )
 
     def facts_of_team(self, project_id: int | None) -> list[JsonRow]:

@@ -22,6 +22,7 @@ from claude_mem.store import (
     imported_sessions,
     memories,
     memory_files,
+    model_conversations,
     one_time_messages,
     project_assignments,
     projects,
@@ -29,7 +30,7 @@ from claude_mem.store import (
     records,
     redistilling,
     refine_requests,
-    refinements,
+    revisions,
     saved_memories,
     sessions,
     spending,
@@ -37,9 +38,9 @@ from claude_mem.store import (
     undoing,
 )
 from claude_mem.store.clock import Clock, awake_ms, now_ms
-from claude_mem.store.context_rows import MemoryVersion
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.memory_files import FileMemory
+from claude_mem.store.memory_versions import MemoryVersion
 from claude_mem.store.reader import StoreReader
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.export_reader import Row
@@ -110,7 +111,7 @@ class Store(StoreReader):
         """`start_contexts` by content session id, for sessions that have none yet."""
 
         def work(connection: sqlite3.Connection) -> list[Recorded]:
-            recorded = [turns.record_event(connection, event) for event in events]
+            recorded = turns.record_events(connection, events)
             for session_id, text in (start_contexts or {}).items():
                 sessions.set_first_start_context(connection, session_id, text)
             return recorded
@@ -125,7 +126,7 @@ class Store(StoreReader):
 
     def retire_raw_events(self, before_ms: int, keep_bytes: int) -> "Future[int]":
         def work(connection: sqlite3.Connection) -> int:
-            refinements.expire_kept(connection, before_ms, keep_bytes)
+            revisions.expire_kept(connection, before_ms, keep_bytes)
             return records.retire_raw_events(connection, before_ms, keep_bytes)
 
         return self.write(work)
@@ -256,7 +257,7 @@ class Store(StoreReader):
         return self.write(refine_requests.cancel)
 
     def claim_refinement(self) -> "Future[tuple[Job, Turn | None] | None]":
-        return self._claim(queue.REFINEMENTS, refinements.load_turn_to_refine)
+        return self._claim(queue.REFINEMENTS, revisions.load_turn_to_refine)
 
     def renew_refinement(self, job: Job) -> "Future[bool]":
         return self.write(lambda c: queue.REFINEMENTS.renew(c, job, self._lease_clock()))
@@ -265,9 +266,7 @@ class Store(StoreReader):
         self, job: Job, turn: Turn, distillate: Distillate, reply: str | None = None
     ) -> "Future[bool]":
         """`reply`: the model's text, where the memories do not hold all of it."""
-        return self.write(
-            lambda c: refinements.save(c, job, turn, distillate, reply, self._clock())
-        )
+        return self.write(lambda c: revisions.save(c, job, turn, distillate, reply, self._clock()))
 
     def put_back_refinement(
         self, job: Job, error: str, available_ms: int, *, counted: bool = True
@@ -277,7 +276,7 @@ class Store(StoreReader):
         )
 
     def keep_draft(self, job: Job, reason: str, reply: str | None = None) -> "Future[None]":
-        return self.write(lambda c: refinements.keep_draft(c, job, reason, reply, self._clock()))
+        return self.write(lambda c: revisions.keep_draft(c, job, reason, reply, self._clock()))
 
     def keep_all_drafts(self, reason: str) -> "Future[int]":
         return self.write(lambda c: queue.REFINEMENTS.set_all_aside(c, reason))
@@ -352,19 +351,19 @@ class Store(StoreReader):
         self, session_db_id: int, provider: str, provider_session_id: str
     ) -> "Future[None]":
         return self.write(
-            lambda c: refinements.remember_conversation(
+            lambda c: model_conversations.remember_conversation(
                 c, session_db_id, provider, provider_session_id
             )
         )
 
     def drop_conversation(self, session_db_id: int) -> "Future[None]":
-        return self.write(lambda c: refinements.drop_conversation(c, session_db_id))
+        return self.write(lambda c: model_conversations.drop_conversation(c, session_db_id))
 
     def drop_all_conversations(self) -> "Future[None]":
-        return self.write(refinements.drop_all_conversations)
+        return self.write(model_conversations.drop_all_conversations)
 
     def drop_finished_conversations(self) -> "Future[list[int]]":
-        return self.write(refinements.drop_finished_conversations)
+        return self.write(model_conversations.drop_finished_conversations)
 
     def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
         return self.write(lambda c: sessions.set_start_context(c, content_session_id, text))

@@ -6,7 +6,7 @@ shared they insert nothing.
 
 import sqlite3
 
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 
 _NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 _IS_SHARING = "EXISTS (SELECT 1 FROM team_projects)"

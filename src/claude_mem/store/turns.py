@@ -7,7 +7,7 @@ the number is kept.
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,9 +64,19 @@ class NewTurn:
     parent_turn: int | None = None
 
 
-def record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
-    if is_forgotten_session(connection, event.session_id):
-        return Recorded("forgotten", 0, 0)
+def record_events(connection: sqlite3.Connection, events: Sequence[Event]) -> list[Recorded]:
+    """In the order of the list; nothing can be forgotten between them."""
+    session_ids = {event.session_id for event in events}
+    forgotten = {id_ for id_ in session_ids if is_forgotten_session(connection, id_)}
+    return [
+        Recorded("forgotten", 0, 0)
+        if event.session_id in forgotten
+        else _record_event(connection, event)
+        for event in events
+    ]
+
+
+def _record_event(connection: sqlite3.Connection, event: Event) -> Recorded:
     session = ensure_session(connection, event)
     session_id, project_id = int(session["id"]), int(session["project_id"])
     turn = turn_of(connection, session, event)

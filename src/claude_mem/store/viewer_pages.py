@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from claude_mem.errors import NotFound
 from claude_mem.store import facts, records
-from claude_mem.store.json_rows import OUTSIDE, JsonRow, as_json_row
+from claude_mem.store.memory_rows import OUTSIDE, JsonRow, as_json_row
 from claude_mem.store.projects import SHOWN
 from claude_mem.store.turns import load_turn
 from claude_mem.types import Fact, ObservationType, RecordPart, Turn

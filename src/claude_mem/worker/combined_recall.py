@@ -15,7 +15,7 @@ from claude_mem.recall.team import TEAM, JoinedTeam, TeamRows, merge_search, mer
 from claude_mem.recall.timeline import Timeline, TimelineQuery, around_moment
 from claude_mem.recall.timeline import timeline as timeline_here
 from claude_mem.store import StoreReader
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.worker.worker import Worker
 
 

@@ -18,8 +18,8 @@ from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.local.observer import distil
 from claude_mem.store import Store
 from claude_mem.types import Distillate, Job, Project, Turn, Verbosity
+from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.contexts import Contexts
-from claude_mem.worker.feed import Announcer
 from claude_mem.worker.session_logging import session_mark, turn_step
 
 log = logging.getLogger("claude_mem.jobs")

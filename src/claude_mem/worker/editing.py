@@ -10,7 +10,7 @@ from claude_mem.errors import NotFound
 from claude_mem.recall.memories import get_memory
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store.editing import Editor, Value
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 
 if TYPE_CHECKING:  # the commands and the MCP server read requests without a worker
     from claude_mem.worker.worker import Worker

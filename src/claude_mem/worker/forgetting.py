@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from claude_mem.errors import BadInput, NotFound
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.filters import Filters
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, search
 from claude_mem.recall.weights import WEIGHTS
@@ -80,7 +80,7 @@ async def forget(
     forgotten = await asyncio.wrap_future(
         store.forget(selection, request.confirm, hard=request.hard)
     )
-    worker.intake.unsaved_contexts.withdraw()
+    worker.unsaved_contexts.withdraw()
     remove_rendered(worker.settings.layout, directories)
     worker.contexts.mark_stale(*forgotten.projects)
     worker.announcer.forgotten(forgotten)

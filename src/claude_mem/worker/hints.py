@@ -127,7 +127,7 @@ def _find(worker: Worker, event: Event, text: str, project_id: int) -> Hint | No
         project_id,
         state.session_db_id,
         state.is_first_prompt,
-        state.context or worker.intake.unsaved_contexts.waiting(event.session_id) or "",
+        state.context or worker.unsaved_contexts.waiting(event.session_id) or "",
         state.hinted_turns,
         branch=current_branch(event.project_dir) if names_branch else "",
     )

@@ -37,9 +37,9 @@ from claude_mem.store.clock import Clock
 from claude_mem.store.queue import LEASE_MS
 from claude_mem.store.spending import Caps
 from claude_mem.types import Distillate, Job, Turn, Verbosity
+from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
-from claude_mem.worker.feed import Announcer
 from claude_mem.worker.session_logging import session_mark, turn_step
 
 log = logging.getLogger("claude_mem.refiner")

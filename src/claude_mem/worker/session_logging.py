@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable
 
 from claude_mem.store.clock import iso
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turns import Recorded
 from claude_mem.text import one_line, pluralize, shorten
 from claude_mem.types import Event, Turn

@@ -10,11 +10,11 @@ from claude_mem.hook import trouble
 from claude_mem.hook.response import START_SECONDS
 from claude_mem.intake import spool
 from claude_mem.recall.context import EARLIER_SESSIONS, count_lines
-from claude_mem.recall.fence import escape_fences
+from claude_mem.recall.formatting import escape_fences
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
-from claude_mem.store.json_rows import JsonRow
 from claude_mem.store.listing import RememberedCounts
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.one_time_messages import RECORD_BEGINS, WELCOME
 from claude_mem.text import one_line, shorten
 from claude_mem.types import SESSION_START, Event, HookAnswer, Project
@@ -45,7 +45,7 @@ async def answer_session_start(worker: Worker, record_bytes: bytes) -> HookAnswe
 
 async def after_session_start(worker: Worker, record_bytes: bytes) -> None:
     """What need not delay the answer."""
-    await worker.intake.save_contexts()
+    await worker.save_contexts()
     await warm_up(worker, record_bytes)
     await refresh_memory_files(worker, record_bytes)
 
@@ -145,14 +145,14 @@ async def _context(
         return ""  # its transcript contains the context of the original session
     session_id = event.session_id
     if source == "resume":
-        previous = worker.intake.unsaved_contexts.received(session_id)
+        previous = worker.unsaved_contexts.received(session_id)
         if previous is not None:
             return previous
     context = await worker.contexts.for_directory(
         project_id, event.project_dir, without_session=session_id
     )
     is_rendered = printed_context(worker.settings.layout, event) == context
-    if is_rendered and worker.intake.unsaved_contexts.add(session_id, context):
+    if is_rendered and worker.unsaved_contexts.add(session_id, context):
         return context
     if is_only_spool_file:
         await asyncio.to_thread(worker.intake.drain)

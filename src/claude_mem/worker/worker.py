@@ -1,13 +1,11 @@
 """The worker's main loop, its parts, and how they follow changed settings."""
 
 import asyncio
-import contextlib
 import logging
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from claude_mem import __version__
@@ -17,8 +15,8 @@ from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.index.vectors.semantic import SemanticIndex, open_semantic_index
 from claude_mem.intake.event_reader import EventReader
-from claude_mem.intake.intake import DrainCounts, Intake
 from claude_mem.intake.projects import open_projects
+from claude_mem.intake.spool import DrainCounts, Intake
 from claude_mem.intake.transcript_additions import ClientTitles, TranscriptAdditions
 from claude_mem.intake.watchdog import Watchdog
 from claude_mem.observer.models.active_observer import (
@@ -35,16 +33,16 @@ from claude_mem.store.database import is_damage
 from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json
 from claude_mem.versions import parse_version
+from claude_mem.worker.announcer import Announcer
 from claude_mem.worker.contexts import (
     Contexts,
+    UnsavedContexts,
     are_of_other_budget,
-    printed_context,
     use_budget,
 )
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.embedding import Embedding
-from claude_mem.worker.feed import Announcer
 from claude_mem.worker.hard_forgetting import erase_leftovers
 from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.last_error import LastError
@@ -87,12 +85,13 @@ class Worker:
         self.reader = EventReader(Redactor(), self.projects)
         self.reader.use(settings.capture, keeps_parts=settings.record.is_on)
         self.titles = ClientTitles(store, self.reader)
+        self.unsaved_contexts = UnsavedContexts(layout, store)
         self.intake = Intake(
             layout,
             store,
             self.reader,
             self._events_recorded,
-            partial(printed_context, layout),
+            self.unsaved_contexts,
             self.watchdog,
         )
         self.intake.event_seconds = settings.capture.event_seconds
@@ -102,7 +101,7 @@ class Worker:
             store,
             self.projects.home,
             settings.context.tokens,
-            before_rendering=self.intake.save_contexts,  # their files are replaced then
+            before_rendering=self.save_contexts,  # their files are replaced then
         )
         transcript_additions = TranscriptAdditions(store, self.reader)
         self.jobs = JobRunner(
@@ -143,6 +142,27 @@ class Worker:
 
     def wake(self) -> None:
         self._wake.set()
+
+    @asynccontextmanager
+    async def wake_fifo(self) -> AsyncIterator[None]:
+        """Hooks write a byte to it. It is open for both ends, so that a read never sees its end."""
+        path = self.settings.layout.wake
+        path.unlink(missing_ok=True)
+        os.mkfifo(path, 0o600)
+        fifo = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        loop = asyncio.get_running_loop()
+
+        def on_byte() -> None:
+            with suppress(BlockingIOError):
+                os.read(fifo, 65536)
+            self.wake()
+
+        loop.add_reader(fifo, on_byte)
+        try:
+            yield
+        finally:
+            loop.remove_reader(fifo)
+            os.close(fifo)
 
     async def reload_settings(self, *, restart_observer: bool = False) -> list[str]:
         """Read the settings again and apply them; returns the problems with them."""
@@ -244,7 +264,7 @@ class Worker:
                 log.exception("the worker will try again")
                 trouble.report(os.fsencode(self.settings.layout.root), f"worker: {error}")
                 pause = RETRY_SECONDS
-            with contextlib.suppress(TimeoutError):
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), pause)
 
     async def _run_once(self) -> None:
@@ -288,6 +308,11 @@ class Worker:
 
     def _has_newer_hook(self) -> bool:
         return parse_version(self.intake.newest_hook) > parse_version(__version__)
+
+    async def save_contexts(self) -> None:
+        """Stores the starts of sessions whose contexts are not stored yet."""
+        if self.unsaved_contexts.are_waiting():
+            await asyncio.to_thread(self.intake.drain)
 
     async def catch_up(self, project_id: int | None = None) -> DrainCounts:
         """Drain the spool and distil the turns that are due, of one project or of all."""

@@ -1,19 +1,21 @@
 """Documents: one numbering over observations, summaries, prompts and whole turns, and their text.
 
-A turn is the document that searches rank: the record of what was said in it, and its memories.
+A turn is the document that searches rank: the record of what was said in it, and its memories. It
+is cut into passages, which a search compares with a question. Neighbouring paragraphs are packed
+together up to a size at which a vector is still about one thing. Short notes (descriptions of
+commands, tasks) are packed with each other.
 """
 
 import json
 import re
 import sqlite3
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from claude_mem.index.passages import MEMORY, MOST, Passage, cut, cut_parts
 from claude_mem.index.text.words import pieces, plain_text, searchable, stem
+from claude_mem.store.memories import commands_from, faults_from
 from claude_mem.store.records import load_records
-from claude_mem.store.summary_json import commands_from, faults_from
 from claude_mem.text import one_line
 from claude_mem.types import RecordPart
 
@@ -34,6 +36,97 @@ _TELLS_TIME = re.compile(
     r"nov(?:ember)?|dec(?:ember)?|summer|winter|spring|autumn|"
     r"(?:day|week|month|year|night|morning)s?|(?:19|20)\d\d)\b"
 )
+
+PASSAGE_SIZE = 450  # characters of a passage, about
+MOST_PASSAGES = 1 << 10  # of a turn: its number takes ten bits of a passage's id
+NOTES = ("description", "task")
+MEMORY = "memory"  # the kind of passages that are not of the record
+_LIMITS = {"prompt": 6_000, "report": 12_000, "compaction": 12_000, "statement": 20_000}
+_DEFAULT_LIMIT = 20_000
+
+_PARAGRAPHS = re.compile(r"\n[ \t]*\n\s*")
+# Space after the end of a sentence, or the end of a line. It begins with what it matches: a pattern
+# that begins with a condition is tried at every character.
+_SENTENCES = re.compile(r"[ \t\n](?:(?<=\n)|(?<=[.!?;:][ \t])[ \t]*)")
+
+
+# Where the text of a passage is: the notes of the record, a part of it (less than 0), or a memory
+# (its document, doubled; one more for the names of its files and concepts).
+NOTES_SOURCE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    kind: str  # of the part of the record, or MEMORY
+    text: str
+    source: int = field(default=NOTES_SOURCE, compare=False)
+    place: int = field(default=0, compare=False)  # among the passages of its source
+
+
+def cut_parts(parts: Sequence[RecordPart]) -> list[Passage]:
+    """The passages of a record, each text once."""
+    passages: dict[str, Passage] = {}
+    for number, part in enumerate(parts):
+        if part.kind not in NOTES:
+            source = part_source(number)
+            for passage in cut(part.kind, source_text(parts, source), source):
+                passages.setdefault(passage.text, passage)
+    for passage in cut("description", source_text(parts, NOTES_SOURCE), NOTES_SOURCE):
+        passages.setdefault(passage.text, passage)
+    return list(passages.values())
+
+
+def part_source(number: int) -> int:
+    return -1 - number
+
+
+def source_text(parts: Sequence[RecordPart], source: int) -> str:
+    """Of a part of a record, or of its notes."""
+    if source == NOTES_SOURCE:
+        return "\n".join(dict.fromkeys(part.text for part in parts if part.kind in NOTES))
+    part = parts[-1 - source]
+    return _shorten(part.text, _LIMITS.get(part.kind, _DEFAULT_LIMIT))
+
+
+def cut(kind: str, text: str, source: int) -> Iterator[Passage]:
+    for place, packed in enumerate(pack(text)):
+        yield Passage(kind, packed, source, place)
+
+
+def pack(text: str) -> Iterator[str]:
+    """Paragraphs, as many together as fit; a long one is cut at the ends of its sentences."""
+    packed = ""
+    for piece in _pieces(text):
+        if packed and len(packed) + len(piece) > PASSAGE_SIZE:
+            yield packed
+            packed = ""
+        packed = f"{packed}\n{piece}" if packed else piece
+    if packed:
+        yield packed
+
+
+def _pieces(text: str) -> Iterator[str]:
+    for paragraph in _PARAGRAPHS.split(text):
+        pieces = [paragraph] if len(paragraph) <= PASSAGE_SIZE else _SENTENCES.split(paragraph)
+        for piece in pieces:
+            stripped = piece.strip()
+            for start in (
+                range(0, len(stripped), PASSAGE_SIZE) if len(stripped) > 2 * PASSAGE_SIZE else (0,)
+            ):
+                part = (
+                    stripped[start : start + PASSAGE_SIZE]
+                    if len(stripped) > 2 * PASSAGE_SIZE
+                    else stripped
+                )
+                if part:
+                    yield part
+
+
+def _shorten(text: str, limit: int) -> str:
+    """A pasted log says what it is at its beginning and how it ended at its end."""
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit // 2]}\n\n{text[-(limit // 2) :]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +376,7 @@ def turn_passages(
         if memory.words:
             # As a memory: the kind of the last passage of a text counts.
             passages |= {passage.text: passage for passage in _memory_passages(memory)}
-    return tuple(passages.values())[:MOST]
+    return tuple(passages.values())[:MOST_PASSAGES]
 
 
 def _memory_passages(memory: Document) -> Iterator[Passage]:

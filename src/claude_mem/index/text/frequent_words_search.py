@@ -11,16 +11,10 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from claude_mem.index.text.document_queries import Condition, all_of
-from claude_mem.index.text.passage_index import (
-    PROJECT_SHIFT,
-    TURN_SQL,
-    hashed,
-    holds_term,
-    passage_count,
-    rowids,
-)
+from claude_mem.index.text.filters import Condition, all_of
+from claude_mem.index.text.passage_index import PROJECT_SHIFT, TURN_SQL, passage_count, rowids
 from claude_mem.index.text.passage_scores import LENGTH_BITS, MAX_LENGTH, of_single_occurrence
+from claude_mem.index.text.term_hashes import hashed, holds_term
 
 LARGE = 1_000_000  # passages; in a smaller memory all matches are read
 MAX_SCORED = 100_000  # matches that are read in any memory

@@ -1,49 +1,39 @@
-"""The full-text index of turns: the passages of what was said in a turn and remembered of it.
+"""What search reads from the index of turns: passages by their words, rows of turns and passages,
+the memories of a turn, and the text of a passage.
 
-A turn is one document of many passages. Their text is not stored again: `passages` says where it is
-(`texts_of_passages`). The FTS5 table has no content either: a passage is removed with the text that
-it was indexed with (`previous_passages`).
-
-Nor does it have the lengths of passages, which are in the ids of its rows (`passage_scores`).
+A turn is one document of many passages: what was said in it, and what was remembered of it. Their
+text is not stored again: `passages` says where it is (`texts_of_passages`). The FTS5 table does not
+have the lengths of passages: they are in the ids of its rows (`passage_scores`).
 """
 
 import json
 import math
 import sqlite3
-import sys
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
-from zlib import crc32
 
-from claude_mem.index.passages import MEMORY, MOST, NOTES_SOURCE, Passage, pack, source_text
 from claude_mem.index.text.documents import (
+    MEMORY,
+    MOST_PASSAGES,
+    NOTES_SOURCE,
+    PLACES,
     TURN,
-    Document,
+    Passage,
     document_id,
     load,
     load_texts,
     memory_id_of,
     memory_texts,
-    names_time,
+    pack,
     prompt_record,
+    source_text,
 )
-from claude_mem.index.text.passage_scores import LENGTH_BITS, MAX_LENGTH, Score, score
-from claude_mem.index.text.words import (
-    MAX_CACHED,
-    TOKENIZER,
-    grams,
-    is_unspaced,
-    parts_of,
-    pieces,
-    plain_text,
-    searchable,
-    stem,
-    stems,
-    word_count,
-)
+from claude_mem.index.text.filters import Condition, Filters, where
+from claude_mem.index.text.passage_scores import LENGTH_BITS, Score, score
+from claude_mem.index.text.term_hashes import holds_term
 from claude_mem.store.records import load_records
 from claude_mem.types import RecordPart
 
@@ -51,71 +41,22 @@ PASSAGE_BITS = 10
 # The id of a row of `passage_text`: project, turn, passage, length.
 TURN_BITS = 28
 PROJECT_SHIFT = TURN_BITS + PASSAGE_BITS + LENGTH_BITS
-TABLES = f"""
-CREATE TABLE indexed_turns (
-  id INTEGER PRIMARY KEY,
-  project_id INTEGER NOT NULL,
-  session_id INTEGER NOT NULL,
-  number INTEGER NOT NULL,
-  created_at_epoch INTEGER NOT NULL,
-  shown INTEGER NOT NULL,
-  type TEXT NOT NULL,
-  title TEXT NOT NULL,
-  title_stems TEXT NOT NULL,
-  words INTEGER NOT NULL,
-  size INTEGER NOT NULL
-);
-CREATE INDEX turns_by_place ON indexed_turns(session_id, number);
-CREATE INDEX turns_by_project ON indexed_turns(project_id, created_at_epoch);
-CREATE TABLE passages (
-  id INTEGER PRIMARY KEY,
-  kind TEXT, -- NULL: "memory", as of most passages
-  words INTEGER NOT NULL,
-  names_time INTEGER NOT NULL,
-  source INTEGER NOT NULL,
-  place INTEGER NOT NULL,
-  terms BLOB NOT NULL,
-  pieces BLOB
-);
-CREATE VIRTUAL TABLE passage_text USING fts5(
-  text, content='', columnsize=0, tokenize="{TOKENIZER}"
-);
-CREATE VIRTUAL TABLE passage_terms USING fts5vocab(passage_text, row);
-CREATE TABLE passage_count (number INTEGER NOT NULL, length INTEGER NOT NULL);
-INSERT INTO passage_count VALUES (0, 0)
-"""
-NAMES = ("indexed_turns", "passages", "passage_text", "passage_terms", "passage_count")
-
-_hashes: dict[str, tuple[int, ...]] = {}  # of the terms of words that were indexed lately
 PASSAGE_SQL = f"(passage_text.rowid >> {LENGTH_BITS} & {(1 << TURN_BITS + PASSAGE_BITS) - 1})"
 TURN_SQL = f"({PASSAGE_SQL} >> {PASSAGE_BITS})"
-
-
 _KIND = f"coalesce(kind, '{MEMORY}')"
 
 
-def _stored_kind(kind: str) -> str | None:
-    return None if kind == MEMORY else kind
-
-
-class PassagesDiffer(LookupError):
-    """The words of a turn cannot be removed: the index has to be rebuilt."""
-
-
 class TurnRow(NamedTuple):
-    """What decides the rank of a turn."""
+    """What decides the rank of a turn. A search reads many: another column takes its time."""
 
     id: int
-    project_id: int
     session_id: int
     number: int
     created_at_epoch: int
     shown: int  # the document of the memory that stands for the turn
-    type: str
     title: str
     title_stems: str
     words: int
-    size: int
 
 
 class PassageRow(NamedTuple):
@@ -136,83 +77,6 @@ _turn_row = partial(tuple.__new__, TurnRow)
 _passage_row = partial(tuple.__new__, PassageRow)
 
 
-def insert(connection: sqlite3.Connection, turn: Document) -> None:
-    turn_id = memory_id_of(turn.id)
-    connection.execute(
-        "INSERT INTO indexed_turns VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (turn_id, turn.project_id, turn.session_id, turn.place, turn.created_at_epoch, turn.shown,
-         turn.type, turn.title, turn.title_stems,
-         sum(len(passage.text.split()) for passage in turn.passages), turn.size),
-    )  # fmt: skip
-    rows = [
-        (turn_id << PASSAGE_BITS | number, passage)
-        for number, passage in enumerate(turn.passages[:MOST])
-    ]
-    connection.executemany(
-        "INSERT INTO passages (id, kind, words, names_time, source, place, terms)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [
-            (row_id, _stored_kind(passage.kind), len(passage.text.split()),
-             names_time(passage.text), passage.source, passage.place, hashed_terms(passage.text))
-            for row_id, passage in rows
-        ],
-    )  # fmt: skip
-    add_texts(
-        connection,
-        turn.project_id,
-        [(row_id, searchable(passage.text)) for row_id, passage in rows],
-    )
-
-
-def add_texts(
-    connection: sqlite3.Connection, project_id: int, texts: Sequence[tuple[int, str]]
-) -> None:
-    """Passages by their ids, with their text as it is indexed."""
-    rows = _text_rows(project_id, texts)
-    connection.executemany("INSERT INTO passage_text (rowid, text) VALUES (?, ?)", rows)
-    _count(connection, 1, rows)
-
-
-def delete(connection: sqlite3.Connection, turn_id: int, passages: Sequence[Passage]) -> None:
-    """Removes a turn, whose passages these are; raises PassagesDiffer where it has others."""
-    row = connection.execute(
-        "DELETE FROM indexed_turns WHERE id = ? RETURNING project_id", (turn_id,)
-    ).fetchone()
-    if row is None:
-        return
-    first = turn_id << PASSAGE_BITS
-    stored = connection.execute(
-        "DELETE FROM passages WHERE id BETWEEN ? AND ? RETURNING id, words, source, place",
-        (first, first + MOST - 1),
-    ).fetchall()
-    expected = [(first | number, len(p.text.split()), p.source, p.place)
-                for number, p in enumerate(passages)]  # fmt: skip
-    if sorted(map(tuple, stored)) != expected:
-        raise PassagesDiffer(f"the index has other passages of turn {turn_id}")
-    texts = [(first | number, searchable(p.text)) for number, p in enumerate(passages)]
-    rows = _text_rows(row[0], texts)
-    connection.executemany(
-        "INSERT INTO passage_text (passage_text, rowid, text) VALUES ('delete', ?, ?)", rows
-    )
-    _count(connection, -1, rows)
-
-
-def _text_rows(project_id: int, texts: Iterable[tuple[int, str]]) -> list[tuple[int, str]]:
-    return [
-        (project_id << PROJECT_SHIFT | passage << LENGTH_BITS | min(word_count(text), MAX_LENGTH),
-         text)
-        for passage, text in texts
-    ]  # fmt: skip
-
-
-def _count(connection: sqlite3.Connection, sign: int, rows: list[tuple[int, str]]) -> None:
-    length = sum(rowid & MAX_LENGTH for rowid, _ in rows)
-    connection.execute(
-        "UPDATE passage_count SET number = number + ?, length = length + ?",
-        (sign * len(rows), sign * length),
-    )
-
-
 def passage_count(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT number FROM passage_count").fetchone()[0])
 
@@ -231,55 +95,9 @@ def first_of_newest(connection: sqlite3.Connection, project_id: int, passages: i
     return int(row[0]) if row is not None else 0
 
 
-def hashed_terms(text: str) -> bytes:
-    """The stems of a text, each as 16 bits: whether a passage holds a word, without its text."""
-    words = set(pieces(plain_text(text)))
-    stems(part for word in words.difference(_hashes) for part in _forms(word))
-    if len(_hashes) > MAX_CACHED:
-        _hashes.clear()
-    hashes: set[int] = set()
-    for word in words:
-        of_word = _hashes.get(word)
-        if of_word is None:
-            of_word = _hashes[word] = tuple(map(_hash, _terms_of_word(word)))
-        hashes.update(of_word)
-    return array("H", sorted(hashes)).tobytes()
-
-
-def hashed(term: str) -> bytes:
-    return _hash(term).to_bytes(2, sys.byteorder)
-
-
 def holds(row: PassageRow, term_hash: bytes) -> bool:
     """Whether the passage holds a term, given by its hash."""
     return holds_term(row.terms, term_hash)
-
-
-def holds_term(terms: bytes, term_hash: bytes) -> bool:
-    """The same, of the hashed terms of a passage."""
-    at = terms.find(term_hash)
-    while at > 0 and at % 2:  # between two hashes
-        at = terms.find(term_hash, at + 1)
-    return at >= 0
-
-
-def terms_of(text: str) -> set[str]:
-    return {term for word in set(pieces(plain_text(text))) for term in _terms_of_word(word)}
-
-
-def _terms_of_word(word: str) -> list[str]:
-    return grams(word) if is_unspaced(word) else [stem(form) for form in _forms(word)]
-
-
-def _forms(word: str) -> list[str]:
-    """A word and the words within it, in lower case."""
-    if is_unspaced(word):
-        return []
-    return [word.lower(), *(part.lower() for part in parts_of(word) if len(part) > 1)]
-
-
-def _hash(term: str) -> int:
-    return crc32(term.encode("utf-8", "replace")) & 0xFFFF
 
 
 def inverse_frequency(total: int, count: int) -> float:
@@ -329,7 +147,7 @@ def scores_in_turn(
     rows = connection.execute(
         f"SELECT {PASSAGE_SQL}, {bm25.sql} FROM passage_text"
         " WHERE passage_text MATCH ? AND rowid BETWEEN ? AND ?",
-        (*bm25.values, expression, first, first + (MOST << LENGTH_BITS) - 1),
+        (*bm25.values, expression, first, first + (MOST_PASSAGES << LENGTH_BITS) - 1),
     )
     return {row[0]: row[1] for row in rows}
 
@@ -355,6 +173,14 @@ def rowids(project_id: int | None) -> tuple[int, int]:
 
 # A turn that waits for the index may be deleted or changed by now.
 _INDEXED = "t.id * 4 + 3 NOT IN (SELECT document FROM unindexed)"
+
+
+def _indexed(connection: sqlite3.Connection) -> str:
+    """The condition on `t`, if any turn waits: it is looked up for each row."""
+    row = connection.execute("SELECT 1 FROM unindexed LIMIT 1").fetchone()
+    return "TRUE" if row is None else _INDEXED
+
+
 _TURN_COLUMNS = ", ".join(f"t.{name}" for name in TurnRow._fields)
 
 
@@ -367,23 +193,37 @@ def turn_rows(
     rows = _tuples(
         connection,
         f"SELECT {_TURN_COLUMNS} FROM json_each(?) i CROSS JOIN indexed_turns t ON t.id = i.value"
-        f" WHERE {_INDEXED} AND {condition}",
+        f" WHERE {_indexed(connection)} AND {condition}",
         (json.dumps(sorted(turn_ids)), *values),
     )
     return {row[0]: row for row in map(_turn_row, rows)}
 
 
-def passage_rows(
-    connection: sqlite3.Connection, ids: Iterable[int], *, with_pieces: bool = True
-) -> list[PassageRow]:
-    """In the order of their ids."""
+def passages_of_turns(
+    connection: sqlite3.Connection,
+    ids: Iterable[int],
+    condition: str = "TRUE",
+    values: Iterable[object] = (),
+    *,
+    with_pieces: bool = True,
+) -> tuple[list[PassageRow], dict[int, TurnRow]]:
+    """Passages in the order of their ids, and their turns; without those of other turns than the
+    condition on `t` lets pass. One statement takes a little less time than two."""
     rows = _tuples(
         connection,
-        f"SELECT p.id, {_KIND}, words, names_time, terms, {'pieces' if with_pieces else 'NULL'}"
-        " FROM json_each(?) i CROSS JOIN passages p ON p.id = i.value",
-        (json.dumps(sorted(ids)),),
+        f"SELECT p.id, {_KIND}, p.words, names_time, terms, {'pieces' if with_pieces else 'NULL'},"
+        f" {_TURN_COLUMNS} FROM json_each(?) i CROSS JOIN passages p ON p.id = i.value"
+        f" CROSS JOIN indexed_turns t ON t.id = p.id >> {PASSAGE_BITS}"
+        f" WHERE {_indexed(connection)} AND {condition}",
+        (json.dumps(sorted(ids)), *values),
     )
-    return list(map(_passage_row, rows))
+    if not rows:
+        return [], {}
+    columns = list(zip(*rows, strict=True))
+    width = len(PassageRow._fields)
+    passages = list(map(_passage_row, zip(*columns[:width], strict=True)))
+    turns = map(_turn_row, zip(*columns[width:], strict=True))
+    return passages, dict(zip(columns[width], turns, strict=True))
 
 
 def _tuples(
@@ -404,13 +244,6 @@ def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRo
         (turn_id, PASSAGE_BITS),
     )
     return [PassageRow._make(row) for row in rows]
-
-
-def set_pieces(connection: sqlite3.Connection, turn_id: int, pieces_: Iterable[bytes]) -> None:
-    connection.executemany(
-        "UPDATE passages SET pieces = ? WHERE id = ?",
-        [(blob, turn_id << PASSAGE_BITS | number) for number, blob in enumerate(pieces_)],
-    )
 
 
 def neighbours(
@@ -445,6 +278,108 @@ def _neighbours_sql(reach: int) -> str:
         f"SELECT {', '.join(['t.id', *columns])} FROM json_each(?) i"
         " CROSS JOIN indexed_turns t ON t.id = i.value"
     )
+
+
+# Memories: of turns, and their duplicates
+
+MATCH_COLUMNS = (
+    "d.id, d.project_id, d.session_id, d.place, d.created_at_epoch, d.type, d.title,"
+    " d.files, d.size"
+)
+# A document that waits for the index may be deleted or changed by now.
+INDEXED_DOCUMENT = "d.id NOT IN (SELECT document FROM unindexed)"
+
+
+class Match(NamedTuple):
+    """What a search result shows of a document."""
+
+    document: int
+    project_id: int
+    session_id: int
+    place: int
+    created_at_epoch: int
+    type: str
+    title: str
+    files: str | None  # as JSON, those that were changed first
+    size: int
+
+    @property
+    def file(self) -> str | None:
+        """The first that was changed, or read."""
+        names: list[str] = json.loads(self.files or "[]")
+        return names[0] if names else None
+
+
+def get_matches(connection: sqlite3.Connection, documents: list[int]) -> list[Match]:
+    """In this order; those that do not exist are left out."""
+    rows = connection.execute(
+        f"SELECT {MATCH_COLUMNS} FROM documents d WHERE d.id IN (SELECT value FROM json_each(?))"
+        f" AND {INDEXED_DOCUMENT}",
+        (json.dumps(documents),),
+    )
+    by_document = {row[0]: Match._make(row) for row in rows}
+    return [by_document[document] for document in documents if document in by_document]
+
+
+def duplicates_of(connection: sqlite3.Connection, documents: Iterable[int]) -> dict[int, list[int]]:
+    """The duplicates of each of these documents that has any."""
+    duplicates: dict[int, list[int]] = {}
+    for document, duplicate in connection.execute(
+        "SELECT document, twin FROM twins"
+        " WHERE document IN (SELECT value FROM json_each(?)) ORDER BY document, twin",
+        (json.dumps(list(documents)),),
+    ):
+        duplicates.setdefault(document, []).append(duplicate)
+    return duplicates
+
+
+Place = tuple[int, int]  # a session and the number of a turn in it
+_NUMBER_BITS = 31
+
+
+def memories_of_turns(
+    connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters
+) -> dict[Place, list[Match]]:
+    """By turn the memories that pass: observations, the summary, the prompt."""
+    matches: dict[Place, list[Match]] = {}
+    for place, *columns in _in_turns(connection, turns, filters, MATCH_COLUMNS):
+        matches.setdefault(place, []).append(Match._make(columns))
+    return matches
+
+
+def documents_of_turns(
+    connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters
+) -> dict[Place, list[int]]:
+    """The same, without reading more than an index of them."""
+    documents: dict[Place, list[int]] = {}
+    for place, document in _in_turns(connection, turns, filters, "d.id"):
+        documents.setdefault(place, []).append(document)
+    return documents
+
+
+@lru_cache(maxsize=64)
+def _in_turn(filters: Filters) -> Condition:
+    """What a memory of a turn that passes must be."""
+    return where(replace(filters, project_id=None, session_id=None, skip_open_turns=False))
+
+
+def _in_turns(
+    connection: sqlite3.Connection, turns: Iterable[Place], filters: Filters, columns: str
+) -> Iterator[tuple[Any, ...]]:
+    condition = _in_turn(filters)
+    places = list(turns)
+    cursor = connection.cursor()
+    cursor.row_factory = None  # rows are not accessed by name
+    rows = cursor.execute(
+        # A place as one number: SQLite would parse a pair again for each of its uses.
+        f"SELECT w.key, {columns} FROM json_each(?) w CROSS JOIN documents d"
+        f" ON d.session_id = w.value >> {_NUMBER_BITS} AND d.place BETWEEN"
+        f" (w.value & {(1 << _NUMBER_BITS) - 1}) * {PLACES}"
+        f" AND (w.value & {(1 << _NUMBER_BITS) - 1}) * {PLACES} + {PLACES - 1}"
+        f" WHERE {INDEXED_DOCUMENT} AND {condition.sql} ORDER BY d.id % 4, d.place",
+        (json.dumps([session << _NUMBER_BITS | n for session, n in places]), *condition.values),
+    )
+    return ((places[key], *values) for key, *values in rows)
 
 
 # Texts: each is cut again from the memory, or the part of the record, that it was cut from when it

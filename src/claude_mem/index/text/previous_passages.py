@@ -9,10 +9,10 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from claude_mem.index.passages import Passage
 from claude_mem.index.text.documents import (
     TURN,
     Document,
+    Passage,
     add_memory,
     document_id,
     load,

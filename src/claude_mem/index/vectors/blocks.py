@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK = 8_192
+BLOCK = 16_384
 MAX_INT8 = 127
 REMOVED = -1  # in the place of an id
 CODES_FOR_EACH = 16  # of the first pass over the codes, for each of the second

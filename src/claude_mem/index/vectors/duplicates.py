@@ -62,15 +62,3 @@ def unlink(connection: sqlite3.Connection, documents: Iterable[int]) -> None:
         connection.execute(
             f"DELETE FROM twins WHERE {column} IN (SELECT value FROM json_each(?))", (ids,)
         )
-
-
-def of(connection: sqlite3.Connection, documents: Iterable[int]) -> dict[int, list[int]]:
-    """The duplicates of each of these documents that has any."""
-    duplicates: dict[int, list[int]] = {}
-    for document, duplicate in connection.execute(
-        "SELECT document, twin FROM twins"
-        " WHERE document IN (SELECT value FROM json_each(?)) ORDER BY document, twin",
-        (json.dumps(list(documents)),),
-    ):
-        duplicates.setdefault(document, []).append(duplicate)
-    return duplicates

@@ -8,7 +8,7 @@ vector is made here, later.
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,10 +17,9 @@ from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
-from claude_mem.index.text import passage_index
+from claude_mem.index.text import passage_writing
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
-from claude_mem.index.vectors.vector_backend import RESCORED
 from claude_mem.index.vectors.vector_table import TableState, read_state
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms
@@ -28,7 +27,6 @@ from claude_mem.store.database import Open, open_readonly
 from claude_mem.urls import is_url_of_this_machine
 
 if TYPE_CHECKING:
-    from claude_mem.index.vectors.blocks import Similarities
     from claude_mem.index.vectors.calibration import Calibration
     from claude_mem.index.vectors.chroma import ChromaCollection
     from claude_mem.index.vectors.soft_words import SoftWords
@@ -149,42 +147,24 @@ class SemanticIndex:
     def _table_state(self, connection: sqlite3.Connection) -> TableState:
         return read_state(connection, indexing.generation(connection), self.id)
 
-    def similarities(
-        self,
-        connection: sqlite3.Connection,
-        text: str,
-        project_id: int | None = None,
-        kind: str = TURN,
-        include: Collection[int] = (),
-        exhaustive: bool = False,
-        rescored: int = RESCORED,
-    ) -> "Similarities":
-        """Of a text to the passages of turns (or to the observations) of a project, or of all: to
-        the nearest at least, and to those of `include` that are in memory. `exhaustive`: to all
-        vectors that are. While many vectors are being read, to none."""
-        return self._load().search.similarities(
-            connection, text, project_id, kind, include, exhaustive, rescored
-        )
-
-    def passage_cosines(
-        self,
-        connection: sqlite3.Connection,
-        text: str,
-        passage_ids: Iterable[int],
-    ) -> dict[int, float]:
-        return self._load().search.passage_cosines(connection, text, passage_ids)
+    @property
+    def vector_search(self) -> "VectorSearch":
+        return self._load().search
 
     def settle(self) -> None:
         """Waits until vectors that are being read in the background are there."""
         self._load().cache.settle()
 
-    def soft_words(
-        self, words: Sequence[str], passages: Sequence[bytes | None]
-    ) -> list[list[float]]:
-        """For each passage, given by its pieces, how near its words are to each of these."""
-        soft_words = self._load().soft_words
-        similarities: list[list[float]] = soft_words.similarities(words, passages).tolist()
-        return similarities
+    def similar_weights(
+        self,
+        words: Sequence[str],
+        weights: Sequence[float],
+        passages: Sequence[bytes | None],
+        holding: Sequence[Sequence[int]],
+    ) -> list[float]:
+        """By passage, given by its pieces, the weight of the words that it does not hold, as far as
+        it has similar ones. `holding`: for each word the numbers of the passages that hold it."""
+        return self._load().soft_words.similar_weights(words, weights, passages, holding)
 
     def cosine(self, deviations: float) -> float:
         """The cosine that is so many deviations above the mean of unrelated texts."""
@@ -231,7 +211,7 @@ class SemanticIndex:
         unchanged = vector_table.fill(connection, number, filled)
         for turn, pieces in batch.pieces.items():
             if document_id(TURN, turn) in unchanged:
-                passage_index.set_pieces(connection, turn, pieces)
+                passage_writing.set_pieces(connection, turn, pieces)
         compared = {document for pair in batch.duplicates for document in pair}
         unchanged |= vector_table.unchanged(connection, compared, batch.compared_revision)
         duplicates.link(connection, [p for p in batch.duplicates if unchanged.issuperset(p)])

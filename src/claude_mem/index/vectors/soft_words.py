@@ -32,15 +32,34 @@ class SoftWords:
         """The numbers of the pieces of a text, each once."""
         return np.unique(np.array(self._model.pieces.rows(text), np.uint16)).tobytes()
 
+    def similar_weights(
+        self,
+        words: Sequence[str],
+        weights: Sequence[float],
+        passages: Sequence[bytes | None],
+        holding: Sequence[Sequence[int]],
+    ) -> list[float]:
+        """By passage the weight of the words that it does not hold, as far as it has similar ones.
+        `holding`: for each word the numbers of the passages that hold it."""
+        totals = np.zeros(len(passages))
+        similarities = self.similarities(words, passages)
+        for similar, weight, places in zip(similarities, weights, holding, strict=True):
+            of_word = similar * np.float64(weight)
+            of_word[list(places)] = 0
+            totals += of_word
+        as_list: list[float] = totals.tolist()
+        return as_list
+
     def similarities(self, words: Sequence[str], passages: Sequence[bytes | None]) -> Floats:
-        """For each passage and each word how near the nearest piece of the passage is, from 0 to
+        """For each word and each passage how near the nearest piece of the passage is, from 0 to
         1; 0 below MIN_SIMILARITY, and for a passage without pieces."""
-        best = np.zeros((len(passages), len(words)), np.float32)
+        best = np.zeros((len(words), len(passages)), np.float32)
         filled = [number for number, blob in enumerate(passages) if blob]
         if not filled or not words:
             return best
         blobs = [passages[number] or b"" for number in filled]
-        flat = np.frombuffer(b"".join(blobs), np.uint16)
+        # As the type of an index: it would be converted at each use.
+        flat = np.frombuffer(b"".join(blobs), np.uint16).astype(np.intp)
         used, places = self._distinct(flat)
         lengths = np.fromiter(map(len, blobs), np.intp, len(blobs)) // 2
         starts = np.cumsum(lengths) - lengths
@@ -50,7 +69,7 @@ class SoftWords:
         for start in range(0, len(words), size):
             chunk = slice(start, start + size)
             nearest = np.maximum.reduceat(cosines[chunk].take(places, axis=1), starts, axis=1)
-            best[filled, chunk] = nearest.T
+            best[chunk, filled] = nearest
         return best
 
     def _encode(self, words: tuple[str, ...]) -> Floats:
@@ -71,13 +90,13 @@ class SoftWords:
         cosines *= self._inverse_lengths[pieces]
         return cosines
 
-    def _distinct(self, pieces: NDArray[np.uint16]) -> tuple[Places, NDArray[np.uint16]]:
+    def _distinct(self, pieces: Places) -> tuple[Places, Places]:
         """Each piece once, and the place of each among them; np.unique would sort."""
         present = np.zeros(len(self._inverse_lengths), np.bool_)
         present[pieces] = True
         used = np.flatnonzero(present)
-        place_of = np.empty(len(present), np.uint16)
-        place_of[used] = np.arange(len(used), dtype=np.uint16)
+        place_of = np.empty(len(present), np.intp)
+        place_of[used] = np.arange(len(used))
         return used, place_of[pieces]
 
 

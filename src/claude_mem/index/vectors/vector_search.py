@@ -341,12 +341,15 @@ class VectorSearch:
         self,
         connection: sqlite3.Connection,
         text: str,
-        project_id: int | None,
-        kind: str,
+        project_id: int | None = None,
+        kind: str = TURN,
         include: Collection[int] = (),
         exhaustive: bool = False,
         rescored: int = RESCORED,
     ) -> Similarities:
+        """Of a text to the passages of turns (or to the observations) of a project, or of all: to
+        the nearest at least, and to those of `include` that are in memory. `exhaustive`: to all
+        vectors that are. While many vectors are being read, to none."""
         query = self._query(text)
         if not query.row.any():
             return NO_SIMILARITIES

@@ -22,7 +22,7 @@ from claude_mem.intake.project_access import Access, TrustDialog
 from claude_mem.intake.projects import Exclusions, Projects, access_of, is_missing, is_windows_path
 from claude_mem.intake.transcripts.missing_directories import known_projects
 from claude_mem.intake.transcripts.past_sessions import PastSessionReader
-from claude_mem.observer.local.weights import load_weights
+from claude_mem.observer.local.learned_trees import load_weights
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.redaction import Redactor, load_finders
 from claude_mem.store import Store, StoreReader

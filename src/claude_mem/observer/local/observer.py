@@ -14,17 +14,17 @@ from claude_mem.observer import LOCAL
 from claude_mem.observer.local import cues, titles
 from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence, UserRequest, short_request
-from claude_mem.observer.local.facts import (
+from claude_mem.observer.local.markdown import MessagePassage, passages_in, sentences
+from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
+from claude_mem.observer.local.proposed_facts import (
     find_obstacles,
     propose_facts,
     propose_places,
     with_open_steps,
 )
-from claude_mem.observer.local.markdown import MessagePassage, passages_in, sentences
-from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
-from claude_mem.observer.local.scoring import (
+from claude_mem.observer.local.selection import (
     CLEAR,
     CLEAR_OF_EDITS,
     DETAILS,

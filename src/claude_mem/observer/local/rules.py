@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from claude_mem.observer.local.markdown import sentences
 from claude_mem.observer.local.titles import clause_of
-from claude_mem.store.supersession import is_withdrawal
+from claude_mem.store.fact_comparison.supersession import is_withdrawal
 from claude_mem.text import shorten
 from claude_mem.types import FactStatus, Observation, ProposedFact
 

@@ -13,6 +13,7 @@ from math import fsum, log1p
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence
+from claude_mem.observer.local.learned_trees import Features, Tests, Weights, among
 from claude_mem.observer.local.markdown import (
     MessagePassage,
     heading_of,
@@ -35,7 +36,6 @@ from claude_mem.observer.local.titles import (
     with_subject,
     without_lead,
 )
-from claude_mem.observer.local.weights import Features, Tests, Weights, among
 from claude_mem.title_rules import (
     count_words,
     is_balanced,
@@ -102,10 +102,10 @@ _CODE = re.compile(r"`([A-Za-z_][\w./:-]{2,39})(?:\(\))?`")
 
 
 @dataclass(frozen=True, slots=True)
-class TurnFacts:
+class TitleContext:
     """What the candidates of a turn are compared with."""
 
-    weight: dict[str, float]  # of its words (`scoring.word_weights`)
+    weight: dict[str, float]  # of its words (`selection.word_weights`)
     has_commit: bool
     edits: float
     messages: float
@@ -375,8 +375,8 @@ def _candidate(
     )  # fmt: skip
 
 
-def turn_facts(evidence: TurnEvidence, weight: dict[str, float]) -> TurnFacts:
-    return TurnFacts(
+def title_context(evidence: TurnEvidence, weight: dict[str, float]) -> TitleContext:
+    return TitleContext(
         weight=weight,
         has_commit=bool(evidence.subjects),
         edits=log1p(sum(len(work.sources) for work in evidence.files.values())),
@@ -410,7 +410,7 @@ def _tests(
 
 def title_features(
     title: TitleCandidate,
-    of_turn: TurnFacts,
+    of_turn: TitleContext,
     weights: Weights,
     names: frozenset[str] | None = None,
 ) -> Features:

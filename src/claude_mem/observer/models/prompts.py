@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from claude_mem.observer.local.facts import propose_facts
+from claude_mem.observer.local.proposed_facts import propose_facts
 from claude_mem.observer.local.rules import proposed_rules
 from claude_mem.text import shorten_middle
 from claude_mem.types import (

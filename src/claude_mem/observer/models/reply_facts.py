@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from claude_mem.observer.local.facts import propose_facts
+from claude_mem.observer.local.proposed_facts import propose_facts
 from claude_mem.observer.local.rules import (
     LONGEST_RULE,
     SHORTEST_RULE,

@@ -20,7 +20,7 @@ from claude_mem.recall.handover.lines import (
 )
 from claude_mem.store import StoreReader
 from claude_mem.store.facts import Artifact
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turns import MAIN_BRANCHES
 
 SESSIONS, SESSIONS_FOR_BRANCH = 20, 40

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from claude_mem.index.text.words import stem
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.text import one_line, shorten
 from claude_mem.title_rules import stands_alone
 from claude_mem.types import Fact

@@ -53,8 +53,8 @@ from claude_mem.recall.handover.result_texts import (
 )
 from claude_mem.store.clock import iso
 from claude_mem.store.facts import Artifact
-from claude_mem.store.json_rows import JsonRow
-from claude_mem.store.summary_json import commands_from, open_steps_from
+from claude_mem.store.memories import commands_from, open_steps_from
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.text import one_line, shorten
 from claude_mem.title_rules import is_english_text
 from claude_mem.types import CommandRun

@@ -21,10 +21,9 @@ from claude_mem.recall.handover.lines import (
     with_end,
 )
 from claude_mem.store.clock import iso
-from claude_mem.store.context_rows import ShortPrompt, StatingTurn
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.fact_comparison.supersession import compare_texts
+from claude_mem.store.memory_rows import JsonRow, ShortPrompt, StatingTurn
 from claude_mem.store.obstacles import THEN, Obstacle
-from claude_mem.store.supersession import compare_texts
 from claude_mem.types import Fact
 
 MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's

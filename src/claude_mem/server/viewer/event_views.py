@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from claude_mem.server.viewer.rendering import Reader
 from claude_mem.server.viewer.texts import line
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.text import shorten_middle, without_controls
 
 MAX_TEXT = 6000

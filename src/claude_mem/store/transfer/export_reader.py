@@ -13,7 +13,7 @@ from typing import Any
 from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_private
 from claude_mem.redaction import Redactor
-from claude_mem.store import summary_json
+from claude_mem.store import memories
 from claude_mem.store.migration_steps.notes import COLUMNS, facts_of_notes
 from claude_mem.store.records import is_record
 from claude_mem.store.transfer.tables import Column, Schema
@@ -35,7 +35,7 @@ _RECORD = frozenset(("parts", "words"))
 JSON_COLUMNS = (
     _LISTS
     | _RECORD
-    | summary_json.READERS.keys()
+    | memories.COLUMN_READERS.keys()
     | {
         "tool_input",
         "tool_response",
@@ -137,9 +137,9 @@ def _inner_json(name: str, text: str) -> Json:
     is_ids = isinstance(value, list) and all(type(item) is int for item in value)
     if name == "events" and not is_ids:
         raise BadInput(f"has invalid {name}", name)
-    if name in summary_json.READERS:
+    if name in memories.COLUMN_READERS:
         try:
-            summary_json.READERS[name](value)
+            memories.COLUMN_READERS[name](value)
         except ValueError as error:
             raise BadInput(f"has an invalid {name}: {error}", name) from None
     return value

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from claude_mem.errors import BadInput
-from claude_mem.store import summary_json
+from claude_mem.store import memories
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.migrations import missing_migrations
 from claude_mem.store.queue import JOBS
@@ -291,10 +291,10 @@ def _adapt_summary(connection: sqlite3.Connection, values: Values) -> Values:
     def ours(sources: tuple[int, ...]) -> tuple[int, ...]:
         return _our_events(connection, sources)
 
-    for column, read in summary_json.READERS.items():
+    for column, read in memories.COLUMN_READERS.items():
         if column in values:
             facts = read(json.loads(values[column]))
-            adapted[column] = summary_json.facts_json(summary_json.with_sources(facts, ours))
+            adapted[column] = memories.column_json(memories.with_sources(facts, ours))
     return adapted
 
 

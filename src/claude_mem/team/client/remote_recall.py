@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from claude_mem.errors import ClaudeMemError
-from claude_mem.index.text.document_queries import Filters
+from claude_mem.index.text.filters import Filters
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchRow
 from claude_mem.recall.team import TEAM, TeamRows
@@ -18,7 +18,7 @@ from claude_mem.recall.timeline import TimelineQuery
 from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import Clock, iso
-from claude_mem.store.json_rows import JsonRow
+from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.records import parse_parts, record_data
 from claude_mem.team.client import outbox
 from claude_mem.team.client.membership import Membership

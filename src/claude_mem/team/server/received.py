@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from claude_mem.errors import BadInput
 from claude_mem.index.text.documents import Document, turn_document
-from claude_mem.index.text.passage_index import hashed_terms
+from claude_mem.index.text.term_hashes import hashed_terms
 from claude_mem.redaction import Redactor
 from claude_mem.store.migrations import migrate
 from claude_mem.store.records import parse_parts

@@ -136,7 +136,7 @@ class _Search:
         rows = [passages[i].row for i in ids if passages[i].row.turn not in excluded]
         turns = self._read_turns({row.turn for row in rows})
         close = calibration.cosine(WEIGHTS.min_deviations_in_sentence) if cosines else NO_COSINE
-        evidence = find_evidence(rows, terms, by_words, cosines, _SoftWords())
+        evidence = find_evidence(rows, terms, by_words, cosines, embedding.soft_words())
         candidates = Candidates(evidence, turns, frozenset(excluded), close)
         return order(candidates, parsed, Neighbourhood(self._steps, self._read_turns))
 
@@ -246,14 +246,15 @@ class _Search:
             for identity, turn in turns.items()
             if (query.since is None or turn.row.created_at_epoch >= query.since)
             and (query.until is None or turn.row.created_at_epoch < query.until)
-            and (not query.types or turn.row.type in query.types)
+            and (not query.types or turn.record["type"] in query.types)
         }
 
     def _steps(self, turns: Sequence[TurnRow]) -> list[Step]:
         rows = self._connection.execute(
             "SELECT * FROM neighbouring_turns(%s, %s, %s, %s::int[], %s, %s)",
-            ([t.project_id for t in turns], [t.id for t in turns], [t.session_id for t in turns],
-             [t.number for t in turns], len(WEIGHTS.next_shares), len(WEIGHTS.previous_shares)),
+            ([self._project_of[t.id] for t in turns], [t.id for t in turns],
+             [t.session_id for t in turns], [t.number for t in turns],
+             len(WEIGHTS.next_shares), len(WEIGHTS.previous_shares)),
         ).fetchall()  # fmt: skip
         self._project_of |= {other: self._project_of[of] for of, _, other in rows}
         return [(of, int(distance), other) for of, distance, other in rows]
@@ -268,22 +269,10 @@ def _turn(row: Sequence[Any]) -> _Turn:
     project_id, identity, session_id, number, at, type_, title, stems, words, size, *shown = row
     uid, project, key, owner, is_own = shown
     return _Turn(
-        TurnRow(identity, project_id, session_id, number, at, 0, type_, title, stems, words, size),
+        TurnRow(identity, session_id, number, at, 0, title, stems, words),
         listing.record((project_id, identity, uid, at, type_, title, size, project, key, owner,
                         is_own, session_id)),
     )  # fmt: skip
-
-
-class _SoftWords:
-    """What `find_evidence` needs of a semantic index."""
-
-    def soft_words(
-        self, words: Sequence[str], passages: Sequence[bytes | None]
-    ) -> list[list[float]]:
-        similarities: list[list[float]] = (
-            embedding.soft_words().similarities(words, passages).tolist()
-        )
-        return similarities
 
 
 def _vector(parsed: ParsedQuery, terms: list[Term]) -> QueryVector | None:

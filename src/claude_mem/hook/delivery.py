@@ -16,6 +16,7 @@ MAGIC = b"claude-mem-spool"
 FORMAT = b"1"
 SUFFIX = b".event"
 MAX_PAYLOAD = 64 * 1024 * 1024
+MAX_RECORD = MAX_PAYLOAD + 64 * 1024  # with its header
 
 _FIFO = posix.O_WRONLY | posix.O_NONBLOCK | posix.O_CLOEXEC
 _KIND, _IS_FIFO = 0o170000, 0o010000

@@ -7,11 +7,11 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from claude_mem.observer.local import weights
+from claude_mem.observer.local import learned_trees
 from claude_mem.observer.local.evidence import collect_evidence, find_candidates
-from claude_mem.observer.local.scoring import passage_features, turn_features, turn_words
-from claude_mem.observer.local.title_candidates import find_titles, title_features, turn_facts
-from claude_mem.observer.local.weights import Trees, Weights
+from claude_mem.observer.local.learned_trees import Trees, Weights
+from claude_mem.observer.local.selection import passage_features, turn_features, turn_words
+from claude_mem.observer.local.title_candidates import find_titles, title_context, title_features
 from tests.turns import edited, stopped, turn
 
 TURN = turn(edited("lamp.py"), stopped("The lamp blinks twice, because the relay moved."))
@@ -35,18 +35,18 @@ def test_a_word_that_the_table_has_not_is_rare() -> None:
 
 
 def test_every_feature_of_the_table_is_measured() -> None:
-    learned = weights.current()
+    learned = learned_trees.current()
     evidence = collect_evidence(TURN)
     passages = find_candidates(evidence)
     titles = find_titles(evidence, passages, is_english=True)
     measured = {
         "sentence": passage_features(passages[0], turn_words(evidence, {}), learned),
         "step": passage_features(passages[0], turn_words(evidence, {}), learned),
-        "title": title_features(titles[0], turn_facts(evidence, {}), learned),
+        "title": title_features(titles[0], title_context(evidence, {}), learned),
         "turn": turn_features(evidence, [0.0], 0.0),
     }
     table = json.loads(
-        files("claude_mem.observer.local").joinpath(weights.TABLE).read_text("utf-8")
+        files("claude_mem.observer.local").joinpath(learned_trees.TABLE).read_text("utf-8")
     )
     for name, features in measured.items():
         assert used(table[name]["trees"]) <= set(features), name
@@ -61,26 +61,27 @@ def used(node: object) -> set[str]:
 
 
 def test_other_weights_can_be_used() -> None:
-    packaged = weights.current()
+    packaged = learned_trees.current()
     mine = Weights(rarest=1.0)
-    weights.use(mine)
+    learned_trees.use(mine)
     try:
-        assert weights.current() is mine
+        assert learned_trees.current() is mine
     finally:
-        weights.use(None)
-    assert weights.current() is packaged
+        learned_trees.use(None)
+    assert learned_trees.current() is packaged
 
 
 _PRINT_FEATURES = """
-from tests.test_weights import LONG_TURN as TURN, collect_evidence, find_candidates, find_titles
-from tests.test_weights import passage_features, title_features, turn_facts, turn_words, weights
-learned, evidence = weights.current(), collect_evidence(TURN)
+from tests.test_learned_trees import LONG_TURN as TURN, collect_evidence, find_candidates
+from tests.test_learned_trees import find_titles, learned_trees, passage_features
+from tests.test_learned_trees import title_context, title_features, turn_words
+learned, evidence = learned_trees.current(), collect_evidence(TURN)
 passages = find_candidates(evidence)
 for passage in passages:
     print(passage_features(passage, turn_words(evidence, {}), learned))
 for title in find_titles(evidence, passages, is_english=True):
     print(learned.clarity.score(title.text, title.source))
-    print(title_features(title, turn_facts(evidence, {}), learned))
+    print(title_features(title, title_context(evidence, {}), learned))
 """
 
 

@@ -1,52 +1,116 @@
-"""What the context of a new session is built from, and whether that has changed: the latest
-sessions and memories of a project that are not wrong, those that are pinned, and what the user
-asked for.
-
-Triggers of the write connection note the projects whose rows change, in the tables that a context
-is made of. A new session or prompt changes nothing until it has a memory or is pinned. What other
-processes commit is not seen by triggers; SQLite counts it (`PRAGMA data_version`).
-"""
+"""Memories and sessions as readers get them: the SELECTs, a row as JSON, and the rows that the
+context of a new session is built from."""
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
-from claude_mem.store.json_rows import OBSERVATIONS, SELECTS, SESSIONS, JsonRow, as_json_row
+from claude_mem.store.projects import SHOWN
+from claude_mem.types import Json
+from claude_mem.word_runs import has_run
+
+JsonRow = dict[str, Json]
+_LISTS = (
+    "facts", "concepts", "files_read", "files_modified", "files_edited", "commands", "faults",
+    "open_steps",
+)  # fmt: skip
+_TEXTS = (
+    "title", "subtitle", "narrative", "facts", "request", "investigated", "learned", "completed",
+    "next_steps", "notes", "faults", "open_steps", "files_read", "files_modified", "files_edited",
+)  # fmt: skip
+_FLAGS = ("edited", "pinned", "wrong")
+
+# The memory that a memory continues, where its turn belongs to an earlier one.
+_CONTINUES = (
+    " (SELECT coalesce('#' || (SELECT o.id FROM observations o WHERE o.turn_id = t.parent_turn"
+    " ORDER BY o.ordinal LIMIT 1), 'S' || (SELECT x.id FROM session_summaries x"
+    " WHERE x.turn_id = t.parent_turn), 'P' || t.parent_turn) FROM user_prompts t"
+    " WHERE t.id = m.turn_id AND t.parent_turn IS NOT NULL) AS continues"
+)
+# Replaced by `origin` in a record.
+OUTSIDE = " (SELECT hashes FROM outside_words w WHERE w.turn_id = m.turn_id) AS outside"
+OBSERVATIONS = (
+    f"SELECT m.id, m.memory_session_id, s.content_session_id, {SHOWN} AS project,"
+    " p.key AS project_key, m.type, m.title, m.subtitle, m.narrative, m.facts, m.concepts,"
+    " m.files_read, m.files_modified, m.prompt_number, m.origin, m.observer, m.model,"
+    " m.prompt_version,"
+    f" m.edited, m.pinned, m.wrong, m.created_at, m.created_at_epoch,{OUTSIDE},{_CONTINUES}"
+    " FROM observations m"
+    " JOIN projects p ON p.id = m.project_id"
+    " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
+)
+_TITLES = (  # only what a list shows: the context must be built quickly
+    "SELECT m.id, m.type, m.title, m.concepts, m.files_modified, m.created_at, m.observer,"
+    " m.pinned, s.content_session_id FROM observations m"
+    " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
+)
+_SUMMARIES = (
+    f"SELECT m.id, m.memory_session_id, s.content_session_id, {SHOWN} AS project,"
+    " p.key AS project_key, m.request, m.investigated, m.learned, m.completed, m.next_steps,"
+    " m.files_read, m.files_edited, m.notes, m.commands, m.faults, m.open_steps, m.prompt_number,"
+    " 'agent' AS origin, m.observer, m.model, m.prompt_version, m.edited, m.pinned, m.wrong,"
+    f" m.created_at, m.created_at_epoch,{OUTSIDE},{_CONTINUES}"
+    " FROM session_summaries m JOIN projects p ON p.id = m.project_id"
+    " JOIN sdk_sessions s ON s.memory_session_id = m.memory_session_id"
+)
+_PROMPTS = (
+    "SELECT m.id, s.id AS session_db_id, s.content_session_id, s.memory_session_id,"
+    f" {SHOWN} AS project, p.key AS project_key, m.prompt_number, m.prompt_text,"
+    " 'person' AS origin, m.pinned, m.wrong,"
+    " m.created_at, m.created_at_epoch FROM user_prompts m JOIN projects p ON p.id = m.project_id"
+    " JOIN sdk_sessions s ON s.id = m.session_id"
+)
+SESSIONS = (
+    f"SELECT m.id, m.content_session_id, m.memory_session_id, {SHOWN} AS project,"
+    " p.key AS project_key, m.project_dir, m.title, m.title_source, m.subtitle, m.user_prompt,"
+    " m.prompt_counter, m.status, m.dialect, m.started_at, m.started_at_epoch, m.updated_at,"
+    " m.updated_at_epoch, m.completed_at, m.completed_at_epoch FROM sdk_sessions m"
+    " JOIN projects p ON p.id = m.project_id"
+)
+SELECTS = {
+    "observations": OBSERVATIONS,
+    "titles": _TITLES,
+    "summaries": _SUMMARIES,
+    "prompts": f"{_PROMPTS} WHERE m.private = 0 AND m.prompt_text IS NOT NULL",
+}
+
+
+def as_json_row(row: sqlite3.Row) -> JsonRow:
+    values: dict[str, Any] = dict(row)
+    for name in _LISTS:
+        if name in values:
+            text = values[name]
+            values[name] = [] if text == "[]" else json.loads(text)
+    for name in _FLAGS:
+        if name in values:
+            values[name] = bool(values[name])
+    outside = values.pop("outside", None)
+    if outside and values["origin"] == "agent" and _has_outside_words(values, outside):
+        values["origin"] = "outside"
+    return values
+
+
+def _has_outside_words(memory: JsonRow, hashes: str) -> bool:
+    values = (memory.get(name) for name in _TEXTS)
+    texts = (
+        text
+        for value in values
+        for text in (value if isinstance(value, list) else [value])
+        if text is not None
+    )
+    outside = frozenset(hashes.split())
+    return any(has_run(str(text), outside) for text in texts)
+
+
+# What the context of a new session is built from: the latest sessions and memories of a project
+# that are not wrong, those that are pinned, and what the user asked for.
 
 _NOT_WRONG = "m.wrong = 0 AND m.turn_id NOT IN (SELECT turn_id FROM wrong_turns)"
 
 _SHORTEST, _LONGEST = 12, 80  # characters of a short prompt
 _LATEST_PROMPTS = 400
-
-_OF_TURN = "(SELECT project_id FROM main.user_prompts WHERE id = {row}.turn_id)"
-_OF_FACT = "(SELECT project_id FROM main.facts WHERE id = {row}.fact_id)"
-_OWN = "{row}.project_id"
-_INSERT, _UPDATE, _DELETE = "INSERT", "UPDATE", "DELETE"
-_ALL = (_INSERT, _UPDATE, _DELETE)
-_OF_PROMPTS = (
-    "project_id, session_id, prompt_number, prompt_text, private, notice, parent_turn, wrong,"
-    " pinned, changed_by, created_at_epoch"
-)
-_OF_SESSIONS = (
-    "project_id, content_session_id, memory_session_id, title, title_source, started_at_epoch"
-)
-# By table, where the project of a row is, and on which changes.
-_WATCHED: dict[str, tuple[str, tuple[str, ...]]] = {
-    "observations": (_OWN, _ALL),
-    "session_summaries": (_OWN, _ALL),
-    "facts": (_OWN, _ALL),
-    "fact_sources": (_OF_FACT, _ALL),
-    "outside_words": (_OF_TURN, _ALL),
-    "team_recent": (_OWN, _ALL),
-    "team_recent_facts": (_OWN, _ALL),
-    "projects": ("NULL", (_UPDATE, _DELETE)),
-    "user_prompts": (_OWN, (_INSERT, f"{_UPDATE} OF {_OF_PROMPTS}", _DELETE)),
-    "sdk_sessions": (_OWN, (f"{_UPDATE} OF {_OF_SESSIONS}", _DELETE)),
-}
-_CONDITIONS = {("user_prompts", _INSERT): " WHEN new.pinned <> 0"}
 
 
 def pinned(connection: sqlite3.Connection, project_id: int) -> list[JsonRow]:
@@ -167,45 +231,3 @@ def turns_of_rules(connection: sqlite3.Connection, project_id: int) -> dict[int,
         fact: StatingTurn(session, turn, tuple(json.loads(files)))
         for fact, session, turn, files in rows
     }
-
-
-class MemoryVersion(NamedTuple):
-    of_project: int
-    of_all: int  # changes whose project is unknown
-    of_other_processes: int
-
-
-class MemoryVersions:
-    """Tells whether the memories of a project have changed, so that what was made of them can be
-    used again. Used by the thread that writes."""
-
-    def __init__(self) -> None:
-        self._versions: Counter[int] = Counter()
-        self._of_all = 0
-        self._changed: set[int | None] = set()  # by the transaction
-
-    def watch(self, connection: sqlite3.Connection) -> None:
-        connection.create_function("memory_changed", 1, self._changed.add)
-        for table, (project, changes) in _WATCHED.items():
-            for index, change in enumerate(changes):
-                aliases = {_INSERT: ("new",), _DELETE: ("old",)}.get(change, ("old", "new"))
-                calls = "".join(
-                    f" SELECT memory_changed({project.format(row=alias)});" for alias in aliases
-                )
-                connection.execute(
-                    f"CREATE TEMP TRIGGER watch_{table}_{index} AFTER {change} ON main.{table}"
-                    f"{_CONDITIONS.get((table, change), '')} BEGIN{calls} END"
-                )
-
-    def commit(self) -> None:
-        """After the commit: until then others read the rows as they were."""
-        self._of_all += None in self._changed
-        self._versions.update(project for project in self._changed if project is not None)
-        self._changed.clear()
-
-    def roll_back(self) -> None:
-        self._changed.clear()
-
-    def current(self, connection: sqlite3.Connection, project_id: int) -> MemoryVersion:
-        (outside,) = connection.execute("PRAGMA data_version").fetchone()
-        return MemoryVersion(self._versions[project_id], self._of_all, outside)

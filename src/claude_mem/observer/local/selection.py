@@ -11,7 +11,7 @@ from itertools import chain, repeat
 from math import fsum, inf, log1p
 
 from claude_mem.observer.local import cues
-from claude_mem.observer.local import weights as learned
+from claude_mem.observer.local import learned_trees as learned
 from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.evidence import (
     Candidate,
@@ -21,17 +21,17 @@ from claude_mem.observer.local.evidence import (
     find_candidates,
     short_request,
 )
+from claude_mem.observer.local.learned_trees import Features, Tests, Trees, Weights, among
 from claude_mem.observer.local.markdown import MessagePassage
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
-    TurnFacts,
+    TitleContext,
     find_titles,
     passages_with_titles,
+    title_context,
     title_features,
-    turn_facts,
 )
 from claude_mem.observer.local.titles import TitleCandidate, is_commit_request
-from claude_mem.observer.local.weights import Features, Tests, Trees, Weights, among
 from claude_mem.title_rules import is_english_text, width
 from claude_mem.types import Turn, Verbosity
 
@@ -147,7 +147,7 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     is_english = speaks_english(candidates)
     said = passages_with_titles(candidates, scores)
     titles = find_titles(evidence, said, is_english=is_english)
-    ranked = _rank_titles(titles, turn_facts(evidence, weight), weights, is_english=is_english)
+    ranked = _rank_titles(titles, title_context(evidence, weight), weights, is_english=is_english)
     best_title = ranked[0].score if ranked else None
     worth = weights.turn.score(turn_features(evidence, scores, best_title, weights.turn.names))
     is_likely = worth >= weights.turn.threshold + detail.margin and not only_commits(evidence)
@@ -312,7 +312,7 @@ def _is_step(candidate: Candidate, features: Features, step: Trees) -> bool:
 
 
 def _rank_titles(
-    titles: list[TitleCandidate], facts: TurnFacts, weights: Weights, *, is_english: bool
+    titles: list[TitleCandidate], facts: TitleContext, weights: Weights, *, is_english: bool
 ) -> list[RankedTitle]:
     likely = sorted(
         (

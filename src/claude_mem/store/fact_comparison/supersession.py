@@ -7,11 +7,11 @@ the user said yields only to the user.
 import re
 from typing import Literal
 
-from claude_mem.store.asides import clauses, loses_a_demand, main_part
-from claude_mem.store.command_steps import is_replaced_by
-from claude_mem.store.named_places import is_same_place
-from claude_mem.store.rival_terms import WEAK
-from claude_mem.store.wording import Wording, canonical, read_wording, stem_of
+from claude_mem.store.fact_comparison.asides import clauses, loses_a_demand, main_part
+from claude_mem.store.fact_comparison.command_steps import is_replaced_by
+from claude_mem.store.fact_comparison.named_places import is_same_place
+from claude_mem.store.fact_comparison.rival_terms import WEAK
+from claude_mem.store.fact_comparison.wording import Wording, canonical, read_wording, stem_of
 from claude_mem.types import Fact, ProposedFact
 
 Relation = Literal["supersedes", "same", "unrelated"]

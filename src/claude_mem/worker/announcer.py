@@ -1,0 +1,149 @@
+"""Announces what the worker did: to subscribers of the feed, in the log of the session, and in
+activity.flag."""
+
+import threading
+
+from claude_mem.config import Layout
+from claude_mem.errors import NotFound
+from claude_mem.store import Store
+from claude_mem.store.clock import Clock, now_ms
+from claude_mem.store.forgetting import Forgotten
+from claude_mem.store.turns import Recorded
+from claude_mem.text import shorten
+from claude_mem.types import PROMPT, SESSION_END, Distillate, Event, Json, Project, Turn
+from claude_mem.worker import session_logging
+from claude_mem.worker.activity import Activity
+from claude_mem.worker.feed import Feed
+
+EVENT_TEXT = 300  # longest text of a tool use or message; its memory comes later
+
+News = dict[str, Json]
+
+
+class Announcer:
+    def __init__(self, layout: Layout, store: Store, clock: Clock = now_ms) -> None:
+        self._store, self._clock = store, clock
+        self.activity = Activity(layout)
+        self.feed = Feed()
+        self._processing: News = {"type": "processing", "isProcessing": False, "queueDepth": 0}
+        self._comparing = threading.Lock()
+
+    def events_recorded(self, recorded: list[tuple[Event, Recorded]]) -> None:
+        for event, outcome in recorded:
+            session_logging.event_recorded(event, outcome)
+        self.activity.update(recorded)
+        self.processing()
+        stored = [(event, outcome) for event, outcome in recorded if outcome.outcome == "stored"]
+        if not stored:
+            return
+        names = self._store.project_names()
+        for event, outcome in stored:
+            self.feed.publish(self._event_news(event, outcome, names.get(outcome.project_id, "")))
+            if event.kind == SESSION_END:
+                self.session_changed(outcome.session_db_id)
+
+    def _event_news(self, event: Event, outcome: Recorded, project: str) -> News:
+        prompt = outcome.turn_id if event.kind == PROMPT else None
+        prompts = self._store.get_many("prompts", [prompt]) if prompt is not None else []
+        return {
+            "type": "event",
+            "event": event.kind,
+            "session_db_id": outcome.session_db_id,
+            "content_session_id": event.session_id,
+            "project": project,
+            "prompt_number": outcome.prompt_number,
+            "turn_id": outcome.turn_id,
+            "tool_name": event.tool_name,
+            "text": shorten(event.prompt or event.tool_input or event.text or "", EVENT_TEXT),
+            "created_at_epoch": event.arrived_ms,
+            "items": [{**item, "kind": "prompt"} for item in prompts],
+        }
+
+    def memory_stored(self, turn: Turn, distillate: Distillate) -> None:
+        items = self._store.memories_of_turn(turn.id)
+        session_logging.memories_stored(turn, items)
+        self.feed.publish({
+            "type": "memory",
+            "session_db_id": turn.session_db_id,
+            "content_session_id": turn.content_session_id,
+            "project": turn.project.name,
+            "prompt_number": turn.prompt_number,
+            "turn_id": turn.id,
+            "observations": len(distillate.observations),
+            "items": [*items],
+        })  # fmt: skip
+        self.processing()
+
+    def memory_saved(self, project: Project, observation_id: int) -> None:
+        """By a user or an agent, outside a turn."""
+        rows = self._store.get_many("observations", [observation_id])
+        items: list[Json] = [{**item, "kind": "observation"} for item in rows]
+        for item in rows:
+            session_logging.observation_stored(str(item["content_session_id"]), item)
+        self.feed.publish(
+            {"type": "memory", "project": project.name, "observations": 1, "items": items}
+        )
+
+    def session_changed(self, session_db_id: int) -> None:
+        """It was completed, interrupted or stopped, or it no longer exists."""
+        self._end_activity()
+        news: News = {"type": "session", "session_db_id": session_db_id}
+        try:
+            session = self._store.session(session_db_id)
+        except NotFound:
+            self.feed.publish({**news, "status": "deleted"})
+            return
+        session_logging.session_ended(session)
+        fields = ("content_session_id", "project", "status", "title", "subtitle", "user_prompt",
+                  "prompt_counter", "started_at_epoch", "completed_at_epoch")  # fmt: skip
+        self.feed.publish({**news, **{name: session[name] for name in fields}})
+
+    def memory_changed(self, project: Project, memory_id: str, action: str, memory: News) -> None:
+        """Edited, pinned or marked, by a user or an agent."""
+        self.feed.publish({
+            "type": "changed",
+            "id": memory_id,
+            "action": action,
+            "project": project.name,
+            "items": [memory],
+        })  # fmt: skip
+
+    def forgotten(self, forgotten: Forgotten) -> None:
+        self.feed.forget()
+        self._memories_changed("forgotten", forgotten)
+
+    def forgetting_undone(self, forgotten: Forgotten) -> None:
+        self._memories_changed("remembered again", forgotten)
+
+    def _end_activity(self) -> None:
+        """Of sessions that are over or gone."""
+        working = self.activity.sessions
+        rows = {name: self._store.session_by_content_id(name) for name in working}
+        over = [name for name, row in rows.items() if row is None or row["status"] != "active"]
+        if over:
+            self.activity.end(over, self._clock())
+
+    def _memories_changed(self, event_type: str, forgotten: Forgotten) -> None:
+        projects: list[Json] = [project.name for project in forgotten.projects]
+        counts: News = dict(forgotten.counts)
+        self.feed.publish({"type": event_type, "counts": counts, "projects": projects})
+        self._end_activity()
+        self.processing()
+
+    def set_processing(self, active: bool, ms: int) -> None:
+        """As reported by another editor."""
+        self.activity.set(active, ms)
+
+    def processing(self) -> News:
+        """The current state; published if it is new, so that the feed never says another."""
+        with self._comparing:
+            queue = self._store.queue_state()
+            state: News = {
+                "type": "processing",
+                "isProcessing": self.activity.is_processing,
+                "queueDepth": queue["pending"] + queue["processing"],
+            }
+            if state != self._processing:
+                self._processing = state
+                self.feed.publish(state)
+            return state
