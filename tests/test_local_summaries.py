@@ -1,5 +1,7 @@
 """What the local observer's summaries leave out."""
 
+import pytest
+
 from claude_mem.observer.local.observer import distil
 from tests.turns import edited, ran, stopped, turn
 
@@ -11,8 +13,15 @@ def test_a_long_error_is_cut_in_the_note() -> None:
     assert "`make check` failed (lamp.py:3: error returned" in notes and len(notes) < 200
 
 
-def test_the_first_words_of_the_answer_are_not_told_beside_an_observation() -> None:
-    change = edited("lamp.py", old="pass", new="def dim_at_night(lamp):\n    return lamp.dim(3)")
-    result = distil(turn(change, stopped("That was the last of it."), prompt="Go on"))
-    assert [o.title for o in result.observations] == ["lamp.py: added `dim_at_night`"]
-    assert result.summary.completed is None
+@pytest.mark.parametrize(
+    "offer",
+    [
+        "Would you like me to proceed with the remaining two relays?",
+        "Should I also commit this and open a pull request next?",
+    ],
+)
+def test_an_offer_of_the_agent_is_no_next_step(offer: str) -> None:
+    final = f"The lamp in `pier.py` blinks twice now.\n\nThe tests pass.\n\n{offer}"
+    result = distil(turn(edited("pier.py"), ran("make test", "4 passed"), stopped(final)))
+    assert result.summary.next_steps is None
+    assert result.summary.open_steps == ()

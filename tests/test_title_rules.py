@@ -23,6 +23,8 @@ from claude_mem.title_rules import (
         "When the fuse blows, the keeper is told",
         "Retry uploads with exponential backoff",
         "PR #42 renames the relay",
+        "The keeper checks lamps, fuses, relays, wicks and oil before the lamp is lit",
+        "Relay: close at night, open at dawn, test at noon, log each change, tell the keeper",
     ],
 )
 def test_a_clause_with_its_subject_stands_alone(title: str) -> None:
@@ -74,6 +76,8 @@ def test_a_clause_with_its_subject_stands_alone(title: str) -> None:
         ("Ack, the lamp is lit", "a reply"),
         ("The chart is ready: chart.md", "a status"),
         ("Line 76 of lamp.py", "a place"),
+        ("Lamps, fuses, relays, spare wicks, `pier.py`, oil", "a list"),
+        ("Parts moved: lamps, fuses (old and new), relays, wicks, oil", "a list"),
     ],
 )
 def test_anything_else_does_not(title: str, why: str) -> None:

@@ -11,6 +11,7 @@ from itertools import chain
 
 SHORTEST, LONGEST = 8, 150
 FEWEST_LETTERS = 4
+FEWEST_COMMAS, WORDS_OF_ITEM = 4, 2  # of an enumeration
 ENGLISH_SHARE = 0.1
 NOTES_SHARE, FEWEST_NOTED_WORDS = 0.12, 8
 
@@ -119,6 +120,7 @@ _CODE_SPAN = re.compile(r"`[^`]{0,200}`")
 _PAIRED = re.compile(r"[`\"“”()\[\]{}（）「」]")
 _BRACKET = re.compile(r"[()\[\]{}（）「」]")
 _BRACKETS = ("()", "[]", "{}", "（）", "「」")
+_IN_BRACKETS = re.compile(r"\([^()]{0,200}\)")
 _CODE_ALONE = re.compile(r"`[^`]{0,200}`\W{0,3}$")
 _EMPTY = re.compile(
     "|".join((
@@ -167,9 +169,18 @@ def is_complete(title: str, *, is_english: bool) -> bool:
         return False
     if _CODE_ALONE.match(title) or not is_balanced(title) or not _has_letters(title):
         return False
-    if count_words(title) < 2:
+    if count_words(title) < 2 or _is_enumeration(title):
         return False
     return not is_english or _is_english_clause(title)
+
+
+def _is_enumeration(title: str) -> bool:
+    """Whether it lists things, perhaps under a label, and says nothing of them."""
+    if title.count(",") < FEWEST_COMMAS:
+        return False
+    items = _IN_BRACKETS.sub("", title).split(": ", 1)[-1].split(",")
+    short = sum(len(item.split()) <= WORDS_OF_ITEM for item in items)
+    return len(items) > FEWEST_COMMAS and short >= len(items) - 1
 
 
 def _has_letters(title: str) -> bool:

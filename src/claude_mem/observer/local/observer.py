@@ -370,7 +370,7 @@ def build_summary(
     evidence = scored.evidence
     steps = scored.steps[:MAX_STEPS]
     learned = "" if observed else _learned(scored, passages)
-    completed = _completed(scored, (title, learned), is_observed=bool(observed))
+    completed = _completed(scored, (title, learned))
     if novelty(content_words(learned), content_words(completed)) < MIN_NOVELTY:
         learned = ""
     if novelty(content_words(completed), content_words(observed)) < MIN_NOVELTY:
@@ -409,9 +409,8 @@ def _learned(scored: ScoredTurn, passages: list[Candidate]) -> str:
     return next((cause for cause in causes if cause), "")
 
 
-def _completed(scored: ScoredTurn, exclude: tuple[str, ...], *, is_observed: bool) -> str:
-    """The subject of a commit, else a clause of the last message; its first words say too little
-    beside an observation."""
+def _completed(scored: ScoredTurn, exclude: tuple[str, ...]) -> str:
+    """The subject of a commit, else a clause of the last message."""
     subjects = scored.evidence.subjects
     if subjects and (subject := titles.from_commit(subjects[-1])):
         return subject
@@ -420,7 +419,7 @@ def _completed(scored: ScoredTurn, exclude: tuple[str, ...], *, is_observed: boo
             text = titles.from_sentence(candidate.text)
             if text and text not in exclude and is_complete(text, is_english=scored.is_english):
                 return text
-    return "" if is_observed else _short_message(scored.evidence.final)
+    return _short_message(scored.evidence.final)
 
 
 def _short_message(final: str) -> str:
@@ -464,7 +463,7 @@ def _without_end(error: str) -> str:
 
 
 def _commands(evidence: TurnEvidence) -> tuple[CommandRun, ...]:
-    """The last test, check, start and release, each after the last other one that failed."""
+    """The last test, check, start and release, each after one that failed or that ran elsewhere."""
     runs = list(evidence.commands.runs.values())
     return tuple(
         run
@@ -474,8 +473,9 @@ def _commands(evidence: TurnEvidence) -> tuple[CommandRun, ...]:
 
 
 def _last_and_failed(runs: list[CommandRun]) -> list[CommandRun]:
-    failed = [run for run in runs[:-1] if run.outcome == "failed"]
-    return [*failed[-1:], *runs[-1:]]
+    last = runs[-1:]
+    others = [run for run in runs[:-1] if run.outcome == "failed" or run.scope != last[0].scope]
+    return [*others[-1:], *last]
 
 
 def _faults(evidence: TurnEvidence) -> tuple[EnvironmentFault, ...]:

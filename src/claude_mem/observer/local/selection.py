@@ -60,7 +60,7 @@ CLEAR_OF_EDITS = 0.4  # what is preferred to what the edits themselves tell
 JUDGED_FIRST = 5
 LOWEST = -6.0  # stands for a passage or title that is missing
 # Characters for a power of the length of what was said: a long turn says much twice.
-BUDGET, BUDGET_POWER = 27, 0.42
+BUDGET, BUDGET_POWER = 26.8, 0.42
 MIN_CHARS, MAX_CHARS = 140, 4_000
 # A turn that says little of what readers keep does not fill its budget, but says something.
 LEAST_SCORE, MIN_SCORE = -4.5, -2.1
@@ -304,10 +304,14 @@ def _has_answer(candidates: list[Candidate]) -> bool:
 
 
 def _is_step(candidate: Candidate, features: Features, step: Trees) -> bool:
-    """By the model, or where it says so. Steps of a plan or a request are not what is left."""
+    """By the model, or where it says so. Steps of a plan or a request are not what is left, nor is
+    what the agent offers to do."""
     if candidate.origin not in ("final", "statement"):
         return False
-    is_step = candidate.says_what_is_left or step.score(features) >= step.threshold
+    is_offer = candidate.text.endswith(("?", "？"))
+    is_step = candidate.says_what_is_left or (
+        not is_offer and step.score(features) >= step.threshold
+    )
     return is_step and not is_empty_phrase(candidate.text.lower())
 
 
