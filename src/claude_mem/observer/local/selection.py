@@ -60,7 +60,7 @@ CLEAR_OF_EDITS = 0.4  # what is preferred to what the edits themselves tell
 JUDGED_FIRST = 5
 LOWEST = -6.0  # stands for a passage or title that is missing
 # Characters for a power of the length of what was said: a long turn says much twice.
-BUDGET, BUDGET_POWER = 26.8, 0.42
+BUDGET, BUDGET_POWER = 24.8, 0.43
 MIN_CHARS, MAX_CHARS = 140, 4_000
 # A turn that says little of what readers keep does not fill its budget, but says something.
 LEAST_SCORE, MIN_SCORE = -4.5, -2.1
