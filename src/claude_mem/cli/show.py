@@ -27,7 +27,7 @@ from claude_mem.recall.team import TEAM
 from claude_mem.store import StoreReader
 from claude_mem.store.memories import column_texts
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.store.records import record_data
+from claude_mem.store.turn_records import record_data
 from claude_mem.text import NO_MEMORIES, local_time, one_line, without_controls
 from claude_mem.types import Json
 
