@@ -148,7 +148,7 @@ def test_help_loads_no_command(home: Home) -> None:
     assert not modules & {"numpy", "sqlite3", "rich", "asyncio", "httpx"}
 
 
-@pytest.mark.parametrize("command", ["settings", "sessions", "stats", "pause", "show"])
+@pytest.mark.parametrize("command", ["settings", "sessions", "stats", "pause", "show", "context"])
 def test_no_command_loads_what_others_need(home: Home, command: str) -> None:
     _, modules = run(home, command, "--help")
     assert not modules & {"numpy", "rich", "starlette", "uvicorn", "mcp", "httpx"}
