@@ -1,5 +1,6 @@
 """What a command loads: a list is the same on every machine, milliseconds are not."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -118,6 +119,7 @@ def test_h_shows_the_help(running: Home, command: str, before: tuple[str, ...]) 
     done = running.command(command, *before, "-h")
     assert done.returncode == 0, done.stderr
     assert done.stdout == running.command(command, "--help").stdout
+    assert re.search(r"^  -h, --help +Show", done.stdout, re.M)
 
 
 @pytest.mark.parametrize("environment", [{}, {"TZ": "UTC"}], ids=["worker", "command"])
