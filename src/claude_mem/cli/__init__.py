@@ -43,11 +43,11 @@ _SECTIONS = {
     "Edit": {
         "remember": "save a memory",
         "edit": "change the text of a memory",
-        "pin": "keep a memory in every context",
+        "pin": "show a memory in the contexts of its project",
         "wrong": "mark a memory as wrong",
         "forget": "forget memories; --undo restores them",
         "redact": "find and remove secrets in stored data",
-        "project": "list, join, split, merge or move projects",
+        "project": "list or merge projects, change their directories",
         "export": "write all memories to a file",
         "refine": "have a model revise earlier memories",
         "retry": "retry turns that could not be summarised",

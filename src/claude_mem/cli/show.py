@@ -35,7 +35,9 @@ from claude_mem.types import Json
 @click.command()
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--record", "with_record", is_flag=True, help="Also show the full text of the turn.")
-@click.option("--words", default="", help="Show only the passages that answer this question.")
+@click.option(
+    "--words", default="", help="Show only the passages most likely to answer this question."
+)
 @json_option
 @click.pass_obj
 def show(
