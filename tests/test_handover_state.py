@@ -231,6 +231,16 @@ def test_a_linter_of_single_files_is_one_command(story: Story) -> None:
     assert section(story, "Commands") == ["- Checks: `npx textlint FILES`"]
 
 
+def test_a_check_that_was_also_run_in_a_folder_is_told_once(story: Story) -> None:
+    runs = [
+        CommandRun("make lint", "check", "passed", scope=scope) for scope in ("", "", "", "pier")
+    ]
+    runs += [CommandRun("make vet", "check", "passed", scope="pier")] * 2
+    for number, run in enumerate([*runs, runs[3]]):
+        tell(story, f"{number}", Summary(request=f"Oil pump {number}", commands=(run,)))
+    assert section(story, "Commands") == ["- Checks: `make lint`, `make vet` in pier"]
+
+
 def test_of_a_session_that_was_interrupted_its_goal_is_told(story: Story) -> None:
     story.tell(prompt("Row across the bay"), tool(), session_end())
     story.distil()

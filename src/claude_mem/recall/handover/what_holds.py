@@ -310,7 +310,9 @@ def commands(facts: Sequence[Fact]) -> Iterator[Line]:
     for label, purpose in (("Tests", TEST), ("Checks", CHECK), ("Build", BUILD), ("Run", RUN)):
         rows = [fact for fact in usual if _purpose(fact) == purpose]
         rows = _distinct([fact for fact in rows if fact.count * 4 >= rows[0].count])
-        if purpose != CHECK:
+        if purpose == CHECK:
+            rows = _without_chance_folders(rows)
+        else:
             # Parts of a repository that are tested on their own have a command each.
             rows = list({fact.scope: fact for fact in reversed(rows)}.values())[::-1][:MAX_SCOPES]
             rows += _variants(rows, usual)
@@ -352,6 +354,16 @@ def _distinct(commands: Sequence[Fact]) -> list[Fact]:
     for fact in commands:
         distinct.setdefault((fact.value.removesuffix(" ./..."), fact.scope), fact)
     return list(distinct.values())
+
+
+def _without_chance_folders(commands: Sequence[Fact]) -> list[Fact]:
+    """Without runs in a folder of what is run at the root more often."""
+    at_root = {fact.value: fact.count for fact in commands if not fact.scope}
+    return [
+        fact
+        for fact in commands
+        if not fact.scope or fact.is_pinned or fact.count >= at_root.get(fact.value, 0)
+    ]
 
 
 def _purpose(fact: Fact) -> str:
