@@ -27,7 +27,7 @@ from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store
 from claude_mem.store.memories import column_texts
 from claude_mem.store.memory_rows import JsonRow, as_json_row
-from claude_mem.store.records import load_records, record_bytes
+from claude_mem.store.turn_records import load_records, record_bytes
 
 FIELDS = {
     "observations": ("title", "subtitle", "narrative", "facts", "files_read", "files_modified"),

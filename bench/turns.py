@@ -27,7 +27,7 @@ from claude_mem.index.vectors.blocks import Rows, quantise
 from claude_mem.index.vectors.soft_words import SoftWords
 from claude_mem.store import Store
 from claude_mem.store.clock import iso
-from claude_mem.store.records import dump_parts
+from claude_mem.store.turn_records import dump_parts
 from claude_mem.types import RecordPart
 
 POOL = 20_000

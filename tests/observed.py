@@ -165,13 +165,13 @@ class Observed(CommittedRows):
             refiner = Refiner(story.layout, story.store, lambda: story.now, story.announcer,
                               story.contexts, story.reader, cleanup,
                               lambda: None)  # fmt: skip
-            with story.announcer.feed.subscribe() as subscription:
+            with story.announcer.live_events.subscribe() as subscription:
                 try:
                     await refiner.use(self.model(), self.policy)
                     return await work(refiner)
                 finally:
                     await refiner.close()
-                    await asyncio.sleep(0)  # the feed tells in the next round of the loop
+                    await asyncio.sleep(0)  # a listener is told in the next round of the loop
                     self.announced += subscription.take_all()
 
         return asyncio.run(run())

@@ -15,7 +15,7 @@ from claude_mem.recall.answers import BUDGET, best_passages, find_answers
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.tokens import estimate_tokens
-from claude_mem.store.records import dump_parts
+from claude_mem.store.turn_records import dump_parts
 from claude_mem.types import RecordPart
 from tests import payloads
 from tests.api import Api, open_api

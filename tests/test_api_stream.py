@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from claude_mem.intake.event_reader import EventHeader
-from claude_mem.worker.feed import MAX_BYTES, MAX_EVENTS
+from claude_mem.worker.live_events import MAX_BYTES, MAX_EVENTS
 from tests.api import Api, open_api
 from tests.payloads import PROJECT_DIR, SESSION, tool
 
@@ -220,31 +220,31 @@ def test_an_id_of_another_worker_is_answered_with_a_reset(api: Api, last: bytes)
 
 @pytest.mark.parametrize(("count", "size"), [(MAX_EVENTS + 1, 1), (3, MAX_BYTES // 2)])
 def test_who_is_behind_what_is_kept_gets_a_reset(api: Api, count: int, size: int) -> None:
-    feed = api.worker.announcer.feed
+    events = api.worker.announcer.live_events
 
     async def scene() -> list[Any]:
-        before = feed.cursor
-        with feed.subscribe() as slow:
+        before = events.cursor
+        with events.subscribe() as slow:
             for _ in range(count):
-                feed.publish({"type": "event", "text": "x" * size})
-            with feed.subscribe(before) as late:
+                events.publish({"type": "event", "text": "x" * size})
+            with events.subscribe(before) as late:
                 return [slow.take_all(), late.take_all()]
 
     assert api.runner.run(scene()) == [[{"type": "reset"}], [{"type": "reset"}]]
 
 
 def test_what_was_forgotten_is_not_repeated(api: Api) -> None:
-    feed = api.worker.announcer.feed
+    events = api.worker.announcer.live_events
 
     async def scene() -> list[Any]:
-        before = feed.cursor
+        before = events.cursor
         await api.client.post("/api/sessions/init", json={**ABOUT, "prompt": "Blink"})
-        with feed.subscribe() as listener:
+        with events.subscribe() as listener:
             request = {"session": SESSION}
             preview = (await api.client.post("/api/forget", json=request)).json()
             confirmed = {**request, "confirm": preview["confirm"]}
             assert (await api.client.post("/api/forget", json=confirmed)).json()["forgotten"]
-            with feed.subscribe(before) as late:
+            with events.subscribe(before) as late:
                 return [listener.take_all(), late.take_all()]
 
     live, late = api.runner.run(scene())
@@ -256,7 +256,7 @@ def test_what_was_forgotten_is_not_repeated(api: Api) -> None:
 
 def test_an_item_can_be_shown_without_another_request(api: Api) -> None:
     async def scene() -> list[dict[str, Any]]:
-        with api.worker.announcer.feed.subscribe() as listener:
+        with api.worker.announcer.live_events.subscribe() as listener:
             for path, fields in (
                 ("init", {"prompt": "Make the light blink"}),
                 ("observations", {"tool_name": "Edit", "tool_input": CHANGE}),
@@ -288,7 +288,7 @@ def test_an_item_can_be_shown_without_another_request(api: Api) -> None:
 
 def sessions_announced(api: Api, *requests: tuple[str, str, dict[str, Any]]) -> list[Any]:
     async def scene() -> list[Any]:
-        with api.worker.announcer.feed.subscribe() as listener:
+        with api.worker.announcer.live_events.subscribe() as listener:
             for method, path, body in requests:
                 response = await api.client.request(method, path, json=body)
                 assert response.status_code == 200, response.text
@@ -322,7 +322,7 @@ def test_an_interrupted_session_is_announced(api: Api) -> None:
 def test_the_queue_is_announced_as_empty_after_work(api: Api) -> None:
     async def scene() -> list[tuple[bool, int]]:
         states: list[tuple[bool, int]] = []
-        with api.worker.announcer.feed.subscribe() as listener:
+        with api.worker.announcer.live_events.subscribe() as listener:
             for path, fields in (
                 ("init", {"prompt": "Blink"}),
                 ("summarize", {"last_assistant_message": "Done."}),

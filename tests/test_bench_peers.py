@@ -22,6 +22,11 @@ def test_a_table_shows_medians_and_their_ratio() -> None:
     ]
 
 
+def test_a_ratio_below_a_hundredth_keeps_its_figures() -> None:
+    samples = [Sample("context", OURS, "ms", (1.5,)), Sample("context", PEER, "ms", (400.0,))]
+    assert Medians(samples).table("", pair("ms")).endswith("| context | 1.50 | 400 | 0.0037x |")
+
+
 def test_what_one_product_cannot_do_is_shown_as_missing() -> None:
     medians = Medians([Sample("by meaning", OURS, "ms", (5.0,))])
     assert medians.table("search", pair("ms")).endswith("| by meaning | 5 | – | – |")

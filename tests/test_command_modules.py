@@ -1,5 +1,6 @@
 """What a command loads: a list is the same on every machine, milliseconds are not."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -118,6 +119,7 @@ def test_h_shows_the_help(running: Home, command: str, before: tuple[str, ...]) 
     done = running.command(command, *before, "-h")
     assert done.returncode == 0, done.stderr
     assert done.stdout == running.command(command, "--help").stdout
+    assert re.search(r"^  -h, --help +Show", done.stdout, re.M)
 
 
 @pytest.mark.parametrize("environment", [{}, {"TZ": "UTC"}], ids=["worker", "command"])
@@ -148,7 +150,7 @@ def test_help_loads_no_command(home: Home) -> None:
     assert not modules & {"numpy", "sqlite3", "rich", "asyncio", "httpx"}
 
 
-@pytest.mark.parametrize("command", ["settings", "sessions", "stats", "pause", "show"])
+@pytest.mark.parametrize("command", ["settings", "sessions", "stats", "pause", "show", "context"])
 def test_no_command_loads_what_others_need(home: Home, command: str) -> None:
     _, modules = run(home, command, "--help")
     assert not modules & {"numpy", "rich", "starlette", "uvicorn", "mcp", "httpx"}

@@ -12,7 +12,7 @@ import pytest
 from claude_mem.hook import delivery
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
-from claude_mem.store.memory_versions import _WATCHED, MemoryVersion
+from claude_mem.store.change_counters import _WATCHED, ChangeCounts
 from claude_mem.worker.session_start import answer_session_start
 from tests import payloads
 from tests.api import Api, open_api, record_header
@@ -31,8 +31,8 @@ def api(tmp_path: Path) -> Iterator[Api]:
         yield opened
 
 
-def version(api: Api) -> MemoryVersion:
-    return api.worker.store.memory_version(PROJECT).result()
+def changes(api: Api) -> ChangeCounts:
+    return api.worker.store.change_counts(PROJECT).result()
 
 
 def context(api: Api) -> str:
@@ -68,25 +68,25 @@ CHANGES: dict[str, Callable[[Api], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_makes_it_anew(api: Api, change: str) -> None:
-    before = version(api)
+    before = changes(api)
     assert context(api) == build_context(api.worker.store, PROJECT, BUDGET) != ""
     CHANGES[change](api)
-    assert version(api) != before
+    assert changes(api) != before
     assert context(api) == build_context(api.worker.store, PROJECT, BUDGET)
 
 
 def test_what_is_in_no_context_leaves_it_valid(api: Api) -> None:
     """Otherwise each start would make it anew: it is stored before the next."""
-    before = version(api)
+    before = changes(api)
     api.start_session(payloads.session_start())
     api.start_session(payloads.session_start(session_id="second"))
     api.catch_up()
     assert api.worker.store.has_session(SESSION)
     api.submit_prompt(payloads.prompt("Why is the lamp green in this harbour?"))
     api.catch_up()
-    assert version(api) == before
+    assert changes(api) == before
     api.add_turn("elsewhere", "Mend the horn", "The horn sounds.", "/home/dev/other")
-    assert version(api) == before
+    assert changes(api) == before
     assert context(api) is context(api)
 
 
@@ -100,7 +100,7 @@ def test_what_another_process_stores_makes_it_anew(api: Api) -> None:
 
 
 def test_what_is_rolled_back_changes_nothing(api: Api) -> None:
-    before = version(api)
+    before = changes(api)
 
     def fail(connection: sqlite3.Connection) -> None:
         connection.execute("UPDATE observations SET title = 'x'")
@@ -108,7 +108,7 @@ def test_what_is_rolled_back_changes_nothing(api: Api) -> None:
 
     with pytest.raises(sqlite3.OperationalError):
         api.worker.store.write(fail).result()
-    assert version(api) == before
+    assert changes(api) == before
 
 
 def test_every_table_that_a_context_reads_is_watched(api: Api) -> None:

@@ -178,12 +178,12 @@ def test_few_descriptors_leave_most_of_them_to_hooks() -> None:
 
 def test_the_stream_takes_a_limited_number_of_listeners(tmp_path: Path) -> None:
     with open_api(tmp_path / "data") as api:
-        feed = api.worker.announcer.feed
+        events = api.worker.announcer.live_events
 
         async def scene() -> int:
             with ExitStack() as stack:
                 for _ in range(MAX_LISTENERS):
-                    stack.enter_context(feed.subscribe())
+                    stack.enter_context(events.subscribe())
                 return (await api.client.get("/stream")).status_code
 
         assert api.runner.run(scene()) == 503

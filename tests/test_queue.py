@@ -433,9 +433,9 @@ def test_whoever_waits_for_memories_hears_of_those_that_were_stored(waiting: Sto
     jobs = runner(waiting, Failing(times=1))
 
     async def announced() -> list[tuple[Json, Json]]:
-        with waiting.announcer.feed.subscribe() as subscription:
+        with waiting.announcer.live_events.subscribe() as subscription:
             await jobs.run_due()
-            await asyncio.sleep(0)  # the feed tells in the next round of the loop
+            await asyncio.sleep(0)  # a listener is told in the next round of the loop
             news = subscription.take_all()
         return [(m["type"], m["prompt_number"]) for m in news if m["type"] != "processing"]
 

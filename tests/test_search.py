@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from claude_mem.index.text.documents import DOCUMENT_BITS
 from claude_mem.index.text.filters import Filters
 from claude_mem.recall.search import Order, Query, search, snippet
-from claude_mem.store import records
+from claude_mem.store import turn_records
 from claude_mem.types import Observation, Project, RecordPart, Summary
 from tests.remembering import (
     HARBOR,
@@ -127,7 +127,7 @@ def test_a_snippet_shows_the_words_of_the_query_whatever_is_around_them(mark: st
 def test_what_was_said_is_found_though_no_memory_holds_it(story: Story) -> None:
     remember(story, "Mended the lamp", session="a")
     parts = (RecordPart("statement", "agent", "The breaker trips at 40 amperes on the pier."),)
-    story.store.write(lambda c: records.save_record(c, 1, parts, story.now)).result()
+    story.store.write(lambda c: turn_records.save_record(c, 1, parts, story.now)).result()
     (row,) = look(story, "at how many amperes does the breaker trip").rows
     assert row.title == "Mended the lamp"
     assert row.snippet == "The breaker trips at 40 amperes on the pier."

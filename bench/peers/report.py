@@ -15,10 +15,11 @@ npm](https://www.npmjs.com/package/claude-mem). The runs alternate on one machin
 `make bench-peers` measures and writes this page; every measured value is in
 [`bench/results/peers.json`](../bench/results/peers.json).
 
-All figures are medians. The machine was shared and busy (its load is in the last table), so compare
-the columns of a row, not rows of different tables. *CPU* is processor time, which a busy machine
-changes least. No model can be reached in these runs: the npm package's observer asks an API on
-loopback. Its vector store (Chroma) and its telemetry are off, because both need the network.
+Figures are medians, except those of sessions of the real client, which are means, and counts. The
+machine was shared and busy (its load is in the last table), so compare the columns of a row, not
+rows of different tables. *CPU* is processor time, which a busy machine changes least. No model can
+be reached in these runs: the npm package's observer asks an API on loopback. Its vector store
+(Chroma) and its telemetry are off, because both need the network.
 """
 _FOOTPRINT = """## Footprint
 
@@ -123,8 +124,8 @@ again from the memories that they come from.
 
 {medians.table("context", [*columns, *wall], contexts)}
 
-A worker that has just started answers by words at once, and by meaning as soon as it has loaded the
-vectors. A rare word, in all projects:
+As shipped, the first search after a start waits until numpy and the model are loaded; in a memory
+of 100,000 turns or more it answers by words meanwhile. A rare word, in all projects:
 
 {medians.table("", wall, starts)}
 

@@ -20,7 +20,7 @@ from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.store import Store
 from claude_mem.store.clock import iso
 from claude_mem.store.database import connect
-from claude_mem.store.records import dump_parts
+from claude_mem.store.turn_records import dump_parts
 from claude_mem.types import OBSERVATION_TYPES, RecordPart
 
 PROJECT, OTHER = "harbor", "quay"

@@ -66,6 +66,8 @@ class Medians:
 def number(value: float) -> str:
     if value == int(value) or value >= 100:
         return f"{value:,.0f}"
+    if value < 0.01:
+        return f"{value:.4f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 

@@ -73,7 +73,10 @@ CLAUDE = Agent(
     mcp_shape="mcpServers",
     transcripts="projects/*/*.jsonl",
     tested="real client",
-    notes=("Installed as a plugin, or with --scope into its settings.",),
+    notes=(
+        "Installed as a plugin, or with --scope into its settings.",
+        "With CLAUDE_MEM_FILE_HINTS there is one more event, PreToolUse.",
+    ),
 )
 CODEX = Agent(
     name="codex",
@@ -267,12 +270,17 @@ def _row(agent: Agent) -> tuple[str, ...]:
     return (
         agent.title,
         f"`{agent.name}`" if agent in (CLAUDE, *INSTALLABLE) else "",
-        f"{len(agent.events)} events, {_path(agent.home, agent.hooks.user)}".removesuffix(", "),
+        f"{len(agent.events)} events, {_config(agent, agent.hooks)}".removesuffix(", "),
         context or "none",
-        _path(agent.home, agent.mcp.user) or "none",
+        _config(agent, agent.mcp) or "none",
         _path(place, agent.transcripts) or "none",
         agent.tested,
     )
+
+
+def _config(agent: Agent, file: ConfigFile) -> str:
+    path = _path(agent.home, file.user)
+    return f"plugin (with `--scope`: {path})" if agent is CLAUDE else path
 
 
 def _path(home: str, name: str) -> str:

@@ -198,7 +198,9 @@ OPERATIONS: dict[str, tuple[Parameter, ...]] = {
         ),
         *_edited_fields(),
         Parameter(
-            "pinned", "true: pin it, so that every new session gets it; false: unpin it", FLAG
+            "pinned",
+            "true: pin it, so that contexts of its project show it; false: unpin it",
+            FLAG,
         ),
         Parameter(
             "wrong",

@@ -43,11 +43,11 @@ _SECTIONS = {
     "Edit": {
         "remember": "save a memory",
         "edit": "change the text of a memory",
-        "pin": "keep a memory in every context",
+        "pin": "show a memory in the contexts of its project",
         "wrong": "mark a memory as wrong",
         "forget": "forget memories; --undo restores them",
         "redact": "find and remove secrets in stored data",
-        "project": "list, join, split, merge or move projects",
+        "project": "list or merge projects, change their directories",
         "export": "write all memories to a file",
         "refine": "have a model revise earlier memories",
         "retry": "retry turns that could not be summarised",
@@ -62,6 +62,7 @@ _SECTIONS = {
 
 
 _MODULES = {  # no command pays for the modules of another
+    "context": ("context",),
     "demo": ("demo",),
     "doctor": ("doctor",),
     "edit": ("edit", "pin", "wrong"),
@@ -70,7 +71,7 @@ _MODULES = {  # no command pays for the modules of another
     "facts": ("facts",),
     "forget": ("forget",),
     "hints": ("hints",),
-    "hook_commands": ("context", "new", "save", "summary", "cleanup"),
+    "hook_commands": ("new", "save", "summary", "cleanup"),
     "imports": ("import",),
     "install": ("install", "uninstall"),
     "mcp": ("mcp",),
@@ -92,6 +93,7 @@ _MODULES = {  # no command pays for the modules of another
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 _TOLERANT = ("doctor", "uninstall")  # must work with invalid settings
+_OF_HOOKS = ("context", "hook_commands")  # modules that load settings only where they need them
 
 
 class _Commands(click.Group):
@@ -117,8 +119,8 @@ class _Commands(click.Group):
 @click.pass_context
 def commands(context: click.Context) -> None:
     name = context.invoked_subcommand or ""
-    if _MODULE_OF.get(name) == "hook_commands":
-        return  # they read settings where they need them
+    if _MODULE_OF.get(name) in _OF_HOOKS:
+        return
     from claude_mem.config import load_settings, load_usable_settings
 
     if name in _TOLERANT:

@@ -69,9 +69,10 @@ def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
 @json_option
 @click.pass_obj
 def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
-    """Keep a memory in the context of every new session: 12, S3, P4 or F5.
+    """Show a memory in the contexts of its project: 12, S3, P4 or F5.
 
-    Observers and imports do not overwrite it, and no later statement replaces a pinned fact.
+    Of pinned memories, the latest ten are shown, as far as the budget of a context allows.
+    Observers and imports do not overwrite them, and no later statement replaces a pinned fact.
     """
     refuse_agents()
     memory = change_memory(settings, id_, "pin", undo)

@@ -12,7 +12,6 @@ import uuid
 
 import click
 
-from claude_mem.config import load_settings
 from claude_mem.hook.private_text import strip_private
 
 _EVENTS = {
@@ -33,7 +32,7 @@ def _command(name: str, event: str, text: str) -> click.Command:
     def run() -> None:
         if sys.stdin.isatty():
             raise click.UsageError(f"expected a {event} hook payload on stdin")
-        _run_hook_on(event, sys.stdin.buffer.read())
+        run_hook_on(event, sys.stdin.buffer.read())
 
     help_text = f"{text} Reads the {event} payload as JSON from stdin."
     return click.Command(name, callback=run, help=help_text, short_help=text, hidden=True)
@@ -46,25 +45,7 @@ def run_hook(event: str) -> None:
     run(["claude", event])
 
 
-@click.command(short_help="Show the context of the next session in this directory.")
-@click.option("--project", help="Project name or key (default: that of this directory).")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def context(project: str | None, as_json: bool) -> None:
-    """Show the context that the next session in this directory gets.
-
-    With a SessionStart hook payload on stdin, print the hook's response instead.
-    """
-    if project is None and not as_json and _has_payload():
-        payload = sys.stdin.buffer.read()
-        if payload.strip():
-            _run_hook_on("SessionStart", payload)
-            return
-    from claude_mem.cli.sessions import show_context
-
-    show_context(load_settings(os.environ), project, as_json)
-
-
-def _run_hook_on(event: str, payload: bytes) -> None:
+def run_hook_on(event: str, payload: bytes) -> None:
     """The hook reads file descriptor 0, so the payload is put back there."""
     with tempfile.TemporaryFile() as stdin:
         stdin.write(complete_payload(strip_private(payload)))
@@ -92,15 +73,4 @@ def complete_payload(payload: bytes) -> bytes:
     return json.dumps(fields | added).encode() if added else payload
 
 
-def _has_payload() -> bool:
-    """Whether stdin is a pipe, file or socket; not a terminal, /dev/null or closed."""
-    import stat
-
-    try:
-        mode = os.fstat(0).st_mode
-    except OSError:
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
-
-
-commands = [context, *(_command(name, *rest) for name, rest in _EVENTS.items())]
+commands = [_command(name, *rest) for name, rest in _EVENTS.items()]

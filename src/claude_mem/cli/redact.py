@@ -22,8 +22,8 @@ from claude_mem.worker.leaked_secrets import scan
 TIMEOUT = 3600  # seconds; a large database is searched and written anew
 WARNING = """\
 This cannot be undone. A fresh backup replaces the backups of the database. Files that cannot be
-searched reliably are deleted: logs, hook payloads that could not be read, and copies of damaged
-databases."""
+searched reliably are deleted: logs, hook payloads that could not be read, events that were set
+aside, and copies of damaged databases."""
 
 
 @click.command()
@@ -32,7 +32,8 @@ databases."""
     "--clean",
     "is_clean",
     is_flag=True,
-    help="Redact secrets in the database; replace backups; delete logs and rejected payloads.",
+    help="Redact secrets in the database; replace backups; delete logs, rejected payloads, events"
+    " that were set aside and copies of damaged databases.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
@@ -40,10 +41,10 @@ databases."""
 def redact(settings: Settings, is_scan: bool, is_clean: bool, yes: bool, as_json: bool) -> None:
     """Find and remove secrets in stored data.
 
-    Secrets are redacted before anything is stored. This command finds secrets that an earlier
-    version did not recognise, in memories, prompts, facts, the record, raw events, hints, replies
-    of models, the trash, rendered contexts, rejected payloads, logs and backups. Secrets are never
-    printed in full.
+    Secrets are redacted before anything reaches the database. This command finds secrets that an
+    earlier version did not recognise, in memories, prompts, facts, the record, raw events, hints,
+    replies of models, the trash, rendered contexts, rejected payloads, logs and backups. Secrets
+    are never printed in full.
     """
     if is_scan == is_clean:
         raise BadInput("set one of --scan and --clean")

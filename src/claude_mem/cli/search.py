@@ -37,6 +37,14 @@ _QUERY = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 _OPTION = re.compile(r"--[\w-]+(=.*)?", re.DOTALL)
 
 
+class _HelpOption(click.Option):
+    """Shown with -h, which `_show_help` finds among the words of the query."""
+
+    def get_help_record(self, context: click.Context) -> tuple[str, str] | None:
+        names, text = super().get_help_record(context) or ("", "")
+        return f"-h, {names}", text
+
+
 def _show_help(
     context: click.Context, param: click.Parameter, words: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -124,6 +132,7 @@ _DEPTH = click.IntRange(0, params.MAX_DEPTH)
 @click.option("--limit", type=_LIMIT, help="Maximum rows (default 8).")
 @click.option("--offset", type=click.IntRange(0, params.MAX_OFFSET), help="Rows to skip.")
 @json_option
+@click.help_option("--help", cls=_HelpOption)
 @click.pass_obj
 def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Search memories.
@@ -167,6 +176,7 @@ def search(settings: Settings, /, query: tuple[str, ...], as_json: bool, **optio
 @click.option("--after", "depth_after", type=_DEPTH, help="Memories after it (default 10).")
 @click.option("--project", help="Only this project (name or key).")
 @json_option
+@click.help_option("--help", cls=_HelpOption)
 @click.pass_obj
 def timeline(settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show the memories before and after ANCHOR: an id such as 12, S3 or P4, or a search query."""

@@ -1,18 +1,10 @@
-"""claude-mem sessions and stats, and the context that `claude-mem context` shows."""
-
-import os
-from pathlib import Path
+"""claude-mem sessions and stats."""
 
 import click
 
 from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json, print_pairs, print_table
 from claude_mem.config import Settings
-from claude_mem.intake.projects import open_projects
-from claude_mem.intake.working_directory import current_branch, read_rule_files
-from claude_mem.recall.context import build_context
-from claude_mem.server.command_replies import context_reply
-from claude_mem.store import StoreReader
 from claude_mem.store.disk_usage import database_usage, size_of, turn_count, usage_json
 from claude_mem.store.listing import Page
 from claude_mem.store.memory_rows import JsonRow
@@ -102,30 +94,6 @@ def _show_disk(settings: Settings, as_json: bool) -> None:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f}"
-
-
-def show_context(settings: Settings, project: str | None, as_json: bool) -> None:
-    budget = settings.context.tokens
-    with open_reader(settings) as store:
-        text = ""
-        if store is not None:
-            project_id = store.find_project(project) if project else _project_here(store)
-            if project_id is not None:
-                home = os.environ.get("HOME", "")
-                directory = "" if project else _directory_here()
-                rules = read_rule_files(directory, home) if directory else ""
-                branch = current_branch(directory)
-                text = build_context(store, project_id, budget, rule_files=rules, branch=branch)
-    click.echo(context_reply(text, settings, as_json))
-
-
-def _project_here(store: StoreReader) -> int | None:
-    projects = open_projects(store, os.environ)
-    return store.project_by_key(projects.of(_directory_here()).key)
-
-
-def _directory_here() -> str:
-    return os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
 
 
 def _first_line(text: Json) -> str:

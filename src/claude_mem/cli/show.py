@@ -27,7 +27,7 @@ from claude_mem.recall.team import TEAM
 from claude_mem.store import StoreReader
 from claude_mem.store.memories import column_texts
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.store.records import record_data
+from claude_mem.store.turn_records import record_data
 from claude_mem.text import NO_MEMORIES, local_time, one_line, without_controls
 from claude_mem.types import Json
 
@@ -35,7 +35,9 @@ from claude_mem.types import Json
 @click.command()
 @click.argument("ids", nargs=-1, required=True)
 @click.option("--record", "with_record", is_flag=True, help="Also show the full text of the turn.")
-@click.option("--words", default="", help="Show only the passages that answer this question.")
+@click.option(
+    "--words", default="", help="Show only the passages most likely to answer this question."
+)
 @json_option
 @click.pass_obj
 def show(

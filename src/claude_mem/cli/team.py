@@ -443,7 +443,7 @@ def quota(project: int, database_url: str | None, turns: int | None, size: int |
     help="Index partitions with more than this many passages.",
 )
 def maintain(database_url: str | None, above: int) -> None:
-    """Build vector indexes on large partitions, while servers are running."""
+    """Build vector indexes on large partitions. Servers can keep running."""
     url = _database(database_url)
     from claude_mem.team.server.operating import build_vector_indexes
 

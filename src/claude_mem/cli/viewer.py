@@ -16,7 +16,8 @@ def open_viewer(settings: Settings, print_only: bool) -> None:
     """Open the viewer in a browser: see, search and change memories.
 
     The link works once, within two minutes. After that the browser stays signed in for 30 days.
-    For a remote machine, forward the port: ssh -L 37777:127.0.0.1:37777 HOST
+    For a remote machine, forward the port: ssh -L 37777:127.0.0.1:37777 HOST (if `claude-mem worker
+    status` shows another port there, use that one).
     """
     link = client.request(settings.layout, os.environ, "/viewer/link", {})
     url, seconds = str(link["url"]), link["seconds"]

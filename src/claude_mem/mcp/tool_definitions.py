@@ -77,7 +77,7 @@ TOOLS: dict[str, Tool] = {
         ),
         Tool(
             "edit_memory",
-            "Correct a memory that proved outdated or false: new texts, pinned (in every context)"
+            "Correct a memory that proved outdated or false: new texts, pinned (shown in contexts)"
             " or wrong (left out). What the user said or changed, only the user can change.",
             changes=True,
             deferred=True,

@@ -6,7 +6,7 @@ from typing import cast
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.store import StoreReader
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.store.records import record_data
+from claude_mem.store.turn_records import record_data
 
 NOUNS = {"observation": "observations", "summary": "summaries", "prompt": "prompts"}
 

@@ -1,6 +1,7 @@
 """The HTTP application: `public_routes` on the Unix socket and, behind `Guard`, on a TCP port.
 
-Only the socket has the routes of hooks and commands, and only the port the pages of the viewer.
+Only the socket has the routes of hooks and quick commands, and only the port the pages of the
+viewer.
 """
 
 import logging
@@ -16,7 +17,6 @@ from claude_mem.errors import AmbiguousProject, BadInput, ClaudeMemError, NotFou
 from claude_mem.mcp import endpoint as mcp
 from claude_mem.server import (
     changing_settings,
-    commands,
     control,
     editing,
     facts,
@@ -26,6 +26,7 @@ from claude_mem.server import (
     memories,
     pausing,
     projects,
+    quick_commands,
     redacting,
     saving,
     search,
@@ -81,7 +82,7 @@ public_routes = [
 ]
 socket_routes = [
     *hooks.socket_routes,
-    *commands.routes,
+    *quick_commands.routes,
     *team.routes,
     *entrance.socket_routes,
 ]

@@ -9,7 +9,7 @@ from starlette.routing import Route
 from claude_mem import params
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.server.requests import page_of
-from claude_mem.store.records import record_data
+from claude_mem.store.turn_records import record_data
 from claude_mem.worker.worker import Worker
 
 _PAGE = ("limit", "offset", "before", "project")

@@ -25,7 +25,7 @@ async def stream(request: Request) -> StreamingResponse:
     """GET /stream"""
     params.check_names(request.query_params, ("after",))
     worker: Worker = request.app.state.worker
-    if worker.announcer.feed.listeners >= MAX_LISTENERS:
+    if worker.announcer.live_events.listeners >= MAX_LISTENERS:
         raise HTTPException(503, f"there are {MAX_LISTENERS} listeners already")
     after = request.headers.get("last-event-id") or request.query_params.get("after")
     headers = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -34,7 +34,7 @@ async def stream(request: Request) -> StreamingResponse:
 
 
 async def _events(worker: Worker, after: str | None) -> AsyncIterator[bytes]:
-    with worker.announcer.feed.subscribe(after) as subscription:
+    with worker.announcer.live_events.subscribe(after) as subscription:
         # Its id must not be ahead of the events that are replayed after it.
         yield _message(after or subscription.cursor, json_line(worker.announcer.processing()))
         while True:

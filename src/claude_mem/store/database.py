@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 
 from claude_mem.errors import DamagedDatabase, ForeignDatabase
 from claude_mem.store.backups import back_up
+from claude_mem.store.change_counters import ChangeCounters, ChangeCounts
 from claude_mem.store.clock import iso, now_ms
-from claude_mem.store.memory_versions import MemoryVersion, MemoryVersions
 from claude_mem.store.migrations import applied_names, migrate, missing_migrations
 
 T = TypeVar("T")
@@ -146,7 +146,7 @@ class Writer:
         self._connection.execute("PRAGMA synchronous = FULL")
         self._derive: Callable[[sqlite3.Connection], object] | None = None
         self._derive_error = repr(None)
-        self._versions = MemoryVersions()
+        self._changes = ChangeCounters()
         self._submitting = threading.Lock()  # nothing is queued after the end marker
         self._closed = False
         self._waiting: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
@@ -178,11 +178,11 @@ class Writer:
         self._derive = work
 
     def watch_memories(self) -> "Future[None]":
-        return self.submit_alone(self._versions.watch)
+        return self.submit_alone(self._changes.watch)
 
-    def memory_version(self, project_id: int) -> "Future[MemoryVersion]":
+    def change_counts(self, project_id: int) -> "Future[ChangeCounts]":
         """After all writes that were submitted before."""
-        return self.submit_alone(lambda c: self._versions.current(c, project_id))
+        return self.submit_alone(lambda c: self._changes.current(c, project_id))
 
     def close(self) -> None:
         with self._submitting:
@@ -228,11 +228,11 @@ class Writer:
         except BaseException as error:  # full disk, lock: the group is rolled back
             with suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
-            self._versions.roll_back()
+            self._changes.roll_back()
             for write in group:
                 write.done.set_exception(error)
             return
-        self._versions.commit()
+        self._changes.commit()
         for write, value, failure in results:
             if failure is None:
                 write.done.set_result(value)
@@ -249,7 +249,7 @@ class Writer:
         else:
             write.done.set_result(value)
         finally:
-            self._versions.commit()
+            self._changes.commit()
 
     def _run_derive(self) -> None:
         """A failure does not undo the writes, and is logged once."""

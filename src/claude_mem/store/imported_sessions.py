@@ -9,7 +9,7 @@ import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from claude_mem.store import editing, memories, records, redistilling, sessions, tombstones
+from claude_mem.store import editing, memories, redistilling, sessions, tombstones, turn_records
 from claude_mem.store.clock import iso
 from claude_mem.store.memories import with_sources
 from claude_mem.store.turns import NewTurn, insert_events, insert_turn, is_counted
@@ -201,7 +201,7 @@ def _import_turn(
         )
         number = stored_turn["prompt_number"]
         memories.save_memories(connection, session["id"], stored_turn["id"], number, distillate)
-        records.save_record(
+        turn_records.save_record(
             connection, stored_turn["id"], turn.record, stored_turn["created_at_epoch"]
         )
         counts.turns += 1
@@ -222,14 +222,14 @@ def _fill_in_record(connection: sqlite3.Connection, existing: sqlite3.Row, turn:
     a turn in which the upgrade took place only its end."""
     if not _lacks_record(connection, existing, turn):
         return False
-    return records.save_record(
+    return turn_records.save_record(
         connection, existing["id"], turn.record, existing["created_at_epoch"]
     )
 
 
 def _lacks_record(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:
-    size = records.record_size(connection, existing["id"])
-    return records.size_of(turn.record) > size if turn.record else False
+    size = turn_records.record_size(connection, existing["id"])
+    return turn_records.size_of(turn.record) > size if turn.record else False
 
 
 def _find_turn(

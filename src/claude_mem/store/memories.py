@@ -12,8 +12,8 @@ from claude_mem.store import editing, facts, outside_words
 from claude_mem.store.clock import iso
 from claude_mem.store.insert_row import insert_row
 from claude_mem.store.queue import JOBS, REFINEMENTS
-from claude_mem.store.records import save_record
 from claude_mem.store.sessions import register_memory_session, set_titles
+from claude_mem.store.turn_records import save_record
 from claude_mem.types import (
     COMMAND_OUTCOMES,
     COMMAND_PURPOSES,

@@ -10,14 +10,8 @@ from collections.abc import Callable
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import (
-    hints,
-    index_mark_triggers,
-    project_assignments,
-    team_tables,
-    viewer_pages,
-)
-from claude_mem.store.migration_steps import client_messages, edits, facts, notes
+from claude_mem.store import hints, project_assignments, team_tables, viewer_pages
+from claude_mem.store.migration_steps import client_messages, edits, facts, notes, previous_rows
 
 _FIRST = """
 CREATE TABLE projects (
@@ -492,7 +486,7 @@ def _add_team_facts(connection: sqlite3.Connection) -> None:
 
 
 def _add_unindexed_turns(connection: sqlite3.Connection) -> None:
-    for statement in index_mark_triggers.STATEMENTS:
+    for statement in previous_rows.STATEMENTS:
         connection.execute(statement)
 
 

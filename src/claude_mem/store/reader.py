@@ -10,6 +10,7 @@ from typing import Self, TypeVar, cast
 
 from claude_mem.errors import NotFound, StoreError
 from claude_mem.store import (
+    client_notes,
     fact_listing,
     facts,
     file_gotchas,
@@ -18,7 +19,6 @@ from claude_mem.store import (
     hints,
     imported_sessions,
     listing,
-    memory_files,
     memory_rows,
     model_conversations,
     obstacles,
@@ -27,13 +27,13 @@ from claude_mem.store import (
     project_assignments,
     projects,
     queue,
-    records,
     redistilling,
     refine_requests,
     revisions,
     sessions,
     spending,
     team_tables,
+    turn_records,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.facts import Artifact
@@ -353,11 +353,11 @@ class StoreReader(ViewerReader):
         """Of these kinds and statuses, or of all; the surest first."""
         return self.read(lambda c: facts.list_facts(c, project_id, kinds, statuses))
 
-    def has_memory_files(
-        self, project: Project, client: str, files: Sequence[memory_files.FileMemory]
+    def has_client_notes(
+        self, project: Project, client: str, files: Sequence[client_notes.NoteMemory]
     ) -> bool:
         """Whether these files are stored as they are, and no others."""
-        return self.read(lambda c: memory_files.is_current(c, project, client, files))
+        return self.read(lambda c: client_notes.is_current(c, project, client, files))
 
     def fact_records(
         self,
@@ -447,11 +447,11 @@ class StoreReader(ViewerReader):
         return row is not None
 
     def record_bytes(self) -> int:
-        return self.read(records.record_bytes)
+        return self.read(turn_records.record_bytes)
 
     def records_of(self, noun: str, ids: Iterable[int]) -> dict[int, tuple[RecordPart, ...]]:
         """What was said in the turns of these memories, by the ids of the memories."""
-        return self.read(lambda c: records.records_of(c, noun, ids))
+        return self.read(lambda c: turn_records.records_of(c, noun, ids))
 
     def has_one_time_message(self, name: str) -> bool:
         """Whether the user is still to be told."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from claude_mem.store.editing import PROTECTED
 from claude_mem.store.queue import REFINEMENTS
-from claude_mem.store.records import load_records
+from claude_mem.store.turn_records import load_records
 from claude_mem.types import Job, RecordKind, ToolUse, Turn
 
 _WAITING = "status IN ('pending', 'processing', 'held')"

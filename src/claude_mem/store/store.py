@@ -15,32 +15,32 @@ from typing import Self, TypeVar
 from claude_mem.errors import DamagedDatabase, DatabaseInUse, StoreError
 from claude_mem.store import (
     backups,
+    client_notes,
     editing,
     file_scrubbing,
     forgetting,
     hints,
     imported_sessions,
     memories,
-    memory_files,
     model_conversations,
     one_time_messages,
     project_assignments,
     projects,
     queue,
-    records,
     redistilling,
     refine_requests,
     revisions,
     saved_memories,
     sessions,
     spending,
+    turn_records,
     turns,
     undoing,
 )
+from claude_mem.store.change_counters import ChangeCounts
+from claude_mem.store.client_notes import NoteMemory
 from claude_mem.store.clock import Clock, awake_ms, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
-from claude_mem.store.memory_files import FileMemory
-from claude_mem.store.memory_versions import MemoryVersion
 from claude_mem.store.reader import StoreReader
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.export_reader import Row
@@ -98,12 +98,12 @@ class Store(StoreReader):
         self._writer.run_before_commit(work)
 
     def watch_memories(self) -> None:
-        """Needed for `memory_version`. It costs a little for each row that is written."""
+        """Needed for `change_counts`. It costs a little for each row that is written."""
         self._writer.watch_memories().result()
 
-    def memory_version(self, project_id: int) -> "Future[MemoryVersion]":
+    def change_counts(self, project_id: int) -> "Future[ChangeCounts]":
         """Another one after each change to the memories of the project."""
-        return self._writer.memory_version(project_id)
+        return self._writer.change_counts(project_id)
 
     def record_events(
         self, events: list[Event], start_contexts: Mapping[str, str] | None = None
@@ -127,12 +127,12 @@ class Store(StoreReader):
     def retire_raw_events(self, before_ms: int, keep_bytes: int) -> "Future[int]":
         def work(connection: sqlite3.Connection) -> int:
             revisions.expire_kept(connection, before_ms, keep_bytes)
-            return records.retire_raw_events(connection, before_ms, keep_bytes)
+            return turn_records.retire_raw_events(connection, before_ms, keep_bytes)
 
         return self.write(work)
 
     def trim_records(self, before_ms: int, keep_bytes: int) -> "Future[int]":
-        return self.write(lambda c: records.trim_records(c, before_ms, keep_bytes))
+        return self.write(lambda c: turn_records.trim_records(c, before_ms, keep_bytes))
 
     def save_hint(
         self, content_session_id: str, project_id: int, lines: Sequence[hints.GivenLine]
@@ -376,12 +376,12 @@ class Store(StoreReader):
             lambda c: saved_memories.save(c, project, directory, observation, observer, now)
         )
 
-    def save_memory_files(
-        self, project: Project, directory: str, client: str, files: Sequence[FileMemory]
+    def save_client_notes(
+        self, project: Project, directory: str, client: str, files: Sequence[NoteMemory]
     ) -> "Future[int]":
         """How many memories changed."""
         now = self._clock()
-        return self.write(lambda c: memory_files.save(c, project, directory, client, files, now))
+        return self.write(lambda c: client_notes.save(c, project, directory, client, files, now))
 
     def edit_memory(
         self, kind: str, number: int, values: Mapping[str, editing.Value], editor: editing.Editor

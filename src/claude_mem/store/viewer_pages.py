@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from claude_mem.errors import NotFound
-from claude_mem.store import facts, records
+from claude_mem.store import facts, turn_records
 from claude_mem.store.memory_rows import OUTSIDE, JsonRow, as_json_row
 from claude_mem.store.projects import SHOWN
 from claude_mem.store.turns import load_turn
@@ -156,7 +156,7 @@ def get_story(connection: sqlite3.Connection, turn_id: int) -> TurnStory | None:
     ).fetchone()
     return TurnStory(
         page=pages[0],
-        record=records.load_records(connection, [turn_id]).get(turn_id, ()),
+        record=turn_records.load_records(connection, [turn_id]).get(turn_id, ()),
         events=tuple(as_json_row(row) for row in rows),
         sources=_sources(connection, pages[0]),
         facts=tuple(facts.facts_of_turn(connection, turn_id)),

@@ -1,4 +1,4 @@
-"""Announces what the worker did: to subscribers of the feed, in the log of the session, and in
+"""Announces what the worker did: to subscribers of live events, in the log of the session, and in
 activity.flag."""
 
 import threading
@@ -13,7 +13,7 @@ from claude_mem.text import shorten
 from claude_mem.types import PROMPT, SESSION_END, Distillate, Event, Json, Project, Turn
 from claude_mem.worker import session_logging
 from claude_mem.worker.activity import Activity
-from claude_mem.worker.feed import Feed
+from claude_mem.worker.live_events import LiveEvents
 
 EVENT_TEXT = 300  # longest text of a tool use or message; its memory comes later
 
@@ -24,7 +24,7 @@ class Announcer:
     def __init__(self, layout: Layout, store: Store, clock: Clock = now_ms) -> None:
         self._store, self._clock = store, clock
         self.activity = Activity(layout)
-        self.feed = Feed()
+        self.live_events = LiveEvents()
         self._processing: News = {"type": "processing", "isProcessing": False, "queueDepth": 0}
         self._comparing = threading.Lock()
 
@@ -38,7 +38,9 @@ class Announcer:
             return
         names = self._store.project_names()
         for event, outcome in stored:
-            self.feed.publish(self._event_news(event, outcome, names.get(outcome.project_id, "")))
+            self.live_events.publish(
+                self._event_news(event, outcome, names.get(outcome.project_id, ""))
+            )
             if event.kind == SESSION_END:
                 self.session_changed(outcome.session_db_id)
 
@@ -62,7 +64,7 @@ class Announcer:
     def memory_stored(self, turn: Turn, distillate: Distillate) -> None:
         items = self._store.memories_of_turn(turn.id)
         session_logging.memories_stored(turn, items)
-        self.feed.publish({
+        self.live_events.publish({
             "type": "memory",
             "session_db_id": turn.session_db_id,
             "content_session_id": turn.content_session_id,
@@ -80,7 +82,7 @@ class Announcer:
         items: list[Json] = [{**item, "kind": "observation"} for item in rows]
         for item in rows:
             session_logging.observation_stored(str(item["content_session_id"]), item)
-        self.feed.publish(
+        self.live_events.publish(
             {"type": "memory", "project": project.name, "observations": 1, "items": items}
         )
 
@@ -91,16 +93,16 @@ class Announcer:
         try:
             session = self._store.session(session_db_id)
         except NotFound:
-            self.feed.publish({**news, "status": "deleted"})
+            self.live_events.publish({**news, "status": "deleted"})
             return
         session_logging.session_ended(session)
         fields = ("content_session_id", "project", "status", "title", "subtitle", "user_prompt",
                   "prompt_counter", "started_at_epoch", "completed_at_epoch")  # fmt: skip
-        self.feed.publish({**news, **{name: session[name] for name in fields}})
+        self.live_events.publish({**news, **{name: session[name] for name in fields}})
 
     def memory_changed(self, project: Project, memory_id: str, action: str, memory: News) -> None:
         """Edited, pinned or marked, by a user or an agent."""
-        self.feed.publish({
+        self.live_events.publish({
             "type": "changed",
             "id": memory_id,
             "action": action,
@@ -109,7 +111,7 @@ class Announcer:
         })  # fmt: skip
 
     def forgotten(self, forgotten: Forgotten) -> None:
-        self.feed.forget()
+        self.live_events.forget()
         self._memories_changed("forgotten", forgotten)
 
     def forgetting_undone(self, forgotten: Forgotten) -> None:
@@ -126,7 +128,7 @@ class Announcer:
     def _memories_changed(self, event_type: str, forgotten: Forgotten) -> None:
         projects: list[Json] = [project.name for project in forgotten.projects]
         counts: News = dict(forgotten.counts)
-        self.feed.publish({"type": event_type, "counts": counts, "projects": projects})
+        self.live_events.publish({"type": event_type, "counts": counts, "projects": projects})
         self._end_activity()
         self.processing()
 
@@ -135,7 +137,7 @@ class Announcer:
         self.activity.set(active, ms)
 
     def processing(self) -> News:
-        """The current state; published if it is new, so that the feed never says another."""
+        """The current state; published if it is new, so that the live events never say another."""
         with self._comparing:
             queue = self._store.queue_state()
             state: News = {
@@ -145,5 +147,5 @@ class Announcer:
             }
             if state != self._processing:
                 self._processing = state
-                self.feed.publish(state)
+                self.live_events.publish(state)
             return state

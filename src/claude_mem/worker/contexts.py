@@ -18,7 +18,7 @@ from claude_mem.hook.delivery import wake
 from claude_mem.intake.working_directory import current_branch, read_rule_files
 from claude_mem.recall.context import build_context
 from claude_mem.store import Store
-from claude_mem.store.memory_versions import MemoryVersion
+from claude_mem.store.change_counters import ChangeCounts
 from claude_mem.types import SESSION_START, Event, Project
 
 log = logging.getLogger("claude_mem.worker")
@@ -49,7 +49,7 @@ class Contexts:
         self._before_rendering = before_rendering
         self.stale: set[str] = set()  # keys of projects that changed since they were rendered
         self._lock = threading.Lock()  # of both
-        self._in_memory: OrderedDict[_Key, tuple[MemoryVersion, str]] = OrderedDict()
+        self._in_memory: OrderedDict[_Key, tuple[ChangeCounts, str]] = OrderedDict()
 
     def mark_stale(self, *projects: Project) -> None:
         self._mark(project.key for project in projects)
@@ -114,17 +114,17 @@ class Contexts:
     def current(self, project_id: int, budget: int, rule_files: str, branch: str) -> str:
         """As `build_context` returns it, without leaving out any session."""
         try:  # before anything is read
-            version = self._store.memory_version(project_id).result(MAX_WAIT_SECONDS)
+            changes = self._store.change_counts(project_id).result(MAX_WAIT_SECONDS)
         except TimeoutError:  # the writer is busy, and a session waits
             return build_context(self._store, project_id, budget, None, rule_files, branch)
         key = project_id, budget, branch, blake2b(rule_files.encode("utf-8", "replace")).digest()
         with self._lock:
             cached = self._in_memory.get(key)
-        if cached is not None and cached[0] == version:
+        if cached is not None and cached[0] == changes:
             return cached[1]
         text = build_context(self._store, project_id, budget, None, rule_files, branch)
         with self._lock:
-            self._in_memory[key] = version, text
+            self._in_memory[key] = changes, text
             self._in_memory.move_to_end(key)
             if len(self._in_memory) > MAX_IN_MEMORY:
                 self._in_memory.popitem(last=False)

@@ -15,7 +15,7 @@ from typing import Any
 
 from claude_mem.index.text.words import pieces, plain_text, searchable, stem
 from claude_mem.store.memories import commands_from, faults_from
-from claude_mem.store.records import load_records
+from claude_mem.store.turn_records import load_records
 from claude_mem.text import one_line
 from claude_mem.types import RecordPart
 

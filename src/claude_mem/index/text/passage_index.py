@@ -34,7 +34,7 @@ from claude_mem.index.text.documents import (
 from claude_mem.index.text.filters import Condition, Filters, where
 from claude_mem.index.text.passage_scores import LENGTH_BITS, Score, score
 from claude_mem.index.text.term_hashes import holds_term
-from claude_mem.store.records import load_records
+from claude_mem.store.turn_records import load_records
 from claude_mem.types import RecordPart
 
 PASSAGE_BITS = 10

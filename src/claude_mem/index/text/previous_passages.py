@@ -20,7 +20,7 @@ from claude_mem.index.text.documents import (
     prompt_record,
     turn_passages,
 )
-from claude_mem.store.records import parse_parts
+from claude_mem.store.turn_records import parse_parts
 
 _NOT_TEXT = dict.fromkeys(
     ("ordinal", "project_id", "session_id", "prompt_number", "created_at_epoch"), 0

@@ -29,7 +29,7 @@ from claude_mem.index import indexing
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text.documents import TURN, Document, document_id, kind_of, load, memory_id_of
 from claude_mem.index.text.passage_index import PASSAGE_BITS, first_of_newest
-from claude_mem.index.vectors import freed_memory, vector_table
+from claude_mem.index.vectors import malloc, vector_table
 from claude_mem.index.vectors.blocks import (
     NO_SIMILARITIES,
     Ids,
@@ -148,7 +148,7 @@ class VectorCache:
         self._projects: dict[tuple[int, str], ProjectVectors] = {}  # least recently used first
         self._threads: list[threading.Thread] = []
         self._epoch = (0, 0)  # generation of the index and number of the model
-        freed_memory.limit_heaps()
+        malloc.limit_heaps()
 
     @property
     def dimension(self) -> int:
@@ -303,7 +303,7 @@ class VectorCache:
             finally:
                 lock.release()
             self._make_room(set())
-            freed_memory.give_back()
+            malloc.give_back()
 
         thread = threading.Thread(target=run, name="claude-mem-vectors", daemon=True)
         with self._lock:

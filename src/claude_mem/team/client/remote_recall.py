@@ -19,7 +19,7 @@ from claude_mem.recall.tokens import tokens_of_bytes
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import Clock, iso
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.store.records import parse_parts, record_data
+from claude_mem.store.turn_records import parse_parts, record_data
 from claude_mem.team.client import outbox
 from claude_mem.team.client.membership import Membership
 from claude_mem.team.client.remote import ask

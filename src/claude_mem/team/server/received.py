@@ -16,9 +16,9 @@ from claude_mem.index.text.documents import Document, turn_document
 from claude_mem.index.text.term_hashes import hashed_terms
 from claude_mem.redaction import Redactor
 from claude_mem.store.migrations import migrate
-from claude_mem.store.records import parse_parts
 from claude_mem.store.transfer.export_reader import RowReader
 from claude_mem.store.transfer.tables import Schema, read_schema
+from claude_mem.store.turn_records import parse_parts
 from claude_mem.team.server.lexemes import tsvector
 from claude_mem.team.wire import LOCAL_COLUMNS, MAX_RECORD, TABLES, rows_hash, session_uid, turn_uid
 from claude_mem.types import Json

@@ -37,18 +37,18 @@ _WATCHED: dict[str, tuple[str, tuple[str, ...]]] = {
 _CONDITIONS = {("user_prompts", _INSERT): " WHEN new.pinned <> 0"}
 
 
-class MemoryVersion(NamedTuple):
+class ChangeCounts(NamedTuple):
     of_project: int
     of_all: int  # changes whose project is unknown
     of_other_processes: int
 
 
-class MemoryVersions:
+class ChangeCounters:
     """Tells whether the memories of a project have changed, so that what was made of them can be
     used again. Used by the thread that writes."""
 
     def __init__(self) -> None:
-        self._versions: Counter[int] = Counter()
+        self._of_projects: Counter[int] = Counter()
         self._of_all = 0
         self._changed: set[int | None] = set()  # by the transaction
 
@@ -68,12 +68,12 @@ class MemoryVersions:
     def commit(self) -> None:
         """After the commit: until then others read the rows as they were."""
         self._of_all += None in self._changed
-        self._versions.update(project for project in self._changed if project is not None)
+        self._of_projects.update(project for project in self._changed if project is not None)
         self._changed.clear()
 
     def roll_back(self) -> None:
         self._changed.clear()
 
-    def current(self, connection: sqlite3.Connection, project_id: int) -> MemoryVersion:
+    def current(self, connection: sqlite3.Connection, project_id: int) -> ChangeCounts:
         (outside,) = connection.execute("PRAGMA data_version").fetchone()
-        return MemoryVersion(self._versions[project_id], self._of_all, outside)
+        return ChangeCounts(self._of_projects[project_id], self._of_all, outside)

@@ -31,14 +31,14 @@ class Announcement:
 
 
 class Subscription:
-    def __init__(self, feed: "Feed", number: int) -> None:
-        self._feed, self._number = feed, number
+    def __init__(self, events: "LiveEvents", number: int) -> None:
+        self._events, self._number = events, number
         self._news = asyncio.Event()
 
     @property
     def cursor(self) -> str:
         """After the event that it returned last."""
-        return self._feed.cursor_of(self._number)
+        return self._events.cursor_of(self._number)
 
     async def next(self) -> Announcement:
         while (announcement := self._next()) is None:
@@ -47,7 +47,7 @@ class Subscription:
 
     def _next(self) -> Announcement | None:
         self._news.clear()  # before looking: what comes later sets it again
-        announcement = self._feed.after(self._number)
+        announcement = self._events.after(self._number)
         if announcement is not None:
             self._number = announcement.number
         return announcement
@@ -63,7 +63,7 @@ class Subscription:
         self._news.set()
 
 
-class Feed:
+class LiveEvents:
     def __init__(self) -> None:
         self._process = secrets.token_hex(4)
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""The memory files of a client as memories of a project, to be searched.
+"""The notes of a client as memories of a project, to be searched.
 
 Each file is an observation in the session of saved memories. It changes and goes with its file.
 What was forgotten does not come back, and what was edited, pinned or marked stays as it is.
@@ -19,14 +19,14 @@ from claude_mem.types import Observation, Project
 
 
 @dataclass(frozen=True, slots=True)
-class FileMemory:
+class NoteMemory:
     path: str
     observation: Observation
     modified_ms: int
 
 
 def is_current(
-    connection: sqlite3.Connection, project: Project, client: str, files: Sequence[FileMemory]
+    connection: sqlite3.Connection, project: Project, client: str, files: Sequence[NoteMemory]
 ) -> bool:
     """Whether `save` would change nothing."""
     project_id = project_by_key(connection, project.key)
@@ -40,7 +40,7 @@ def save(
     project: Project,
     directory: str,
     client: str,
-    files: Sequence[FileMemory],
+    files: Sequence[NoteMemory],
     ms: int,
 ) -> int:
     """Makes these the files of the client; returns how many memories changed."""
@@ -80,7 +80,7 @@ def _add(
     project_id: int,
     directory: str,
     prompt_id: str,
-    file: FileMemory,
+    file: NoteMemory,
     ms: int,
 ) -> bool:
     if tombstones.is_forgotten_turn(connection, prompt_id):
@@ -103,7 +103,7 @@ def _add(
     return True
 
 
-def _replace(connection: sqlite3.Connection, row: sqlite3.Row, file: FileMemory) -> bool:
+def _replace(connection: sqlite3.Connection, row: sqlite3.Row, file: NoteMemory) -> bool:
     if editing.has_protected(connection, row["turn_id"]):
         return False
     origin = Origin(row["memory_session_id"], row["project_id"], row["turn_id"],

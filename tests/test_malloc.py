@@ -9,7 +9,7 @@ import pytest
 SCRIPT = """
 from pathlib import Path
 
-from claude_mem.index.vectors import freed_memory
+from claude_mem.index.vectors import malloc
 
 
 def resident():
@@ -17,12 +17,12 @@ def resident():
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
 
 
-freed_memory.limit_heaps()
+malloc.limit_heaps()
 blocks = [bytes(2_000) for _ in range(25_000)]
 last = bytes(2_000)  # behind them: nothing of the heap is given back by itself
 del blocks
 before = resident()
-freed_memory.give_back()
+malloc.give_back()
 print(before - resident())
 """
 

@@ -1,4 +1,4 @@
-"""The memory files that clients keep themselves: read, never written.
+"""The notes that clients keep themselves, in their memory files: read, never written.
 
 Claude Code has a directory for each project, Codex one for all. Only regular files of a limited
 size that hold text are read, without following links and without blocking.
@@ -20,7 +20,7 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTT
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryFile:
+class NoteFile:
     path: str
     text: str
     modified_ms: int
@@ -35,7 +35,7 @@ def codex_directory(home: Path) -> Path:
     return home / ".codex" / "memories"
 
 
-def read_memory_files(directory: Path) -> list[MemoryFile]:
+def read_client_notes(directory: Path) -> list[NoteFile]:
     """By name; empty if there is no such directory."""
     try:
         descriptor = os.open(directory, _FLAGS | os.O_DIRECTORY)
@@ -47,7 +47,7 @@ def read_memory_files(directory: Path) -> list[MemoryFile]:
         os.close(descriptor)
 
 
-def _read(directory: Path, descriptor: int) -> Iterator[MemoryFile]:
+def _read(directory: Path, descriptor: int) -> Iterator[NoteFile]:
     remaining, count = MAX_BYTES, 0
     for name in _names(descriptor):
         file = _read_file(directory, descriptor, name)
@@ -70,7 +70,7 @@ def _names(descriptor: int) -> list[str]:
     return sorted(names)
 
 
-def _read_file(directory: Path, parent: int, name: str) -> MemoryFile | None:
+def _read_file(directory: Path, parent: int, name: str) -> NoteFile | None:
     try:
         descriptor = os.open(name, _FLAGS, dir_fd=parent)
     except OSError:
@@ -88,4 +88,4 @@ def _read_file(directory: Path, parent: int, name: str) -> MemoryFile | None:
         os.close(descriptor)
     if "\0" in text or not text.strip():
         return None
-    return MemoryFile(path, text, status.st_mtime_ns // 1_000_000)
+    return NoteFile(path, text, status.st_mtime_ns // 1_000_000)

@@ -1,4 +1,4 @@
-"""Keeps the memory files of clients searchable: read again when a session of the project starts."""
+"""Keeps the notes of clients searchable: read again when a session of the project starts."""
 
 import asyncio
 import json
@@ -8,18 +8,18 @@ from pathlib import Path
 from claude_mem.config.pausing import current_pause
 from claude_mem.hook.private_text import strip_private
 from claude_mem.intake import spool
-from claude_mem.intake.memory_files import (
-    MemoryFile,
+from claude_mem.intake.client_notes import (
+    NoteFile,
     claude_directory,
     codex_directory,
-    read_memory_files,
+    read_client_notes,
 )
-from claude_mem.store.memory_files import FileMemory
+from claude_mem.store.client_notes import NoteMemory
 from claude_mem.text import one_line, shorten
 from claude_mem.types import Observation, Project
 from claude_mem.worker.worker import Worker
 
-log = logging.getLogger("claude_mem.memory_files")
+log = logging.getLogger("claude_mem.client_notes")
 
 CLAUDE, CODEX = "claude", "codex"
 CODEX_PROJECT = Project("~/.codex/memories", "codex memories")  # they are of no single project
@@ -29,7 +29,7 @@ LONGEST_HEAD, _HEAD_LINES = 4_000, 40
 _FIELD = "description:"
 
 
-async def refresh_memory_files(worker: Worker, record_bytes: bytes) -> None:
+async def refresh_client_notes(worker: Worker, record_bytes: bytes) -> None:
     """For the project of a SessionStart; a failure is logged."""
     try:
         await _refresh(worker, record_bytes)
@@ -52,22 +52,22 @@ async def _refresh(worker: Worker, record_bytes: bytes) -> None:
     )
     for client, project, directory, project_dir in places:
         files = await asyncio.to_thread(_memories, worker, directory)
-        if not await asyncio.to_thread(worker.store.has_memory_files, project, client, files):
-            saving = worker.store.save_memory_files(project, project_dir, client, files)
+        if not await asyncio.to_thread(worker.store.has_client_notes, project, client, files):
+            saving = worker.store.save_client_notes(project, project_dir, client, files)
             changed = await asyncio.wrap_future(saving)
             log.info("%d memories of files of %s changed", changed, client)
 
 
-def _memories(worker: Worker, directory: Path) -> list[FileMemory]:
+def _memories(worker: Worker, directory: Path) -> list[NoteMemory]:
     if not worker.settings.capture.client_memory:
         return []
-    return [_memory(worker, file) for file in read_memory_files(directory)]
+    return [_memory(worker, file) for file in read_client_notes(directory)]
 
 
-def _memory(worker: Worker, file: MemoryFile) -> FileMemory:
+def _memory(worker: Worker, file: NoteFile) -> NoteMemory:
     plain: str = json.loads(strip_private(json.dumps(file.text).encode()))
     text = worker.reader.redactor.redact(plain).strip()
-    return FileMemory(
+    return NoteMemory(
         file.path,
         Observation(
             "discovery",
