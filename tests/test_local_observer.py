@@ -593,3 +593,5 @@ def test_a_plan_is_worth_an_observation_before_anything_was_done() -> None:
 def test_a_sentence_that_leads_to_a_list_ends_with_a_full_stop() -> None:
     (passage,) = passages_in("`light()` is started by both callers of `fuse.py`:")
     assert join_passages([passage]) == "`light()` is started by both callers of `fuse.py`."
+    (passage,) = passages_in("`light()` 由 `fuse.py` 的两个调用者启动：")
+    assert join_passages([passage]) == "`light()` 由 `fuse.py` 的两个调用者启动。"

@@ -27,6 +27,7 @@ from claude_mem.observer.local.rules import proposed_rules, rule_observations
 from claude_mem.observer.local.selection import (
     CLEAR,
     CLEAR_OF_EDITS,
+    COLONS,
     DETAILS,
     ScoredTurn,
     is_clear_text,
@@ -52,7 +53,7 @@ from claude_mem.types import (
     Verbosity,
 )
 
-OBSERVED_FILES, OBSERVED_FILES_READ, MAX_REPLACEMENTS = 4, 1, 4  # the summary has all
+OBSERVED_FILES, OBSERVED_FILES_READ, MAX_REPLACEMENTS = 4, 1, 4  # the summary has more
 MIN_TITLE_NOVELTY = 0.25  # a passage with fewer new words only repeats the title
 
 _CONVENTIONAL_TYPES: tuple[tuple[str, ObservationType], ...] = (
@@ -330,13 +331,15 @@ def _facts(runs: Iterable[list[Candidate]]) -> Iterable[str]:
 
 
 def _fact_text(run: list[Candidate]) -> str:
-    return run[0].text.rstrip(":") if len(run) == 1 else join_passages(c.passage for c in run) or ""
+    if len(run) > 1:
+        return join_passages(c.passage for c in run) or ""
+    return run[0].text.rstrip(":：")
 
 
 def as_sentence(passage: MessagePassage) -> str:
     text = without_opening(passage.text)
-    if text.endswith(":"):
-        return f"{text[:-1]}."  # what it leads to is not here
+    if text.endswith(COLONS):  # what it leads to is not here
+        return text[:-1] + ("。" if text.endswith("：") else ".")
     return text if text[-1:] in ".!?:;。！？؟…`" else text + "."
 
 
@@ -468,11 +471,12 @@ def _commands(evidence: TurnEvidence) -> tuple[CommandRun, ...]:
     return tuple(
         run
         for purpose in COMMAND_PURPOSES
-        for run in _last_and_failed([run for run in runs if run.purpose == purpose])
+        for run in _last_runs([run for run in runs if run.purpose == purpose])
     )
 
 
-def _last_and_failed(runs: list[CommandRun]) -> list[CommandRun]:
+def _last_runs(runs: list[CommandRun]) -> list[CommandRun]:
+    """`runs` of one purpose."""
     last = runs[-1:]
     others = [run for run in runs[:-1] if run.outcome == "failed" or run.scope != last[0].scope]
     return [*others[-1:], *last]

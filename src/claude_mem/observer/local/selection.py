@@ -68,7 +68,7 @@ LEAST_SCORE, MIN_SCORE = -4.5, -2.1
 SURE_SCORE = -1.4  # of a passage that is kept although it starts or ends like one that says nothing
 MIN_NOVELTY = 0.25  # share of new words, compared with the passages selected so far
 MIN_SESSION_NOVELTY = 0.2  # and with each memory of the session's previous turns
-_COLONS = (":", "：")
+COLONS = (":", "：")
 _COMMIT_WORDS = frozenset(("hook", "hooks", "commit", "typecheck"))
 _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(?:\([^)]*\)\.?)?")
 
@@ -317,11 +317,14 @@ def _is_step(candidate: Candidate, features: Features, step: Trees) -> bool:
 
 
 def _rank_titles(
-    titles: list[TitleCandidate], facts: TitleContext, weights: Weights, *, is_english: bool
+    titles: list[TitleCandidate], context: TitleContext, weights: Weights, *, is_english: bool
 ) -> list[RankedTitle]:
     likely = sorted(
         (
-            (weights.title.score(title_features(title, facts, weights, weights.title.names)), title)
+            (
+                weights.title.score(title_features(title, context, weights, weights.title.names)),
+                title,
+            )
             for title in titles
         ),
         key=lambda pair: -pair[0],
@@ -536,8 +539,8 @@ def _says_something(candidate: Candidate, score: float = LEAST_SCORE) -> bool:
     if _BARE_NAMES.fullmatch(text):
         return False
     if candidate.passage.kind == "code":
-        return not text.endswith(_COLONS)
-    is_empty = text.endswith(_COLONS) or is_empty_phrase(text.lower().replace("’", "'"))
+        return not text.endswith(COLONS)
+    is_empty = text.endswith(COLONS) or is_empty_phrase(text.lower().replace("’", "'"))
     return not is_empty or score >= SURE_SCORE
 
 

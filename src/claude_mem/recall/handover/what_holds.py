@@ -311,7 +311,7 @@ def commands(facts: Sequence[Fact]) -> Iterator[Line]:
         rows = [fact for fact in usual if _purpose(fact) == purpose]
         rows = _distinct([fact for fact in rows if fact.count * 4 >= rows[0].count])
         if purpose == CHECK:
-            rows = _without_chance_folders(rows)
+            rows = _without_repeats_in_folders(rows)
         else:
             # Parts of a repository that are tested on their own have a command each.
             rows = list({fact.scope: fact for fact in reversed(rows)}.values())[::-1][:MAX_SCOPES]
@@ -356,7 +356,7 @@ def _distinct(commands: Sequence[Fact]) -> list[Fact]:
     return list(distinct.values())
 
 
-def _without_chance_folders(commands: Sequence[Fact]) -> list[Fact]:
+def _without_repeats_in_folders(commands: Sequence[Fact]) -> list[Fact]:
     """Without runs in a folder of what is run at the root more often."""
     at_root = {fact.value: fact.count for fact in commands if not fact.scope}
     return [
