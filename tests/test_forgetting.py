@@ -97,6 +97,7 @@ def test_what_is_forgotten_is_gone_at_once_and_everywhere_and_undo_brings_it_bac
     assert all(word in text + json.dumps(pages) for word in words)
 
     done = forget(memory, **selection)
+    assert rendered and rendered_context(memory.layout, directory) == ""
     for word in words:
         assert search_ids(memory, f'"{word}"') == []
         for noun in pages:

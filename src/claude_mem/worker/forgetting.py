@@ -1,19 +1,28 @@
 """Forgetting: a preview first, done with the token of that preview, undone for a while."""
 
 import asyncio
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from claude_mem import paths
+from claude_mem.config import Layout
 from claude_mem.errors import BadInput, NotFound
+from claude_mem.hook import trouble
+from claude_mem.hook.kill_points import reach
+from claude_mem.index import indexing
 from claude_mem.index.text.filters import Filters
+from claude_mem.intake import rejected_events
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, search
 from claude_mem.recall.weights import WEIGHTS
-from claude_mem.store import StoreReader
+from claude_mem.store import Store, StoreReader
 from claude_mem.store.forgetting import Forgotten, Preview, Selection
-from claude_mem.worker.contexts import remove_rendered
+from claude_mem.types import Project
+from claude_mem.worker.contexts import Contexts, clear_contexts, remove_rendered
 
 if TYPE_CHECKING:  # the commands and the MCP server read requests without a worker
     from claude_mem.worker.worker import Worker
@@ -75,12 +84,13 @@ async def forget(
         return preview
     if request.hard:
         await _end_requests(worker, selection)
-    directories = await asyncio.to_thread(_directories_to_clear, store, selection)
+    directories = await asyncio.to_thread(_directories_of_project, store, selection.project)
     sessions = await asyncio.to_thread(store.sessions_of, selection)
     forgotten = await asyncio.wrap_future(
         store.forget(selection, request.confirm, hard=request.hard)
     )
     worker.unsaved_contexts.withdraw()
+    directories += await asyncio.to_thread(_directories_of, store, forgotten.projects)
     remove_rendered(worker.settings.layout, directories)
     worker.contexts.mark_stale(*forgotten.projects)
     worker.announcer.forgotten(forgotten)
@@ -89,7 +99,7 @@ async def forget(
     if request.hard:
         await worker.erase_leftovers()
         await worker.refiner.clean_up()
-    await worker.contexts.render_stale()
+    worker.wake()  # the main loop renders the contexts again
     return _result_of(worker, forgotten)
 
 
@@ -110,7 +120,7 @@ async def undo(worker: "Worker", token: str | None) -> Forgotten:
     forgotten = await asyncio.wrap_future(worker.store.undo_forgetting(token))
     worker.contexts.mark_stale(*forgotten.projects)
     worker.announcer.forgetting_undone(forgotten)
-    await worker.contexts.render_stale()
+    worker.wake()
     return forgotten
 
 
@@ -162,8 +172,45 @@ def _matching(
             return ids
 
 
-def _directories_to_clear(store: StoreReader, selection: Selection) -> list[str]:
-    """The directories of a project that is forgotten completely: their contexts are deleted."""
-    if selection.project is None:
-        return []
-    return store.recent_directories(selection.project, limit=1_000_000)
+def _directories_of(store: StoreReader, projects: Iterable[Project]) -> list[str]:
+    ids = [store.project_by_key(project.key) for project in projects]
+    return [directory for id_ in ids for directory in _directories_of_project(store, id_)]
+
+
+def _directories_of_project(store: StoreReader, project_id: int | None) -> list[str]:
+    """All in which it was used; none of a project that is gone."""
+    return [] if project_id is None else store.recent_directories(project_id, limit=1_000_000)
+
+
+def erase_leftovers(layout: Layout, store: Store, contexts: Contexts) -> None:
+    """After memories were forgotten for good: deletes what may repeat them outside of the tables.
+
+    Rendered contexts, rejected hook payloads and logs cannot be searched for a text reliably (it
+    may be escaped or cut), so they are deleted as a whole. Then the index is merged and the
+    database scrubbed. The worker repeats this until it succeeds, also after a crash. Raises
+    DatabaseInUse or an error of the disk; what is left to do then remains requested.
+    """
+    reach(b"erase.before_leftovers")
+    clear_contexts(layout)
+    contexts.mark_all_stale()
+    rejected_events.delete_all(layout)
+    _empty_logs(layout)
+    for name in (paths.TROUBLE, trouble.SHOWN):
+        layout.at(name).unlink(missing_ok=True)
+    while store.write(indexing.refresh).result():
+        pass  # what waits for the index still has its old words and rows
+    store.write(indexing.tidy).result()
+    reach(b"erase.before_scrub")
+    store.scrub(layout.backups)
+
+
+def _empty_logs(layout: Layout) -> None:
+    for path in layout.worker_log.parent.iterdir():
+        if _is_rotated(path):
+            path.unlink(missing_ok=True)
+        else:
+            os.truncate(path, 0)  # not deleted: the worker has it open
+
+
+def _is_rotated(path: Path) -> bool:
+    return path.suffix != ".log"

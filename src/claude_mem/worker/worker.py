@@ -43,7 +43,7 @@ from claude_mem.worker.contexts import (
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.embedding import Embedding
-from claude_mem.worker.hard_forgetting import erase_leftovers
+from claude_mem.worker.forgetting import erase_leftovers
 from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.last_error import LastError
 from claude_mem.worker.observer_status import describe
