@@ -223,7 +223,7 @@ def test_who_is_behind_what_is_kept_gets_a_reset(api: Api, count: int, size: int
     events = api.worker.announcer.live_events
 
     async def scene() -> list[Any]:
-        before = events.cursor
+        before = events.give_cursor()
         with events.subscribe() as slow:
             for _ in range(count):
                 events.publish({"type": "event", "text": "x" * size})
@@ -233,11 +233,24 @@ def test_who_is_behind_what_is_kept_gets_a_reset(api: Api, count: int, size: int
     assert api.runner.run(scene()) == [[{"type": "reset"}], [{"type": "reset"}]]
 
 
+def test_events_are_kept_once_a_cursor_is_given_away(api: Api) -> None:
+    events = api.worker.announcer.live_events
+
+    async def scene() -> list[Any]:
+        events.publish({"type": "event", "text": "before"})
+        cursor = events.give_cursor()
+        events.publish({"type": "event", "text": "after"})
+        with events.subscribe(cursor) as listener:
+            return listener.take_all()
+
+    assert api.runner.run(scene()) == [{"type": "event", "text": "after"}]
+
+
 def test_what_was_forgotten_is_not_repeated(api: Api) -> None:
     events = api.worker.announcer.live_events
 
     async def scene() -> list[Any]:
-        before = events.cursor
+        before = events.give_cursor()
         await api.client.post("/api/sessions/init", json={**ABOUT, "prompt": "Blink"})
         with events.subscribe() as listener:
             request = {"session": SESSION}

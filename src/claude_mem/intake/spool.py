@@ -58,12 +58,13 @@ class BadSpoolFileError(ValueError):
 
 def waiting(layout: Layout) -> list[Path]:
     """The records there are, the earliest first."""
+    directory = layout.spool
     try:
-        with os.scandir(layout.spool) as entries:
+        with os.scandir(directory) as entries:
             names = [entry.name for entry in entries if entry.name.endswith(_SUFFIX)]
     except FileNotFoundError:
         return []
-    return [layout.spool / name for name in sorted(names)]
+    return [directory / name for name in sorted(names)]
 
 
 def arrival_ms(path: Path) -> int:

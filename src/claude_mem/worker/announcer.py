@@ -34,13 +34,11 @@ class Announcer:
         self.activity.update(recorded)
         self.processing()
         stored = [(event, outcome) for event, outcome in recorded if outcome.outcome == "stored"]
-        if not stored:
-            return
-        names = self._store.project_names()
+        names = self._store.project_names() if stored and self.live_events.is_followed else {}
         for event, outcome in stored:
-            self.live_events.publish(
-                self._event_news(event, outcome, names.get(outcome.project_id, ""))
-            )
+            if self.live_events.is_followed:
+                project = names.get(outcome.project_id, "")
+                self.live_events.publish(self._event_news(event, outcome, project))
             if event.kind == SESSION_END:
                 self.session_changed(outcome.session_db_id)
 

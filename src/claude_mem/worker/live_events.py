@@ -3,7 +3,8 @@
 The latest events are kept, and every subscriber reads them from there: one that comes back misses
 none, and a slow one delays nobody. One that falls behind what is kept, or has a cursor of another
 worker process, gets a reset instead: it has to read the pages again. An event has the items it is
-about, as the pages of the API list them, so that it can be shown without another request.
+about, as the pages of the API list them, so that it can be shown without another request. Nothing
+is kept until the first cursor is given away: nobody could ask for it.
 """
 
 import asyncio
@@ -72,14 +73,15 @@ class LiveEvents:
         self._bytes = 0
         self._subscribers: set[Subscription] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.is_followed = False  # whether a cursor was given away
 
     @property
     def listeners(self) -> int:
         return len(self._subscribers)
 
-    @property
-    def cursor(self) -> str:
-        """After the latest event."""
+    def give_cursor(self) -> str:
+        """After the latest event. From now on events are kept."""
+        self.is_followed = True
         return self.cursor_of(self._number)
 
     def cursor_of(self, number: int) -> str:
@@ -89,6 +91,7 @@ class LiveEvents:
     def subscribe(self, after: str | None = None) -> Iterator[Subscription]:
         """Begins with the events after this cursor. Call it in the thread of the event loop."""
         self._loop = asyncio.get_running_loop()
+        self.is_followed = True
         subscription = Subscription(self, self._position(after) if after else self._number)
         self._subscribers.add(subscription)
         try:
@@ -108,15 +111,18 @@ class LiveEvents:
         with self._lock:
             index = number - (self._number - len(self._recent))
             if index < 0:
-                return Announcement(self._number, self.cursor, _json(RESET))
+                return Announcement(self._number, self.cursor_of(self._number), _json(RESET))
             return self._recent[index] if index < len(self._recent) else None
 
     def publish(self, event: dict[str, Json]) -> None:
         """Call it from any thread."""
+        if not self.is_followed:
+            return
         data = _json(event)
         with self._lock:
             self._number += 1
-            self._recent.append(Announcement(self._number, self.cursor, data))
+            cursor = self.cursor_of(self._number)
+            self._recent.append(Announcement(self._number, cursor, data))
             self._bytes += len(data)
             while len(self._recent) > MAX_EVENTS or self._bytes > MAX_BYTES:
                 self._bytes -= len(self._recent.popleft().data)

@@ -127,7 +127,7 @@ def _menu(worker: Worker) -> dict[str, object]:
         "observer": worker.observer.active,
         "capture": capture_state(worker),
         # Before the page reads anything, so that the stream repeats what happens meanwhile.
-        "cursor": worker.announcer.live_events.cursor,
+        "cursor": worker.announcer.live_events.give_cursor(),
     }
 
 
