@@ -25,7 +25,10 @@ _HELP = {
     "scope": "Folder that the fact is limited to; empty for the whole project.",
 }
 _OPTIONS = {"facts": "fact", "concepts": "concept"}
-undo_option = click.option("--undo", is_flag=True, help="Undo this change.")
+
+
+def undo_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option("--undo", is_flag=True, help=text)
 
 
 def field_options(*kinds: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -65,7 +68,7 @@ def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
 
 @click.command()
 @click.argument("id_", metavar="ID")
-@undo_option
+@undo_option("Unpin it.")
 @json_option
 @click.pass_obj
 def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
@@ -81,7 +84,7 @@ def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
 
 @click.command()
 @click.argument("id_", metavar="ID")
-@undo_option
+@undo_option("Remove the mark.")
 @json_option
 @click.pass_obj
 def wrong(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:

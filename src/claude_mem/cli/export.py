@@ -26,9 +26,9 @@ from claude_mem.text import NO_MEMORIES, pluralize
 def export(
     settings: Settings, file: Path, project: str | None, force: bool, team: bool, own: bool
 ) -> None:
-    """Write all memories to FILE (default: standard output).
+    """Write memories to FILE (default: standard output).
 
-    The file has one JSON object per line, and only you can read it. Exporting the same memories
+    The output has one JSON object per line; only you can read FILE. Exporting the same memories
     twice gives identical files. `claude-mem import --own FILE` restores it, here or on another
     machine.
     """

@@ -114,7 +114,7 @@ def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
 
 @facts.command()
 @click.argument("id_", metavar="ID")
-@undo_option
+@undo_option("Unpin it.")
 @json_option
 @click.pass_obj
 def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
@@ -126,7 +126,7 @@ def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
 
 @facts.command()
 @click.argument("id_", metavar="ID")
-@undo_option
+@undo_option("Remove the mark.")
 @json_option
 @click.pass_obj
 def wrong(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:

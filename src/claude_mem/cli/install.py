@@ -73,7 +73,7 @@ SCOPES = ("user", "project")
 @click.option(
     "--yes",
     is_flag=True,
-    help="Do not ask for confirmation; keep the observer and skip the import.",
+    help="Do not ask; without --import and --observer, import nothing and keep the observer.",
 )
 @click.pass_obj
 def install(

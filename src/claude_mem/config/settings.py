@@ -225,7 +225,7 @@ class ContextSettings:
     file_hints: bool = declare(
         "CLAUDE_MEM_FILE_HINTS",
         False,
-        "before Claude Code reads or edits a file, tell it the known traps of that file: yes or "
+        "before Claude Code reads or edits a file, tell it the known gotchas of that file: yes or "
         "no; to add or remove the hook that this needs, run claude-mem install again",
     )
 

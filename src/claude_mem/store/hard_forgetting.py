@@ -6,7 +6,8 @@ Runs in the transaction that forgets. The files are scrubbed afterwards (`file_s
 import json
 import sqlite3
 
-from claude_mem.store import file_scrubbing, model_conversations, tombstones
+from claude_mem.store import file_scrubbing, tombstones
+from claude_mem.store.sessions import drop_conversation
 
 
 def erase(connection: sqlite3.Connection, forgotten_id: int, now_ms: int) -> None:
@@ -15,7 +16,7 @@ def erase(connection: sqlite3.Connection, forgotten_id: int, now_ms: int) -> Non
     _clear_contexts_in_trash(connection)
     for session in _remaining_sessions(connection, turns):
         # The conversation contains the text.
-        model_conversations.drop_conversation(connection, session)
+        drop_conversation(connection, session)
     tombstones.hash_keys(connection, forgotten_id)
     connection.execute("DELETE FROM forgotten_rows WHERE forgotten_id = ?", (forgotten_id,))
     connection.execute("UPDATE forgotten SET erased = 1 WHERE id = ?", (forgotten_id,))

@@ -20,7 +20,6 @@ from claude_mem.store import (
     imported_sessions,
     listing,
     memory_rows,
-    model_conversations,
     obstacles,
     one_time_messages,
     outside_words,
@@ -129,9 +128,7 @@ class StoreReader(ViewerReader):
         return self.read(listing.dead_letters)
 
     def conversation_to_resume(self, session_db_id: int, provider: str) -> str | None:
-        return self.read(
-            lambda c: model_conversations.conversation_to_resume(c, session_db_id, provider)
-        )
+        return self.read(lambda c: sessions.conversation_to_resume(c, session_db_id, provider))
 
     def next_refinement(self) -> int | None:
         return self.read(lambda c: queue.REFINEMENTS.next_due_ms(c, self._asleep_ms()))
@@ -163,10 +160,10 @@ class StoreReader(ViewerReader):
         return self.read(revisions.kept_replies)
 
     def has_finished_conversation(self) -> bool:
-        return self.read(model_conversations.has_finished_conversation)
+        return self.read(sessions.has_finished_conversation)
 
     def resumable_conversations(self, provider: str) -> set[str]:
-        return self.read(lambda c: model_conversations.resumable_conversations(c, provider))
+        return self.read(lambda c: sessions.resumable_conversations(c, provider))
 
     def spent_today(self, now: int) -> dict[str, int]:
         return self.read(lambda c: spending.spent_today(c, now))

@@ -22,7 +22,6 @@ from claude_mem.store import (
     hints,
     imported_sessions,
     memories,
-    model_conversations,
     one_time_messages,
     project_assignments,
     projects,
@@ -351,19 +350,19 @@ class Store(StoreReader):
         self, session_db_id: int, provider: str, provider_session_id: str
     ) -> "Future[None]":
         return self.write(
-            lambda c: model_conversations.remember_conversation(
+            lambda c: sessions.remember_conversation(
                 c, session_db_id, provider, provider_session_id
             )
         )
 
     def drop_conversation(self, session_db_id: int) -> "Future[None]":
-        return self.write(lambda c: model_conversations.drop_conversation(c, session_db_id))
+        return self.write(lambda c: sessions.drop_conversation(c, session_db_id))
 
     def drop_all_conversations(self) -> "Future[None]":
-        return self.write(model_conversations.drop_all_conversations)
+        return self.write(sessions.drop_all_conversations)
 
     def drop_finished_conversations(self) -> "Future[list[int]]":
-        return self.write(model_conversations.drop_finished_conversations)
+        return self.write(sessions.drop_finished_conversations)
 
     def remember_start_context(self, content_session_id: str, text: str) -> "Future[None]":
         return self.write(lambda c: sessions.set_start_context(c, content_session_id, text))

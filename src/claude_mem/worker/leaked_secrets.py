@@ -9,7 +9,7 @@ from pathlib import Path
 
 from claude_mem.config import Layout
 from claude_mem.redaction import Redactor
-from claude_mem.store import Store, StoreReader, backups, file_scrubbing, model_conversations
+from claude_mem.store import Store, StoreReader, backups, file_scrubbing
 from claude_mem.store.database import connect
 from claude_mem.store.leaked_secrets import (
     TABLES,
@@ -20,6 +20,7 @@ from claude_mem.store.leaked_secrets import (
     find_secrets,
     redact_batch,
 )
+from claude_mem.store.sessions import drop_conversation
 from claude_mem.worker.worker import Worker
 
 LARGEST_FILE = 32_000_000  # bytes; logs are rotated long before
@@ -60,7 +61,7 @@ def _batch_work(redactor: Redactor, table: str, after: Key) -> "partial[Batch]":
 def _drop_copies(connection: sqlite3.Connection, ms: int) -> None:
     """Conversations with a model repeat what it was sent; the files are scrubbed afterwards."""
     for (session,) in connection.execute("SELECT id FROM sdk_sessions").fetchall():
-        model_conversations.drop_conversation(connection, session)
+        drop_conversation(connection, session)
     file_scrubbing.request(connection, ms)
 
 
