@@ -36,7 +36,7 @@ def changes(api: Api) -> ChangeCounts:
 
 
 def context(api: Api) -> str:
-    return api.worker.contexts.current(PROJECT, BUDGET, "", "")
+    return api.worker.contexts.text_for(PROJECT, BUDGET, "", "")
 
 
 def forget(api: Api, **selection: Any) -> None:

@@ -147,7 +147,7 @@ def test_transcripts_of_the_observer_are_deleted_with_the_session(
     observed.refine()
     assert transcripts_of(observed)
     observed.tell(session_end())
-    observed.with_refiner(lambda refiner: refiner.clean_up())
+    observed.with_refiner(lambda refiner: refiner.clean_up_conversations())
     assert not transcripts_of(observed)
     (row,) = observed.rows("SELECT provider, provider_session_id FROM sdk_sessions")
     assert row == {"provider": None, "provider_session_id": None}
@@ -161,11 +161,11 @@ def test_the_client_of_a_finished_session_is_closed(story: Story, api: FakeApi) 
 
     async def finish(refiner: Refiner) -> None:
         await refiner.run_due()
-        await refiner.clean_up()
+        await refiner.clean_up_conversations()
         assert len(client_pids(observed.directory)) == 1  # its session may continue
         await asyncio.to_thread(observed.tell, session_end())
         await refiner.run_due()
-        await refiner.clean_up()
+        await refiner.clean_up_conversations()
         assert client_pids(observed.directory) == []
         assert transcripts_of(observed) == []
 
@@ -187,7 +187,7 @@ def test_a_conversation_that_grew_long_is_ended_and_the_next_is_told_what_is_rem
                 stop("Done.", prompt_id=f"p{number}"),
             )  # fmt: skip
             await refiner.run_due()
-            await refiner.clean_up()
+            await refiner.clean_up_conversations()
             assert transcripts_of(observed) == []
 
     observed.with_refiner(two_turns)
@@ -217,7 +217,7 @@ def test_a_conversation_that_is_given_up_leaves_no_transcript(
 
     async def tidy(refiner: Refiner) -> None:
         await refiner.run_due()
-        await refiner.clean_up()  # as the worker does when it has nothing else to do
+        await refiner.clean_up_conversations()  # as the worker does when it has nothing else to do
 
     observed.with_refiner(tidy)
     recorded = [row["provider_session_id"] for row in observed.rows("SELECT * FROM sdk_sessions")]

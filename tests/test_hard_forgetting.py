@@ -225,6 +225,6 @@ def test_a_reader_that_uses_the_journal_delays_it(tmp_path: Path) -> None:
             preview = api.post_json("/api/forget", session="one", hard=True)
             selection = {"session": "one", "hard": True, "confirm": preview["confirm"]}
             assert api.post_json("/api/forget", **selection)["scrubbed"] is False
-        api.runner.run(api.worker.erase_leftovers())
+        api.runner.run(api.worker.scrub_data_directory())
         assert api.post_json("/api/forget", **selection)["scrubbed"] is True
         assert WORD.encode() not in api.bytes_on_disk()

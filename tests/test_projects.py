@@ -479,9 +479,9 @@ def test_a_project_is_found_once_until_a_session_starts_there(tmp_path: Path) ->
     assert projects.of(str(repository)).key == str(repository)
     git(repository, "remote", "add", "origin", ORIGIN)
     assert projects.of(str(repository)).key == str(repository)
-    projects.drop(str(repository))
+    projects.drop_cached(str(repository))
     assert projects.of(str(repository)).key == KEY
 
 
 def test_dropping_what_was_never_known_is_fine() -> None:
-    Projects(None).drop("/nowhere")
+    Projects(None).drop_cached("/nowhere")

@@ -251,7 +251,7 @@ def test_a_late_acknowledgement_of_a_lost_lease_changes_nothing(simple: Observed
     before = simple.rows("SELECT * FROM refinements")
     distillate = Distillate(Summary(request="late"), observer="claude")
     assert store.finish_refinement(first[0], first[1], distillate).result() is False
-    store.keep_draft(first[0], "late").result()
+    store.give_up_refinement(first[0], "late").result()
     store.put_back_refinement(first[0], "late", 0).result()
     assert not store.renew_refinement(first[0]).result()
     assert simple.rows("SELECT * FROM refinements") == before

@@ -476,7 +476,7 @@ def background(story: Story, index: SemanticIndex | None) -> Embedding:
 def run(embedding: Embedding) -> None:
     async def once() -> None:
         embedding.start_if_due()
-        await embedding.settle()
+        await embedding.wait_until_idle()
 
     asyncio.run(once())
 

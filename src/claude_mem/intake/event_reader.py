@@ -109,7 +109,7 @@ class EventReader:
         cwd = _text(payload, "cwd") or ""
         project_dir = header.project_dir or cwd
         if kind == "SessionStart":
-            self.projects.drop(project_dir)
+            self.projects.drop_cached(project_dir)
         redacted = self._redact(payload, is_short=header.is_short)
         parts = event_parts(kind, redacted) if self.keeps_parts else ()
         tool_name = _identifier(payload, "tool_name")

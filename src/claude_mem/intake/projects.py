@@ -205,7 +205,7 @@ class Projects:
         matches = {p.key: p for p in self._known.values() if p.name == repository.name}
         return next(iter(matches.values())) if len(matches) == 1 else None
 
-    def drop(self, directory: str) -> None:
+    def drop_cached(self, directory: str) -> None:
         """To be called when a session starts there: its origin may have changed."""
         self._by_directory.pop(directory, None)
 

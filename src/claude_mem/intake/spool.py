@@ -46,7 +46,7 @@ _SUFFIX = SUFFIX.decode()
 
 
 @dataclass(frozen=True, slots=True)
-class SpoolFile:
+class SpooledEvent:
     header: EventHeader
     version: str
     payload: bytes
@@ -75,7 +75,7 @@ def arrival_ms(path: Path) -> int:
     return int(path.stat().st_mtime * 1000)
 
 
-def parse(data: bytes) -> SpoolFile:
+def parse(data: bytes) -> SpooledEvent:
     head, separator, payload = data.partition(b"\n")
     if not separator or not head.startswith(MAGIC + b"\t") or head.count(b"\t") != 6:
         raise BadSpoolFileError("it has no spool header")
@@ -97,7 +97,7 @@ def parse(data: bytes) -> SpoolFile:
         is_short=len(payload) <= SHORT_PAYLOAD and dialect not in NORMALISERS,
     )
     # The hook has stripped it already; whatever wrote this file, nothing private goes on.
-    return SpoolFile(header, version, strip_private(payload))
+    return SpooledEvent(header, version, strip_private(payload))
 
 
 def _unescape(text: str) -> str:
@@ -113,7 +113,7 @@ def _unescape(text: str) -> str:
     return "".join(result)
 
 
-def events_of(record: SpoolFile) -> list[tuple[EventHeader, dict[str, Json]]]:
+def events_of(record: SpooledEvent) -> list[tuple[EventHeader, dict[str, Json]]]:
     """One of Claude Code; of another agent none or several, rewritten as Claude Code's."""
     header, payload = record.header, parse_object(record.payload)
     return normalise(header, payload) if header.dialect in NORMALISERS else [(header, payload)]
@@ -124,7 +124,7 @@ class StartContexts(Protocol):
 
     def of_starts(self, events: Sequence[Event]) -> dict[str, str]: ...
 
-    def settle(self, events: Sequence[Event]) -> None: ...
+    def store_waiting(self, events: Sequence[Event]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -306,7 +306,7 @@ class Intake:
             return self._store.record_events(events).result()
         contexts = self._start_contexts.of_starts(events)
         recorded = self._store.record_events(events, contexts).result()
-        self._start_contexts.settle(events)
+        self._start_contexts.store_waiting(events)
         return recorded
 
     def _reject(self, path: Path, error: Exception, counts: DrainCounts) -> None:

@@ -57,7 +57,7 @@ async def context(request: Request) -> Response:
     await worker.catch_up()
     project_id = _project_to_inject(worker, name, directory or "")
     if project_id is not None:
-        await worker.jobs.settle(worker.store.project(project_id))
+        await worker.jobs.wait_for_project(worker.store.project(project_id))
     if project_id is None:
         return PlainTextResponse("")
     return PlainTextResponse(await worker.contexts.for_directory(project_id, directory or ""))

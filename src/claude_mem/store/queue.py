@@ -164,7 +164,7 @@ class LeasedQueue:
         )
         return cursor.rowcount
 
-    def revive_buried(self, connection: sqlite3.Connection, now_ms: int) -> int:
+    def retry_set_aside(self, connection: sqlite3.Connection, now_ms: int) -> int:
         """Tries the rows again that had been given up; how many there were."""
         cursor = connection.execute(
             f"UPDATE {self.table} SET status = 'pending', attempts = 0, last_error = NULL,"

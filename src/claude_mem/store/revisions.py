@@ -78,7 +78,7 @@ def save(
     return True
 
 
-def keep_draft(
+def give_up_refinement(
     connection: sqlite3.Connection, job: Job, reason: str, reply: str | None, ms: int
 ) -> None:
     """No model will revise this draft; a draft that is newer than the job is tried again.

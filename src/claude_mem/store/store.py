@@ -274,10 +274,12 @@ class Store(StoreReader):
             lambda c: queue.REFINEMENTS.put_back(c, job, error, available_ms, counted=counted)
         )
 
-    def keep_draft(self, job: Job, reason: str, reply: str | None = None) -> "Future[None]":
-        return self.write(lambda c: revisions.keep_draft(c, job, reason, reply, self._clock()))
+    def give_up_refinement(self, job: Job, reason: str, reply: str | None = None) -> "Future[None]":
+        return self.write(
+            lambda c: revisions.give_up_refinement(c, job, reason, reply, self._clock())
+        )
 
-    def keep_all_drafts(self, reason: str) -> "Future[int]":
+    def give_up_all_refinements(self, reason: str) -> "Future[int]":
         return self.write(lambda c: queue.REFINEMENTS.set_all_aside(c, reason))
 
     def drop_refinement(self, job: Job) -> "Future[None]":
@@ -324,7 +326,7 @@ class Store(StoreReader):
         return self.write(lambda c: queue.JOBS.set_aside(c, job, error, self._clock()))
 
     def revive_dead_jobs(self) -> "Future[int]":
-        return self.write(lambda c: queue.JOBS.revive_buried(c, self._clock()))
+        return self.write(lambda c: queue.JOBS.retry_set_aside(c, self._clock()))
 
     def free_all_leases(self) -> "Future[None]":
         def work(connection: sqlite3.Connection) -> None:

@@ -83,7 +83,7 @@ class Contexts:
         that time."""
         for directory in self._store.recent_directories(project_id):
             rule_files, branch = read_rule_files(directory, self._home), current_branch(directory)
-            text = self.current(project_id, self.budget, rule_files, branch)
+            text = self.text_for(project_id, self.budget, rule_files, branch)
             literal = json.dumps(text).encode()
             target = rendered_path(self._layout, directory)
             if not target.exists() or target.read_bytes() != literal:
@@ -104,14 +104,14 @@ class Contexts:
         def build() -> str:
             rule_files, branch = read_rule_files(directory, self._home), current_branch(directory)
             if without_session is None or not self._store.has_prompts(without_session):
-                return self.current(project_id, tokens, rule_files, branch)
+                return self.text_for(project_id, tokens, rule_files, branch)
             return build_context(
                 self._store, project_id, tokens, without_session, rule_files, branch
             )
 
         return await asyncio.to_thread(build)
 
-    def current(self, project_id: int, budget: int, rule_files: str, branch: str) -> str:
+    def text_for(self, project_id: int, budget: int, rule_files: str, branch: str) -> str:
         """As `build_context` returns it, without leaving out any session."""
         try:  # before anything is read
             changes = self._store.change_counts(project_id).result(MAX_WAIT_SECONDS)
@@ -185,12 +185,12 @@ class UnsavedContexts:
                 contexts.setdefault(event.session_id, text)
         return contexts
 
-    def settle(self, events: Sequence[Event]) -> None:
+    def store_waiting(self, events: Sequence[Event]) -> None:
         """These events are stored: a context of theirs that came in the meantime is, too."""
         for session_id in {event.session_id for event in events}.intersection(self._waiting):
-            self._settle(session_id)
+            self._store_one(session_id)
 
-    def _settle(self, session_id: str) -> None:
+    def _store_one(self, session_id: str) -> None:
         text = self._waiting.get(session_id)
         if text is not None and self._store.start_context(session_id) != text:
             try:

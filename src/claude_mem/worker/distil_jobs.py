@@ -72,7 +72,7 @@ class JobRunner:
             count += 1
         return count
 
-    async def settle(self, project: Project) -> None:
+    async def wait_for_project(self, project: Project) -> None:
         """Wait for this project's turns that another call of run_due is distilling."""
         tasks = [task for task, turn in self._running.items() if turn.project == project]
         if tasks:
@@ -87,7 +87,7 @@ class JobRunner:
             await asyncio.wait(tasks, timeout=seconds)
 
     async def _start_next(self, project_id: int | None) -> asyncio.Task[None] | None:
-        # Claiming and registering are one step, so that `settle` misses no running job.
+        # Claiming and registering are one step, so that `wait_for_project` misses no running job.
         async with self._claiming:
             while claimed := await asyncio.wrap_future(self._store.claim_job(project_id)):
                 reach(b"queue.after_claim")

@@ -36,7 +36,7 @@ class Embedding:
     async def use(self, index: SemanticIndex | None) -> None:
         """Embed with this index from now on; waits for the batch that is running."""
         self.index = index
-        await self.settle()
+        await self.wait_until_idle()
         self._not_before = 0
 
     def start_if_due(self) -> None:
@@ -49,7 +49,7 @@ class Embedding:
             copying = asyncio.to_thread(self.index.copy_vectors, self._store)
             self._task = asyncio.create_task(copying)
 
-    async def settle(self) -> None:
+    async def wait_until_idle(self) -> None:
         """Wait for the running batch."""
         if self._task is not None and not self._task.done():
             await asyncio.wait([self._task])

@@ -97,8 +97,8 @@ async def forget(
     for session in await asyncio.to_thread(store.missing_sessions, sessions):
         worker.announcer.session_changed(session)
     if request.hard:
-        await worker.erase_leftovers()
-        await worker.refiner.clean_up()
+        await worker.scrub_data_directory()
+        await worker.refiner.clean_up_conversations()
     worker.wake()  # the main loop renders the contexts again
     return _result_of(worker, forgotten)
 
@@ -182,7 +182,7 @@ def _directories_of_project(store: StoreReader, project_id: int | None) -> list[
     return [] if project_id is None else store.recent_directories(project_id, limit=1_000_000)
 
 
-def erase_leftovers(layout: Layout, store: Store, contexts: Contexts) -> None:
+def scrub_data_directory(layout: Layout, store: Store, contexts: Contexts) -> None:
     """After memories were forgotten for good: deletes what may repeat them outside of the tables.
 
     Rendered contexts, rejected hook payloads and logs cannot be searched for a text reliably (it

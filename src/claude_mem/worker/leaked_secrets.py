@@ -37,8 +37,8 @@ async def clean(worker: Worker) -> list[Finding]:
     findings = await asyncio.to_thread(_redact_rows, worker.store, worker.reader.redactor)
     await asyncio.wrap_future(worker.store.write(partial(_drop_copies, ms=worker.clock())))
     await worker.index_waiting()
-    await worker.erase_leftovers()
-    await worker.refiner.clean_up()
+    await worker.scrub_data_directory()
+    await worker.refiner.clean_up_conversations()
     await worker.contexts.render_stale()
     return findings
 

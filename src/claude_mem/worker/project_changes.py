@@ -18,7 +18,7 @@ LONGEST_KEY = 120
 
 async def join_directory(worker: Worker, directory: str) -> Moved:
     """Give a directory the memory of the project that its git origin names."""
-    worker.projects.drop(directory)
+    worker.projects.drop_cached(directory)
     decision = await asyncio.to_thread(worker.projects.decision, directory)
     if decision.claimed is None or decision.own is None:
         raise BadInput(
@@ -36,7 +36,7 @@ async def split_directory(worker: Worker, directory: str) -> Moved:
     """Make a directory, and everything below it, a project of its own."""
     path = _existing(directory)
     target = Project(path, Path(path).name or path)
-    worker.projects.drop(directory)
+    worker.projects.drop_cached(directory)
     decision = await asyncio.to_thread(worker.projects.decision, directory)
     if decision.project.key == target.key and decision.claimed is None:
         raise BadInput(f"{path} is a project of its own already", "directory")

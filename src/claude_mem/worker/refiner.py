@@ -112,9 +112,9 @@ class Refiner:
         self._policy = policy
         await self._cleanup.begin()
         if model is None and not policy.upgrade_drafts:
-            await asyncio.wrap_future(self._store.keep_all_drafts("no model is in use"))
+            await asyncio.wrap_future(self._store.give_up_all_refinements("no model is in use"))
         self._model = model
-        await self.clean_up()
+        await self.clean_up_conversations()
 
     async def close(self) -> None:
         previous, self._model = self._model, None
@@ -168,7 +168,7 @@ class Refiner:
         due = self._store.next_refinement() if self._model is not None else None
         return due if due is not None and due > self._clock() else None
 
-    async def clean_up(self) -> None:
+    async def clean_up_conversations(self) -> None:
         """End the conversations of finished sessions, and delete what conversations left."""
         await self._cleanup.end_finished(self._model)
         if not self._running:
@@ -196,7 +196,7 @@ class Refiner:
     async def _refine(self, job: Job, turn: Turn, draft: Distillate, model: Model) -> None:
         try:
             if job.attempts > CLAIMS:
-                await self._keep_draft(job, "claimed too often without a result")
+                await self._give_up_refinement(job, "claimed too often without a result")
                 return
             turn_step(turn, f"refining with {model.name}, try {job.attempts}")
             await self._attempt(job, turn, draft, model)
@@ -243,7 +243,7 @@ class Refiner:
                 continue
             if reply is not None:
                 turn_step(turn, f"{model.name} replied with {len(reply.text)} characters")
-                await self._settle(model.name, charge, reply)
+                await self._correct_charge(model.name, charge, reply)
                 await self._store_revision(job, turn, draft, model.name, reply)
             return
 
@@ -274,7 +274,7 @@ class Refiner:
         reach(b"refine.after_call")
         return task.result()
 
-    async def _settle(self, name: str, charge: int, reply: Reply) -> None:
+    async def _correct_charge(self, name: str, charge: int, reply: Reply) -> None:
         used = charge if reply.tokens is None else reply.tokens
         await asyncio.wrap_future(self._store.settle_charge(name, charge, used, reply.requests))
 
@@ -315,7 +315,7 @@ class Refiner:
     async def _postpone(self, job: Job, reason: str, until_ms: int, *, lasting: bool) -> None:
         may_wait = self._policy.upgrade_drafts or self._store.is_requested_refinement(job)
         if lasting and not may_wait:
-            await self._keep_draft(job, reason)
+            await self._give_up_refinement(job, reason)
         else:
             await asyncio.wrap_future(
                 self._store.put_back_refinement(job, reason, until_ms, counted=False)
@@ -336,7 +336,7 @@ class Refiner:
         else:
             await asyncio.wrap_future(self._store.give_probe_back(name))
             reply = error.reply if isinstance(error, UnusableReply) else None
-            await self._keep_draft(job, reason, reply)
+            await self._give_up_refinement(job, reason, reply)
 
     async def _retry_later(self, job: Job, name: str, error: ObserverError, reason: str) -> None:
         wait = self._policy.backoff(self._store.breaker_failures(name))
@@ -348,15 +348,15 @@ class Refiner:
         else:
             await asyncio.wrap_future(self._store.note_failure(name, reason, until))
         if job.attempts >= TRIES:
-            await self._keep_draft(job, reason)
+            await self._give_up_refinement(job, reason)
         else:
             await asyncio.wrap_future(self._store.put_back_refinement(job, reason, until))
 
-    async def _keep_draft(self, job: Job, reason: str, reply: str | None = None) -> None:
+    async def _give_up_refinement(self, job: Job, reason: str, reply: str | None = None) -> None:
         """A reply that could not be used is stored with the job."""
         redactor = self._reader.redactor
         text = await asyncio.to_thread(redact_reply, redactor, reply) if reply else reply
-        await asyncio.wrap_future(self._store.keep_draft(job, reason, text))
+        await asyncio.wrap_future(self._store.give_up_refinement(job, reason, text))
 
     def _report_once(self, error: ObserverError, reason: str) -> None:
         """A login that fails silently would go unnoticed for weeks."""

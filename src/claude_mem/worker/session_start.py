@@ -132,7 +132,7 @@ async def _catch_up(worker: Worker, project: Project, *, drains: bool) -> None:
 async def _process_pending(worker: Worker, project: Project, drains: bool) -> None:
     project_id = worker.store.project_by_key(project.key)
     await (worker.catch_up(project_id) if drains else worker.distil_due(project_id))
-    await worker.jobs.settle(project)
+    await worker.jobs.wait_for_project(project)
 
 
 async def _context(

@@ -43,7 +43,7 @@ from claude_mem.worker.contexts import (
 from claude_mem.worker.conversation_cleanup import ConversationCleanup
 from claude_mem.worker.distil_jobs import JobRunner
 from claude_mem.worker.embedding import Embedding
-from claude_mem.worker.forgetting import erase_leftovers
+from claude_mem.worker.forgetting import scrub_data_directory
 from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.last_error import LastError
 from claude_mem.worker.observer_status import describe
@@ -270,7 +270,7 @@ class Worker:
     async def _run_once(self) -> None:
         await self.catch_up()
         await self.refiner.start_due()
-        await self.refiner.clean_up()
+        await self.refiner.clean_up_conversations()
         await self.index_waiting()
         self.embedding.start_if_due()
         self.redistilling.start_if_due()
@@ -283,7 +283,7 @@ class Worker:
     async def _run_housekeeping(self) -> None:
         self.embedding.release_if_idle()
         if self.store.needs_scrub():
-            await self.erase_leftovers()
+            await self.scrub_data_directory()
             await self.contexts.render_stale()
         if await asyncio.to_thread(self.housekeeping.tick, self.clock()):
             await self.catch_up()
@@ -292,11 +292,11 @@ class Worker:
             activity.reset(self.clock())
         self.announcer.processing()
 
-    async def erase_leftovers(self) -> None:
+    async def scrub_data_directory(self) -> None:
         """After forgetting for good. What fails is repeated by housekeeping."""
         layout = self.settings.layout
         try:
-            await asyncio.to_thread(erase_leftovers, layout, self.store, self.contexts)
+            await asyncio.to_thread(scrub_data_directory, layout, self.store, self.contexts)
         except (StoreError, sqlite3.Error, OSError) as error:
             if is_damage(error):
                 raise
