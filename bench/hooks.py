@@ -16,8 +16,7 @@ from bench.home import FinishedProcess, Home, spawn, temporary_home
 from bench.material import code, reading
 from bench.measure import Figure, in_turns, median, p90, run, table
 from bench.memories import fill
-from bench.turns import Pool, fill_turns
-from claude_mem.index.embedders.static_model import StaticModel
+from bench.turns import fill_turns, shared_pool
 from claude_mem.store import Store
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.lock import is_held
@@ -129,7 +128,7 @@ def _prompt(question: str) -> Payload:
 
 def _add_turns(home: Home) -> Iterator[str]:
     """Returns prompts that each have half of the words of a passage."""
-    pool = Pool(StaticModel.load())
+    pool = shared_pool()
     with Store.open(home.layout.database, home.layout.backups) as store:
         fill_turns(store, pool, home.project_dir, TURNS)
     return (

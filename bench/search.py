@@ -21,8 +21,7 @@ import numpy as np
 
 from bench.home import temporary_home
 from bench.measure import Figure, in_turns, median, run, table
-from bench.turns import PASSAGES_PER_TURN, Pool, fill_turns
-from claude_mem.index.embedders.static_model import StaticModel
+from bench.turns import PASSAGES_PER_TURN, Pool, fill_turns, shared_pool
 from claude_mem.index.text import passage_index
 from claude_mem.index.text.filters import Filters, any_of
 from claude_mem.index.text.words import TOKENIZER
@@ -131,7 +130,7 @@ def processor_seconds_of(work: Callable[[], object]) -> float:
 
 def measure(sizes: tuple[int, ...] = SIZES) -> list[Figure]:
     medians: dict[tuple[int, str, str], float] = {}
-    pool = Pool(StaticModel.load())
+    pool = shared_pool()
     for size in sizes:
         with open_library(pool, size) as library:
             library.search("first, everything is loaded")
