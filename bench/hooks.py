@@ -42,9 +42,14 @@ _PYTHON = [sys.executable, "-I", "-S", "-c", "pass"]
 _SHELL = ["/bin/sh", "-c", f"{shlex.join(_PYTHON)} 2>/dev/null && exit 0"]
 
 
-def measure() -> list[Figure]:
+def timings_of(rounds: int) -> dict[str, list[float]]:
+    """Of each command, in seconds."""
     with _cases() as cases:
-        timings = in_turns(cases, ROUNDS)
+        return in_turns(cases, rounds)
+
+
+def measure() -> list[Figure]:
+    timings = timings_of(ROUNDS)
     base = timings[BASELINE]
     ratios = {name: median(seconds) / median(base) for name, seconds in timings.items()}
     print(f"  {ROUNDS} rounds in turns; ratios to the first line")
