@@ -47,7 +47,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
 # Needs node and npm, and the network for the npm package; an hour. PEERS holds arguments, such as
-# `make bench-peers PEERS="hooks --rounds 5"`.
+# `make bench-peers PEERS="hooks --rounds 5"`; hook-starts, commands, mcp, spool and bare-search need
+# neither.
 bench-peers: $(VENV)/.dev
 	$(BIN)/python -m bench.peers $(PEERS)
 

@@ -28,9 +28,9 @@ def measure() -> list[Figure]:
         process = Path("/proc", str(home.worker_pid()))
         fresh = private_megabytes(process)
         _work(home)
-        before = _processor_seconds(process)
+        before = processor_seconds(process)
         time.sleep(IDLE_SECONDS)
-        idle = (_processor_seconds(process) - before) / IDLE_SECONDS
+        idle = (processor_seconds(process) - before) / IDLE_SECONDS
         memory = private_megabytes(process)
         children = len(child_pids(process))
         figures = {
@@ -78,7 +78,7 @@ def _bare_megabytes() -> float:
     return megabytes
 
 
-def _processor_seconds(process: Path) -> float:
+def processor_seconds(process: Path) -> float:
     fields = (process / "stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

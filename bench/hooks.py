@@ -16,8 +16,7 @@ from bench.home import FinishedProcess, Home, spawn, temporary_home
 from bench.material import code, reading
 from bench.measure import Figure, in_turns, median, p90, run, table
 from bench.memories import fill
-from bench.turns import Pool, fill_turns
-from claude_mem.index.embedders.static_model import StaticModel
+from bench.turns import fill_turns, shared_pool
 from claude_mem.store import Store
 from claude_mem.worker.contexts import Contexts
 from claude_mem.worker.lock import is_held
@@ -43,9 +42,14 @@ _PYTHON = [sys.executable, "-I", "-S", "-c", "pass"]
 _SHELL = ["/bin/sh", "-c", f"{shlex.join(_PYTHON)} 2>/dev/null && exit 0"]
 
 
-def measure() -> list[Figure]:
+def timings_of(rounds: int) -> dict[str, list[float]]:
+    """Of each command, in seconds."""
     with _cases() as cases:
-        timings = in_turns(cases, ROUNDS)
+        return in_turns(cases, rounds)
+
+
+def measure() -> list[Figure]:
+    timings = timings_of(ROUNDS)
     base = timings[BASELINE]
     ratios = {name: median(seconds) / median(base) for name, seconds in timings.items()}
     print(f"  {ROUNDS} rounds in turns; ratios to the first line")
@@ -129,7 +133,7 @@ def _prompt(question: str) -> Payload:
 
 def _add_turns(home: Home) -> Iterator[str]:
     """Returns prompts that each have half of the words of a passage."""
-    pool = Pool(StaticModel.load())
+    pool = shared_pool()
     with Store.open(home.layout.database, home.layout.backups) as store:
         fill_turns(store, pool, home.project_dir, TURNS)
     return (

@@ -37,10 +37,14 @@ class Cost:
     processor: float  # seconds of all threads of this process
 
 
+def costs_of(rounds: int) -> dict[str, list[Cost]]:
+    with _one_core():
+        return in_turns({INTAKE: _intake, BARE: _bare}, rounds, warm_up=1)
+
+
 def measure() -> list[Figure]:
     _describe_mix()
-    with _one_core():
-        costs = in_turns({INTAKE: _intake, BARE: _bare}, ROUNDS, warm_up=1)
+    costs = costs_of(ROUNDS)
     seconds = {name: median([cost.seconds for cost in rounds]) for name, rounds in costs.items()}
     processor = {
         name: median([cost.processor for cost in rounds]) for name, rounds in costs.items()

@@ -21,8 +21,7 @@ import numpy as np
 
 from bench.home import temporary_home
 from bench.measure import Figure, in_turns, median, run, table
-from bench.turns import PASSAGES_PER_TURN, Pool, fill_turns
-from claude_mem.index.embedders.static_model import StaticModel
+from bench.turns import PASSAGES_PER_TURN, Pool, fill_turns, shared_pool
 from claude_mem.index.text import passage_index
 from claude_mem.index.text.filters import Filters, any_of
 from claude_mem.index.text.words import TOKENIZER
@@ -129,17 +128,22 @@ def processor_seconds_of(work: Callable[[], object]) -> float:
     return time.thread_time() - begun
 
 
+Timings = dict[tuple[int, str, str], list[float]]  # by turns, question and way, in seconds
+
+
 def measure(sizes: tuple[int, ...] = SIZES) -> list[Figure]:
-    medians: dict[tuple[int, str, str], float] = {}
-    pool = Pool(StaticModel.load())
+    timings: Timings = {}
     for size in sizes:
-        with open_library(pool, size) as library:
-            library.search("first, everything is loaded")
-            library.semantic_index.settle()
-            timings = in_turns(library.cases(), ROUNDS)
-            medians |= {key: median(seconds) for key, seconds in timings.items()}
-            _print_disk(library)
-    return _report(medians, sizes)
+        timings |= timings_with(size)
+    return _report({key: median(seconds) for key, seconds in timings.items()}, sizes)
+
+
+def timings_with(turns: int) -> Timings:
+    with open_library(shared_pool(), turns) as library:
+        library.search("first, everything is loaded")
+        library.semantic_index.settle()
+        _print_disk(library)
+        return in_turns(library.cases(), ROUNDS)
 
 
 def _report(medians: dict[tuple[int, str, str], float], sizes: tuple[int, ...]) -> list[Figure]:

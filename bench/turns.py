@@ -9,7 +9,7 @@ language are (Zipf).
 import random
 import sqlite3
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -59,6 +59,12 @@ class Pool:
         soft_words = SoftWords(model)
         self.vectors = quantise(model.encode(texts))
         self.passages = [_pooled(text, soft_words) for text in texts]
+
+
+@cache
+def shared_pool() -> Pool:
+    """Made once for all benchmarks of a run."""
+    return Pool(StaticModel.load())
 
 
 def _pooled(text: str, soft_words: SoftWords) -> PooledPassage:

@@ -71,6 +71,22 @@ def test_the_page_has_the_measures_that_were_made(tmp_path: Path) -> None:
     assert (tmp_path / "docs" / "images" / "benchmark-hooks.svg").exists()
 
 
+def test_the_page_has_commands_next_to_an_interpreter_at_each_size(tmp_path: Path) -> None:
+    results = Results(tmp_path / "results" / "peers.json")
+    samples = [
+        Sample(case, product, unit, (value,))
+        for case, product, value in ((", 1,000", BARE, 10.0), ("status, 1,000", OURS, 25.0),
+                                     (", 10,000", BARE, 8.0), ("status, 10,000", OURS, 32.0))
+        for unit in ("ms", "ms CPU")
+    ]  # fmt: skip
+    results.add("commands", samples, {})
+    (tmp_path / "docs").mkdir()
+    report.write(results, tmp_path / "docs")
+    page = (tmp_path / "docs" / "benchmarks.md").read_text("utf-8")
+    assert "| command | 1,000 observations | 10,000 observations |" in page
+    assert page.count("| status | 25 (2.50x) | 32 (4x) |") == 2
+
+
 def test_the_readme_gets_its_table_between_the_marks(tmp_path: Path) -> None:
     results = Results(tmp_path / "results" / "peers.json")
     samples = [

@@ -79,3 +79,26 @@ def test_the_newest_matches_pass_the_filters(story: Story) -> None:
 def test_of_a_phrase_in_many_memories_the_newest_are_found(story: Story) -> None:
     remember_turns(story, *(f"The blinking lamp {number}" for number in range(20)))
     assert titles(story, '"blinking lamp"')[0] == "The blinking lamp 19"
+
+
+def test_all_matches_of_a_rare_word_are_found_and_common_words_count_for_them(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frequent_words_search, "MAX_SCORED", 12)
+    lamps = "the lamp of the relay, once more the lamp, and the relay"
+    remember_turns(story, Observation("discovery", title="Seen", narrative=f"The crane, {lamps}"))
+    for number in range(10):
+        seen = Observation("discovery", title="Seen too", narrative=f"The crane, {number} ships")
+        remember(story, seen, session=f"crane-{number}")
+    for number in range(20):
+        seen = Observation("discovery", title="Lit", narrative=f"{number}: {lamps}")
+        remember(story, seen, session=f"lamp-{number}")
+    assert titles(story, "lamp relay crane")[:11] == ["Seen", *["Seen too"] * 10]
+
+
+def test_where_a_rare_word_has_few_matches_those_of_common_words_are_found(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frequent_words_search, "MAX_SCORED", 12)
+    remember_turns(story, "The crane", *(f"Lamp {number}" for number in range(20)))
+    assert titles(story, "lamp crane")[:2] == ["The crane", "Lamp 19"]

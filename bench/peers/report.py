@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.peers.baselines import MIN_SEARCH, MIN_SPOOL
 from bench.peers.plots import Group, bars
 from bench.peers.samples import BARE, OURS, PEER, SHIPPED, Results
 from bench.peers.scale import FIRST, LATER
-from bench.peers.tables import Column, Medians, Ratio, number, pair
+from bench.peers.tables import MISSING, Column, Medians, Ratio, markdown, number, pair
 
 _INTRO = """# Benchmarks
 
@@ -201,10 +202,97 @@ and of FTS5 among the first ten, of the npm package among all results, up to thi
 """
 
 
+def _hook_starts(medians: Medians, images: Path) -> str:
+    bare = medians.of("", BARE, "ms") or 1.0
+    rows = [
+        [case, number(value), f"{number(value / bare)}x"]
+        for case in medians.cases
+        if (value := medians.of(case, OURS, "ms")) is not None
+    ]
+    return f"""## Hooks next to an interpreter
+
+Elapsed times of ours alone, as `python -m bench hooks` measures them: with memories and a context,
+and a prompt that is looked up in 10,000 turns. `{BARE}` takes {number(bare)} ms in the same run.
+
+{markdown(["hook", "ms", "to the interpreter"], rows)}
+"""
+
+
+def _commands(medians: Medians, images: Path) -> str:
+    sizes = [case.rpartition(", ")[2] for case in medians.cases if case.startswith(", ")]
+    names = list(dict.fromkeys(case.rpartition(", ")[0] for case in medians.cases))
+    head = ["command", *(f"{size} observations" for size in sizes)]
+    elapsed, processor = (
+        markdown(head, [[name, *(_to_bare(medians, name, size, unit) for size in sizes)]
+                        for name in names if name])
+        for unit in ("ms", "ms CPU")
+    )  # fmt: skip
+    bare = ", ".join(number(medians.of(f", {size}", BARE, "ms") or 0.0) for size in sizes)
+    return f"""## Commands
+
+`claude-mem` with a running worker, as shipped, next to `{BARE}`
+in the same run ({bare} ms). In milliseconds and, in brackets, how many times as
+long as the interpreter. Elapsed, with the work of the worker:
+
+{elapsed}
+
+Processor time of the command alone:
+
+{processor}
+"""
+
+
+def _to_bare(medians: Medians, name: str, size: str, unit: str) -> str:
+    value, bare = medians.of(f"{name}, {size}", OURS, unit), medians.of(f", {size}", BARE, unit)
+    return MISSING if value is None or not bare else f"{number(value)} ({number(value / bare)}x)"
+
+
+def _mcp(medians: Medians, images: Path) -> str:
+    us, bare = Column("ours, ms", OURS, "ms"), Column("interpreter, ms", BARE, "ms")
+    return f"""## MCP
+
+From the start of the server to its first answer; an interpreter reads a line and writes one.
+
+{medians.table("", [us, bare, Ratio("ratio", us, bare)])}
+"""
+
+
+def _spool(medians: Medians, images: Path) -> str:
+    columns = [
+        Column(f"{name}, {unit}", name, unit)
+        for unit in ("events/s", "events/s CPU")
+        for name in (OURS, MIN_SPOOL)
+    ]
+    return f"""## Spool
+
+Events of fifty sessions at once, from files to rows, on one core; next to a program that only
+reads, parses and inserts them. *CPU*: per second of processor time.
+
+{medians.table("", columns)}
+"""
+
+
+def _bare_search(medians: Medians, images: Path) -> str:
+    us, bare = (Column(f"{name}, ms CPU", name, "ms CPU") for name in (SHIPPED, MIN_SEARCH))
+    return f"""## Search next to bare FTS5 and a scan
+
+Turns with their records, about nine passages each; the number at the end of a row is that of the
+turns. Bare: the forty best passages by bm25, the texts of eight, and one scan of the vectors of all
+passages.
+
+{medians.table("query", [us, bare, Ratio("ratio", us, bare)])}
+"""
+
+
 _SECTIONS: dict[str, Callable[[Medians, Path], str]] = {
     "hooks": _hooks,
+    "hook-starts": _hook_starts,
+    "commands": _commands,
+    "mcp": _mcp,
     "search": _search,
+    "bare-search": _bare_search,
     "ingest": _ingest,
+    "spool": _spool,
     "kill": _kill,
     "footprint": _footprint,
     "sessions": _sessions,

@@ -3,6 +3,8 @@
 import shutil
 import sys
 import tempfile
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 from bench.peers.copies import add_copies
@@ -15,6 +17,20 @@ from claude_mem.store import Store
 FULL: dict[str, str] = {}
 MAX_INDEXED = 100_000  # a larger database is copies of one with so many: its index takes hours
 VARIANTS = {"plain": PLAIN, "full": FULL}  # by name, the settings
+
+
+def make_stores(cache: Path, sizes: dict[str, list[int]]) -> None:
+    """By variant; each in a process of its own, since most of the time goes into one index."""
+    with ProcessPoolExecutor(len(sizes), get_context("spawn")) as processes:
+        for done in [
+            processes.submit(_make_all, cache, v, numbers) for v, numbers in sizes.items()
+        ]:
+            done.result()
+
+
+def _make_all(cache: Path, variant: str, sizes: list[int]) -> None:
+    for size in sorted(sizes):
+        store_of(cache, variant, size)
 
 
 def store_of(cache: Path, variant: str, observations: int) -> Path:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from claude_mem.index.passage_cache import CachedPassages
 from claude_mem.index.text import (
     frequent_words_search,
     passage_index,
@@ -130,9 +131,11 @@ def collect(
     semantic_index: SemanticIndex | None = None,
     terms: list[Term] | None = None,
     depth: Depth | None = None,
+    cached: CachedPassages | None = None,
 ) -> Candidates:
     """For at least `count` turns, where there are so many. `terms`: those of the query, if they
-    were looked up before. `depth`: if it is not that of a search."""
+    were looked up before. `depth`: if it is not that of a search. `cached`: what a semantic index
+    has of these passages already."""
     depth = depth or SEARCH
     terms = look_up_terms(connection, parsed) if terms is None else terms
     by_vector, read = max(depth.by_vector, 2 * count), max(depth.read, 2 * count)
@@ -159,9 +162,12 @@ def collect(
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, read)
     shown = result_condition(connection, filters)
-    rows, turns = passage_index.passages_of_turns(
-        connection, ids, shown.sql, shown.values, with_pieces=semantic_index is not None
-    )
+    if cached is not None and shown.sql == "TRUE":
+        rows, turns = cached.passages_of_turns(connection, ids)
+    else:
+        rows, turns = passage_index.passages_of_turns(
+            connection, ids, shown.sql, shown.values, with_pieces=semantic_index is not None
+        )
     if excluded:
         rows = [row for row in rows if row.turn not in excluded]
     found = find_evidence(rows, terms, by_words, cosines, semantic_index)
@@ -377,8 +383,10 @@ def _promising(
         scores[passage] = scores.get(passage, 0.0) + bm25 * score
     if len(scores) <= limit:
         return list(scores)
-    # Of equals the lower id.
-    return sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:limit]
+    least = sorted(scores.values(), reverse=True)[limit - 1]
+    better = [passage for passage, score in scores.items() if score > least]
+    equal = sorted(passage for passage, score in scores.items() if score == least)
+    return better + equal[: limit - len(better)]
 
 
 def _total_weight(terms: list[Term]) -> float:

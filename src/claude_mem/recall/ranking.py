@@ -16,6 +16,7 @@ from functools import lru_cache, partial
 from operator import attrgetter
 from typing import NamedTuple
 
+from claude_mem.index.passage_cache import CachedPassages
 from claude_mem.index.text import passage_index
 from claude_mem.index.text.filters import Filters, result_condition
 from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
@@ -77,10 +78,11 @@ def rank(
     count: int,
     weights: Weights = WEIGHTS,
     semantic_index: SemanticIndex | None = None,
+    cached: CachedPassages | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
-    candidates = collect(connection, parsed, filters, count, weights, semantic_index)
-    return rank_candidates(connection, candidates, parsed, filters, count, weights)
+    candidates = collect(connection, parsed, filters, count, weights, semantic_index, cached=cached)
+    return rank_candidates(connection, candidates, parsed, filters, count, weights, cached)
 
 
 def rank_candidates(
@@ -90,15 +92,22 @@ def rank_candidates(
     filters: Filters,
     count: int,
     weights: Weights = WEIGHTS,
+    cached: CachedPassages | None = None,
 ) -> list[RankedTurn]:
-    near = neighbourhood(connection, filters, len(weights.next_shares))
+    near = neighbourhood(connection, filters, len(weights.next_shares), cached)
     return order(candidates, parsed, near, weights, CONSIDERED * count)
 
 
-def neighbourhood(connection: sqlite3.Connection, filters: Filters, reach: int) -> Neighbourhood:
+def neighbourhood(
+    connection: sqlite3.Connection,
+    filters: Filters,
+    reach: int,
+    cached: CachedPassages | None = None,
+) -> Neighbourhood:
     condition = result_condition(connection, filters)
+    neighbours = passage_index.neighbours if cached is None else cached.neighbours
     return Neighbourhood(
-        lambda turns: passage_index.neighbours(connection, turns, reach),
+        lambda turns: neighbours(connection, turns, reach),
         lambda ids: passage_index.turn_rows(connection, ids, condition.sql, condition.values),
     )
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
+from claude_mem.index.passage_cache import CachedPassages
 from claude_mem.index.text import document_queries, passage_index
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.text.passage_index import Match
@@ -157,13 +158,14 @@ def _find(
         return as_rows(connection, matches[: query.limit]), len(matches) > query.limit
     parsed = with_occasions(connection, parsed, query.filters.project_id)
     end = query.offset + query.limit + 1
-    ranked = rank(connection, parsed, query.filters, end, weights, semantic_index)
+    cached = semantic_index.cached_passages(connection) if semantic_index is not None else None
+    ranked = rank(connection, parsed, query.filters, end, weights, semantic_index, cached)
     if query.order != "relevance":
         newest_first = query.order == "date_desc"
         ranked.sort(key=lambda r: (r.turn.created_at_epoch, r.turn.id), reverse=newest_first)
     # Duplicates are merged as far as the page can reach.
     page, duplicates_of = _merge_duplicates(connection, ranked[: CONSIDERED * end])
-    return _turn_rows(connection, page[query.offset : end], parsed, query, duplicates_of)
+    return _turn_rows(connection, page[query.offset : end], parsed, query, duplicates_of, cached)
 
 
 def _merge_duplicates(
@@ -194,6 +196,7 @@ def _turn_rows(
     parsed: ParsedQuery,
     query: Query,
     duplicates_of: dict[int, list[int]],
+    cached: CachedPassages | None,
 ) -> tuple[list[SearchRow], bool]:
     """A row for each turn up to the limit, named after the first of its memories that passes the
     filters; and whether there are more."""
@@ -205,9 +208,8 @@ def _turn_rows(
     page = passing[: query.limit]
     shown = passage_index.get_matches(connection, [of_turn[0] for _, of_turn in page])
     matches = {match.document: match for match in shown}
-    texts = passage_index.texts_of_passages(
-        connection, [passage for r, _ in page if (passage := r.passage) is not None]
-    )
+    read_texts = passage_index.texts_of_passages if cached is None else cached.texts
+    texts = read_texts(connection, [passage for r, _ in page if (passage := r.passage) is not None])
     rows: list[SearchRow] = []
     for result, of_turn in page:
         match = matches[of_turn[0]]

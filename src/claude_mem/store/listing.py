@@ -138,6 +138,15 @@ def remembered_counts(connection: sqlite3.Connection) -> RememberedCounts:
     return RememberedCounts(*row)
 
 
+_UNLISTED_SESSION = "prompt_counter = 0"  # as in list_sessions
+_WITHOUT_TEXT = "private OR prompt_text IS NULL"
+# SQLite counts a table by its pages, but a condition by reading every row.
+UNCOUNTED_ROWS = (
+    f"CREATE INDEX unlisted_sessions ON sdk_sessions(id) WHERE {_UNLISTED_SESSION}",
+    f"CREATE INDEX prompts_without_text ON user_prompts(id) WHERE {_WITHOUT_TEXT}",
+)
+
+
 def table_counts(connection: sqlite3.Connection) -> dict[str, int]:
     tables = {
         "sessions": "sdk_sessions",
@@ -151,9 +160,9 @@ def table_counts(connection: sqlite3.Connection) -> dict[str, int]:
         noun: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         for noun, table in tables.items()
     }
-    unlisted = "SELECT count(*) FROM sdk_sessions WHERE prompt_counter = 0"
-    counts["sessions"] -= connection.execute(unlisted).fetchone()[0]  # as in list_sessions
-    without_text = "SELECT count(*) FROM user_prompts WHERE private OR prompt_text IS NULL"
+    unlisted = f"SELECT count(*) FROM sdk_sessions WHERE {_UNLISTED_SESSION}"
+    counts["sessions"] -= connection.execute(unlisted).fetchone()[0]
+    without_text = f"SELECT count(*) FROM user_prompts WHERE {_WITHOUT_TEXT}"
     counts["prompts"] -= connection.execute(without_text).fetchone()[0]
     return counts
 

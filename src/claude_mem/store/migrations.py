@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import hints, project_assignments, team_tables, viewer_pages
+from claude_mem.store import hints, listing, project_assignments, team_tables, viewer_pages
 from claude_mem.store.migration_steps import client_messages, edits, facts, notes, previous_rows
 
 _FIRST = """
@@ -455,6 +455,11 @@ def _add_project_decisions(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _add_uncounted_rows(connection: sqlite3.Connection) -> None:
+    for statement in listing.UNCOUNTED_ROWS:
+        connection.execute(statement)
+
+
 def _add_origins(connection: sqlite3.Connection) -> None:
     """Whose words memories are, and hashes of those that came from outside."""
     connection.execute("ALTER TABLE observations ADD COLUMN origin TEXT NOT NULL DEFAULT 'agent'")
@@ -532,6 +537,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0037_welcome", _add_welcome),
     ("0038_outside_words_of_records", _add_outside_words_of_records),
     ("0039_team_facts", _add_team_facts),
+    ("0040_uncounted_rows", _add_uncounted_rows),
 )
 
 

@@ -1,30 +1,38 @@
 """The best passages by words that hundreds of thousands of passages hold, without reading all.
 
 FTS5's bm25 reads every match of a word, and counts them first. In a large memory only so many are
-read: all matches of rare words, the newest of common ones, and those that hold two of these. A word
-counts as if it occurred once in its passage.
+read: all matches of the rarest words, which decide the most. Common words then count for the best
+of these passages, as if they occurred in them once. Where rare words have few matches, or there are
+none, the newest matches of common words are read as well, and those that hold two of them.
 """
 
 import json
 import sqlite3
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, combinations
 from typing import NamedTuple
 
-from claude_mem.index.text.filters import Condition, all_of
+from claude_mem.index.text.filters import Condition, all_of, any_of
 from claude_mem.index.text.passage_index import PROJECT_SHIFT, TURN_SQL, passage_count, rowids
-from claude_mem.index.text.passage_scores import LENGTH_BITS, MAX_LENGTH, of_single_occurrence
-from claude_mem.index.text.term_hashes import hashed, holds_term
+from claude_mem.index.text.passage_scores import (
+    LENGTH_BITS,
+    MAX_LENGTH,
+    Score,
+    of_single_occurrence,
+    score,
+)
+from claude_mem.index.text.term_hashes import hashed, places_of_term
 
-LARGE = 1_000_000  # passages; in a smaller memory all matches are read
-MAX_SCORED = 100_000  # matches that are read in any memory
+LARGE = 300_000  # passages; in a smaller memory all matches are read
+MAX_SCORED = 30_000  # matches that are read in any memory
 READ = 2_000  # matches of a word
 MIN_READ = 100  # in each project
 MAX_JOINED = 250_000  # matches of a word that is looked up together with others
 JOINED = 3  # common words
-COMPLETED = 500  # passages that are looked through for the other words
+COMPLETED = 2_000  # passages that are looked through for the other words
 
 Row = int  # a passage, then its length
+_ROW_SQL = f"passage_text.rowid & {(1 << PROJECT_SHIFT) - 1}"
 
 
 class CountedWord(NamedTuple):
@@ -57,20 +65,37 @@ def best_passages(
 ) -> dict[int, float]:
     """Those that hold all of the phrases, or any of the words if there are none: their scores by
     id, best first."""
+    number, length = connection.execute("SELECT number, length FROM passage_count").fetchone()
     reader = _Reader(connection, project_id, condition)
+    by_count = sorted(words, key=lambda word: word.matches)
+    scored: dict[Row, float] = {}
     if phrases:
         rows = reader.all_rows(all_of(phrases))
         matches: Matches = {word: set() for word in words}
         matches[CountedWord(all_of(phrases), len(rows))] = rows
     else:
-        matches = _matches_of(reader, sorted(words, key=lambda word: word.matches), limit)
-    number, length = connection.execute("SELECT number, length FROM passage_count").fetchone()
+        rare = _rarest(by_count)
+        scored = reader.best(rare, score(number, length), max(COMPLETED, limit)) if rare else {}
+        common = by_count[len(rare) :]
+        matches = {word: set() for word in common}
+        if len(scored) < limit:
+            matches = _matches_of(reader, common, limit)
     values = {word: of_single_occurrence(number, length, word.matches) for word in matches}
-    likely = _best(matches, values, max(COMPLETED, limit))
-    _complete(connection, matches, list(likely))
-    likely_matches = {word: rows.intersection(likely) for word, rows in matches.items()}
-    best = _best(likely_matches, values, limit)
-    return {row >> LENGTH_BITS: score for row, score in best.items()}
+    likely = _best(scored, matches, values, max(COMPLETED, limit))
+    _complete(connection, matches, likely)
+    best = _best(
+        {row: scored[row] for row in likely if row in scored},
+        {word: rows.intersection(likely) for word, rows in matches.items()},
+        values,
+        limit,
+    )
+    return {row >> LENGTH_BITS: value for row, value in best.items()}
+
+
+def _rarest(by_count: Sequence[CountedWord]) -> Sequence[CountedWord]:
+    """As many as have no more than MAX_SCORED matches together."""
+    totals = accumulate(word.matches for word in by_count)
+    return by_count[: sum(total <= MAX_SCORED for total in totals)]
 
 
 def _matches_of(reader: "_Reader", words: Sequence[CountedWord], limit: int) -> Matches:
@@ -88,24 +113,33 @@ def _matches_of(reader: "_Reader", words: Sequence[CountedWord], limit: int) -> 
     return matches
 
 
-def _complete(connection: sqlite3.Connection, matches: Matches, rows: Sequence[Row]) -> None:
+def _complete(connection: sqlite3.Connection, matches: Matches, rows: Iterable[Row]) -> None:
     """Adds these rows to the words that they hold."""
-    terms: dict[int, bytes] = {
-        row[0]: row[1]
-        for row in connection.execute(
-            "SELECT p.id, terms FROM json_each(?) i CROSS JOIN passages p ON p.id = i.value",
-            (json.dumps(sorted(row >> LENGTH_BITS for row in rows)),),
-        )
-    }
+    by_passage = {row >> LENGTH_BITS: row for row in rows}
+    cursor = connection.cursor()
+    cursor.row_factory = None  # rows are not accessed by name
+    terms: list[tuple[int, bytes]] = cursor.execute(
+        "SELECT p.id, terms FROM json_each(?) i CROSS JOIN passages p ON p.id = i.value",
+        (json.dumps(sorted(by_passage)),),
+    ).fetchall()
+    in_order = [by_passage[passage] for passage, _ in terms]
+    joined = b"".join([of_passage for _, of_passage in terms])
+    ends = list(accumulate(len(of_passage) for _, of_passage in terms))
     for word, of_word in matches.items():
         if word.stem is not None:
-            term = hashed(word.stem)
-            of_word.update(r for r in rows if holds_term(terms.get(r >> LENGTH_BITS, b""), term))
+            places = places_of_term(joined, ends, hashed(word.stem))
+            of_word.update([in_order[place] for place in places])
 
 
-def _best(matches: Matches, values: dict[CountedWord, list[float]], count: int) -> dict[Row, float]:
-    """With their scores, the highest first, then the newest."""
-    scores: dict[Row, float] = {}
+def _best(
+    scored: dict[Row, float],
+    matches: Matches,
+    values: dict[CountedWord, list[float]],
+    count: int,
+) -> dict[Row, float]:
+    """With their scores, the highest first, then the newest. `scored`: by words that are not among
+    these."""
+    scores = scored.copy()
     for word, rows in matches.items():
         of_length = values[word]
         for row in rows:
@@ -121,6 +155,11 @@ class _Reader:
         self._cursor = connection.cursor()
         self._cursor.row_factory = None
         self._condition = condition
+        turns = f" CROSS JOIN indexed_turns t ON t.id = {TURN_SQL}"
+        self._matching = (
+            f" FROM passage_text{turns if condition.sql != 'TRUE' else ''} WHERE passage_text"
+            f" MATCH ? AND passage_text.rowid BETWEEN ? AND ? AND {condition.sql}"
+        )
         self._all = rowids(project_id)
         self._by_project = [self._all]
         if project_id is None:
@@ -139,16 +178,20 @@ class _Reader:
         rows = set(self._read(expression, self._all, READ, "ASC"))
         return rows if len(rows) < READ else self.newest(expression)
 
+    def best(self, words: Sequence[CountedWord], bm25: Score, count: int) -> dict[Row, float]:
+        """Of all that hold any of the words, by the bm25 of these."""
+        expression = any_of(word.expression for word in words)
+        rows = self._cursor.execute(
+            f"SELECT {_ROW_SQL}, {bm25.sql} AS score{self._matching} ORDER BY score DESC LIMIT ?",
+            (*bm25.values, expression, *self._all, *self._condition.values, count),
+        )
+        return dict(rows.fetchall())
+
     def _read(
         self, expression: str, ends: tuple[int, int], count: int, direction: str
     ) -> list[Row]:
-        condition, join = self._condition, ""
-        if condition.sql != "TRUE":
-            join = f" CROSS JOIN indexed_turns t ON t.id = {TURN_SQL}"
         rows = self._cursor.execute(
-            f"SELECT passage_text.rowid & {(1 << PROJECT_SHIFT) - 1} FROM passage_text{join}"
-            " WHERE passage_text MATCH ? AND passage_text.rowid BETWEEN ? AND ?"
-            f" AND {condition.sql} ORDER BY passage_text.rowid {direction} LIMIT ?",
-            (expression, *ends, *condition.values, count),
+            f"SELECT {_ROW_SQL}{self._matching} ORDER BY passage_text.rowid {direction} LIMIT ?",
+            (expression, *ends, *self._condition.values, count),
         )
         return [row[0] for row in rows]

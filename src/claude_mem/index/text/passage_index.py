@@ -72,6 +72,8 @@ class PassageRow(NamedTuple):
         return self.id >> PASSAGE_BITS
 
 
+NeighbourRow = tuple[Any, ...]  # a turn, then its neighbours, in the order of `_distances`
+
 # As `_make`, without a call of Python for each row.
 _turn_row = partial(tuple.__new__, TurnRow)
 _passage_row = partial(tuple.__new__, PassageRow)
@@ -175,10 +177,13 @@ def rowids(project_id: int | None) -> tuple[int, int]:
 _INDEXED = "t.id * 4 + 3 NOT IN (SELECT document FROM unindexed)"
 
 
+def is_any_waiting(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM unindexed LIMIT 1").fetchone() is not None
+
+
 def _indexed(connection: sqlite3.Connection) -> str:
     """The condition on `t`, if any turn waits: it is looked up for each row."""
-    row = connection.execute("SELECT 1 FROM unindexed LIMIT 1").fetchone()
-    return "TRUE" if row is None else _INDEXED
+    return _INDEXED if is_any_waiting(connection) else "TRUE"
 
 
 _TURN_COLUMNS = ", ".join(f"t.{name}" for name in TurnRow._fields)
@@ -252,8 +257,18 @@ def neighbours(
     """The turns within reach in the same session: (of which turn, how far, which turn)."""
     if not reach:
         return []
-    ids = json.dumps(sorted(turn.id for turn in turns))
-    rows = _tuples(connection, _neighbours_sql(reach), (ids,))
+    return steps(neighbour_rows(connection, sorted(turn.id for turn in turns), reach), reach)
+
+
+def neighbour_rows(
+    connection: sqlite3.Connection, turns: Sequence[int], reach: int
+) -> list[NeighbourRow]:
+    return _tuples(connection, _neighbours_sql(reach), (json.dumps(turns),))
+
+
+def steps(rows: Iterable[NeighbourRow], reach: int) -> list[tuple[int, int, int]]:
+    """The nearest neighbours first."""
+    rows = list(rows)
     return [
         (row[0], distance, other)
         for column, distance in enumerate(_distances(reach), start=1)

@@ -17,6 +17,7 @@ from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
+from claude_mem.index.passage_cache import CachedPassages, PassageCache
 from claude_mem.index.text import passage_writing
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
@@ -155,6 +156,11 @@ class SemanticIndex:
         """Waits until vectors that are being read in the background are there."""
         self._load().cache.settle()
 
+    def cached_passages(self, connection: sqlite3.Connection) -> CachedPassages | None:
+        """What searches of a small memory have read of it; None where it is large."""
+        loaded = self._load()
+        return loaded.passages.at(connection, loaded.cache.read_state(connection))
+
     def similar_weights(
         self,
         words: Sequence[str],
@@ -178,7 +184,8 @@ class SemanticIndex:
         return len(batch.waiting)
 
     def _embed(self, connection: sqlite3.Connection, chunk: int) -> "_Batch":
-        model, cache, search, _, soft_words = self._load()
+        loaded = self._load()
+        model, cache, soft_words = loaded.embedder, loaded.cache, loaded.soft_words
         generation = indexing.generation(connection)
         number = vector_table.number_of(connection, model.id, model.dimension)
         waiting = vector_table.waiting(connection, number, chunk)
@@ -191,7 +198,7 @@ class SemanticIndex:
             if d.passages
         }
         candidates = [at for at, d in enumerate(documents) if duplicates.may_have_duplicates(d.id)]
-        similar, revision = search.similar_pairs(
+        similar, revision = loaded.search.similar_pairs(
             connection,
             [documents[at] for at in candidates],
             [rows[at][0] for at in candidates],
@@ -230,7 +237,7 @@ class SemanticIndex:
                 search = VectorSearch(cache, self._chroma)
                 static = model if isinstance(model, StaticModel) else StaticModel.load()
                 self._loaded = _Loaded(
-                    model, cache, search, Calibration.of(model), SoftWords(static)
+                    model, cache, search, Calibration.of(model), SoftWords(static), PassageCache()
                 )
             return self._loaded
 
@@ -241,6 +248,7 @@ class _Loaded(NamedTuple):
     search: "VectorSearch"
     calibration: "Calibration"
     soft_words: "SoftWords"
+    passages: PassageCache
 
 
 class _Batch(NamedTuple):

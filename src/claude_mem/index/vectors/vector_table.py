@@ -226,6 +226,18 @@ def changes_after(connection: sqlite3.Connection, after: int, limit: int) -> int
     return int(row[0])
 
 
+def changed_documents(
+    connection: sqlite3.Connection, revision: int, loss: int, limit: int
+) -> list[int]:
+    """Those that changed after a revision or were removed after a loss, up to the limit of each."""
+    rows = connection.execute(
+        "SELECT * FROM (SELECT document FROM vectors WHERE revision > ? LIMIT ?) UNION ALL"
+        " SELECT * FROM (SELECT document FROM vector_losses WHERE number > ? LIMIT ?)",
+        (revision, limit, loss, limit),
+    )
+    return [row[0] for row in rows]
+
+
 def lost_documents(connection: sqlite3.Connection, after: int) -> list[int]:
     """The documents that were removed after that one."""
     rows = connection.execute("SELECT document FROM vector_losses WHERE number > ?", (after,))
@@ -279,12 +291,14 @@ def projects(connection: sqlite3.Connection) -> list[int]:
     return [row[0] for row in connection.execute("SELECT id FROM projects ORDER BY id")]
 
 
-def progress(connection: sqlite3.Connection, model: int | None = None) -> VectorCounts:
-    """Of this model; without one, of the model with the most vectors."""
-    counts = dict(
-        connection.execute("SELECT model, count(*) FROM vectors GROUP BY model").fetchall()
-    )
-    total = sum(counts.values())
-    counts.pop(NO_VECTOR, None)
-    done = max(counts.values(), default=0) if model is None else counts.get(model, 0)
-    return VectorCounts(done, total)
+def progress(connection: sqlite3.Connection, model: int) -> VectorCounts:
+    """Those without a vector of this model are counted: there are mostly fewer of them."""
+    (total,) = connection.execute("SELECT count(*) FROM vectors").fetchone()
+    if model == NO_VECTOR:
+        return VectorCounts(0, total)
+    (others,) = connection.execute(
+        "SELECT sum((SELECT count(*) FROM vectors WHERE model = m.number)) FROM (SELECT"
+        f" {NO_VECTOR} AS number UNION ALL SELECT number FROM vector_models WHERE number <> ?) m",
+        (model,),
+    ).fetchone()
+    return VectorCounts(total - others, total)
