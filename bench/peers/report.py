@@ -113,9 +113,9 @@ HTTP with one connection. *Ours* has no record and no vectors here, so that it d
 the npm package: full text over memories. *As shipped* also searches what was said in each turn, and
 by meaning. The npm package needs all words of a query in one memory; ours ranks memories that have
 some of them. CPU is that of the worker. The number at the end of a row is the number of
-observations; with a million, ours is measured alone. Above a million
-passages, search reads only the newest matches of common words, so those rows are not comparable
-with the others.
+observations; with a million, ours is measured alone. Above 300,000
+passages, search does not read all matches of common words, so the rows of such memories are not
+comparable with those of smaller ones.
 
 Ours ranks passages, about five per observation, and returns turns. The length of a passage is part
 of its row id, so FTS5 need not look it up for every match. Text is stored once: passages are cut
