@@ -40,8 +40,8 @@ def test_every_feature_of_the_table_is_measured() -> None:
     passages = find_candidates(evidence)
     titles = find_titles(evidence, passages, is_english=True)
     measured = {
-        "sentence": passage_features(passages[0], turn_words(evidence, {}), learned),
-        "step": passage_features(passages[0], turn_words(evidence, {}), learned),
+        "sentence": passage_features(passages[0], turn_words(evidence, {}, passages), learned),
+        "step": passage_features(passages[0], turn_words(evidence, {}, passages), learned),
         "title": title_features(titles[0], title_context(evidence, {}), learned),
         "turn": turn_features(evidence, [0.0], 0.0),
     }
@@ -78,7 +78,7 @@ from tests.test_learned_trees import title_context, title_features, turn_words
 learned, evidence = learned_trees.current(), collect_evidence(TURN)
 passages = find_candidates(evidence)
 for passage in passages:
-    print(passage_features(passage, turn_words(evidence, {}), learned))
+    print(passage_features(passage, turn_words(evidence, {}, passages), learned))
 for title in find_titles(evidence, passages, is_english=True):
     print(learned.clarity.score(title.text, title.source))
     print(title_features(title, title_context(evidence, {}), learned))

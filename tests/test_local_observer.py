@@ -595,3 +595,23 @@ def test_a_sentence_that_leads_to_a_list_ends_with_a_full_stop() -> None:
     assert join_passages([passage]) == "`light()` is started by both callers of `fuse.py`."
     (passage,) = passages_in("`light()` 由 `fuse.py` 的两个调用者启动：")
     assert join_passages([passage]) == "`light()` 由 `fuse.py` 的两个调用者启动。"
+
+
+# What is told once
+
+
+def test_an_observation_lists_the_files_that_it_names() -> None:
+    final = "`lamp.py` leaked because `open_lamp()` never closed its file."
+    result = distil(turn(edited("pier.py"), edited("src/lamp.py"), stopped(final)))
+    assert only(result).files_modified == ("src/lamp.py",)
+    assert result.summary.files_edited == ("pier.py", "src/lamp.py")
+
+
+def test_a_passage_that_only_repeats_the_title_leaves_room_for_others() -> None:
+    final = (
+        "The `relay` loses its charge because the `fuse` is too thin. So the thin `fuse` loses the"
+        " charge of the `relay`. The spare `fuse` lies in the drawer of the harbour office."
+    )
+    result = only(distil(turn(edited("relay.py"), stopped(final), prompt="Why?")))
+    assert "drawer of the harbour office" in result.text
+    assert result.text.count("loses") == 1

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Node = Any  # a number, or [feature, limit, below, above]
+SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,9 @@ class Boosting:
     ridge: float = 5.0
     fewest: int = 30  # rows in a leaf
     bins: int = 16
+    # The share of rows and of features that a tree is grown on, drawn anew for each.
+    rows: float = 1.0
+    features: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ def fit(options: Boosting, rows: Floats, targets: Floats, weights: Floats | None
     count, features = rows.shape
     weight = np.ones(count) if weights is None else weights
     shares = np.linspace(0, 1, options.bins + 1)[1:-1]
-    limits = [np.unique(np.quantile(rows[:, j], shares)) for j in range(features)]
+    limits = [_limits(rows[:, j], shares) for j in range(features)]
     binned = np.stack(
         [np.searchsorted(of, rows[:, j], side="left") for j, of in enumerate(limits)], 1
     )
@@ -49,15 +53,35 @@ def fit(options: Boosting, rows: Floats, targets: Floats, weights: Floats | None
     base = float(np.log(mean / (1 - mean))) if options.loss == "logistic" else mean
     model = Model(base, [])
     total = np.full(count, base)
+    numbers = np.random.default_rng(SEED)
     for _ in range(options.trees):
         if options.loss == "logistic":
             chance = 1 / (1 + np.exp(-total))
             slope, curve = weight * (chance - targets), weight * chance * (1 - chance)
         else:
             slope, curve = weight * (total - targets), weight
-        grower = _Grower(options, limits, binned, slope, curve, total)
-        model.trees.append(grower.grow(np.arange(count), options.depth))
+        drawn = _draw(numbers, count, options.rows)
+        allowed = _draw(numbers, features, options.features)
+        grower = _Grower(options, limits, binned, slope, curve, allowed)
+        tree = grower.grow(drawn, options.depth)
+        total += _values(tree, rows)
+        model.trees.append(tree)
     return model
+
+
+def _limits(values: Floats, shares: Floats) -> Floats:
+    """Between two values: a limit that is a value itself would, rounded, be above or below it."""
+    distinct = np.unique(values)
+    places = np.searchsorted(distinct, np.unique(np.quantile(values, shares)), side="right")
+    inner = np.unique(places[(places > 0) & (places < len(distinct))])
+    return (distinct[inner - 1] + distinct[inner]) / 2
+
+
+def _draw(numbers: np.random.Generator, count: int, share: float) -> NDArray[np.int64]:
+    """Some of `count` places, in order."""
+    if share >= 1:
+        return np.arange(count)
+    return np.sort(numbers.choice(count, max(1, round(share * count)), replace=False))
 
 
 @dataclass(slots=True)
@@ -67,15 +91,13 @@ class _Grower:
     binned: NDArray[np.int64]
     slope: Floats
     curve: Floats
-    total: Floats  # the scores so far; a leaf adds its value
+    allowed: NDArray[np.int64]  # the features to choose from
 
     def grow(self, rows: NDArray[np.int64], depth: int) -> Node:
         split = self._split(rows) if depth and len(rows) >= 2 * self.options.fewest else None
         if split is None:
             curve = self.curve[rows].sum() + self.options.ridge
-            value = float(-self.options.rate * self.slope[rows].sum() / curve)
-            self.total[rows] += value
-            return value
+            return float(-self.options.rate * self.slope[rows].sum() / curve)
         feature, place = split
         is_below = self.binned[rows, feature] <= place
         below, above = rows[is_below], rows[~is_below]
@@ -83,8 +105,8 @@ class _Grower:
         return [feature, limit, self.grow(below, depth - 1), self.grow(above, depth - 1)]
 
     def _split(self, rows: NDArray[np.int64]) -> tuple[int, int] | None:
-        bins, features = self.options.bins, len(self.limits)
-        flat = (self.binned[rows] + np.arange(features) * bins).ravel()
+        bins, features = self.options.bins, len(self.allowed)
+        flat = (self.binned[np.ix_(rows, self.allowed)] + np.arange(features) * bins).ravel()
 
         def sums(values: Floats) -> Floats:
             repeated = np.repeat(values[rows], features)
@@ -99,10 +121,11 @@ class _Grower:
             - slope[0, -1] ** 2 / (curve[0, -1] + ridge)
         )
         gain[(size < fewest) | (size[0, -1] - size < fewest)] = -1
-        feature, place = np.unravel_index(int(gain.argmax()), gain.shape)
-        if gain[feature, place] <= 1e-6 or place >= len(self.limits[feature]):
+        best, place = np.unravel_index(int(gain.argmax()), gain.shape)
+        feature = int(self.allowed[best])
+        if gain[best, place] <= 1e-6 or place >= len(self.limits[feature]):
             return None
-        return int(feature), int(place)
+        return feature, int(place)
 
 
 def _values(tree: Node, rows: Floats) -> Floats:

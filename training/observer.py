@@ -58,7 +58,7 @@ from claude_mem.observer.local.titles import TitleCandidate
 
 JUDGED = Path("training/judged_titles.tsv")
 PACKAGED = Path("src/claude_mem/observer/local") / learned_trees.TABLE
-SENTENCE = Boosting(trees=80, depth=4, rate=0.06)
+SENTENCE = Boosting(trees=120, depth=5, rate=0.07, rows=0.8, features=0.4)
 TITLE = Boosting(trees=80, depth=3, loss="squared", ridge=10, fewest=40)
 TURN = Boosting(trees=60, depth=2, fewest=12)
 STEP = Boosting(trees=30, depth=2)
@@ -67,8 +67,9 @@ FOLDS = 5
 # Shares of words: of what the reader marked, and of that and the passage together.
 HELD, SAME = 0.8, 0.5
 UNMARKED = 0.05  # weight of a turn in which the reader marked nothing
-# The share of each error to aim at; on an unseen project both are larger.
-NOISE, MISSED = 0.16, 0.04
+# The share of each error to aim at; on an unseen project more turns are missed, and not more noise
+# passes the other checks: so the threshold is lower than what balances the two.
+NOISE, MISSED, LENIENCE = 0.16, 0.04, 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,7 @@ def train(corpus: Corpus, projects: Sequence[str]) -> dict[str, Any]:
 
 
 def passage_rows(turn: LabelledTurn, words: Weights) -> list[Features]:
-    of_turn = turn_words(turn.evidence, word_weights(turn.evidence, words))
+    of_turn = turn_words(turn.evidence, word_weights(turn.evidence, words), turn.passages)
     return [passage_features(passage, of_turn, words) for passage in turn.passages]
 
 
@@ -326,7 +327,7 @@ def turn_threshold(scores: Floats, worth: Any) -> float:
         missed = (scores[worth >= 2] < threshold).mean() / MISSED
         return float(max(noise, missed))
 
-    return float(min(choices, key=worst))
+    return float(min(choices, key=worst)) - LENIENCE
 
 
 def step_threshold(scores: list[Floats], targets: list[Floats]) -> float:

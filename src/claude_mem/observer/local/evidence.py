@@ -18,6 +18,7 @@ from claude_mem.observer.local.markdown import (
 from claude_mem.observer.local.tool_uses import (
     CommandLog,
     FileWork,
+    file_name,
     files_changed,
     files_read,
     read_commands,
@@ -442,7 +443,7 @@ def _short_names(paths: list[str]) -> dict[str, str]:
     """The name of each file by its path, where the name is unique: memories list the paths."""
     paths_by_name: dict[str, list[str]] = {}
     for path in paths:
-        paths_by_name.setdefault(path.replace("\\", "/").rsplit("/", 1)[-1], []).append(path)
+        paths_by_name.setdefault(file_name(path), []).append(path)
     return {paths[0]: name for name, paths in paths_by_name.items() if len(paths) == 1 != len(name)}
 
 

@@ -36,7 +36,7 @@ from claude_mem.observer.local.selection import (
     tells_stopped_commit,
 )
 from claude_mem.observer.local.titles import TITLES
-from claude_mem.observer.local.tool_uses import Failure, FileWork
+from claude_mem.observer.local.tool_uses import Failure, FileWork, file_name
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import shorten
 from claude_mem.title_rules import is_complete
@@ -97,8 +97,8 @@ _QUESTION_MARKS = ("?", "？", "؟")
 def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     detail = DETAILS[verbosity]
     scored = score_turn(turn, detail)
-    passages = select_passages(scored, detail)
     title = turn_title(scored)
+    passages = select_passages(scored, title, detail)
     observations = build_observations(scored, passages, title)
     observed = "\n".join(observation.text for observation in observations)
     summary = with_open_steps(build_summary(scored, passages, title, observed), turn)
@@ -212,10 +212,17 @@ def build_observations(
         concepts=classify_concepts(type_, [candidate.text for candidate in passages]),
         # Where files were edited, the summary alone has those that were read.
         files_read=() if evidence.files else evidence.all_files_read(OBSERVED_FILES_READ),
-        files_modified=tuple(list(evidence.files)[:OBSERVED_FILES]),
+        files_modified=_files_told(list(evidence.files), (title, narrative or "", *facts)),
         sources=tuple(dict.fromkeys((*evidence.sources, *_sources(main), *edits))),
     )
     return (observation,)
+
+
+def _files_told(paths: list[str], texts: Iterable[str]) -> tuple[str, ...]:
+    """Those that the observation names, if it names any; the summary has all."""
+    text = "\n".join(texts)
+    named = [path for path in paths if file_name(path) in text]
+    return tuple((named or paths)[:OBSERVED_FILES])
 
 
 def _sources(candidates: list[Candidate]) -> Iterator[int]:
@@ -384,7 +391,7 @@ def build_summary(
         learned=learned or None,
         completed=completed or None,
         next_steps=join_passages(candidate.passage for candidate in steps),
-        notes=" ".join(_notes(scored, completed)) or None,
+        notes=" ".join(_notes(scored, f"{completed}\n{observed}")) or None,
         files_read=evidence.all_files_read(MAX_BESIDE_EDITS if evidence.files else MAX_FILES_READ),
         files_edited=tuple(evidence.files),
         commands=_commands(evidence),
@@ -432,22 +439,24 @@ def _short_message(final: str) -> str:
     return shorten(without_opening(text), LONGEST_COMPLETED)
 
 
-def _notes(scored: ScoredTurn, completed: str) -> Iterator[str]:
-    """Failures that are no faults, commits, and the error that ended the turn."""
+def _notes(scored: ScoredTurn, told: str) -> Iterator[str]:
+    """Failures that are no faults, commits, and the error that ended the turn. `told`: by the other
+    texts of the turn."""
     log = scored.evidence.commands
+    words = content_words(told)
     for failure in log.failures[:MAX_FAILURES]:
         note = _failure_note(failure)
         is_repeated = any(note in text for text in scored.recent_memories)
         if not failure.is_environment_fault and not is_repeated:
             yield note
     for subject, commit_hash in list(log.commits.items())[-MAX_COMMITS:]:
-        yield _commit_note(subject, commit_hash, completed)
+        yield _commit_note(subject, commit_hash, words)
     if scored.evidence.error:
         yield f"Ended by an error: {shorten(scored.evidence.error, LONGEST_ERROR)}"
 
 
-def _commit_note(subject: str, commit_hash: str, completed: str) -> str:
-    if titles.from_commit(subject) == completed:
+def _commit_note(subject: str, commit_hash: str, told: frozenset[str]) -> str:
+    if novelty(content_words(titles.from_commit(subject)), told) < MIN_NOVELTY:
         return f"Committed as {commit_hash}." if commit_hash else "Committed."
     return f"Committed: {subject} ({commit_hash})." if commit_hash else f"Committed: {subject}."
 

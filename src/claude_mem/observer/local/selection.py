@@ -1,5 +1,5 @@
 """Which passages, titles and turns are worth keeping: each is scored by learned trees from its
-features, and the best passages that say something new are selected, within a budget.
+features, and the passages that tell most for their length are selected, within a budget.
 """
 
 import re
@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from heapq import heapify, heappop, heapreplace
 from itertools import chain, repeat
-from math import fsum, inf, log1p
+from math import exp, fsum, inf, log, log1p
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local import learned_trees as learned
@@ -32,6 +33,7 @@ from claude_mem.observer.local.title_candidates import (
     title_features,
 )
 from claude_mem.observer.local.titles import TitleCandidate, is_commit_request
+from claude_mem.observer.local.tool_uses import file_name
 from claude_mem.title_rules import is_english_text, width
 from claude_mem.types import Turn, Verbosity
 
@@ -59,16 +61,21 @@ CLEAR = 0.6  # what work without edits needs
 CLEAR_OF_EDITS = 0.4  # what is preferred to what the edits themselves tell
 JUDGED_FIRST = 5
 LOWEST = -6.0  # stands for a passage or title that is missing
-# Characters for a power of the length of what was said: a long turn says much twice. Chosen on the
-# same three projects, so what they keep with it is no figure of an unseen project.
-BUDGET, BUDGET_POWER = 24.8, 0.43
-MIN_CHARS, MAX_CHARS = 140, 4_000
-# A turn that says little of what readers keep does not fill its budget, but says something.
-LEAST_SCORE, MIN_SCORE = -4.5, -2.1
+# The texts of a turn are at most a share of what was said in it, but may have a few sentences.
+BUDGET_SHARE, SHORT_BUDGET, MAX_CHARS = 0.4, 300, 2_000
+SHARE_IF_UNKNOWN = 0.25  # in a language in which the scores do not tell what may be left out
+# What a passage gains is its score, less the more it is longer than a usual one, the more other
+# good passages the turn has (readers mark two or three of a turn, be it short or long), and the
+# more of its words are told already. Flat: other values keep about as much.
+LENGTH_COST, USUAL_LENGTH, SHORTEST_LENGTH = 1.0, 120, 40
+TURN_COST, REPETITION_COST = 0.5, 1.0
+LEAST_GAIN = -2.8  # a turn that says little of what readers keep does not fill its budget
+LEAST_SCORE, MIN_CHARS = -5.0, 140  # but says something
 SURE_SCORE = -1.4  # of a passage that is kept although it starts or ends like one that says nothing
-MIN_NOVELTY = 0.25  # share of new words, compared with the passages selected so far
+MIN_NOVELTY = 0.25  # share of new words, compared with the title and the passages selected so far
 MIN_SESSION_NOVELTY = 0.2  # and with each memory of the session's previous turns
 COLONS = (":", "：")
+_CAPITAL, _DIGIT = re.compile("[A-Z]"), re.compile("[0-9]")
 _COMMIT_WORDS = frozenset(("hook", "hooks", "commit", "typecheck"))
 _BARE_NAMES = re.compile(r"(?:File:\s*)?(?:[`\w/.\-()~:,*]{1,80}(?:\s+|$)){1,2}(?:\([^)]*\)\.?)?")
 
@@ -89,12 +96,13 @@ class Detail:
     margin: float  # added to the score that makes a turn worth an observation
     always_observes_work: bool  # whether evident work needs no score
     budget: float  # of the texts, as a share of the normal one
+    least_gain: float  # of a passage
 
 
 DETAILS: dict[Verbosity, Detail] = {
-    "minimal": Detail(margin=0.25, always_observes_work=False, budget=0.5),
-    "normal": Detail(margin=0.0, always_observes_work=True, budget=1.0),
-    "verbose": Detail(margin=-1.5, always_observes_work=True, budget=1.75),
+    "minimal": Detail(0.25, always_observes_work=False, budget=0.5, least_gain=LEAST_GAIN + 0.7),
+    "normal": Detail(0.0, always_observes_work=True, budget=1.0, least_gain=LEAST_GAIN),
+    "verbose": Detail(-1.5, always_observes_work=True, budget=1.75, least_gain=LEAST_GAIN - 1.0),
 }
 NORMAL = DETAILS["normal"]
 
@@ -136,7 +144,7 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
     evidence = collect_evidence(turn)
     candidates = find_candidates(evidence)
     weight = word_weights(evidence, weights)
-    of_turn = turn_words(evidence, weight)
+    of_turn = turn_words(evidence, weight, candidates)
     names = _names_of_both(weights.sentence.names, weights.step.names)
     features = [passage_features(c, of_turn, weights, names) for c in candidates]
     scores = list(map(weights.sentence.score, features))
@@ -184,16 +192,17 @@ class TurnWords:
     subject: frozenset[str]  # of its commits and pull requests
     final: frozenset[str]
     weight: dict[str, float]
-    edits: float
-    tools: float
-    messages: float
+    uses: dict[str, int]  # the number of passages with each word
+    first_use: dict[str, int]  # the position of the first of them
+    passages: int
+    sizes: Features  # of the turn: the same for all of its passages
 
 
 def word_weights(evidence: TurnEvidence, weights: Weights) -> dict[str, float]:
     """Of the words that the turn repeats, and that few others use."""
     messages = [event.text or "" for event in evidence.statements[-2:]] + [evidence.final]
     request = evidence.request.text or evidence.request.plan
-    names = (path.replace("\\", "/").rsplit("/", 1)[-1] for path in evidence.files)
+    names = map(file_name, evidence.files)
     texts = (*messages, request[:2_000], *evidence.written_as("commit"), *names)
     counts = Counter(chain.from_iterable(map(cues.all_words, texts)))
     rarities = weights.rarity_of(counts)
@@ -203,16 +212,33 @@ def word_weights(evidence: TurnEvidence, weights: Weights) -> dict[str, float]:
     }
 
 
-def turn_words(evidence: TurnEvidence, weight: dict[str, float]) -> TurnWords:
+def turn_words(
+    evidence: TurnEvidence, weight: dict[str, float], candidates: Sequence[Candidate]
+) -> TurnWords:
+    uses: Counter[str] = Counter()
+    first_use: dict[str, int] = {}
+    for candidate in candidates:
+        uses.update(candidate.words)
+        for word in candidate.words:
+            first_use.setdefault(word, candidate.position)
     request = f"{evidence.request.text}\n{evidence.request.plan}"[:READ_REQUEST]
     return TurnWords(
         request=cues.words(request),
         subject=cues.words(" ".join(evidence.subjects[:1])),
         final=cues.words(evidence.final),
         weight=weight,
-        edits=log1p(sum(len(work.sources) for work in evidence.files.values())),
-        tools=log1p(len(evidence.tools)),
-        messages=log1p(len(evidence.statements) + 1),
+        uses=uses,
+        first_use=first_use,
+        passages=len(candidates),
+        sizes={
+            "edits": log1p(sum(len(work.sources) for work in evidence.files.values())),
+            "tools": log1p(len(evidence.tools)),
+            "messages": log1p(len(evidence.statements) + 1),
+            "candidates": log1p(len(candidates)),
+            "said": log1p(evidence.said),
+            "length of request": log1p(len(evidence.request.text)),
+            "length of final": log1p(len(evidence.final)),
+        },
     )
 
 
@@ -261,15 +287,33 @@ def passage_features(
     passage, words = candidate.passage, candidate.words
     text, number = passage.text, candidate.number
     lowered = text.lower()
-    size = max(1, len(words))
+    length, size = max(1, len(text)), max(1, len(words))
     weight = fsum(map(of_turn.weight.get, words, repeat(0.0)))
+    uses = list(map(of_turn.uses.get, words, repeat(1)))
+    code = text.split("`")[1::2]
     features: dict[str, float] = {
         **_ORIGIN_FEATURES[candidate.origin],
+        **of_turn.sizes,
         "messages after": log1p(candidate.messages_after),
         "place": number / max(1, candidate.passages),
         "is first": number == 0,
         "is second": number == 1,
+        "number": log1p(number),
+        "passages": log1p(candidate.passages),
+        "passages after": log1p(candidate.passages - 1 - number),
         "words": log1p(len(words)),
+        "characters": log1p(len(text)),
+        "characters of a word": length / size,
+        "share of code": sum(map(len, code)) / length,
+        "pieces of code": float(min(MAX_NAMES, len(code))),
+        "share of capitals": len(_CAPITAL.findall(text)) / length,
+        "share of digits": len(_DIGIT.findall(text)) / length,
+        "commas": float(min(MAX_NAMES, text.count(","))),
+        "ends with full stop": text.endswith("."),
+        "length of heading": log1p(len(passage.heading)),
+        "used elsewhere": sum(count > 1 for count in uses) / size,
+        "uses elsewhere": (sum(uses) - len(uses)) / size / max(1, of_turn.passages),
+        "first used": sum(of_turn.first_use.get(w) == candidate.position for w in words) / size,
         "names": cues.count_names(text, MAX_NAMES),
         "is item": passage.kind == "item",
         "is row": passage.kind == "row",
@@ -285,9 +329,6 @@ def passage_features(
         "weight": weight / size,
         "weight of all": weight,
         "length of text": log1p(candidate.length),
-        "edits": of_turn.edits,
-        "tools": of_turn.tools,
-        "messages": of_turn.messages,
     }
     of_words, of_shape, of_passage = _tests(names)
     cue_words = words & cues.CUE_WORDS
@@ -509,29 +550,43 @@ def _mean(scores: Sequence[float]) -> float:
 # The passages to keep
 
 
-def budget_for(evidence: TurnEvidence, detail: Detail = NORMAL) -> int:
+def budget_for(evidence: TurnEvidence, detail: Detail = NORMAL, *, is_english: bool = True) -> int:
     """In characters."""
-    normal = min(MAX_CHARS, max(MIN_CHARS, BUDGET * evidence.said**BUDGET_POWER))
-    return int(normal * detail.budget)
+    share = BUDGET_SHARE if is_english else SHARE_IF_UNKNOWN
+    return int(min(MAX_CHARS, max(SHORT_BUDGET, share * evidence.said)) * detail.budget)
 
 
-def select_passages(scored: ScoredTurn, detail: Detail = NORMAL) -> list[Candidate]:
-    """In chronological order."""
+def select_passages(
+    scored: ScoredTurn, title: str = "", detail: Detail = NORMAL
+) -> list[Candidate]:
+    """In chronological order. `title`: of the turn, which is not told again."""
     told = {step.position for step in scored.steps}  # by the summary, like the request
     request = short_request(scored.evidence)
     told |= {c.position for c in scored.candidates if c.origin == "request" and c.text in request}
     # The scores of a language that the model was not trained on tell an order at best.
     least = LEAST_SCORE if scored.is_english else -inf
     ranked = [
-        (score, candidate)
-        for score, candidate in zip(scored.scores, scored.candidates, strict=True)
+        (gain, score, candidate)
+        for gain, score, candidate in zip(
+            _gains(scored), scored.scores, scored.candidates, strict=True
+        )
         if score >= least and candidate.position not in told
     ]
-    ranked.sort(key=lambda pair: (-pair[0], pair[1].position))
     previous = [_words_of_memory(text) for text in scored.recent_memories]
-    budget = budget_for(scored.evidence, detail) - sum(len(step.text) for step in scored.steps)
-    selection = _Selection(budget, previous, scored.candidates)
-    return selection.select(ranked, MIN_SCORE if scored.is_english else -inf)
+    budget = budget_for(scored.evidence, detail, is_english=scored.is_english)
+    budget -= sum(len(step.text) for step in scored.steps)
+    words = content_words(f"{title}\n{request}")
+    selection = _Selection(budget, words, previous, scored.candidates)
+    return selection.select(ranked, detail.least_gain if scored.is_english else -inf)
+
+
+def _gains(scored: ScoredTurn) -> Iterable[float]:
+    """Of each passage alone."""
+    expected = fsum(1 / (1 + exp(-score)) for score in scored.scores)
+    of_turn = TURN_COST * log(expected) if expected else 0.0
+    for score, candidate in zip(scored.scores, scored.candidates, strict=True):
+        length = max(SHORTEST_LENGTH, len(candidate.text)) / USUAL_LENGTH
+        yield score - LENGTH_COST * log(length) - of_turn
 
 
 def _says_something(candidate: Candidate, score: float = LEAST_SCORE) -> bool:
@@ -546,29 +601,47 @@ def _says_something(candidate: Candidate, score: float = LEAST_SCORE) -> bool:
 
 class _Selection:
     def __init__(
-        self, budget: int, previous: Sequence[frozenset[str]], candidates: Sequence[Candidate]
+        self,
+        budget: int,
+        words: Iterable[str],
+        previous: Sequence[frozenset[str]],
+        candidates: Sequence[Candidate],
     ) -> None:
         self._budget, self._previous, self._candidates = budget, previous, candidates
         self._selected: dict[int, Candidate] = {}
         self._length = 0
-        self._words: set[str] = set()
+        self._words = set(words)  # that are told already
 
-    def select(self, ranked: list[tuple[float, Candidate]], enough: float) -> list[Candidate]:
-        """`enough`: the score that alone is enough, however much is selected already."""
-        for score, candidate in ranked:
-            if score >= enough or self._length < MIN_CHARS:
+    def select(self, ranked: list[tuple[float, float, Candidate]], least: float) -> list[Candidate]:
+        """`ranked`: gain, score and passage. What a passage repeats is known when its turn comes:
+        it is put back if that leaves less of its gain."""
+        queue = [(-gain, c.position, 0.0, score, c) for gain, score, c in ranked]
+        heapify(queue)
+        while queue:
+            cost, position, known, score, candidate = queue[0]
+            if -cost < least and self._length >= MIN_CHARS:
+                break
+            if not self._has_room_for(len(candidate.text) + 1):
+                heappop(queue)
+                continue
+            share = self._novelty(candidate)
+            repetition = -REPETITION_COST * log(share) if share else inf
+            if repetition > known and share >= MIN_NOVELTY:
+                heapreplace(queue, (cost + repetition - known, position, repetition, score,
+                                    candidate))  # fmt: skip
+                continue
+            heappop(queue)
+            if share >= MIN_NOVELTY:
                 self._add(candidate, score)
         return [self._selected[position] for position in sorted(self._selected)]
 
+    def _novelty(self, candidate: Candidate) -> float:
+        return novelty(content_words(candidate.text), self._words)
+
     def _add(self, candidate: Candidate, score: float) -> None:
-        """What is quickly told first: most candidates come when the budget is spent."""
-        if candidate.position in self._selected or not self._has_room_for(len(candidate.text) + 1):
-            return
-        if not _says_something(candidate, score):
+        if candidate.position in self._selected or not _says_something(candidate, score):
             return
         words = content_words(candidate.text)
-        if novelty(words, self._words) < MIN_NOVELTY:
-            return
         if any(novelty(words, told) < MIN_SESSION_NOVELTY for told in self._previous):
             return
         group = [candidate, *self._antecedent(candidate)]

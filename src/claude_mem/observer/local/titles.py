@@ -15,7 +15,7 @@ from claude_mem.observer.local.title_signs import (
     lacks_subject,
     without_label,
 )
-from claude_mem.observer.local.tool_uses import FileWork
+from claude_mem.observer.local.tool_uses import FileWork, file_name
 from claude_mem.title_rules import (
     count_words,
     is_balanced,
@@ -166,7 +166,7 @@ def file_before(text: str) -> str:
     """The name of the file that a sentence is about: "`src/lamp.py` — blinks now"."""
     match = _ABOUT_A_FILE.match(text)
     path = match[0].split("`")[1] if match else ""
-    return path.replace("\\", "/").rsplit("/", 1)[-1].partition(":")[0]
+    return file_name(path).partition(":")[0]
 
 
 def clause_of(text: str, longest: int = LONGEST_TITLE) -> str:
@@ -205,7 +205,7 @@ def from_edits(files: Collection[FileWork]) -> str:
     edits are too large to tell."""
     by_weight = _by_weight(files)
     for tell in (_definitions, _replacements):
-        told = (f"{_name_of(work.path)}: {text}" for work in by_weight for text in tell(work))
+        told = (f"{file_name(work.path)}: {text}" for work in by_weight for text in tell(work))
         if title := next((title for title in told if len(title) <= LONGEST_EDIT), ""):
             return title
     return ""
@@ -250,17 +250,13 @@ def _by_weight(files: Collection[FileWork]) -> list[FileWork]:
     return sorted(files, key=lambda work: ("test" in work.path.lower(), -len(work.sources)))
 
 
-def _name_of(path: str) -> str:
-    return path.replace("\\", "/").rsplit("/", 1)[-1]
-
-
 def _listed(names: list[str]) -> str:
     shown = [f"`{name}`" for name in names[:MOST_NAMES]]
     return " and ".join(shown) + (" and others" if len(names) > MOST_NAMES else "")
 
 
 def from_files(paths: list[str], created: bool) -> str:
-    names = list(dict.fromkeys(map(_name_of, paths)))
+    names = list(dict.fromkeys(map(file_name, paths)))
     if not names:
         return ""
     verb = "Created" if created else "Changed"

@@ -287,9 +287,14 @@ def _add_success(
             failure.last_repair = command
 
 
+def file_name(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
 def _fix_of(failure: _OpenFailure) -> str:
+    """By the names of files: the summary has their paths."""
     if failure.edited:
-        return "after editing " + ", ".join(failure.edited[:3])
+        return "after editing " + ", ".join(map(file_name, failure.edited[:3]))
     return f"after `{failure.last_repair}`" if failure.last_repair else ""
 
 
