@@ -24,9 +24,9 @@ _PUSHED_TO = rb"((?:https?://|ssh://|git@)?[\w.-]{3,100}[:/][\w.@:/~+-]{3,300}?)
 # As JSON escapes them: a tab is \\t, the end of a line \\n. The surest first, each with what a text
 # must contain to match.
 _EVIDENCE = (
-    ((b"(fetch)",), re.compile(rb"\borigin(?:\\t| )" + _URL + rb" \(fetch\)")),
-    ((b"\\nTo ", b'"To '), re.compile(rb"(?:\\n|\")To " + _PUSHED_TO + rb"(?:\\n|\")")),
-    ((b'"prUrl"',), re.compile(rb'"prUrl" ?: ?"' + _URL + rb"/(?:pull|-/merge_requests)/\d")),
+    (b"(fetch)", re.compile(rb"\borigin(?:\\t| )" + _URL + rb" \(fetch\)")),
+    (b"To ", re.compile(rb"(?:\\n|\")To " + _PUSHED_TO + rb"(?:\\n|\")")),
+    (b'"prUrl"', re.compile(rb'"prUrl" ?: ?"' + _URL + rb"/(?:pull|-/merge_requests)/\d")),
 )
 CHUNK, _OVERLAP = 128 * 1024, 1024  # the overlap is longer than any match
 _DIRECTORY = re.compile(rb'"cwd" ?: ?("(?:[^"\\]|\\.){1,4000}")')
@@ -64,10 +64,14 @@ def _elected(votes: Iterable[tuple[str, str | None]]) -> dict[str, Project]:
     return elected
 
 
+def first_directory(file: Path) -> str | None:
+    with _bytes_of(file) as data:
+        return _first_directory(data)
+
+
 def _missing_directory(file: Path, projects: Projects) -> str | None:
     """The main directory of a session whose project is not known otherwise."""
-    with _bytes_of(file) as data:
-        directory = _first_directory(data)
+    directory = first_directory(file)
     if directory is None or not is_missing(directory):
         return None
     main = _main_directory(directory)
@@ -111,8 +115,8 @@ def _only_origin(file: Path) -> str | None:
         # from the end it takes half the time of `in`.
         for start in range(0, len(data), CHUNK):
             chunk = data[max(0, start - _OVERLAP) : start + CHUNK]
-            for matches, (marks, pattern) in zip(urls, _EVIDENCE, strict=True):
-                if any(chunk.rfind(mark) >= 0 for mark in marks):
+            for matches, (mark, pattern) in zip(urls, _EVIDENCE, strict=True):
+                if chunk.rfind(mark) >= 0:
                     matches.update(
                         match[1]
                         for match in pattern.finditer(chunk)
