@@ -154,7 +154,7 @@ def _measure(files: list[Path], sessions: Path, directory: Path) -> None:
     """What the command does, and what it leaves to the worker; both with all processor cores."""
     rounds = [_measure_once(files, directory / f"timed-{number}") for number in range(ROUNDS)]
     parsing, importing, distilling, index = (_median(spent) for spent in zip(*rounds, strict=True))
-    print(f"\njson.loads over all lines: {parsing.elapsed:.2f} s")
+    print(f"\njson.loads over the same lines: {parsing.elapsed:.2f} s")
     for what, spent, target in (
         ("import", importing, " (target at most 5x)"),
         ("what it leaves to the worker: the other memories", distilling, ""),

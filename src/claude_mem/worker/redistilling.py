@@ -10,6 +10,7 @@ their repository.
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -101,20 +102,18 @@ class Redistilling:
 
     async def _distil_imported(self, pause: float) -> int:
         count = 0
+        await self._render_contexts()  # of what the import has distilled
         await asyncio.wrap_future(self._store.add_missing_transcripts())
         while not self._is_busy():
             waiting = await asyncio.to_thread(self._store.waiting_transcripts)
             if not waiting:
+                await self._render_contexts()
                 break
             count += await asyncio.to_thread(self._distil_transcript, waiting[0])
             await asyncio.sleep(pause)
-        else:
-            return count
-        await self._render_contexts()
         return count
 
     async def _render_contexts(self) -> None:
-        """Also of projects whose sessions the import has distilled."""
         projects = await asyncio.to_thread(self._store.distilled_projects)
         if projects:
             self._contexts.mark_stale(*projects.values())
@@ -176,6 +175,10 @@ class Redistilling:
                     self._contexts.mark_stale(transcript.project)
         except BadInput as error:
             log.warning("cannot read %s: %s", path.name, error)
+        except (ReadingStopped, OSError, sqlite3.OperationalError):
+            raise  # nothing is wrong with the transcript
+        except Exception:  # or its other turns, and all others, would wait forever
+            log.exception("memories of %s are missing", path.name)
         return count
 
 

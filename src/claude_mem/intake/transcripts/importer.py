@@ -284,8 +284,14 @@ def distil_waiting(
         for session in sessions:
             for transcript in waiting[Path(session.transcript_path)]:
                 if transcript.session_id == session.session_id:
-                    counts = store.distil_session_again(session).result()
-                    report.distilled(transcript.project, session, counts)
+                    try:
+                        counts = store.distil_session_again(session).result()
+                    except sqlite3.OperationalError:
+                        raise  # the disk or the file, not the session
+                    except Exception as error:
+                        report.troubles.append((Path(transcript.path), _reason(error)))
+                    else:
+                        report.distilled(transcript.project, session, counts)
         if isinstance(item, ReadFile):
             for transcript in waiting.pop(item.path):
                 finish_transcript(store, transcript, options.verbosity)
