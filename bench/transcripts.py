@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -142,9 +143,8 @@ class Spent(NamedTuple):
 
     @classmethod
     def now(cls) -> "Spent":
-        times = os.times()
-        processor = times.user + times.system + times.children_user + times.children_system
-        return cls(time.perf_counter(), processor)
+        usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return cls(time.perf_counter(), sum(use.ru_utime + use.ru_stime for use in usages))
 
     def since(self, begun: "Spent") -> "Spent":
         return Spent(self.elapsed - begun.elapsed, self.processor - begun.processor)
@@ -162,7 +162,7 @@ def _measure(files: list[Path], sessions: Path, directory: Path) -> None:
     ):
         print(f"{what}: {spent.elapsed:.2f} s, {spent.elapsed / parsing.elapsed:.2f}x{target}; "
               f"processor time {spent.processor:.2f} s, "
-              f"{spent.processor / parsing.processor:.2f}x")  # fmt: skip
+              f"{spent.processor / max(parsing.processor, 1e-6):.2f}x")  # fmt: skip
     all_distilled = importing.elapsed + distilling.elapsed
     print(f"until all turns have memories: {all_distilled / parsing.elapsed:.2f}x")
     largest = max(files, key=lambda path: path.stat().st_size)
