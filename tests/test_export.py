@@ -25,8 +25,8 @@ from tests.story import Story
 
 # Derived from the others, about the file itself, or no longer memory: forgotten rows stay here.
 NOT_EXPORTED = {
-    "schema_migrations", "transcripts", "unindexed", "unindexed_turns", "documents", "memory_text",
-    "index_version",
+    "schema_migrations", "transcripts", "undistilled_transcripts", "unindexed", "unindexed_turns",
+    "documents", "memory_text", "index_version",
     "vectors", "vector_models", "vector_losses", "twins",
     "forgotten", "forgotten_rows", "tombstones", "scrub_requests",
     "refinements", "observer_usage", "observer_breakers", "notices", "hints",

@@ -265,7 +265,7 @@ def test_a_pipe_is_not_shown_how_far_it_is(home: Home) -> None:
 
 def test_the_next_session_is_given_it_with_no_worker_ever_started(home: Home) -> None:
     harbour().save_in(home.path)
-    run_import(home)
+    run_import(home, "--wait")
     assert home.worker_pid() is None
     cold = list(home.layout.contexts.glob("*harbor*"))
     assert len(cold) == 1
@@ -290,7 +290,7 @@ def unindexed(home: Home) -> int:
 
 def test_without_a_worker_the_import_makes_the_index(home: Home) -> None:
     harbour().save_in(home.path)
-    run_import(home)
+    run_import(home, "--wait")
     assert home.worker_pid() is None
     assert unindexed(home) == 0
     assert home.rows("SELECT count(*) AS count FROM passages")[0]["count"] > 3

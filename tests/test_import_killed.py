@@ -26,10 +26,12 @@ from claude_mem.cli import main
 from claude_mem.cli import imports as command
 from claude_mem.store import database
 from claude_mem.store import imported_sessions
+from claude_mem.store import redistilling
 from claude_mem.intake.transcripts import importer
 
 module, name, number, when = sys.argv[1:5]
-owners = {"imported_sessions": imported_sessions, "Writer": database.Writer, "command": command}
+owners = {"imported_sessions": imported_sessions, "Writer": database.Writer, "command": command,
+          "redistilling": redistilling}
 owner = owners[module]
 work, remaining = getattr(owner, name), [int(number)]
 
@@ -44,14 +46,16 @@ def killed(*args, **kwargs):
 
 setattr(owner, name, killed)
 importer.MAX_PENDING_SESSIONS = 1
+importer.FEW_BYTES = importer.CONTEXT_SESSIONS = 0
 sys.argv = ["claude-mem", *sys.argv[5:]]
 main()
 """
 
 
 def killed_import(home: Home, *point: str) -> int:
+    arguments = [*point[:4], "import", *point[4:], str(home.path / "library")]
     done = subprocess.run(
-        [sys.executable, "-c", KILLED, *point, "import", str(home.path / "library")],
+        [sys.executable, "-c", KILLED, *arguments],
         env=home.env(),
         capture_output=True,
         start_new_session=True,
@@ -68,9 +72,18 @@ def killed_import(home: Home, *point: str) -> int:
          ("imported_sessions", "import_session", "4", "after")],
         [("imported_sessions", "mark_imported", "1", "before"),
          ("imported_sessions", "mark_imported", "5", "after")],
-        [("command", "refresh_contexts", "1", "before")],
+        [("imported_sessions", "import_session", "9", "after"),
+         ("imported_sessions", "distil_again", "3", "before", "--wait"),
+         ("command", "refresh_contexts", "1", "before", "--wait")],
+        [("imported_sessions", "import_session", "9", "after"),
+         ("imported_sessions", "distil_again", "1", "before", "--wait"),
+         ("imported_sessions", "distil_again", "2", "after", "--wait"),
+         ("redistilling", "finish_transcript", "1", "before", "--wait"),
+         ("redistilling", "finish_transcript", "1", "after", "--wait"),
+         ("redistilling", "contexts_rendered", "1", "before", "--wait")],
     ]),
-    ids=["around a commit", "in a session", "around a note", "before the contexts"],
+    ids=["around a commit", "in a session", "around a note", "before the contexts",
+         "around memories"],
 )  # fmt: skip
 def test_an_import_that_was_killed_is_run_again_as_if_nothing_had_happened(
     home: Home, tmp_path: Path, points: list[tuple[str, ...]]
@@ -78,7 +91,7 @@ def test_an_import_that_was_killed_is_run_again_as_if_nothing_had_happened(
     files = library(home.path / "library")
     for point in points:
         assert killed_import(home, *point) == -signal.SIGKILL
-    assert home.command("import", str(home.path / "library")).returncode == 0
+    assert home.command("import", "--wait", str(home.path / "library")).returncode == 0
     assert contents_of(home.layout.database) == import_alone(tmp_path / "alone", *files)
     assert_contexts_are_of_today(home)
 

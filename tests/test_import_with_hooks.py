@@ -15,6 +15,7 @@ from claude_mem.cli.demo import payloads
 from claude_mem.intake.event_reader import EventHeader
 from claude_mem.intake.transcript_additions import TranscriptAdditions
 from claude_mem.intake.transcripts.importer import (
+    distil_waiting,
     import_transcripts,
 )
 from claude_mem.intake.transcripts.transcript import Transcript
@@ -98,10 +99,20 @@ class Live:
         if self.file.exists():
             import_transcripts(self.store, [self.file], import_options(), again=True)
 
+    def import_record(self) -> None:
+        """As the command does it: most turns get their memories later."""
+        if self.file.exists():
+            options = import_options(reads="record")
+            import_transcripts(self.store, [self.file], options, again=True)
+
+    def distil_imported(self) -> None:
+        distil_waiting(self.store, import_options())
+
     def finish(self) -> Contents:
         while self.write() or self.send():
             pass
         self.distil()
+        self.distil_imported()
         self.store.close()
         return self.target.memory
 
@@ -119,17 +130,17 @@ def lively(session: str = SESSION, **options: Any) -> Chat:
 @pytest.mark.parametrize(
     "with_ids", mostly_extra([True, False]), ids=["with prompt ids", "without prompt ids"]
 )
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "distilled later"])
 @settings(max_examples=15)
 @given(st.data())
 def test_while_hooks_tell_the_same_session_it_comes_to_the_same(
-    tmp_path_factory: pytest.TempPathFactory, with_ids: bool, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, with_ids: bool, later: bool, data: st.DataObject
 ) -> None:
     directory = tmp_path_factory.mktemp("beside")
     chat = lively(prompt_ids=with_ids)
     live = Live(directory, chat, with_ids=with_ids)
-    steps = st.sampled_from(
-        [live.write, live.write, live.send, live.send, live.run_import, live.distil]
-    )
+    imports = [live.import_record, live.distil_imported] if later else [live.run_import]
+    steps = st.sampled_from([live.write, live.write, live.send, live.send, *imports, live.distil])
     for _ in range(data.draw(st.integers(0, 90))):
         data.draw(steps)()
     memory = live.finish()

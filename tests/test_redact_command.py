@@ -30,7 +30,7 @@ NO_CONTENT = {
     "forgotten", "notices", "observer_usage", "project_aliases", "project_claims",
     "project_overrides", "schema_migrations", "team_facts", "team_projects", "team_state",
     "team_turns",
-    "tombstones", "transcripts",
+    "tombstones", "transcripts", "undistilled_transcripts",
 }  # fmt: skip
 DERIVED = {"documents", "indexed_turns", "passages", "unindexed_turns", "vector_models"}
 

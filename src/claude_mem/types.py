@@ -308,8 +308,8 @@ class SessionTitle:
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A turn read from a transcript and distilled. Sources of its memories are positions in
-    `events`, starting at 1."""
+    """A turn read from a transcript. Sources of its memories are positions in `events`, starting
+    at 1. Without a distillate it is private, or its session is distilled later."""
 
     prompt_id: str
     # None: a message of the client began it, or it was private and the turn has no events.
@@ -344,6 +344,8 @@ class PastSession:
     prompt_ids: tuple[str, ...] = ()
     client_title: SessionTitle | None = None
     dialect: str = "claude"
+    is_distilled: bool = True
+    keep_raw_since: int = 0  # raw texts of older events were dropped before it was distilled
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,12 +25,15 @@ from claude_mem.intake.projects import Projects
 from claude_mem.intake.transcripts.importer import (
     ImportOptions,
     OnFile,
+    Reads,
     Report,
     Tally,
+    distil_waiting,
     import_transcripts,
 )
 from claude_mem.recall.context import build_context
 from claude_mem.redaction import Redactor
+from claude_mem.server.client import hand_over
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from claude_mem.store.transfer.restore import Refusal, RestoreReport, is_export, restore
@@ -67,6 +71,12 @@ TROUBLES_SHOWN = 5
     " candidates and pins are dropped).",
 )
 @click.option("--again", is_flag=True, help="Read unchanged files again.")
+@click.option(
+    "--wait",
+    "waits",
+    is_flag=True,
+    help="Summarise all sessions before the command ends, not only the newest.",
+)
 @json_option
 @click.pass_obj
 def import_past(
@@ -79,6 +89,7 @@ def import_past(
     dry_run: bool,
     own: bool,
     again: bool,
+    waits: bool,
     as_json: bool,
 ) -> None:
     """Import past sessions of Claude Code and other agents.
@@ -86,7 +97,8 @@ def import_past(
     PATHS are transcripts, directories of transcripts, or files written by claude-mem export;
     default: all transcripts that agents keep on this machine. The import itself
     uses no model and sends nothing. It is safe to run it again: nothing is duplicated, turns that
-    were incomplete are completed, and turns without a record get one.
+    were incomplete are completed, and turns without a record get one. The newest sessions are
+    summarised at once, the others by the worker in the background.
     """
     if own:
         refuse_agents()
@@ -109,37 +121,71 @@ def import_past(
         places = transcripts or [_transcripts_place(agent) for agent in _agents_named(agents)]
         click.echo(f"No transcripts in {', '.join(map(str, places))}.")
         return
-    opened = open_reader(settings) if dry_run else _open_store(settings)
-    context, unindexed = "", 0
-    with opened as store:
-        with _progress(files, as_json) as progress:
-            report = import_transcripts(
-                store, files, options, again=again, processes=processes(), progress=progress
-            )
-        if isinstance(store, Store):
-            refresh_contexts(settings, store, os.environ)
-            context = context_of_most_active(settings, store, report)
-            unindexed = _index(settings, store, as_json)
+    if dry_run:
+        report, context, unindexed = _preview(settings, files, options, again, as_json), "", 0
+    else:
+        report, context, unindexed = import_files(
+            settings, files, options, again=again, waits=waits, as_json=as_json
+        )
     if as_json:
         print_json(report_json(report))
         return
     print_report(report, context, dry_run)
-    _print_unindexed(unindexed)
+    _print_left(report, unindexed)
     if project and not report.projects:
         click.echo(f"These files contain no session of the project {project}.")
 
 
 def import_and_report(settings: Settings, files: list[Path]) -> None:
     """Import everything, as part of `claude-mem install`."""
-    with _open_store(settings) as store:
-        with _progress(files, as_json=False) as progress:
-            report = import_transcripts(
-                store, files, import_options(settings), processes=processes(), progress=progress
-            )
-        refresh_contexts(settings, store, os.environ)
-        unindexed = _index(settings, store, as_json=False)
+    report, _, unindexed = import_files(settings, files, import_options(settings))
     print_report(report, "", dry_run=False)
-    _print_unindexed(unindexed)
+    _print_left(report, unindexed)
+
+
+def _preview(
+    settings: Settings, files: list[Path], options: ImportOptions, again: bool, as_json: bool
+) -> Report:
+    with open_reader(settings) as store, _progress(files, as_json) as progress:
+        return import_transcripts(
+            store, files, options, again=again, processes=processes(), progress=progress
+        )
+
+
+def import_files(
+    settings: Settings,
+    files: list[Path],
+    options: ImportOptions,
+    *,
+    again: bool = False,
+    waits: bool = False,
+    as_json: bool = False,
+) -> tuple[Report, str, int]:
+    """The report, the context of the next session in the most active project, and how many
+    documents are not indexed yet. Without `waits`, the worker does what is not urgent."""
+    reads: Reads = "all" if waits else "newest"
+    with _open_store(settings) as store:
+        with _progress(files, as_json) as progress:
+            report = import_transcripts(
+                store, files, replace(options, reads=reads), again=again, processes=processes(),
+                progress=progress,
+            )  # fmt: skip
+        context = context_of_most_active(settings, store, report)
+        unindexed = store.read(indexing.waiting)
+    if waits or not hand_over(settings.layout, os.environ):
+        unindexed = _finish(settings, options, report, as_json)
+    return report, context, unindexed
+
+
+def _finish(settings: Settings, options: ImportOptions, report: Report, as_json: bool) -> int:
+    """What a worker would do; returns how many documents it still has to index."""
+    with _open_store(settings) as store:
+        files = [Path(transcript.path) for transcript in store.waiting_transcripts()]
+        with _progress(files, as_json) as progress:
+            distil_waiting(store, options, report, processes=processes(), progress=progress)
+        refresh_contexts(settings, store, os.environ)
+        store.contexts_rendered(list(store.distilled_projects())).result()
+        return _index(settings, store, as_json)
 
 
 def _open_store(settings: Settings) -> Store:
@@ -174,11 +220,16 @@ def _index_imported(settings: Settings, store: Store, progress: Callable[[int], 
     return waiting
 
 
-def _print_unindexed(count: int) -> None:
-    if count:
+def _print_left(report: Report, unindexed: int) -> None:
+    left = []
+    if report.waiting:
+        left.append(f"summarising {pluralize(report.waiting, 'turn')} of older sessions")
+    if unindexed:
+        left.append(f"indexing {pluralize(unindexed, 'document')} for search")
+    if left:
         click.echo(
-            f"The worker is still indexing {pluralize(count, 'document')}; search finds them when "
-            "that is done. To see the progress: claude-mem status"
+            f"The worker is still {' and '.join(left)}. To see the progress: claude-mem status; "
+            "to wait for it: claude-mem import --wait"
         )
 
 
@@ -304,6 +355,10 @@ def _print_projects(report: Report) -> None:
         _row(project.name if names[project.name] == 1 else project.key, tally)
         for project, tally in projects
     ]
+    if report.all.waiting:
+        rows = [row[:3] for row in rows]
+        print_table(("project", "sessions", "turns"), rows)
+        return
     print_table(
         ("project", "sessions", "turns", "observations", "summaries", "memory tokens"), rows
     )
@@ -329,6 +384,7 @@ def report_json(report: Report) -> dict[str, Json]:
         "troubles": [{"file": str(path), "reason": reason} for path, reason in report.troubles],
         "text_tokens": report.text_chars // 4,
         **_tally_json(report.all),
+        "waiting": report.waiting,
         "projects": [
             {"project": project.name, "key": project.key, **_tally_json(tally)}
             for project, tally in report.projects.items()
@@ -346,6 +402,7 @@ def _tally_json(tally: Tally) -> dict[str, Json]:
         "private": tally.private,
         "forgotten": tally.forgotten,
         "records": tally.records,
+        "waiting": tally.waiting,
         "memory_tokens": tally.memory_tokens,
     }
 

@@ -30,6 +30,7 @@ _TOOL_FIELDS = ("tool_name", "tool_use_id", "tool_input", "tool_response")
 _NOT_REDACTED = frozenset((*_IDENTITY_FIELDS, "tool_use_id"))  # stored as they are
 _TEXT_FIELDS = ("last_assistant_message", "compact_summary", "error", "statement")
 _PROMPT_FIELDS = ("prompt", "last_user_message")
+_OF_TOOL_CALLS = ("tool_input", "tool_response", *_TEXT_FIELDS, *_PROMPT_FIELDS, "timestamp")
 _IGNORED_FIELDS = (
     "permission_mode", "effort", "background_tasks", "session_crons", "duration_ms", "timestamp",
 )  # fmt: skip
@@ -98,6 +99,29 @@ class EventReader:
             return self._read(header, payload)
         except RecursionError:
             raise BadInput("the payload is nested too deeply") from None
+
+    def read_bare(self, header: EventHeader, payload: Mapping[str, Json]) -> Event:
+        """A tool call of a past session without its texts: there is nothing to redact."""
+        session_id, cwd = _identifier(payload, "session_id"), _text(payload, "cwd") or ""
+        if session_id is None:
+            raise BadInput("session_id is missing from the payload", "session_id")
+        project_dir = header.project_dir or cwd
+        return Event(
+            kind=header.kind,
+            session_id=session_id,
+            arrived_ms=header.arrived_ms,
+            key=content_key(header.kind, session_id, payload),
+            project=self.projects.of(project_dir),
+            project_dir=project_dir,
+            dialect=header.dialect,
+            cwd=cwd,
+            transcript_path=_text(payload, "transcript_path") or "",
+            is_dated=False,
+            prompt_id=_identifier(payload, "prompt_id"),
+            agent_id=_identifier(payload, "agent_id"),
+            tool_name=_identifier(payload, "tool_name"),
+            tool_use_id=_identifier(payload, "tool_use_id"),
+        )
 
     def _read(self, header: EventHeader, payload: Mapping[str, Json]) -> Event:
         session_id = _identifier(payload, "session_id")
@@ -181,6 +205,13 @@ class EventReader:
         if len(json.dumps(detail, ensure_ascii=False)) > self.field_bytes:
             return {"cut": shorten_json(detail, self.field_bytes)}
         return detail
+
+
+def is_bare(payload: Mapping[str, Json]) -> bool:
+    """Whether it is a tool call that has an id and time, and no texts."""
+    return bool(payload.get("tool_use_id")) and not any(
+        payload.get(name) is not None for name in _OF_TOOL_CALLS
+    )
 
 
 def skipped_and_unobserved(tools: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:

@@ -14,8 +14,9 @@ from claude_mem.types import Json, RecordKind, RecordPart, Speaker
 
 LONGEST_PART = 32_768
 _NOTIFICATION_TAGS = ("summary", "result")
-_SUBAGENT_TOOLS = ("Task", "Agent")
+SUBAGENT_TOOLS = ("Task", "Agent")
 _COMMIT = re.compile(r"\bgit\b[^|;&\n]{0,200}?\bcommit\b")
+_COMMIT_WORD, _PULL_REQUEST_WORD = "commit", "gh"  # without them, the patterns do not match
 _PULL_REQUEST = re.compile(r"\bgh\s+pr\s+(?:create|edit)\b")
 # What the client writes around a compaction summary when it gives it to the agent.
 _CONTINUED = "This session is being continued from a previous conversation"
@@ -142,7 +143,7 @@ def _tool(payload: Payload) -> Iterator[RecordPart]:
 def _failed_tool(payload: Payload) -> Iterator[RecordPart]:
     """Only what was meant: a commit that failed was not made."""
     tool_input = payload.get("tool_input")
-    if isinstance(tool_input, dict) and payload.get("tool_name") in ("Bash", *_SUBAGENT_TOOLS):
+    if isinstance(tool_input, dict) and payload.get("tool_name") in ("Bash", *SUBAGENT_TOOLS):
         yield from _part("description", "agent", tool_input.get("description"))
 
 
@@ -176,11 +177,20 @@ def _command(tool_input: Payload, response: Json) -> Iterator[RecordPart]:
     if not isinstance(command, str):
         return
     command = command[:LONGEST_PART]
-    if "commit" in command and _COMMIT.search(command):
+    if _COMMIT_WORD in command and _COMMIT.search(command):
         yield from _part("commit", "agent", _message(command, _MESSAGE))
-    if "gh" in command and _PULL_REQUEST.search(command):
+    if _opens_pull_request(command):
         title, body = _quoted(command, _TITLE), _message(command, _BODY)
         yield from _part("pull_request", "agent", "\n\n".join(filter(None, (title, body))))
+
+
+def may_have_message(command: str) -> bool:
+    """Whether it may commit, or open a pull request, with a text; before it is redacted."""
+    return _COMMIT_WORD in command or _opens_pull_request(command)
+
+
+def _opens_pull_request(command: str) -> bool:
+    return _PULL_REQUEST_WORD in command and _PULL_REQUEST.search(command) is not None
 
 
 def _message(command: str, option: re.Pattern[str]) -> str:
@@ -213,7 +223,7 @@ def _plain_text(content: Json) -> str:
 _TOOLS: dict[str, Callable[[Payload, Json], Iterator[RecordPart]]] = {
     "ExitPlanMode": _plan,
     "AskUserQuestion": _question,
-    **dict.fromkeys(_SUBAGENT_TOOLS, _subagent),
+    **dict.fromkeys(SUBAGENT_TOOLS, _subagent),
     "Bash": _command,
     "TaskCreate": _task,
     "TodoWrite": _todos,

@@ -13,7 +13,9 @@ from typing import Any, cast
 
 from claude_mem import __version__
 from claude_mem.config import Layout, is_agent, refusal_of, repository_of
+from claude_mem.config.pausing import current_pause
 from claude_mem.errors import ClaudeMemError, NewerWorker, NotRunning, WorkerError
+from claude_mem.hook.delivery import wake
 from claude_mem.hook.worker_start import start_worker
 from claude_mem.types import Json
 from claude_mem.versions import parse_version
@@ -132,10 +134,25 @@ def start(layout: Layout, environ: Mapping[str, str]) -> tuple[dict[str, Json], 
         stop(layout)
     if repository := repository_of(layout, environ):
         raise WorkerError(refusal_of(repository))
+    _start(layout, environ)
+    return _wait_until_ready(layout), True
+
+
+def _start(layout: Layout, environ: Mapping[str, str]) -> None:
     layout.create()
     encoded = {os.fsencode(name): os.fsencode(value) for name, value in environ.items()}
     start_worker(os.fsencode(layout.root), encoded, is_own=not is_agent(environ))
-    return _wait_until_ready(layout), True
+
+
+def hand_over(layout: Layout, environ: Mapping[str, str]) -> bool:
+    """Has a worker do what waits in the store, and starts one, as hooks do, without waiting for it.
+    False if none is running and none may be started now."""
+    if wake(os.fsencode(layout.root)) or is_held(layout):
+        return True
+    if current_pause(layout) is not None or repository_of(layout, environ):
+        return False
+    _start(layout, environ)
+    return True
 
 
 def refuse_newer(current: dict[str, Json]) -> None:

@@ -93,11 +93,17 @@ def status_report(
             "excluded": list(settings.capture.excluded_projects),
         },
         "queue": dict(store.queue_state()) if store else {},
+        "imported": _imported_state(store) if store else {},
         "observer": observer,
         "database": dict(store.counts()) if store else {},
         "meaning": _vector_state(store, semantic_index) if store else None,
         "dead_letters": list(store.dead_letters()) if store else [],
     }
+
+
+def _imported_state(store: StoreReader) -> dict[str, Json]:
+    waiting, lost = store.count_undistilled()
+    return {"waiting": waiting, "without_summary": lost}
 
 
 def _vector_state(store: StoreReader, index: SemanticIndex | None) -> dict[str, Json] | None:
@@ -124,6 +130,8 @@ def status_text(report: dict[str, Json], for_terminal: bool) -> str:
         projects = pluralize(counts["projects"], "project")
         pairs.append(("memory", f"{observations}, {summaries}, {sessions}, {projects}"))
         pairs.append(("queue", format_counts(queue)))
+        if imported := _imported_line(report["imported"]):
+            pairs.append(("imported", imported))
         pairs.append(("vectors", _vector_line(report["meaning"])))
     else:
         pairs.append(("memory", NO_MEMORIES))
@@ -156,6 +164,17 @@ def _capture_line(capture: dict[str, Json]) -> str:
     excluded = capture["excluded"]
     assert isinstance(excluded, list)
     return f"{state}; excluded: {', '.join(map(str, excluded))}" if excluded else state
+
+
+def _imported_line(state: Json) -> str:
+    """Empty where all imported turns have their summaries."""
+    assert isinstance(state, dict)
+    parts = []
+    if waiting := state.get("waiting"):
+        parts.append(f"{pluralize(waiting, 'turn')} to summarise, in the background")
+    if lost := state.get("without_summary"):
+        parts.append(f"{pluralize(lost, 'turn')} without summary: their transcripts are gone")
+    return "; ".join(parts)
 
 
 def _vector_line(state: Json) -> str:

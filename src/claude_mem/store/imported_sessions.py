@@ -2,7 +2,8 @@
 
 A turn that hooks recorded stays as it is. A turn of an earlier import is only replaced when the
 transcript has grown. Nothing depends on the order in which files are read, so any number of
-imports, interrupted or not, give the same result.
+imports, interrupted or not, give the same result. A session may come twice: first without
+distillates, so that its turns wait for them (`store/redistilling.py`), then with them.
 """
 
 import sqlite3
@@ -29,6 +30,12 @@ class ImportCounts:
     private: int = 0
     forgotten: int = 0
     records: int = 0  # of existing turns that had none, or an incomplete one
+    waiting: int = 0  # turns that are distilled later
+
+    def add_memories(self, distillate: Distillate | None) -> None:
+        if distillate is not None:
+            self.summaries += 1
+            self.observations += len(distillate.observations)
 
 
 def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
@@ -41,6 +48,9 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportC
     session = _ensure_session(connection, past)
     for turn in past.turns:
         _import_turn(connection, session, past, turn, counts)
+    has_changed = counts.turns or counts.waiting or _has_new_titles(connection, session, past)
+    if has_changed:
+        redistilling.add_transcript(connection, session["id"], past)
     if _may_reveal_forgotten(connection, session["id"], past):
         past = replace(past, client_title=None, **{name: session[name] for name in _TITLES})
     connection.execute(
@@ -53,15 +63,22 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportC
     return counts
 
 
-def distil_again(connection: sqlite3.Connection, past: PastSession) -> int:
-    """New memories for turns that an older version of the observer distilled; adds none."""
+def distil_again(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
+    """Memories for turns that have none yet, or those of an older observer; adds no turn."""
+    counts = ImportCounts()
     session = sessions.find_session(connection, past.session_id)
     if session is None:
-        return 0
+        return counts
+    is_waiting = redistilling.is_waiting_for(connection, session["id"], past.transcript_path)
+    for turn in past.turns:
+        row = _find_turn(connection, session["id"], turn)
+        if row is not None and _distil_again(connection, row, turn):
+            counts.add_memories(turn.distillate)
     if not _may_reveal_forgotten(connection, session["id"], past):
+        if is_waiting and not _has_hook_events(connection, session["id"]):
+            _describe(connection, session["id"], past)
         _set_client_title(connection, session["id"], past)
-    known = ((_find_turn(connection, session["id"], turn), turn) for turn in past.turns)
-    return sum(_distil_again(connection, row, turn) for row, turn in known if row is not None)
+    return counts
 
 
 def preview_import(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
@@ -75,7 +92,7 @@ def preview_import(connection: sqlite3.Connection, past: PastSession) -> ImportC
         existing = _find_turn(connection, session["id"], turn) if session else None
         if _is_forgotten_turn(connection, existing, turn):
             counts.forgotten += 1
-        elif turn.distillate is None:
+        elif turn.is_private:
             counts.private += 1
         elif (
             not _has_more(connection, existing, turn)
@@ -87,8 +104,7 @@ def preview_import(connection: sqlite3.Connection, past: PastSession) -> ImportC
             counts.records += existing is not None and _lacks_record(connection, existing, turn)
         else:
             counts.turns += 1
-            counts.summaries += 1
-            counts.observations += len(turn.distillate.observations)
+            counts.add_memories(turn.distillate)
     return counts
 
 
@@ -142,7 +158,8 @@ def _describe(connection: sqlite3.Connection, session_id: int, past: PastSession
     started = min(row["started_at_epoch"], past.started_ms)
     ended = max(row["updated_at_epoch"], past.ended_ms)
     title, subtitle = row["title"], row["subtitle"]
-    if past.ended_ms >= row["updated_at_epoch"]:  # a longer file has better titles
+    if past.is_distilled and past.ended_ms >= row["updated_at_epoch"]:
+        # A longer file has better titles.
         is_whole = past.started_ms <= row["started_at_epoch"]
         title, subtitle = past.title if is_whole else title or past.title, past.subtitle
     if row["title_source"] is not None:
@@ -189,32 +206,52 @@ def _import_turn(
     if existing is not None and not _has_more(connection, existing, turn):
         counts.existing += 1
         counts.records += _fill_in_record(connection, existing, turn)
-        _distil_again(connection, existing, turn)
+        if turn.distillate is not None:
+            _distil_again(connection, existing, turn)
+        elif redistilling.is_undistilled(existing) and _has_all(connection, existing, turn):
+            counts.waiting += redistilling.add_turn(connection, existing["id"])
         return
     stored_turn = existing if existing is not None else _create_turn(connection, session, turn)
     event_ids = _replace_events(connection, stored_turn, turn)
+    turn_id, number = stored_turn["id"], stored_turn["prompt_number"]
+    connection.execute(
+        "UPDATE user_prompts SET updated_at_epoch = max(updated_at_epoch, ?) WHERE id = ?",
+        (max(event.arrived_ms for event in turn.events), turn_id),
+    )
     if turn.distillate is not None:
         distillate = _with_sources(turn.distillate, event_ids)
-        connection.execute(
-            "UPDATE user_prompts SET updated_at_epoch = max(updated_at_epoch, ?) WHERE id = ?",
-            (max(event.arrived_ms for event in turn.events), stored_turn["id"]),
-        )
-        number = stored_turn["prompt_number"]
-        memories.save_memories(connection, session["id"], stored_turn["id"], number, distillate)
-        turn_records.save_record(
-            connection, stored_turn["id"], turn.record, stored_turn["created_at_epoch"]
-        )
-        counts.turns += 1
-        counts.summaries += 1
-        counts.observations += len(distillate.observations)
+        memories.save_memories(connection, session["id"], turn_id, number, distillate)
+        counts.add_memories(distillate)
+    else:
+        counts.waiting += redistilling.add_turn(connection, turn_id)
+    turn_records.save_record(connection, turn_id, turn.record, stored_turn["created_at_epoch"])
+    counts.turns += 1
 
 
 def _distil_again(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:
-    """Where an older version of the observer distilled the turn and its events are gone."""
-    if turn.distillate is None or not existing["retired"]:
+    """Where the turn waits for it, or an older version of the observer distilled it and its events
+    are gone."""
+    if turn.distillate is None:
+        return False
+    if redistilling.is_undistilled(existing):
+        if not _has_all(connection, existing, turn):
+            return False  # another file has more of it
+    elif not existing["retired"]:
         return False
     ids = _event_ids(connection, existing["id"], turn)
     return redistilling.save_again(connection, existing["id"], _with_sources(turn.distillate, ids))
+
+
+def _has_new_titles(
+    connection: sqlite3.Connection, session: sqlite3.Row, past: PastSession
+) -> bool:
+    """Of a session that has no turns of its own, since it was forked, or has others than before."""
+    row = connection.execute(
+        "SELECT title IS NULL AND subtitle IS NULL OR updated_at_epoch < ? FROM sdk_sessions"
+        " WHERE id = ?",
+        (past.ended_ms, session["id"]),
+    ).fetchone()
+    return bool(row[0]) and not _has_hook_events(connection, session["id"])
 
 
 def _fill_in_record(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:
@@ -294,11 +331,25 @@ def _has_more(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastT
     the same one wins in any order."""
     if not existing["imported"]:
         return False
+    return _weight_of(turn) > _stored_weight(connection, existing)
+
+
+def _has_all(connection: sqlite3.Connection, existing: sqlite3.Row, turn: PastTurn) -> bool:
+    """Whether the transcript has at least what is stored of an import."""
+    return not existing["imported"] or _weight_of(turn) >= _stored_weight(connection, existing)
+
+
+def _stored_weight(
+    connection: sqlite3.Connection, existing: sqlite3.Row
+) -> tuple[int, int, list[str]]:
     rows = connection.execute(
         "SELECT event_key, created_at_epoch FROM tool_events WHERE turn_id = ?", (existing["id"],)
     )
-    before = {row[0]: row[1] for row in rows}
-    return _weight({event.key: event.arrived_ms for event in turn.events}) > _weight(before)
+    return _weight({row[0]: row[1] for row in rows})
+
+
+def _weight_of(turn: PastTurn) -> tuple[int, int, list[str]]:
+    return _weight({event.key: event.arrived_ms for event in turn.events})
 
 
 def _weight(events: dict[str, int]) -> tuple[int, int, list[str]]:

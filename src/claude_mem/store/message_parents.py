@@ -5,7 +5,8 @@ import sqlite3
 from claude_mem.types import ClientMessage
 
 BACKGROUND_TOOLS = ("Agent", "Task", "Monitor", "Workflow")
-IN_BACKGROUND = '"run_in_background": true'
+IN_BACKGROUND_FIELD = "run_in_background"
+IN_BACKGROUND = f'"{IN_BACKGROUND_FIELD}": true'
 
 
 def find_parent(

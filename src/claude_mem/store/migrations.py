@@ -509,6 +509,16 @@ def _add_outside_words_of_records(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE outside_words ADD COLUMN of_record TEXT NOT NULL DEFAULT ''")
 
 
+def _add_undistilled_transcripts(connection: sqlite3.Connection) -> None:
+    """Those of imported sessions whose turns are distilled later. `distilled`: they were, and the
+    contexts of the project have to be rendered."""
+    connection.execute(
+        "CREATE TABLE undistilled_transcripts (session_id INTEGER NOT NULL REFERENCES"
+        " sdk_sessions(id) ON DELETE CASCADE, path TEXT NOT NULL, keep_raw_since INTEGER NOT NULL,"
+        " distilled INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (session_id, path)) WITHOUT ROWID"
+    )
+
+
 Migration = tuple[str, Callable[[sqlite3.Connection], None]]
 MIGRATIONS: tuple[Migration, ...] = (
     ("0001_sessions_prompts_events_memories", _create_tables),
@@ -538,6 +548,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ("0038_outside_words_of_records", _add_outside_words_of_records),
     ("0039_team_facts", _add_team_facts),
     ("0040_uncounted_rows", _add_uncounted_rows),
+    ("0041_undistilled_transcripts", _add_undistilled_transcripts),
 )
 
 

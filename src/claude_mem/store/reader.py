@@ -33,11 +33,13 @@ from claude_mem.store import (
     spending,
     team_tables,
     turn_records,
+    turns,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.facts import Artifact
 from claude_mem.store.listing import Page
 from claude_mem.store.memory_rows import JsonRow
+from claude_mem.store.redistilling import WaitingTranscript
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
 from claude_mem.store.viewer_pages import ViewerReader
@@ -260,14 +262,27 @@ class StoreReader(ViewerReader):
     def project(self, project_id: int) -> Project:
         return self.read(lambda c: projects.get_project(c, project_id))
 
+    def waiting_transcripts(self) -> list[WaitingTranscript]:
+        return self.read(redistilling.waiting_transcripts)
+
+    def distilled_projects(self) -> dict[int, Project]:
+        return self.read(redistilling.distilled_projects)
+
+    def count_undistilled(self) -> tuple[int, int]:
+        """Imported turns that wait for their memories, and those that get none."""
+        return self.read(redistilling.count_undistilled)
+
+    def load_turn(self, turn_id: int) -> Turn | None:
+        return self.read(lambda c: turns.load_turn(c, turn_id))
+
     def is_any_outdated(self, version: int) -> bool:
-        """Whether an older version of the local observer distilled a turn."""
+        """Whether turns have no memories yet, or those of an older version of the observer."""
         return self.read(lambda c: redistilling.is_any_outdated(c, version))
 
     def next_outdated(self, version: int) -> Turn | None:
         return self.read(lambda c: redistilling.next_turn(c, version))
 
-    def outdated_transcripts(self, version: int) -> list[tuple[str, str]]:
+    def outdated_transcripts(self, version: int) -> list[WaitingTranscript]:
         return self.read(lambda c: redistilling.transcripts(c, version))
 
     def project_directories(self) -> list[tuple[str, Project]]:

@@ -41,6 +41,7 @@ from claude_mem.store.client_notes import NoteMemory
 from claude_mem.store.clock import Clock, awake_ms, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
+from claude_mem.store.redistilling import WaitingTranscript
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.export_reader import Row
 from claude_mem.store.transfer.typescript import writer as typescript
@@ -184,9 +185,23 @@ class Store(StoreReader):
         """New memories of a turn that an older observer distilled; False: it has changed."""
         return self.write(lambda c: redistilling.save_again(c, turn.id, distillate))
 
-    def distil_session_again(self, session: PastSession) -> "Future[int]":
-        """From its transcript, turns whose events are gone; returns how many."""
+    def distil_session_again(
+        self, session: PastSession
+    ) -> "Future[imported_sessions.ImportCounts]":
+        """From its transcript, turns that have no memories yet, or whose events are gone."""
         return self.write(lambda c: imported_sessions.distil_again(c, session))
+
+    def add_missing_transcripts(self) -> "Future[None]":
+        return self.write(redistilling.add_missing_transcripts)
+
+    def finish_transcript(self, transcript: WaitingTranscript) -> "Future[list[int]]":
+        return self.write(lambda c: redistilling.finish_transcript(c, transcript))
+
+    def give_up_distilling(self, turn_id: int) -> "Future[None]":
+        return self.write(lambda c: redistilling.give_up(c, turn_id))
+
+    def contexts_rendered(self, session_ids: list[int]) -> "Future[None]":
+        return self.write(lambda c: redistilling.contexts_rendered(c, session_ids))
 
     def mark_distilled(self, turn_id: int, version: int) -> "Future[None]":
         return self.write(lambda c: redistilling.mark(c, turn_id, version))

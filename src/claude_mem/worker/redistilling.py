@@ -1,32 +1,46 @@
-"""Distils turns again that an older version of the local observer distilled.
+"""Distils imported turns that have no memories yet, and turns that an older version of the local
+observer distilled.
 
-In the background, the most recent first, one at a time, and only while nothing else is due. Each
-turn is stored with its new version, so a worker that ends in between continues later. No model is
-asked, and no refinement is queued: that would spend tokens on the whole past. At the end, projects
-of removed work trees are joined with their repository.
+In the background, the most recent first, one at a time, and only while nothing else is due.
+Transcripts are read in a process of their own. Each turn is stored with its new version, so a
+worker that ends in between continues later. No model is asked, and no refinement is queued: that
+would spend tokens on the whole past. At the end, projects of removed work trees are joined with
+their repository.
 """
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+from claude_mem.config.settings import CaptureSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.transcript_additions import TranscriptAdditions
-from claude_mem.intake.transcripts.importer import merge_known_projects
-from claude_mem.intake.transcripts.past_sessions import PastSessionReader
+from claude_mem.intake.transcripts.importer import (
+    ImportOptions,
+    finish_transcript,
+    merge_known_projects,
+)
+from claude_mem.intake.transcripts.reading_process import (
+    ReadingProcess,
+    ReadingStopped,
+    Request,
+)
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
+from claude_mem.store.redistilling import WaitingTranscript
 from claude_mem.types import PastSession, Turn, Verbosity
 from claude_mem.worker.contexts import Contexts
 
 log = logging.getLogger("claude_mem.redistilling")
 
 PAUSE_SECONDS = 0.05  # between turns, for hooks and searches
-NEVER_RAW = 1 << 62  # of turns whose raw events were deleted, none are stored again
+TURNS_PER_WRITE = 5  # hooks write in between
 
 
 class Redistilling:
@@ -43,8 +57,18 @@ class Redistilling:
         self._store, self._reader = store, reader
         self._transcript_additions = transcript_additions
         self._contexts, self._clock, self._version = contexts, clock, version
-        self.verbosity: Verbosity = "normal"
+        self._options = ImportOptions("", reader.projects.home, keep_raw_since=0, reads="memories")
+        self._process = ReadingProcess()
         self._task: asyncio.Task[int] | None = None
+
+    def use(self, settings: CaptureSettings, verbosity: Verbosity) -> None:
+        """From now on."""
+        self._options = replace(
+            self._options,
+            skip_tools=settings.skip_tools,
+            redact_allow=settings.redact_allow,
+            verbosity=verbosity,
+        )
 
     def start_if_due(self) -> None:
         if self._is_running or self._is_busy() or not self._store.is_any_outdated(self._version):
@@ -52,6 +76,7 @@ class Redistilling:
         self._task = asyncio.create_task(self.run(PAUSE_SECONDS))
 
     def stop(self) -> None:
+        self._process.stop()
         if self._task is not None:
             self._task.cancel()
 
@@ -65,6 +90,41 @@ class Redistilling:
 
     async def run(self, pause: float = 0.0) -> int:
         """Until all is done or something else is due; returns the number of turns."""
+        try:
+            return await self._distil_imported(pause) + await self._distil_outdated(pause)
+        except ReadingStopped:
+            return 0
+        except OSError:  # no process could be started: later
+            log.exception("turns are distilled later")
+            return 0
+        finally:
+            self._process.rest()
+
+    async def _distil_imported(self, pause: float) -> int:
+        count = 0
+        await self._render_contexts()  # of what the import has distilled
+        await asyncio.wrap_future(self._store.add_missing_transcripts())
+        while not self._is_busy():
+            waiting = await asyncio.to_thread(self._store.waiting_transcripts)
+            if not waiting:
+                await self._render_contexts()
+                break
+            count += await asyncio.to_thread(self._distil_transcript, waiting[0])
+            await asyncio.sleep(pause)
+        return count
+
+    async def _render_contexts(self) -> None:
+        projects = await asyncio.to_thread(self._store.distilled_projects)
+        if projects:
+            self._contexts.mark_stale(*projects.values())
+            await self._contexts.render_stale()
+            await asyncio.wrap_future(self._store.contexts_rendered(list(projects)))
+
+    def _distil_transcript(self, transcript: WaitingTranscript) -> int:
+        count = self._read_transcript(transcript)
+        return count + finish_transcript(self._store, transcript, self._options.verbosity)
+
+    async def _distil_outdated(self, pause: float) -> int:
         count = 0
         while not self._is_busy():
             turn = await asyncio.to_thread(self._store.next_outdated, self._version)
@@ -78,7 +138,7 @@ class Redistilling:
     async def _distil(self, turn: Turn) -> None:
         try:
             turn = await self._transcript_additions.add_to(turn)
-            distillate = await asyncio.to_thread(distil, turn, self.verbosity)
+            distillate = await asyncio.to_thread(distil, turn, self._options.verbosity)
             if await asyncio.wrap_future(self._store.save_again(turn, distillate)):
                 self._contexts.mark_stale(turn.project)
         except (ValueError, KeyError, TypeError, RecursionError, BadInput):
@@ -89,32 +149,39 @@ class Redistilling:
     async def _read_transcripts(self, pause: float) -> int:
         """Turns whose events are gone; what remains after that stays as it is."""
         count = 0
-        for session_id, path in await asyncio.to_thread(
-            self._store.outdated_transcripts, self._version
-        ):
+        for transcript in await asyncio.to_thread(self._store.outdated_transcripts, self._version):
             if self._is_busy():
                 return count
-            count += await asyncio.to_thread(self._read_transcript, session_id, Path(path))
-            await asyncio.wrap_future(self._store.mark_session_distilled(session_id, self._version))
+            count += await asyncio.to_thread(self._read_transcript, transcript)
+            await asyncio.wrap_future(
+                self._store.mark_session_distilled(transcript.session_id, self._version)
+            )
             await asyncio.sleep(pause)
         if await asyncio.to_thread(merge_known_projects, self._store, self._reader.projects):
             self._contexts.mark_all_stale()
         await asyncio.wrap_future(self._store.mark_rest_distilled(self._version))
         return count
 
-    def _past_sessions(self, path: Path) -> Iterator[PastSession]:
-        reader = PastSessionReader(path, self._reader, NEVER_RAW, verbosity=self.verbosity)
-        return reader.sessions()
-
-    def _read_transcript(self, session_id: str, path: Path) -> int:
-        count = 0
+    def _read_transcript(self, transcript: WaitingTranscript) -> int:
+        count, path = 0, Path(transcript.path)
+        if not path.is_file():
+            return 0  # the client deletes old transcripts
+        options = self._options.of_memories(transcript.keep_raw_since)
         try:
-            if not path.is_file():
-                return 0  # the client deletes old transcripts
-            for session in self._past_sessions(path):
-                if session.session_id == session_id:
-                    count += self._store.distil_session_again(session).result()
-                    self._contexts.mark_stale(session.project)
-        except (OSError, ValueError, BadInput) as error:
+            for session in self._process.read(Request(path, options)):
+                if session.session_id == transcript.session_id:
+                    for part in _parts(session):
+                        count += self._store.distil_session_again(part).result().summaries
+                    self._contexts.mark_stale(transcript.project)
+        except BadInput as error:
             log.warning("cannot read %s: %s", path.name, error)
+        except (ReadingStopped, OSError, sqlite3.OperationalError):
+            raise  # nothing is wrong with the transcript
+        except Exception:  # or its other turns, and all others, would wait forever
+            log.exception("memories of %s are missing", path.name)
         return count
+
+
+def _parts(session: PastSession) -> Iterator[PastSession]:
+    for start in range(0, len(session.turns), TURNS_PER_WRITE):
+        yield replace(session, turns=session.turns[start : start + TURNS_PER_WRITE])

@@ -177,7 +177,8 @@ class Worker:
             previous, self.settings = self.settings, settings
             self.reader.use(settings.capture, keeps_parts=settings.record.is_on)
             self.jobs.keeps_records = settings.record.is_on
-            self.jobs.verbosity = self.redistilling.verbosity = settings.observer.verbosity
+            self.jobs.verbosity = settings.observer.verbosity
+            self.redistilling.use(settings.capture, settings.observer.verbosity)
             self.intake.event_seconds = settings.capture.event_seconds
             context = settings.context
             self.contexts.budget = context.tokens

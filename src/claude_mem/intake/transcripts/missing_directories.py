@@ -22,12 +22,14 @@ from claude_mem.types import Project
 _URL = rb"((?:https?://|ssh://|git@)[\w.@:/~+-]{3,300}?)(?:\.git)?"
 _PUSHED_TO = rb"((?:https?://|ssh://|git@)?[\w.-]{3,100}[:/][\w.@:/~+-]{3,300}?)(?:\.git)?"
 # As JSON escapes them: a tab is \\t, the end of a line \\n. The surest first, each with what a text
-# must contain to match.
+# must contain to match; what is looked for first is in all of them.
 _EVIDENCE = (
     ((b"(fetch)",), re.compile(rb"\borigin(?:\\t| )" + _URL + rb" \(fetch\)")),
     ((b"\\nTo ", b'"To '), re.compile(rb"(?:\\n|\")To " + _PUSHED_TO + rb"(?:\\n|\")")),
     ((b'"prUrl"',), re.compile(rb'"prUrl" ?: ?"' + _URL + rb"/(?:pull|-/merge_requests)/\d")),
 )
+_COMMON = {b"\\nTo ": b"To ", b'"To ': b"To "}
+_LONGEST_MATCH = 512
 CHUNK, _OVERLAP = 128 * 1024, 1024  # the overlap is longer than any match
 _DIRECTORY = re.compile(rb'"cwd" ?: ?("(?:[^"\\]|\\.){1,4000}")')
 _HEAD = 1024 * 1024  # where the first lines of a session are
@@ -64,10 +66,14 @@ def _elected(votes: Iterable[tuple[str, str | None]]) -> dict[str, Project]:
     return elected
 
 
+def first_directory(file: Path) -> str | None:
+    with _bytes_of(file) as data:
+        return _first_directory(data)
+
+
 def _missing_directory(file: Path, projects: Projects) -> str | None:
     """The main directory of a session whose project is not known otherwise."""
-    with _bytes_of(file) as data:
-        directory = _first_directory(data)
+    directory = first_directory(file)
     if directory is None or not is_missing(directory):
         return None
     main = _main_directory(directory)
@@ -112,17 +118,26 @@ def _only_origin(file: Path) -> str | None:
         for start in range(0, len(data), CHUNK):
             chunk = data[max(0, start - _OVERLAP) : start + CHUNK]
             for matches, (marks, pattern) in zip(urls, _EVIDENCE, strict=True):
-                if any(chunk.rfind(mark) >= 0 for mark in marks):
-                    matches.update(
-                        match[1]
-                        for match in pattern.finditer(chunk)
-                        if match.start() > 0 or start == 0
+                first, last = _span(chunk, marks)
+                if first >= 0:
+                    candidates = pattern.finditer(
+                        chunk, max(0, first - _LONGEST_MATCH), last + _LONGEST_MATCH
                     )
+                    matches.update(m[1] for m in candidates if m.start() > 0 or start == 0)
     for matches in urls:
         origins = {normalise(_as_url(url)) for url in matches} - {None}
         if origins:
             return origins.pop() if len(origins) == 1 else None
     return None
+
+
+def _span(chunk: bytes, marks: tuple[bytes, ...]) -> tuple[int, int]:
+    """From the first to the last of these marks; -1 where there is none."""
+    if chunk.rfind(_COMMON.get(marks[0], marks[0])) < 0:
+        return -1, -1
+    last = max(map(chunk.rfind, marks))
+    firsts = [place for place in map(chunk.find, marks) if place >= 0] if last >= 0 else []
+    return min(firsts, default=-1), last
 
 
 def _as_url(matched: bytes) -> str:

@@ -1,17 +1,24 @@
 """A transcript of past sessions, read into turns and distilled as live turns are.
 
 Every event goes through the same `EventReader` as a hook's. For turns older than the retention of
-raw events, the fields that no observer uses are dropped first, so they need no redaction.
+raw events, the fields that no observer uses are dropped first, so they need no redaction; of turns
+that are distilled later, also those that only the observer uses.
 """
 
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeGuard
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.event_reader import EventHeader, EventReader
-from claude_mem.intake.record_parts import TOOLS_WITH_PARTS, record_of
+from claude_mem.intake.event_reader import EventHeader, EventReader, is_bare
+from claude_mem.intake.record_parts import (
+    SUBAGENT_TOOLS,
+    TOOLS_WITH_PARTS,
+    may_have_message,
+    record_of,
+)
 from claude_mem.intake.transcripts.transcript import (
     Payload,
     Transcript,
@@ -23,12 +30,17 @@ from claude_mem.observer.local.evidence import RESEARCH_TOOLS
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.tool_uses import EDITING, is_outcome_unknown, reads_output_of
 from claude_mem.store.memories import RECENT_MEMORIES
-from claude_mem.store.message_parents import BACKGROUND_TOOLS, IN_BACKGROUND
+from claude_mem.store.message_parents import (
+    BACKGROUND_TOOLS,
+    IN_BACKGROUND,
+    IN_BACKGROUND_FIELD,
+)
 from claude_mem.types import (
     PROMPT,
     SESSION_END,
     SESSION_START,
     ClientMessage,
+    Distillate,
     Event,
     Json,
     PastSession,
@@ -80,6 +92,7 @@ class PastSessionReader:
     keep_raw_since: int
     includes: Callable[[Project, str], bool] = lambda project, directory: True
     verbosity: Verbosity = "normal"
+    distils: bool = True  # False: the turns get no memories yet
     transcript: Transcript = field(init=False)  # opened by sessions(): it may not be readable
     unreadable: int = 0  # payloads that the reader refused
     text_chars: int = 0  # length of all prompts and statements
@@ -96,7 +109,7 @@ class PastSessionReader:
             elif session is None:
                 continue
             elif event.kind == SESSION_END:
-                session.end_turn(self.keep_raw_since)
+                session.end_turn()
                 if session.turns:
                     yield session.take_part()
                 session = None
@@ -115,7 +128,8 @@ class PastSessionReader:
         session_id = str(start.payload["session_id"])
         title = session_title(self.path, session_id, self.reader.redactor)
         return _Session(session_id, project, directory, str(self.path), at_ms, title,
-                        self.verbosity, self.transcript.dialect)  # fmt: skip
+                        self.verbosity, self.keep_raw_since, self.transcript.dialect,
+                        self.distils)  # fmt: skip
 
     def _first_ms(self, start: TranscriptEvent) -> int:
         """The first timestamp of the session, where its first line has none."""
@@ -127,17 +141,19 @@ class PastSessionReader:
 
     def _add(self, session: "_Session", event: TranscriptEvent) -> None:
         if event.kind == PROMPT:
-            session.end_turn(self.keep_raw_since)
+            session.end_turn()
         elif session.is_private:
             return
         session.now = max(session.now, event.at_ms or 0)
-        keeps_raw = session.now >= self.keep_raw_since
-        payload = event.payload if keeps_raw else _observed_fields(event.payload)
+        payload = event.payload
+        if session.now < self.keep_raw_since:
+            payload = _observed_fields(payload) if self.distils else _recorded_fields(payload)
         if self.reader.skips(event.kind, payload):
             return
         try:
             header = EventHeader(event.kind, session.now, session.directory, session.dialect)
-            session.events.append(self.reader.read(header, payload))
+            read = self.reader.read_bare if is_bare(payload) else self.reader.read
+            session.events.append(read(header, payload))
         except (ValueError, BadInput):
             self.unreadable += 1
             return
@@ -154,7 +170,9 @@ class _Session:
     started_ms: int
     client_title: SessionTitle | None
     verbosity: Verbosity
+    keep_raw_since: int
     dialect: str = "claude"
+    distils: bool = True
     now: int = 0
     number: int = 0
     events: list[Event] = field(default_factory=list)
@@ -178,7 +196,7 @@ class _Session:
             first is not None and first.client_message is None and not (first.prompt or "").strip()
         )
 
-    def end_turn(self, keep_raw_since: int) -> None:
+    def end_turn(self) -> None:
         events, self.events = self.events, []
         if not events or events[0].kind != PROMPT:
             return
@@ -192,15 +210,9 @@ class _Session:
             return
         parent = self.tasks.parent_of(message) if message is not None else None
         self.tasks.add(prompt_id, events)
-        distillate = distil(self._turn(prompt_id, prompt or None, events), self.verbosity)
-        memories = (*(o.text for o in distillate.observations), distillate.summary.text)
-        self.recent_memories = [*self.recent_memories, *memories][-RECENT_MEMORIES:]
-        if distillate.observations:
-            self.previous_title = distillate.observations[0].title or ""
-        self.title = self.title or distillate.title
-        self.subtitle = distillate.subtitle or self.subtitle
+        distillate = self._distil(prompt_id, prompt or None, events) if self.distils else None
         self.user_prompt = self.user_prompt or prompt or None
-        keeps_raw = events[-1].arrived_ms >= keep_raw_since
+        keeps_raw = events[-1].arrived_ms >= self.keep_raw_since
         self.turns.append(
             PastTurn(
                 prompt_id=prompt_id,
@@ -215,6 +227,16 @@ class _Session:
                 parent_prompt_id=parent,
             )
         )
+
+    def _distil(self, prompt_id: str, prompt: str | None, events: list[Event]) -> Distillate:
+        distillate = distil(self._turn(prompt_id, prompt, events), self.verbosity)
+        memories = (*(o.text for o in distillate.observations), distillate.summary.text)
+        self.recent_memories = [*self.recent_memories, *memories][-RECENT_MEMORIES:]
+        if distillate.observations:
+            self.previous_title = distillate.observations[0].title or ""
+        self.title = self.title or distillate.title
+        self.subtitle = distillate.subtitle or self.subtitle
+        return distillate
 
     def _turn(self, prompt_id: str, prompt: str | None, events: list[Event]) -> Turn:
         return Turn(
@@ -241,7 +263,7 @@ class _Session:
         return PastSession(self.session_id, self.project, self.directory, self.path,
                            self.started_ms, self.now, tuple(turns), self.title, self.subtitle,
                            self.user_prompt, tuple(self.prompt_ids), self.client_title,
-                           self.dialect)  # fmt: skip
+                           self.dialect, self.distils, self.keep_raw_since)  # fmt: skip
 
 
 def tool_use(number: int, event: Event) -> ToolUse:
@@ -276,6 +298,40 @@ def _observed_fields(payload: Payload) -> Payload:
         "tool_input": _short_fields(tool_input),
         "tool_response": _short_fields(payload.get("tool_response"), _EDIT_RESULT_FIELDS),
     }
+
+
+def _recorded_fields(payload: Payload) -> Payload:
+    """What the record needs, and what tells which turn started a task. The same payloads are
+    refused as if the turn was distilled: one that is nested may be."""
+    name, tool_input = payload.get("tool_name"), payload.get("tool_input")
+    if name is None or not payload.get("tool_use_id"):
+        return _observed_fields(payload)  # without an id, the fields are the key of the event
+    if name in SUBAGENT_TOOLS and _is_flat(tool_input):
+        return {**payload, "tool_input": {"description": tool_input.get("description")}}
+    if name == "Bash" and _is_flat(tool_input) and IN_BACKGROUND_FIELD not in tool_input:
+        response = payload.get("tool_response")
+        if _is_flat(response) or isinstance(response, str | None):
+            return _without_output(payload, tool_input)
+    return _observed_fields(payload) if name in TOOLS_WITH_PARTS else _bare(payload)
+
+
+def _without_output(payload: Payload, tool_input: Payload) -> Payload:
+    description, command = tool_input.get("description"), tool_input.get("command")
+    has_message = isinstance(command, str) and may_have_message(command)
+    if not has_message and not description:
+        return _bare(payload)
+    named = {"description": description, "command": command if has_message else None}
+    return {**payload, "tool_input": named, "tool_response": None, "error": None}
+
+
+def _bare(payload: Payload) -> Payload:
+    return {**payload, "tool_input": None, "tool_response": None, "error": None}
+
+
+def _is_flat(value: Json) -> TypeGuard[Payload]:
+    return isinstance(value, dict) and not any(
+        isinstance(inner, dict | list) for inner in value.values()
+    )
 
 
 def _short_fields(value: Json, names: tuple[str, ...] = ()) -> Json:
