@@ -25,7 +25,7 @@ from bench.questions import Question, read_questions
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.projects import Projects
-from claude_mem.intake.transcripts.past_sessions import PastSessionReader, tool_use
+from claude_mem.intake.transcripts.past_sessions import PastSessionReader, turn_event
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.models.claude import MAX_CONVERSATION_TOKENS
 from claude_mem.observer.models.prompts import (
@@ -182,7 +182,7 @@ def _turn(
     previous: tuple[str, ...],
     previous_title: str,
 ) -> Turn:
-    events = tuple(tool_use(place, event) for place, event in enumerate(past.events, 1))
+    events = tuple(turn_event(place, event) for place, event in enumerate(past.events, 1))
     return Turn(
         id=0,
         session_db_id=0,

@@ -204,7 +204,7 @@ def measure_search(postgres: Postgres, root: Path, turns: int, passages: int) ->
         index = SemanticIndex(pool.model.id, lambda: pool.model)
         now = datetime.now(UTC)
         search(store, Query(pool.words[0]), now, index)
-        index.settle()
+        index.wait_until_loaded()
         sides: dict[str, Search] = {
             "local": lambda text: search(store, Query(text), now, index),
             "team": member.search,

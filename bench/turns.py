@@ -20,7 +20,7 @@ from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import SHIPPED, StaticModel
 from claude_mem.index.text import passage_writing, term_hashes
 from claude_mem.index.text.documents import TURN, document_id, part_source
-from claude_mem.index.text.passage_index import PASSAGE_BITS
+from claude_mem.index.text.passage_reading import PASSAGE_BITS
 from claude_mem.index.text.words import searchable
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.blocks import Rows, quantise

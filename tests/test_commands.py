@@ -9,11 +9,11 @@ from claude_mem.observer.local.tool_uses import (
     read_commands,
     short_command,
 )
-from claude_mem.types import CommandRun, ToolUse
+from claude_mem.types import CommandRun, TurnEvent
 from tests.turns import edited, ran, turn, use
 
 
-def log_of(*events: ToolUse) -> CommandLog:
+def log_of(*events: TurnEvent) -> CommandLog:
     return read_commands(turn(*events))
 
 

@@ -1,27 +1,27 @@
 """Obstacles that several sessions ran into: what the agent blamed, and what helped."""
 
 from claude_mem.observer.local.proposed_facts import find_obstacles, propose_facts
-from claude_mem.types import Json, Project, ProposedFact, Summary, ToolUse, Turn
+from claude_mem.types import Json, Project, ProposedFact, Summary, Turn, TurnEvent
 from tests.story import DAY, Story
 from tests.test_handover import section, tell
 
 BLAME = "The harbour check fails because it picks up the wrecks in `tmp/wrecks/`."
 
 
-def turn(*events: ToolUse) -> Turn:
+def turn(*events: TurnEvent) -> Turn:
     project = Project("/home/dev/harbor", "harbor")
     return Turn(1, 1, "s", "m", project, "/home/dev/harbor", "", "p", 1, "Go on", 0, events)
 
 
-def says(text: str) -> ToolUse:
-    return ToolUse(7, "Statement", None, None, None, text, None)
+def says(text: str) -> TurnEvent:
+    return TurnEvent(7, "Statement", None, None, None, text, None)
 
 
-def uses(tool: str, **params: Json) -> ToolUse:
-    return ToolUse(8, "PostToolUse", tool, params, {"stdout": ""}, None, None)
+def uses(tool: str, **params: Json) -> TurnEvent:
+    return TurnEvent(8, "PostToolUse", tool, params, {"stdout": ""}, None, None)
 
 
-def names(*events: ToolUse) -> list[str]:
+def names(*events: TurnEvent) -> list[str]:
     return [fact.value for fact in find_obstacles(turn(*events))]
 
 

@@ -66,7 +66,7 @@ def test_the_first_search_of_a_large_memory_is_by_words_and_loads_the_model(
     fill(library, new_index())
     monkeypatch.setattr(semantic, "LARGE_MEMORY", 3)
     assert titles(library, "signin circle", semantic_index=index) == []
-    index.settle()
+    index.wait_until_loaded()
     assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
 
 

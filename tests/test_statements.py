@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from claude_mem.errors import BadInput
-from claude_mem.intake.transcript_additions import statements_of
+from claude_mem.intake.transcript_additions import additions_to
 from claude_mem.types import Project, Turn
 from tests.payloads import PROJECT_DIR
 from tests.transcripts import OLD, SESSION, Chat, read_events
@@ -32,16 +32,16 @@ def test_statements_of_a_turn_are_its_sessions_and_no_others(file: Path) -> None
     prompt_id = f"prompt-{SESSION}-0001"
     other = Chat("another").user("One", promptId=prompt_id).agent("Not mine.")
     file.write_bytes(other.data() + mine.data() + other.data())
-    statements = statements_of(file, turn_of(prompt_id))
+    statements = additions_to(file, turn_of(prompt_id))
     assert [event.payload["statement"] for event in statements] == ["Mine."]
-    assert statements_of(file, turn_of(prompt_id, content_session_id="a-third")) == []
+    assert additions_to(file, turn_of(prompt_id, content_session_id="a-third")) == []
 
 
 def test_statements_are_those_of_the_turn_and_not_of_the_next(file: Path) -> None:
     chat = Chat().prompt("One").agent("1.").prompt("Two").agent("2.").prompt("Three").agent("3.")
     file.write_bytes(chat.data())
     second = read_events(file, chat)[4].payload["prompt_id"]
-    statements = statements_of(file, turn_of(str(second)))
+    statements = additions_to(file, turn_of(str(second)))
     assert [event.payload["statement"] for event in statements] == ["2."]
 
 
@@ -52,7 +52,7 @@ def test_without_prompt_ids_a_turn_in_the_same_words_is_found_by_its_number(file
     file.write_bytes(chat.data())
     for number, text in ((1, "First."), (2, "Second."), (3, "Third.")):
         turn = turn_of(f"number-{number}", prompt="go on", prompt_number=number)
-        assert [event.payload["statement"] for event in statements_of(file, turn)] == [text]
+        assert [event.payload["statement"] for event in additions_to(file, turn)] == [text]
 
 
 def test_without_prompt_ids_a_turn_that_hooks_saw_late_is_found_by_its_time(file: Path) -> None:
@@ -61,7 +61,7 @@ def test_without_prompt_ids_a_turn_that_hooks_saw_late_is_found_by_its_time(file
         chat.prompt("go on").agent(text)
     turn = turn_of("number-7", prompt="go on", prompt_number=7, started_ms=OLD + 3100)
     file.write_bytes(chat.data())
-    assert [event.payload["statement"] for event in statements_of(file, turn)] == ["Second."]
+    assert [event.payload["statement"] for event in additions_to(file, turn)] == ["Second."]
 
 
 @pytest.mark.parametrize("has_ids", [True, False])
@@ -73,19 +73,19 @@ def test_a_prompt_that_no_hook_reported_comes_from_the_transcript(
     prompts = [event for event in read_events(file, chat) if event.kind == "UserPromptSubmit"]
     prompt_id = str(prompts[1].payload["prompt_id"]) if has_ids else "number-1"
     started = (prompts[1].at_ms or 0) + 1
-    prompt, statement = statements_of(file, turn_of(prompt_id, prompt=None, started_ms=started))
+    prompt, statement = additions_to(file, turn_of(prompt_id, prompt=None, started_ms=started))
     assert prompt.payload["prompt"] == "Two" and statement.payload["statement"] == "2."
 
 
 def test_a_turn_that_the_file_does_not_have_yet_has_no_statements(file: Path) -> None:
     file.write_bytes(Chat().prompt("One").agent("1.").data())
-    assert statements_of(file, turn_of("not-there")) == []
-    assert statements_of(file, turn_of("number-1", prompt="Another")) == []
+    assert additions_to(file, turn_of("not-there")) == []
+    assert additions_to(file, turn_of("number-1", prompt="Another")) == []
     file.write_bytes(b"")
-    assert statements_of(file, turn_of("not-there")) == []
+    assert additions_to(file, turn_of("not-there")) == []
 
 
 def test_a_pipe_in_a_transcripts_place_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
     with pytest.raises(BadInput, match="is not a file"):
-        statements_of(tmp_path / "pipe.jsonl", turn_of("x"))
+        additions_to(tmp_path / "pipe.jsonl", turn_of("x"))

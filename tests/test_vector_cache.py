@@ -198,7 +198,7 @@ def test_a_search_is_answered_by_words_while_vectors_are_being_read(
     ]  # fmt: skip
     assert titles(library, "signin circle", semantic_index=index) == []
     gate.opened.set()
-    index.settle()
+    index.wait_until_loaded()
     assert titles(library, "signin circle", semantic_index=index) == [REDIRECT]
 
 
@@ -212,7 +212,7 @@ def test_what_changes_while_vectors_are_being_read_is_not_missed(
     library.delete_session(library.session_db_id("s0"))
     remember(library, "password again", session="later")
     gate.opened.set()
-    index.settle()
+    index.wait_until_loaded()
     assert titles(library, "signin circle", semantic_index=index) == ["password again"]
 
 

@@ -13,8 +13,8 @@ from claude_mem.types import (
     OpenStep,
     Project,
     Summary,
-    ToolUse,
     Turn,
+    TurnEvent,
 )
 from tests.payloads import PROJECT_DIR, SESSION, Payload, one_of_each
 
@@ -34,12 +34,12 @@ TURN = Turn(
 )
 
 
-def use(number: int, kind: str = "PostToolUse", **fields: Any) -> ToolUse:
+def use(number: int, kind: str = "PostToolUse", **fields: Any) -> TurnEvent:
     empty = {"tool_name": None, "tool_input": None, "tool_response": None, "text": None}
-    return ToolUse(number, kind, **{**empty, "agent_id": None, **fields})
+    return TurnEvent(number, kind, **{**empty, "agent_id": None, **fields})
 
 
-def of_payload(number: int, payload: Payload) -> ToolUse:
+def of_payload(number: int, payload: Payload) -> TurnEvent:
     return use(
         number,
         payload["hook_event_name"],
@@ -50,7 +50,7 @@ def of_payload(number: int, payload: Payload) -> ToolUse:
     )
 
 
-def turn(*events: ToolUse, **changes: Any) -> Turn:
+def turn(*events: TurnEvent, **changes: Any) -> Turn:
     return replace(TURN, events=events, **changes)
 
 
@@ -62,15 +62,15 @@ def turn_from(*payloads: Payload, **changes: Any) -> Turn:
 FULL_TURN = turn_from(*one_of_each())
 
 
-def stopped(text: str | None, number: int = 900) -> ToolUse:
+def stopped(text: str | None, number: int = 900) -> TurnEvent:
     return use(number, "Stop", text=text)
 
 
-def statement(text: str, number: int = 800) -> ToolUse:
+def statement(text: str, number: int = 800) -> TurnEvent:
     return use(number, "Statement", text=text)
 
 
-def ran(command: str, output: str = "", number: int = 1, failed: bool = False) -> ToolUse:
+def ran(command: str, output: str = "", number: int = 1, failed: bool = False) -> TurnEvent:
     params = {"command": command}
     if failed:
         return use(number, "PostToolUseFailure", tool_name="Bash", tool_input=params, text=output)
@@ -78,7 +78,7 @@ def ran(command: str, output: str = "", number: int = 1, failed: bool = False) -
     return use(number, tool_name="Bash", tool_input=params, tool_response=response)
 
 
-def edited(path: str, number: int = 500, old: str = "a", new: str = "b") -> ToolUse:
+def edited(path: str, number: int = 500, old: str = "a", new: str = "b") -> TurnEvent:
     full_path = f"{PROJECT_DIR}/{path}"
     params = {"file_path": full_path, "old_string": old, "new_string": new}
     return use(number, tool_name="Edit", tool_input=params, tool_response={"filePath": full_path})

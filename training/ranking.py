@@ -27,7 +27,7 @@ from bench.transcripts import import_all
 
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.index.text.filters import NO_FILTERS, Filters
-from claude_mem.index.text.passage_index import PASSAGE_BITS, TurnRow
+from claude_mem.index.text.passage_reading import PASSAGE_BITS, TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import Candidates, collect
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query

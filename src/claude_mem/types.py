@@ -100,7 +100,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class ToolUse:
+class TurnEvent:
     """A stored event of a turn, as observers get it."""
 
     id: int
@@ -131,7 +131,7 @@ class Turn:
     prompt_number: int
     prompt: str | None
     started_ms: int
-    events: tuple[ToolUse, ...]
+    events: tuple[TurnEvent, ...]
     recent_memories: tuple[str, ...] = ()  # texts of the memories of the session's previous turns
     previous_title: str = ""  # of the session's latest observation before it
     earlier_output: str = ""  # what tools gave in the session's previous turns

@@ -40,7 +40,7 @@ from claude_mem.store.transfer.restore import Refusal, RestoreReport, is_export,
 from claude_mem.store.transfer.typescript.importer import DatabaseReport, import_typescript
 from claude_mem.text import pluralize
 from claude_mem.types import Json, Project
-from claude_mem.worker.contexts import refresh_contexts
+from claude_mem.worker.contexts import render_all_contexts
 
 DAY_MS = 86_400_000
 PROCESSES = 4
@@ -183,7 +183,7 @@ def _finish(settings: Settings, options: ImportOptions, report: Report, as_json:
         files = [Path(transcript.path) for transcript in store.waiting_transcripts()]
         with _progress(files, as_json) as progress:
             distil_waiting(store, options, report, processes=processes(), progress=progress)
-        refresh_contexts(settings, store, os.environ)
+        render_all_contexts(settings, store, os.environ)
         store.contexts_rendered(list(store.distilled_projects())).result()
         return _index(settings, store, as_json)
 
@@ -407,7 +407,7 @@ def _tally_json(tally: Tally) -> dict[str, Json]:
     }
 
 
-def transcripts_home() -> Path:
+def claude_transcripts_home() -> Path:
     return transcripts_dir(os.environ)
 
 
@@ -417,9 +417,9 @@ def _agents_named(names: tuple[str, ...] = ()) -> list[Agent]:
 
 def _transcripts_place(agent: Agent) -> Path:
     return (
-        transcripts_home()
+        claude_transcripts_home()
         if agent is CLAUDE
-        else other_agent_files.transcripts_home(agent, os.environ)
+        else other_agent_files.claude_transcripts_home(agent, os.environ)
     )
 
 
@@ -428,7 +428,7 @@ def all_transcripts(names: tuple[str, ...] = ()) -> list[Path]:
     files: list[Path] = []
     for agent in _agents_named(names):
         if agent is CLAUDE:
-            files += find_transcripts([transcripts_home()])
+            files += find_transcripts([claude_transcripts_home()])
         else:
             files += _find_agent_transcripts(_transcripts_place(agent), agent.transcripts)
     return files
@@ -464,7 +464,7 @@ def restore_file(settings: Settings, path: Path, *, is_own: bool = True) -> Rest
     """Merge an export into the database; running it again changes nothing."""
     with open_store_for_import(settings) as store:
         report = restore(store, path, _redactor(settings), is_own=is_own)
-        refresh_contexts(settings, store, os.environ)
+        render_all_contexts(settings, store, os.environ)
     return report
 
 
@@ -472,7 +472,7 @@ def import_database(settings: Settings, path: Path) -> DatabaseReport:
     """Import the other database; nothing is written to it or next to it."""
     with open_store_for_import(settings) as store:
         report = import_typescript(store, path, _redactor(settings))
-        refresh_contexts(settings, store, os.environ)
+        render_all_contexts(settings, store, os.environ)
     return report
 
 

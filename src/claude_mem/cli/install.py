@@ -204,9 +204,9 @@ def choose_record(settings: Settings, interactive: bool) -> Settings:
 
 
 def offer_import(settings: Settings, import_past: bool | None, interactive: bool) -> None:
-    from claude_mem.cli.imports import find_transcripts, import_and_report, transcripts_home
+    from claude_mem.cli.imports import claude_transcripts_home, find_transcripts, import_and_report
 
-    files = find_transcripts([transcripts_home()])
+    files = find_transcripts([claude_transcripts_home()])
     if import_past is None and files and interactive:
         megabytes = sum(path.stat().st_size for path in files) / 1e6
         import_past = click.confirm(

@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from claude_mem.index.text import passage_index
+from claude_mem.index.text import passage_reading
 from claude_mem.index.text.documents import TURN, kind_of, memory_id_of
-from claude_mem.index.text.passage_index import PASSAGE_BITS, NeighbourRow, PassageRow, TurnRow
+from claude_mem.index.text.passage_reading import PASSAGE_BITS, NeighbourRow, PassageRow, TurnRow
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.vector_table import TableState
 
@@ -33,12 +33,12 @@ class CachedPassages:
     def passages_of_turns(
         self, connection: sqlite3.Connection, ids: Iterable[int]
     ) -> tuple[list[PassageRow], dict[int, TurnRow]]:
-        """As `passage_index.passages_of_turns`, with their pieces."""
+        """As `passage_reading.passages_of_turns`, with their pieces."""
         held, turns = self._rows, self._turns
         in_order = sorted(ids)
         missing = [passage for passage in in_order if passage not in held]
         if missing:
-            rows, new_turns = passage_index.passages_of_turns(connection, missing)
+            rows, new_turns = passage_reading.passages_of_turns(connection, missing)
             turns.update(new_turns)
             held.update((row.id, row) for row in rows)
         passages = [held[passage] for passage in in_order if passage in held]
@@ -48,22 +48,22 @@ class CachedPassages:
     def neighbours(
         self, connection: sqlite3.Connection, turns: Iterable[TurnRow], reach: int
     ) -> list[tuple[int, int, int]]:
-        """As `passage_index.neighbours`."""
+        """As `passage_reading.neighbours`."""
         held = self._neighbours.setdefault(reach, {})
         ids = sorted(turn.id for turn in turns)
         missing = [turn for turn in ids if turn not in held]
         if missing:
-            rows = passage_index.neighbour_rows(connection, missing, reach)
+            rows = passage_reading.neighbour_rows(connection, missing, reach)
             held.update((row[0], row) for row in rows)
-        return passage_index.steps([held[turn] for turn in ids if turn in held], reach)
+        return passage_reading.steps([held[turn] for turn in ids if turn in held], reach)
 
     def texts(self, connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:
-        """As `passage_index.texts_of_passages`."""
+        """As `passage_reading.texts_of_passages`."""
         held, wanted = self._texts, list(ids)
         missing = [passage for passage in wanted if passage not in held]
         found = {passage: held[passage] for passage in wanted if passage in held}
         if missing:
-            read = passage_index.texts_of_passages(connection, missing)
+            read = passage_reading.texts_of_passages(connection, missing)
             found |= read
             if len(held) < MAX_TEXTS:
                 held.update(read)
@@ -91,12 +91,12 @@ class PassageCache:
     def at(self, connection: sqlite3.Connection, state: TableState) -> CachedPassages | None:
         """For reading that state; None where the memory is large, where documents wait for the
         index, or where a later state was read already."""
-        if passage_index.is_any_waiting(connection):
+        if passage_reading.is_any_waiting(connection):
             return None
         held = self._held
         if held is not None and held.state == state:
             return held
-        if passage_index.passage_count(connection) > MAX_PASSAGES:
+        if passage_reading.passage_count(connection) > MAX_PASSAGES:
             self._held = None
             return None
         if held is None or held.state[:2] != state[:2]:

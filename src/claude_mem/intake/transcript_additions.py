@@ -57,12 +57,12 @@ class TranscriptAdditions:
             events = await asyncio.to_thread(self._read, turn)
         if not events:
             return turn
-        return await asyncio.wrap_future(self._store.add_statements(turn, events)) or turn
+        return await asyncio.wrap_future(self._store.add_from_transcript(turn, events)) or turn
 
     def _read(self, turn: Turn) -> list[Event]:
         path = Path(turn.transcript_path)
         try:
-            statements = statements_of(path, turn, self._stored_prompt)
+            statements = additions_to(path, turn, self._stored_prompt)
             return [self._event(statement, turn) for statement in statements]
         except FileNotFoundError:
             return []  # the client deletes old transcripts, or is set to keep none
@@ -92,7 +92,7 @@ def awaits_answer(turn: Turn, statements: list[Event], now: int) -> bool:
     return not any(text.arrived_ms >= last_work for text in texts)
 
 
-def statements_of(
+def additions_to(
     path: Path, turn: Turn, stored_prompt: Callable[[str], str | None] = str
 ) -> list[TranscriptEvent]:
     """The statements of one turn, as far as the client has written them; with the failures of

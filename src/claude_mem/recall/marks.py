@@ -32,7 +32,7 @@ OutsideWords = Mapping[MemoryId, frozenset[str]]
 NO_WORDS: OutsideWords = MappingProxyType({})
 
 
-class Notes(NamedTuple):
+class RowMarks(NamedTuple):
     """Of a memory."""
 
     marks: tuple[str, ...]
@@ -40,15 +40,15 @@ class Notes(NamedTuple):
     outside_words: str  # hashes of those of its turn, separated by spaces
 
 
-def notes_of(connection: sqlite3.Connection, ids: Sequence[MemoryId]) -> dict[MemoryId, Notes]:
+def marks_of(connection: sqlite3.Connection, ids: Sequence[MemoryId]) -> dict[MemoryId, RowMarks]:
     """Only those that have any."""
-    notes: dict[MemoryId, Notes] = {}
+    notes: dict[MemoryId, RowMarks] = {}
     for kind, columns in _COLUMNS.items():
         for number, *flags, parent, words in _read(connection, kind, columns, ids):
             marks = tuple(name for name, flag in zip(MARKS, flags, strict=True) if flag)
             if marks or parent or words is not None:
                 continues = parse_memory_id(parent) if parent else None
-                notes[MemoryId(kind, number)] = Notes(marks, continues, words or "")
+                notes[MemoryId(kind, number)] = RowMarks(marks, continues, words or "")
     return notes
 
 

@@ -17,9 +17,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from claude_mem.index.passage_cache import CachedPassages
-from claude_mem.index.text import passage_index
+from claude_mem.index.text import passage_reading
 from claude_mem.index.text.filters import Filters, result_condition
-from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow
+from claude_mem.index.text.passage_reading import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import (
@@ -105,10 +105,10 @@ def neighbourhood(
     cached: CachedPassages | None = None,
 ) -> Neighbourhood:
     condition = result_condition(connection, filters)
-    neighbours = passage_index.neighbours if cached is None else cached.neighbours
+    neighbours = passage_reading.neighbours if cached is None else cached.neighbours
     return Neighbourhood(
         lambda turns: neighbours(connection, turns, reach),
-        lambda ids: passage_index.turn_rows(connection, ids, condition.sql, condition.values),
+        lambda ids: passage_reading.turn_rows(connection, ids, condition.sql, condition.values),
     )
 
 

@@ -14,12 +14,12 @@ from typing import Literal
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.passage_cache import CachedPassages
-from claude_mem.index.text import document_queries, passage_index
+from claude_mem.index.text import document_queries, passage_reading
 from claude_mem.index.text.filters import NO_FILTERS, Filters
-from claude_mem.index.text.passage_index import Match
+from claude_mem.index.text.passage_reading import Match
 from claude_mem.index.text.words import parts_of, pieces, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
-from claude_mem.recall.marks import notes_of
+from claude_mem.recall.marks import marks_of
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery, content_word_forms, parse_query, stems_of
 from claude_mem.recall.ranking import CONSIDERED, RankedTurn, Strength, rank
@@ -174,7 +174,7 @@ def _merge_duplicates(
     """The best of turns whose first observations say the same, and by its turn the documents of
     the others."""
     by_document = {result.turn.shown: result for result in ranked}
-    linked = passage_index.duplicates_of(connection, by_document)
+    linked = passage_reading.duplicates_of(connection, by_document)
     if not linked:
         return ranked, {}
     merged: dict[int, list[int]] = {}
@@ -202,13 +202,13 @@ def _turn_rows(
     filters; and whether there are more."""
     judge, stems = Strength.of(parsed), stems_of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
-    documents = passage_index.documents_of_turns(connection, places, query.filters)
+    documents = passage_reading.documents_of_turns(connection, places, query.filters)
     names = project_names(connection)
     passing = [(r, documents[at]) for r, at in zip(ranked, places, strict=True) if at in documents]
     page = passing[: query.limit]
-    shown = passage_index.get_matches(connection, [of_turn[0] for _, of_turn in page])
+    shown = passage_reading.get_matches(connection, [of_turn[0] for _, of_turn in page])
     matches = {match.document: match for match in shown}
-    read_texts = passage_index.texts_of_passages if cached is None else cached.texts
+    read_texts = passage_reading.texts_of_passages if cached is None else cached.texts
     texts = read_texts(connection, [passage for r, _ in page if (passage := r.passage) is not None])
     rows: list[SearchRow] = []
     for result, of_turn in page:
@@ -235,7 +235,7 @@ def _turn_rows(
 
 
 def _complete(connection: sqlite3.Connection, rows: list[SearchRow]) -> list[SearchRow]:
-    notes = notes_of(connection, [row.id for row in rows])
+    notes = marks_of(connection, [row.id for row in rows])
     for at, row in enumerate(rows):
         if (of_row := notes.get(row.id)) is not None:
             outside_mark = _outside_mark(row, of_row.outside_words)

@@ -63,7 +63,7 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportC
     return counts
 
 
-def distil_again(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
+def replace_outdated_memories(connection: sqlite3.Connection, past: PastSession) -> ImportCounts:
     """Memories for turns that have none yet, or those of an older observer; adds no turn."""
     counts = ImportCounts()
     session = sessions.find_session(connection, past.session_id)

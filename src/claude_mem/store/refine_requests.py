@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from claude_mem.store.editing import PROTECTED
 from claude_mem.store.queue import REFINEMENTS
 from claude_mem.store.turn_records import load_records
-from claude_mem.types import Job, RecordKind, ToolUse, Turn
+from claude_mem.types import Job, RecordKind, Turn, TurnEvent
 
 _WAITING = "status IN ('pending', 'processing', 'held')"
 _REFINABLE = (
@@ -107,11 +107,11 @@ def is_requested_job(connection: sqlite3.Connection, job: Job) -> bool:
     return is_requested(connection, job.turn_id)
 
 
-def events_of_record(connection: sqlite3.Connection, turn: Turn) -> tuple[ToolUse, ...]:
+def events_of_record(connection: sqlite3.Connection, turn: Turn) -> tuple[TurnEvent, ...]:
     """What was said, for a turn whose raw events were deleted."""
     parts = load_records(connection, [turn.id]).get(turn.id, ())
     return tuple(
-        ToolUse(
+        TurnEvent(
             id=0,
             kind=_KINDS.get(part.kind, part.kind.replace("_", " ")),
             tool_name=None,

@@ -172,8 +172,8 @@ class Store(StoreReader):
 
         return self.write(work)
 
-    def add_statements(self, turn: Turn, statements: list[Event]) -> "Future[Turn | None]":
-        return self.write(lambda c: turns.add_statements(c, turn, statements))
+    def add_from_transcript(self, turn: Turn, statements: list[Event]) -> "Future[Turn | None]":
+        return self.write(lambda c: turns.add_from_transcript(c, turn, statements))
 
     def set_client_title(self, session_db_id: int, title: SessionTitle) -> "Future[bool]":
         return self.write(lambda c: sessions.set_client_title(c, session_db_id, title))
@@ -185,11 +185,11 @@ class Store(StoreReader):
         """New memories of a turn that an older observer distilled; False: it has changed."""
         return self.write(lambda c: redistilling.save_again(c, turn.id, distillate))
 
-    def distil_session_again(
+    def replace_outdated_memories(
         self, session: PastSession
     ) -> "Future[imported_sessions.ImportCounts]":
         """From its transcript, turns that have no memories yet, or whose events are gone."""
-        return self.write(lambda c: imported_sessions.distil_again(c, session))
+        return self.write(lambda c: imported_sessions.replace_outdated_memories(c, session))
 
     def add_missing_transcripts(self) -> "Future[None]":
         return self.write(redistilling.add_missing_transcripts)

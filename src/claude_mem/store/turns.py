@@ -29,8 +29,8 @@ from claude_mem.types import (
     ClientMessage,
     Event,
     Project,
-    ToolUse,
     Turn,
+    TurnEvent,
 )
 
 MAIN_BRANCHES = ("main", "master", "trunk", "develop", "HEAD")
@@ -200,7 +200,7 @@ def close_open_turns(
     return len(rows)
 
 
-def add_statements(
+def add_from_transcript(
     connection: sqlite3.Connection, turn: Turn, statements: list[Event]
 ) -> Turn | None:
     """Adds statements of the transcript and a prompt that no hook reported, and corrects tool calls
@@ -476,8 +476,8 @@ def _earlier_output(connection: sqlite3.Connection, session_id: int, turn_id: in
     return " ".join(text for (text,) in rows).replace("\\n", " ").replace('\\"', " ")
 
 
-def _tool_use(row: sqlite3.Row) -> ToolUse:
-    return ToolUse(
+def _tool_use(row: sqlite3.Row) -> TurnEvent:
+    return TurnEvent(
         id=row["id"],
         kind=row["event"],
         tool_name=row["tool_name"],

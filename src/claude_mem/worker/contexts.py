@@ -202,7 +202,7 @@ class UnsavedContexts:
         self._waiting.pop(session_id, None)
 
 
-def refresh_contexts(settings: Settings, store: Store, environ: Mapping[str, str]) -> None:
+def render_all_contexts(settings: Settings, store: Store, environ: Mapping[str, str]) -> None:
     """After an import: render the contexts, and let a running worker process the queue.
 
     Of all projects, because an import that was killed may have left any of them out of date.

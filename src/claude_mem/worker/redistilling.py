@@ -171,7 +171,7 @@ class Redistilling:
             for session in self._process.read(Request(path, options)):
                 if session.session_id == transcript.session_id:
                     for part in _parts(session):
-                        count += self._store.distil_session_again(part).result().summaries
+                        count += self._store.replace_outdated_memories(part).result().summaries
                     self._contexts.mark_stale(transcript.project)
         except BadInput as error:
             log.warning("cannot read %s: %s", path.name, error)

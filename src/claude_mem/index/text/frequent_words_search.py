@@ -13,7 +13,7 @@ from itertools import accumulate, combinations
 from typing import NamedTuple
 
 from claude_mem.index.text.filters import Condition, all_of, any_of
-from claude_mem.index.text.passage_index import PROJECT_SHIFT, TURN_SQL, passage_count, rowids
+from claude_mem.index.text.passage_reading import PROJECT_SHIFT, TURN_SQL, passage_count, rowids
 from claude_mem.index.text.passage_scores import (
     LENGTH_BITS,
     MAX_LENGTH,

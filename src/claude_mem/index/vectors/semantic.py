@@ -152,9 +152,9 @@ class SemanticIndex:
     def vector_search(self) -> "VectorSearch":
         return self._load().search
 
-    def settle(self) -> None:
+    def wait_until_loaded(self) -> None:
         """Waits until vectors that are being read in the background are there."""
-        self._load().cache.settle()
+        self._load().cache.wait_until_loaded()
 
     def cached_passages(self, connection: sqlite3.Connection) -> CachedPassages | None:
         """What searches of a small memory have read of it; None where it is large."""

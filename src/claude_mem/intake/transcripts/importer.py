@@ -285,7 +285,7 @@ def distil_waiting(
             for transcript in waiting[Path(session.transcript_path)]:
                 if transcript.session_id == session.session_id:
                     try:
-                        counts = store.distil_session_again(session).result()
+                        counts = store.replace_outdated_memories(session).result()
                     except sqlite3.OperationalError:
                         raise  # the disk or the file, not the session
                     except Exception as error:

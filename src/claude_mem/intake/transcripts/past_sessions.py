@@ -47,8 +47,8 @@ from claude_mem.types import (
     PastTurn,
     Project,
     SessionTitle,
-    ToolUse,
     Turn,
+    TurnEvent,
     Verbosity,
 )
 
@@ -251,7 +251,7 @@ class _Session:
             prompt_number=self.number,
             prompt=prompt,
             started_ms=events[0].arrived_ms,
-            events=tuple(tool_use(number, event) for number, event in enumerate(events, 1)),
+            events=tuple(turn_event(number, event) for number, event in enumerate(events, 1)),
             recent_memories=tuple(self.recent_memories),
             previous_title=self.previous_title,
             is_client_message=events[0].client_message is not None,
@@ -266,8 +266,8 @@ class _Session:
                            self.dialect, self.distils, self.keep_raw_since)  # fmt: skip
 
 
-def tool_use(number: int, event: Event) -> ToolUse:
-    return ToolUse(
+def turn_event(number: int, event: Event) -> TurnEvent:
+    return TurnEvent(
         id=number,
         kind=event.kind,
         tool_name=event.tool_name,

@@ -24,7 +24,7 @@ from claude_mem.observer.local.tool_uses import (
     read_commands,
 )
 from claude_mem.text import one_line, shorten
-from claude_mem.types import RecordKind, ToolUse, Turn
+from claude_mem.types import RecordKind, Turn, TurnEvent
 
 LONGEST_LINE = 600  # a longer line is pasted, unless it reads like prose
 LONGEST_ERROR, LONGEST_NOTICE = 240, 300
@@ -229,7 +229,7 @@ def research_topics(turn: Turn) -> str:
     return "; ".join(list(topics)[:MAX_TOPICS])
 
 
-def _topic(event: ToolUse) -> Iterator[str]:
+def _topic(event: TurnEvent) -> Iterator[str]:
     params = event.tool_input if isinstance(event.tool_input, dict) else {}
     for name, template in _TOPICS:
         value = params.get(name)
@@ -252,7 +252,7 @@ class SourceText:
 @dataclass(frozen=True, slots=True)
 class TurnEvidence:
     request: UserRequest
-    statements: tuple[ToolUse, ...]  # the agent's messages before the last one
+    statements: tuple[TurnEvent, ...]  # the agent's messages before the last one
     final: str  # the agent's last message
     final_sources: tuple[int, ...]
     written: tuple[SourceText, ...]  # what models wrote for the tools: plans, reports, commits
@@ -352,7 +352,7 @@ def _texts_of(turn: Turn, kind: RecordKind, tools: tuple[str, ...] = ()) -> tupl
     return tuple(dict.fromkeys(texts))
 
 
-def _sources(messages: list[ToolUse], final: str) -> tuple[int, ...]:
+def _sources(messages: list[TurnEvent], final: str) -> tuple[int, ...]:
     return tuple(
         event.id
         for event in messages

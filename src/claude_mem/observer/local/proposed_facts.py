@@ -21,7 +21,7 @@ from claude_mem.observer.local.tool_uses import (
 )
 from claude_mem.store.obstacles import THEN
 from claude_mem.text import one_line
-from claude_mem.types import Json, OpenStep, ProposedFact, Summary, ToolUse, Turn
+from claude_mem.types import Json, OpenStep, ProposedFact, Summary, Turn, TurnEvent
 
 BRANCH, COMMIT, PULL_REQUEST, PUSH = "branch", "commit", "pull request", "push"
 _LONGEST_NAME = 200
@@ -82,7 +82,7 @@ def propose_facts(turn: Turn) -> tuple[ProposedFact, ...]:
     return tuple(facts.values())
 
 
-def _facts_of(event: ToolUse) -> Iterator[ProposedFact]:
+def _facts_of(event: TurnEvent) -> Iterator[ProposedFact]:
     if event.kind == "PullRequest":
         yield from _pull_requests((event.text or "")[:READ_LINE], "")
         return
@@ -251,7 +251,7 @@ def _reached(command: str, output: str, source: int) -> Iterator[ProposedFact]:
         yield ProposedFact("place", started, f"http://localhost:{ports[0]}", sources=(source,))
 
 
-def _written(event: ToolUse, project_dir: str) -> Iterator[ProposedFact]:
+def _written(event: TurnEvent, project_dir: str) -> Iterator[ProposedFact]:
     """A document or a script that was not there before."""
     response, params = event.tool_response, event.tool_input
     path = path_of(event)
@@ -318,7 +318,7 @@ def find_obstacles(turn: Turn) -> tuple[ProposedFact, ...]:
     return tuple(facts.values())[:MAX_OBSTACLES]
 
 
-def _blaming(event: ToolUse) -> Iterator[str]:
+def _blaming(event: TurnEvent) -> Iterator[str]:
     """Not in lists: these tell what was changed."""
     if event.kind not in ("Statement", "Stop") or event.agent_id or not event.text:
         return
@@ -353,7 +353,7 @@ def _is_below(path: str, name: str) -> bool:
     return slashed.endswith(f"/{name}") or f"/{name}/" in slashed
 
 
-def _remedy(events: tuple[ToolUse, ...], name: str, project_dir: str) -> str:
+def _remedy(events: tuple[TurnEvent, ...], name: str, project_dir: str) -> str:
     """The next command that did something about it."""
     for event in events:
         params = event.tool_input if isinstance(event.tool_input, dict) else {}

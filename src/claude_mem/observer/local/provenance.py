@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from claude_mem.types import Distillate, Json, ToolUse, Turn
+from claude_mem.types import Distillate, Json, Turn, TurnEvent
 from claude_mem.word_runs import Run, RunFinder, fours_of, hashes_of, is_run, runs_of, words_of
 
 MAX_HASHES = 400
@@ -86,7 +86,7 @@ def _fours(texts: Iterable[str]) -> dict[Run, None]:
     return dict.fromkeys(chain.from_iterable(map(fours_of, dict.fromkeys(texts))))
 
 
-def _read_by(event: ToolUse) -> list[str]:
+def _read_by(event: TurnEvent) -> list[str]:
     texts = [part.text for part in event.parts if part.kind in _REPORTS]
     if event.tool_response is not None:
         texts += [text for _, text in _named_strings(event.tool_response)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from claude_mem.text import one_line, shorten
-from claude_mem.types import CommandOutcome, CommandPurpose, CommandRun, Json, ToolUse, Turn
+from claude_mem.types import CommandOutcome, CommandPurpose, CommandRun, Json, Turn, TurnEvent
 
 LONGEST_COMMAND, LONGEST_ERROR = 120, 200
 # Limits on what is read, for commands and outputs of any size.
@@ -197,7 +197,7 @@ def _purpose(command: str) -> CommandPurpose | None:
     return "run" if _RUN.match(command) else None
 
 
-def _add_edit(unresolved: list[_OpenFailure], event: ToolUse, project_dir: str) -> None:
+def _add_edit(unresolved: list[_OpenFailure], event: TurnEvent, project_dir: str) -> None:
     path = path_of(event)
     shown = relative(path, project_dir) if path else ""
     for failure in unresolved:
@@ -206,7 +206,7 @@ def _add_edit(unresolved: list[_OpenFailure], event: ToolUse, project_dir: str) 
 
 
 def _read_command(
-    event: ToolUse, log: CommandLog, unresolved: list[_OpenFailure], project_dir: str
+    event: TurnEvent, log: CommandLog, unresolved: list[_OpenFailure], project_dir: str
 ) -> None:
     params = event.tool_input if isinstance(event.tool_input, dict) else {}
     full = params.get("command")
@@ -376,7 +376,7 @@ def is_outcome_unknown(response: Json) -> bool:
     return isinstance(response, dict) and response.get("outcome") == "unknown"
 
 
-def output_of(event: ToolUse) -> str:
+def output_of(event: TurnEvent) -> str:
     response = event.tool_response
     if isinstance(response, dict):
         parts = [response.get("stdout"), response.get("stderr")]
@@ -445,7 +445,7 @@ def files_changed(turn: Turn) -> dict[str, FileWork]:
     return files
 
 
-def _add_replacement(work: FileWork, event: ToolUse) -> None:
+def _add_replacement(work: FileWork, event: TurnEvent) -> None:
     params = event.tool_input if isinstance(event.tool_input, dict) else {}
     edits = params.get("edits")
     for edit in (params, *(edits if isinstance(edits, list) else ())):
@@ -492,7 +492,7 @@ def files_read(turn: Turn) -> list[str]:
     return list(read)
 
 
-def path_of(event: ToolUse) -> str | None:
+def path_of(event: TurnEvent) -> str | None:
     for source in (event.tool_input, event.tool_response):
         for name in ("file_path", "filePath", "notebook_path"):
             value = source.get(name) if isinstance(source, dict) else None

@@ -28,8 +28,8 @@ from claude_mem.types import (
     Json,
     Observation,
     ProposedFact,
-    ToolUse,
     Turn,
+    TurnEvent,
     Verbosity,
 )
 
@@ -297,7 +297,7 @@ def _record_parts(turn: Turn, shares: dict[Limits, float], important: float) -> 
             yield f"[{_SPEAKERS.get(event.kind, event.kind)}]\n{text}"
 
 
-def limits_of(event: ToolUse) -> Limits:
+def limits_of(event: TurnEvent) -> Limits:
     name = event.tool_name or ""
     if event.kind == "PostToolUseFailure":
         return ERROR
@@ -310,7 +310,7 @@ def limits_of(event: ToolUse) -> Limits:
     return ERROR if _ERROR.search(_format_value(event.tool_response)[-_READ_END:]) else COMMAND
 
 
-def format_tool_use(event: ToolUse, share: float = 1.0) -> str:
+def format_tool_use(event: TurnEvent, share: float = 1.0) -> str:
     """`share`: of the usual length of input and output."""
     limits = limits_of(event)
     max_input = max(MIN_TOOL_CHARS, int(limits.input * share))
@@ -329,7 +329,7 @@ def format_tool_use(event: ToolUse, share: float = 1.0) -> str:
     return "\n".join(lines)
 
 
-def _time(event: ToolUse) -> str:
+def _time(event: TurnEvent) -> str:
     """The day is in the opening of the request."""
     if not event.at_ms:
         return ""

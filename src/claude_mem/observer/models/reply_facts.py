@@ -13,7 +13,7 @@ from claude_mem.observer.local.rules import (
     certain_sentences,
     typed_sentences,
 )
-from claude_mem.types import FactStatus, ProposedFact, ToolUse, Turn
+from claude_mem.types import FactStatus, ProposedFact, Turn, TurnEvent
 
 _VALUES = {
     "branch": re.compile(r"[A-Za-z0-9][\w./#-]{0,199}"),
@@ -81,7 +81,7 @@ def _artifact(
     return ProposedFact("artifact", noun, value)
 
 
-def _text_of(event: ToolUse) -> str:
+def _text_of(event: TurnEvent) -> str:
     values = (json.dumps(value, ensure_ascii=False) for value in
               (event.tool_input, event.tool_response) if value)  # fmt: skip
     return "\n".join((event.text or "", *values))

@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from claude_mem.index.text.passage_index import PASSAGE_BITS, PassageRow, TurnRow, inverse_frequency
+from claude_mem.index.text.passage_reading import (
+    PASSAGE_BITS,
+    PassageRow,
+    TurnRow,
+    inverse_frequency,
+)
 from claude_mem.index.text.words import is_unspaced
 from claude_mem.index.vectors.blocks import QueryVector, quantise
 from claude_mem.recall.candidates import (
