@@ -600,13 +600,6 @@ def test_a_sentence_that_leads_to_a_list_ends_with_a_full_stop() -> None:
 # What is told once
 
 
-def test_an_observation_lists_the_files_that_it_names() -> None:
-    final = "`lamp.py` leaked because `open_lamp()` never closed its file."
-    result = distil(turn(edited("pier.py"), edited("src/lamp.py"), stopped(final)))
-    assert only(result).files_modified == ("src/lamp.py",)
-    assert result.summary.files_edited == ("pier.py", "src/lamp.py")
-
-
 def test_a_passage_that_only_repeats_the_title_leaves_room_for_others() -> None:
     final = (
         "The `relay` loses its charge because the `fuse` is too thin. So the thin `fuse` loses the"

@@ -36,7 +36,7 @@ from claude_mem.observer.local.selection import (
     tells_stopped_commit,
 )
 from claude_mem.observer.local.titles import TITLES
-from claude_mem.observer.local.tool_uses import Failure, FileWork, file_name
+from claude_mem.observer.local.tool_uses import Failure, FileWork
 from claude_mem.observer.local.version import VERSION
 from claude_mem.text import shorten
 from claude_mem.title_rules import is_complete
@@ -212,17 +212,10 @@ def build_observations(
         concepts=classify_concepts(type_, [candidate.text for candidate in passages]),
         # Where files were edited, the summary alone has those that were read.
         files_read=() if evidence.files else evidence.all_files_read(OBSERVED_FILES_READ),
-        files_modified=_files_told(list(evidence.files), (title, narrative or "", *facts)),
+        files_modified=tuple(list(evidence.files)[:OBSERVED_FILES]),
         sources=tuple(dict.fromkeys((*evidence.sources, *_sources(main), *edits))),
     )
     return (observation,)
-
-
-def _files_told(paths: list[str], texts: Iterable[str]) -> tuple[str, ...]:
-    """Those that the observation names, if it names any; the summary has all."""
-    text = "\n".join(texts)
-    named = [path for path in paths if file_name(path) in text]
-    return tuple((named or paths)[:OBSERVED_FILES])
 
 
 def _sources(candidates: list[Candidate]) -> Iterator[int]:
