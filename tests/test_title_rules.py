@@ -48,6 +48,8 @@ def test_a_clause_with_its_subject_stands_alone(title: str) -> None:
         ("Option 1: ask the keeper", "a choice of a list"),
         ("3 of 4 lamps landed", "a count"),
         ("`make lamp --twice`", "code alone"),
+        ('Quotes: `# Last lamp: "admin" light`', "code alone"),
+        ("Backticks: `` # Lamp: `blink twice` ``", "code alone"),
         ("The lamp now includes", "a cut clause"),
         ("Moved the relay to the", "a cut clause"),
         ("The lamp (a large one", "a cut clause"),

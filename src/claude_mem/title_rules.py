@@ -121,7 +121,10 @@ _PAIRED = re.compile(r"[`\"“”()\[\]{}（）「」]")
 _BRACKET = re.compile(r"[()\[\]{}（）「」]")
 _BRACKETS = ("()", "[]", "{}", "（）", "「」")
 _IN_BRACKETS = re.compile(r"\([^()]{0,200}\)")
-_CODE_ALONE = re.compile(r"`[^`]{0,200}`\W{0,3}$")
+# Perhaps behind a label; a span of code in two backticks may have one within it.
+_CODE_ALONE = re.compile(
+    r"(?:[A-Z][a-z]{1,20}: )?(?:`[^`]{0,200}`|``(?:[^`]|`(?!`)){0,200}``)\W{0,3}$"
+)
 _EMPTY = re.compile(
     "|".join((
         r"(?:let(?:'s| me| us)|here(?:'s| is| are)|now (?:i|let|we)|want me to|shall i|should i"

@@ -130,7 +130,7 @@ def turn_title(scored: ScoredTurn) -> str:
 
 
 def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
-    """The clear ones, what the edits tell, what they continue; then those that are less clear."""
+    """The clear ones, what the edits tell, what they continue, plans, new files."""
     evidence = scored.evidence
     ranked = scored.titles
     if titles.is_commit_request(evidence.request.text):
@@ -140,12 +140,11 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
     least = CLEAR_OF_EDITS if files else CLEAR
     yield from (each.title.text for each in ranked if each.is_clearer_than(least))
     yield titles.from_edits(files)
-    unclear = [each.title.text for each in ranked if not each.is_clearer_than(least)]
     if _continues(scored):
+        unclear = [each.title.text for each in ranked if not each.is_clearer_than(least)]
         dependent = [each.title.text for each in scored.dependent_titles]
         for title in (*unclear, *dependent, titles.of_changed_files(files)):
             yield titles.as_follow_up(title, scored.previous_title) if title else ""
-    yield from unclear
     yield titles.from_plan(evidence.request.plan_title)
     yield titles.of_created_files(files)
 
