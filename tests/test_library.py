@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import claude_mem
-from claude_mem import AsyncMemory, Memory, TurnEvent
+from claude_mem import AsyncMemory, Memory, ToolUse
 from claude_mem.errors import NotFound
 from tests.conftest import Home, temporary_home
 
@@ -44,7 +44,7 @@ def test_a_recorded_turn_is_found_and_given_to_the_next_session(
     edit = {"file_path": str(project / "light.py"), "old_string": "blink(1)",
             "new_string": "blink(2)"}  # fmt: skip
     memory.record("Make the light blink twice", "The lamp needed a new fuse.",
-                  [TurnEvent("Edit", edit)])  # fmt: skip
+                  [ToolUse("Edit", edit)])  # fmt: skip
     assert "Make the light blink twice" in memory.context()
     hit = memory.search("lamp fuse")[0]
     assert "fuse" in f"{hit.title} {hit.snippet}" and hit.created_at

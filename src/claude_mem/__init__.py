@@ -5,7 +5,7 @@ Every hook imports this module, so the API is loaded at its first use.
 
 __version__ = "0.1.0"
 
-_API = ("AsyncMemory", "Forgotten", "Hit", "Memory", "TurnEvent")
+_API = ("AsyncMemory", "Forgotten", "Hit", "Memory", "ToolUse")
 
 
 def __getattr__(name: str) -> object:

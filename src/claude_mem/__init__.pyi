@@ -1,5 +1,5 @@
-from claude_mem.library import AsyncMemory, Forgotten, Hit, Memory, TurnEvent
+from claude_mem.library import AsyncMemory, Forgotten, Hit, Memory, ToolUse
 
-__all__ = ["AsyncMemory", "Forgotten", "Hit", "Memory", "TurnEvent", "__version__"]
+__all__ = ["AsyncMemory", "Forgotten", "Hit", "Memory", "ToolUse", "__version__"]
 
 __version__: str

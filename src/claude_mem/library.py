@@ -33,7 +33,7 @@ _DISTIL_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class TurnEvent:
+class ToolUse:
     """Something that the program did in a turn, such as a command or an edit."""
 
     name: str
@@ -107,7 +107,7 @@ class Memory:
         self._post("/api/sessions/complete", {"session_id": self.session, **self._place})
 
     def record(
-        self, request: str, answer: str, tools: Sequence[TurnEvent] = (), *, wait: bool = True
+        self, request: str, answer: str, tools: Sequence[ToolUse] = (), *, wait: bool = True
     ) -> None:
         """Records a turn: what was asked, what was done, and what came of it.
 
@@ -240,7 +240,7 @@ class AsyncMemory:
         await asyncio.to_thread(self.memory.close)
 
     async def record(
-        self, request: str, answer: str, tools: Sequence[TurnEvent] = (), *, wait: bool = True
+        self, request: str, answer: str, tools: Sequence[ToolUse] = (), *, wait: bool = True
     ) -> None:
         await asyncio.to_thread(self.memory.record, request, answer, tools, wait=wait)
 

@@ -419,7 +419,7 @@ def _transcripts_place(agent: Agent) -> Path:
     return (
         claude_transcripts_home()
         if agent is CLAUDE
-        else other_agent_files.claude_transcripts_home(agent, os.environ)
+        else other_agent_files.transcripts_home(agent, os.environ)
     )
 
 

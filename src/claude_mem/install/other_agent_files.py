@@ -104,7 +104,7 @@ def agent_home(agent: Agent, environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME", "/")) / agent.home
 
 
-def claude_transcripts_home(agent: Agent, environ: Mapping[str, str]) -> Path:
+def transcripts_home(agent: Agent, environ: Mapping[str, str]) -> Path:
     """The directory to which the pattern of its transcripts is relative."""
     if not agent.data_home:
         return agent_home(agent, environ)
