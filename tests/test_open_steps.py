@@ -2,8 +2,8 @@
 
 import pytest
 
+from claude_mem.observer.local.evidence import find_steps
 from claude_mem.observer.local.observer import distil
-from claude_mem.observer.local.proposed_facts import find_steps
 from tests.payloads import edit, stop
 from tests.turns import turn_from
 

@@ -1,6 +1,6 @@
 """Everything that a turn shows, collected before it is written down: the words of the user without
-the client's additions, messages of the agent, and files, commands and research of its tools; and
-the passages of its texts, which may be kept."""
+the client's additions, messages of the agent, and files, commands and research of its tools; the
+passages of its texts, which may be kept; and the steps that its last message announces."""
 
 import re
 from collections.abc import Iterator
@@ -291,6 +291,11 @@ class TurnEvidence:
         """Those that were not edited first, since the list of edited files has the others."""
         return (*self.files_read, *self.edited_files_read)[:count]
 
+    @property
+    def announced_steps(self) -> list[str]:
+        """What the agent's last message names as open."""
+        return list(dict.fromkeys(find_steps(self.final)))[:MAX_ANNOUNCED]
+
     def written_as(self, *origins: Origin) -> list[str]:
         return [source.text for source in self.written if source.origin in origins]
 
@@ -452,3 +457,96 @@ def _with_short_names(text: str, short_names: dict[str, str]) -> str:
         if path in text:
             text = text.replace(path, name)
     return text
+
+
+# Work that the agent's last message names as open: "Next: …", and the items under "Next steps".
+#
+# Only what is announced as open counts, word for word. Questions and offers end with their
+# session.
+
+MAX_ANNOUNCED = 12
+LONGEST_STEP = 300
+LONGEST_MESSAGE = 40_000
+
+_NAMES = "|".join((
+    r"(?:what'?s |recommended |suggested |possible )?next(?: steps?| up)?",
+    r"remaining(?: (?:work|steps?|tasks?|items?))?", r"follow[- ]?ups?(?: work| tasks?)?",
+    r"to[- ]?dos?", "left (?:open|to do)", "still (?:open|to do|missing|left)",
+    "open (?:items?|points?|tasks?|work)", "not (?:yet )?done(?: yet)?", "deferred", "outstanding",
+    "nächste schritte", "noch offen", "prochaines étapes", "próximos pasos", "下一步",
+    "次のステップ", "الخطوات التالية",
+))  # fmt: skip
+_EMPHASIS = r"[*_]{0,3}"
+_ANNOUNCEMENT = re.compile(
+    rf"\s{{0,8}}(?:#{{1,6}}\s+)?{_EMPHASIS}\W{{0,3}}(?:{_NAMES})(?:\s\([^)\n]{{1,40}}\))?{_EMPHASIS}"
+    rf"\s?(?P<colon>[:：])?{_EMPHASIS}(?P<rest>.*)$",
+    re.IGNORECASE,
+)
+_STEP_HEADING = re.compile(r"\s{0,3}#{1,6}\s")
+_WITHIN_LINE = re.compile(
+    rf"(?<=[.!?。！？])\s+{_EMPHASIS}(?:{_NAMES}){_EMPHASIS}[:：]{_EMPHASIS}\s+(?P<rest>\S.*)$",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(
+    r"(?P<indent>\s*)(?:[-*+•‣–]|\d{1,2}[.)])\s+(?:\[(?P<box>[ xX])\]\s+)?(?P<text>.+)$"
+)
+_NO_STEP = re.compile(
+    r"(?:none|nothing|n/?a|no (?:further|more|open|remaining)\b.*|-+|let me know\b.*|i can\b.*"
+    r"|(?:if|when|once) you('d| would)? (?:like|want|prefer)\b.*|happy to\b.*)[.!]?$",
+    re.IGNORECASE,
+)
+QUESTION_MARKS = ("?", "？", "؟")
+_FENCES = ("```", "~~~")
+
+
+def find_steps(message: str) -> Iterator[str]:
+    in_section = in_items = has_heading = False
+    lines = _without_code(message[:LONGEST_MESSAGE])
+    for line in lines:
+        announcement = _ANNOUNCEMENT.match(line)
+        if announcement and _is_announcement(announcement):
+            in_section, in_items, has_heading = True, False, bool(_STEP_HEADING.match(line))
+            yield from _steps_of(announcement["rest"])
+        elif _STEP_HEADING.match(line):
+            in_section = False
+        elif in_section and (item := _ITEM.match(line)):
+            in_items = True
+            if (item["box"] or " ") == " ":
+                yield from _step(item["text"])
+        elif in_section and line.strip() and not (in_items and line[:2].isspace()):
+            if has_heading and not in_items:
+                yield from _steps_of(line)
+            else:
+                in_section = False
+        if not in_section and (inline := _WITHIN_LINE.search(line)):
+            yield from _steps_of(inline["rest"])
+
+
+def _is_announcement(match: re.Match[str]) -> bool:
+    """A label with a colon, or a line of its own: not a sentence that begins with "Next"."""
+    rest = match["rest"].strip(" *_:：")
+    return bool(match["colon"]) or not rest
+
+
+def _without_code(message: str) -> Iterator[str]:
+    fenced = False
+    for line in message.expandtabs(4).splitlines():
+        if line.strip().startswith(_FENCES):
+            fenced = not fenced
+        elif not fenced:
+            yield line
+
+
+def _steps_of(text: str) -> Iterator[str]:
+    """Each sentence is a step."""
+    for sentence in sentences(text.strip(" *_")):
+        yield from _step(sentence)
+
+
+def _step(text: str) -> Iterator[str]:
+    step = without_markup(text).strip(" *_")
+    is_step = (
+        len(step) > 3 and not step.endswith((*QUESTION_MARKS, ":")) and not _NO_STEP.match(step)
+    )
+    if is_step and len(step) <= LONGEST_STEP:
+        yield step[0].upper() + step[1:]

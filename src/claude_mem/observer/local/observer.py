@@ -8,19 +8,25 @@ Commands, faults and open steps are typed values.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from claude_mem.observer import LOCAL
 from claude_mem.observer.local import cues, titles
 from claude_mem.observer.local.content_words import content_words, novelty
-from claude_mem.observer.local.evidence import Candidate, TurnEvidence, UserRequest, short_request
+from claude_mem.observer.local.evidence import (
+    QUESTION_MARKS,
+    Candidate,
+    TurnEvidence,
+    UserRequest,
+    short_request,
+)
 from claude_mem.observer.local.markdown import MessagePassage, passages_in, sentences
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.proposed_facts import (
     find_obstacles,
     propose_facts,
     propose_places,
-    with_open_steps,
 )
 from claude_mem.observer.local.provenance import with_outside_words
 from claude_mem.observer.local.rules import proposed_rules, rule_observations
@@ -88,7 +94,7 @@ MAX_BESIDE_EDITS = 2  # files that were read where others were edited
 MAX_STEPS = 6
 MIN_NOVELTY = 0.3  # share of words that the observation does not have
 READ_REQUEST, READ_FINAL, SHARED_WORDS = 300, 1_000, 2
-_QUESTION_MARKS = ("?", "？", "؟")
+ANNOUNCED = "announced"
 
 
 # The observation
@@ -101,7 +107,7 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     passages = select_passages(scored, title, detail)
     observations = build_observations(scored, passages, title)
     observed = "\n".join(observation.text for observation in observations)
-    summary = with_open_steps(build_summary(scored, passages, title, observed), turn)
+    summary = build_summary(scored, passages, title, observed)
     # What was asked stays the same while a turn goes on; what came of it does not.
     session_title = request_title(scored) or title
     has_subtitle = says_more_than(session_title, content_words(summary.completed or ""))
@@ -377,7 +383,7 @@ def build_summary(
         learned = ""
     if novelty(content_words(completed), content_words(observed)) < MIN_NOVELTY:
         completed = ""
-    return Summary(
+    summary = Summary(
         request=_request(evidence, title) or None,
         investigated=evidence.research or None,
         learned=learned or None,
@@ -391,6 +397,7 @@ def build_summary(
         open_steps=_open_steps(steps),
         sources=evidence.sources,
     )
+    return _with_announced_steps(summary, evidence)
 
 
 def _request(evidence: TurnEvidence, title: str) -> str:
@@ -498,4 +505,34 @@ def _open_steps(steps: list[Candidate]) -> tuple[OpenStep, ...]:
 
 def _without_questions(text: str) -> str:
     """An offer of the agent ends with its session."""
-    return " ".join(s for s in sentences(text) if not s.endswith(_QUESTION_MARKS))
+    return " ".join(s for s in sentences(text) if not s.endswith(QUESTION_MARKS))
+
+
+def _with_announced_steps(summary: Summary, evidence: TurnEvidence) -> Summary:
+    """First what the agent calls open itself; the others and `completed` do not repeat it."""
+    texts = evidence.announced_steps
+    if not texts:
+        return summary
+    announced = (OpenStep(text, evidence.final_sources, ANNOUNCED) for text in texts)
+    others = [step for step in summary.open_steps if not _repeats(step.text, texts)]
+    rest = [s for s in sentences(summary.next_steps or "") if not _repeats(s, texts)]
+    completed = summary.completed
+    return replace(
+        summary,
+        open_steps=(*announced, *others),
+        next_steps=" ".join((*(_with_full_stop(text) for text in texts), *rest)),
+        completed=None if completed and _repeats(completed, texts) else completed,
+    )
+
+
+def _with_full_stop(text: str) -> str:
+    return text if text.endswith((".", "!", "。", "！")) else f"{text}."
+
+
+def _repeats(text: str, steps: list[str]) -> bool:
+    bare = _bare(text)
+    return any(_bare(step) in bare or bare in _bare(step) for step in steps)
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"\W+", " ", text.lower()).strip()
