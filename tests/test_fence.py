@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.recall.formatting import escape_block, escape_fences
+from claude_mem.recall.fence import escape_block, escape_fences
 from claude_mem.text import without_controls
 from tests.growth import too_fast_growth
 

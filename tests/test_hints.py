@@ -10,7 +10,7 @@ import pytest
 
 from claude_mem.index.text.filters import Filters
 from claude_mem.recall.candidates import Depth, collect
-from claude_mem.recall.formatting import FENCE, OUTSIDE_MARK, OUTSIDE_NOTE
+from claude_mem.recall.fence import FENCE, OUTSIDE_MARK, OUTSIDE_NOTE
 from claude_mem.recall.hint_lines import BUDGET, Hint
 from claude_mem.recall.hint_text import PastFact, lasting, plain, states_past
 from claude_mem.recall.hints import (

@@ -13,7 +13,8 @@ from claude_mem.cli.search import search as search_command
 from claude_mem.cli.show import show as show_command
 from claude_mem.config import load_settings
 from claude_mem.mcp.tools import call_tool
-from claude_mem.recall.formatting import FENCE, memories_text
+from claude_mem.recall.fence import FENCE
+from claude_mem.recall.formatting import memories_text
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.server.command_replies import letter_line
 from claude_mem.types import Json

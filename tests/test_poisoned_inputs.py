@@ -13,7 +13,7 @@ from claude_mem.cli.show import show as show_command
 from claude_mem.config import load_settings
 from claude_mem.hook import delivery
 from claude_mem.mcp.tools import call_tool
-from claude_mem.recall.formatting import OUTSIDE_MARK
+from claude_mem.recall.fence import OUTSIDE_MARK
 from tests.api import Api, open_api, record_header
 from tests.payloads import PROJECT_DIR, Payload, as_bytes, prompt, session_end, session_start, stop
 from tests.poisoned_inputs import INPUTS, Poisoned

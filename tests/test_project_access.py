@@ -10,7 +10,7 @@ import pytest
 
 from claude_mem.errors import BadInput
 from claude_mem.mcp.tools import call_tool
-from claude_mem.recall.formatting import FENCE
+from claude_mem.recall.fence import FENCE
 from tests import payloads
 from tests.api import Api, open_api
 from tests.payloads import session_start

@@ -28,7 +28,7 @@ from claude_mem.errors import ClaudeMemError
 from claude_mem.hook import delivery
 from claude_mem.hook.private_text import strip_private
 from claude_mem.library import Memory
-from claude_mem.recall.formatting import NOTE, fenced
+from claude_mem.recall.fence import NOTE, fenced
 from claude_mem.rule_violations import Rule, broken_rule
 
 SERVER = "claude-mem"

@@ -13,13 +13,8 @@ from claude_mem.config import Settings
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index.vectors.semantic import open_semantic_index
 from claude_mem.recall.answers import Answer, find_answers
-from claude_mem.recall.formatting import (
-    ORIGINS,
-    OUTSIDE_KINDS,
-    OUTSIDE_MARK,
-    answers_text,
-    marked_lines,
-)
+from claude_mem.recall.fence import OUTSIDE_KINDS, OUTSIDE_MARK, marked_lines
+from claude_mem.recall.formatting import ORIGINS, answers_text
 from claude_mem.recall.marks import MARKS, OutsideWords, outside_words_of
 from claude_mem.recall.memories import NOUNS
 from claude_mem.recall.memory_ids import MemoryId, parse_memory_id

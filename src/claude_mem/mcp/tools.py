@@ -31,12 +31,12 @@ from claude_mem.intake.project_access import Decision
 from claude_mem.json_objects import parse_object
 from claude_mem.mcp.tool_definitions import INSTRUCTIONS, TOOLS
 from claude_mem.parameter_table import ALL_PROJECTS, names_of
-from claude_mem.recall import formatting
+from claude_mem.recall import fence
 from claude_mem.recall.fact_list import facts_text, list_facts, list_team_facts
+from claude_mem.recall.fence import escape_fences
 from claude_mem.recall.formatting import (
     answers_text,
     counts_text,
-    escape_fences,
     memories_text,
     search_text,
     timeline_text,
@@ -154,7 +154,7 @@ def _project_of(store: StoreReader, text: str) -> int | None:
 
 
 def fenced(*lines: str) -> str:
-    return formatting.fenced(formatting.NOTE, *lines)
+    return fence.fenced(fence.NOTE, *lines)
 
 
 # Search, timeline, full memories

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
-from claude_mem.recall.formatting import OUTSIDE_MARK, OUTSIDE_NOTE, escape_fences, fenced
+from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, escape_fences, fenced
 from claude_mem.recall.handover import what_holds
 from claude_mem.recall.handover.digests import SessionDigest, digest_sessions
 from claude_mem.recall.handover.lines import (

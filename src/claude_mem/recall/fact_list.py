@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from claude_mem.recall.formatting import escape_fences
+from claude_mem.recall.fence import escape_fences
 from claude_mem.recall.handover.what_holds import owner_of
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from claude_mem.recall.formatting import OUTSIDE_MARK, escape_fences, fenced
+from claude_mem.recall.fence import OUTSIDE_MARK, escape_fences, fenced
 from claude_mem.recall.handover.lines import (
     SAME_STATEMENT,
     first_sentences,

@@ -14,7 +14,7 @@ from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import passage_scores
 from claude_mem.recall.best_sentences import GAP, MIN_SCORE, best_sentences
 from claude_mem.recall.candidates import Term
-from claude_mem.recall.formatting import OUTSIDE_MARK, OUTSIDE_NOTE, fenced
+from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, fenced
 from claude_mem.recall.hint_text import plain, whole_sentences
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.parsed_query import ParsedQuery

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
 
-from claude_mem.recall.formatting import escape_fences
+from claude_mem.recall.fence import escape_fences
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.text import one_line
 

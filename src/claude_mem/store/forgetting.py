@@ -1,7 +1,7 @@
 """Forgetting: rows move out of their tables, so that no query has to filter them.
 
-They are kept in the trash until undo restores them (`undoing.py`) or they expire, or are removed
-for good (`hard_forgetting.py`). Tombstones and sealed turns keep them from being recorded again
+They are kept in the trash until undo restores them or they expire (`trash.py`), or are removed for
+good (`hard_forgetting.py`). Tombstones and sealed turns keep them from being recorded again
 (`tombstones.py`); both remain.
 """
 
@@ -10,16 +10,15 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput
 from claude_mem.store import hints
 from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
+from claude_mem.store.trash import Forgotten, Trash, find_forgotten
 from claude_mem.text import one_line, shorten
-from claude_mem.types import Project
 
 EXAMPLES = 20
 _EXAMPLE_CHARS = 100
@@ -50,17 +49,6 @@ class Preview:
     @property
     def is_empty(self) -> bool:
         return not any(self.counts.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """One forgetting, which can be undone until it expires, unless it was erased."""
-
-    token: str
-    counts: dict[str, int]
-    at_epoch: int
-    projects: tuple[Project, ...] = field(default=())
-    is_erased: bool = False
 
 
 # Preview
@@ -157,86 +145,6 @@ def _examples(connection: sqlite3.Connection, ids: dict[str, list[int]]) -> Iter
             yield f"{mark}{identity} {line}".rstrip()
 
 
-# The trash
-
-
-def find_forgotten(connection: sqlite3.Connection, token: str) -> Forgotten | None:
-    """Also one that was erased."""
-    return next((entry for entry in _entries(connection) if entry.token == token), None)
-
-
-def all_forgotten(connection: sqlite3.Connection) -> list[Forgotten]:
-    """What can still be undone, the latest first."""
-    return [entry for entry in _entries(connection) if not entry.is_erased]
-
-
-def _entries(connection: sqlite3.Connection) -> list[Forgotten]:
-    entries = []
-    for row in connection.execute("SELECT * FROM forgotten ORDER BY id DESC").fetchall():
-        projects = connection.execute(
-            "SELECT content FROM forgotten_rows WHERE forgotten_id = ? AND of_table = 'projects'"
-            " ORDER BY id",
-            (row["id"],),
-        )
-        values = (json.loads(content) for (content,) in projects)
-        entries.append(
-            Forgotten(row["token"], json.loads(row["counts"]), row["at_epoch"],
-                      tuple(Project(project["key"], project["name"]) for project in values),
-                      bool(row["erased"]))
-        )  # fmt: skip
-    return entries
-
-
-def expire(connection: sqlite3.Connection, before_ms: int) -> int:
-    """Deletes for good what was forgotten before; returns how many times that was."""
-    return connection.execute("DELETE FROM forgotten WHERE at_epoch < ?", (before_ms,)).rowcount
-
-
-@dataclass(frozen=True, slots=True)
-class Trash:
-    """The rows of one forgetting, in the order in which undo restores them, and its tombstones."""
-
-    connection: sqlite3.Connection
-    id: int
-    now_ms: int
-    is_hard: bool
-
-    def keep(self, table: str, column: str, ids: Sequence[int]) -> list[sqlite3.Row]:
-        """Saves rows, which the caller then deletes."""
-        rows = self.connection.execute(
-            f"SELECT * FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(ids)),),
-        ).fetchall()
-        self.put(table, "gone", [dict(row) for row in rows])
-        return rows
-
-    def change(self, table: str, rows: Sequence[sqlite3.Row], **new: object) -> None:
-        """Changes columns of rows that stay, and saves the old values."""
-        self.put(table, "changed", [
-            {"id": row["id"], **{name: row[name] for name in new}} for row in rows
-        ])  # fmt: skip
-        changes = ", ".join(f"{name} = :{name}" for name in new)
-        self.connection.executemany(
-            f"UPDATE {table} SET {changes} WHERE id = :id",
-            [{"id": row["id"], **new} for row in rows],
-        )
-
-    def put(self, table: str, kind: str, rows: list[dict[str, Any]]) -> None:
-        self.connection.executemany(
-            "INSERT INTO forgotten_rows (forgotten_id, of_table, kind, content)"
-            " VALUES (?, ?, ?, ?)",
-            [(self.id, table, kind, json.dumps(row)) for row in rows],
-        )
-
-    def add_tombstones(self, kind: str, keys: Iterable[str]) -> None:
-        """`kind`: project, session or turn, which must not be recorded again."""
-        self.connection.executemany(
-            "INSERT OR IGNORE INTO tombstones (kind, key, forgotten_id, at_epoch)"
-            " VALUES (?, ?, ?, ?)",
-            [(kind, key, self.id, self.now_ms) for key in keys],
-        )
-
-
 # Forgetting
 
 
@@ -255,16 +163,12 @@ def forget(
     current = preview(connection, selection, hard=hard)
     if current.token != token:
         raise BadInput("the memories to forget have changed: preview them again", "confirm")
-    cursor = connection.execute(
-        "INSERT INTO forgotten (token, at_epoch, counts) VALUES (?, ?, ?)",
-        (token, now_ms, json.dumps(current.counts)),
-    )
-    trash = Trash(connection, int(cursor.lastrowid or 0), now_ms, hard)
+    trash = Trash.open(connection, token, current.counts, now_ms)
     sessions = _sessions(connection, selection)
     if sessions is not None:
-        _forget_sessions(trash, sessions, selection.project)
+        _forget_sessions(trash, sessions, selection.project, hard)
     else:
-        _forget_memories(trash, _ids(connection, selection))
+        _forget_memories(trash, _ids(connection, selection), hard)
     forgotten = find_forgotten(connection, token)
     assert forgotten is not None
     if hard:
@@ -273,7 +177,7 @@ def forget(
     return forgotten
 
 
-def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
+def _forget_sessions(trash: Trash, ids: list[int], project: int | None, is_hard: bool) -> None:
     connection = trash.connection
     projects = _projects_of(connection, ids) if project is None else [project]
     project_rows = trash.keep("projects", "id", projects)
@@ -301,7 +205,7 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
     trash.add_tombstones("session", hooked)
     trash.add_tombstones("turn", _unique_prompt_ids(turns))
     if project is None:
-        _clear_titles(trash, turns, [*turns, *summaries, *observations])
+        _clear_titles(trash, turns, [*turns, *summaries, *observations], is_hard)
         first = min((row["started_at_epoch"] for row in sessions), default=trash.now_ms)
         _clear_contexts(trash, projects, first)
         _delete(connection, "sdk_sessions", ids)
@@ -309,7 +213,7 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None) -> None:
         _delete(connection, "projects", projects)  # deletes everything of the project by cascade
 
 
-def _forget_memories(trash: Trash, ids: dict[str, list[int]]) -> None:
+def _forget_memories(trash: Trash, ids: dict[str, list[int]], is_hard: bool) -> None:
     connection = trash.connection
     turn_ids = _turns_of(connection, ids)
     turns = connection.execute(
@@ -330,7 +234,7 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]]) -> None:
         _delete(connection, queue.table, [job["id"] for job in jobs])
     trash.add_tombstones("turn", _unique_prompt_ids(turns))
     prompts = [turn for turn in turns if turn["id"] in set(ids["prompts"])]
-    _clear_titles(trash, turns, [*summaries, *observations, *prompts])
+    _clear_titles(trash, turns, [*summaries, *observations, *prompts], is_hard)
     trash.change("user_prompts", prompts, prompt_text=None)
     raw = connection.execute(
         "SELECT * FROM tool_events WHERE bytes > 0 AND turn_id IN (SELECT value FROM json_each(?))",
@@ -398,7 +302,7 @@ def _projects_of(connection: sqlite3.Connection, sessions: list[int]) -> list[in
 
 
 def _clear_titles(
-    trash: Trash, turns: Sequence[sqlite3.Row], memories: Sequence[sqlite3.Row]
+    trash: Trash, turns: Sequence[sqlite3.Row], memories: Sequence[sqlite3.Row], is_hard: bool
 ) -> None:
     """Removes titles and first prompts of sessions that repeat what was forgotten."""
     texts_by_session: dict[int, str] = {}
@@ -413,9 +317,9 @@ def _clear_titles(
             cleared = {
                 name: None
                 for name in ("title", "subtitle", "user_prompt")
-                if row[name] and _is_repeated(row[name], text, trash.is_hard)
+                if row[name] and _is_repeated(row[name], text, is_hard)
             }
-            if row["title_source"] and ("title" in cleared or trash.is_hard):
+            if row["title_source"] and ("title" in cleared or is_hard):
                 # The client made it of all turns, perhaps in other words.
                 cleared |= {"title": None, "title_source": None}
             if cleared:

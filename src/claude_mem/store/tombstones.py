@@ -1,7 +1,6 @@
 """What must not be recorded again by a transcript, a late hook or an old export.
 
-Forgetting adds tombstones (`forgetting.Trash`), and whatever records sessions or turns asks for
-them first.
+Forgetting adds tombstones, and whatever records sessions or turns asks for them first.
 A tombstone outlives the rows that it stands for. After forgetting for good it is only a hash, so
 that the database does not even name the project or session.
 """
@@ -9,9 +8,24 @@ that the database does not even name the project or session.
 import hashlib
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
+Kind = Literal["project", "session", "turn"]
 _LIST = "SELECT value FROM json_each(?)"
+
+
+def add(
+    connection: sqlite3.Connection,
+    forgotten_id: int,
+    kind: Kind,
+    keys: Iterable[str],
+    now_ms: int,
+) -> None:
+    connection.executemany(
+        "INSERT OR IGNORE INTO tombstones (kind, key, forgotten_id, at_epoch) VALUES (?, ?, ?, ?)",
+        [(kind, key, forgotten_id, now_ms) for key in keys],
+    )
 
 
 def remove(connection: sqlite3.Connection, forgotten_id: int) -> None:

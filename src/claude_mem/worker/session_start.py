@@ -10,7 +10,7 @@ from claude_mem.hook import trouble
 from claude_mem.hook.response import START_SECONDS
 from claude_mem.intake import spool
 from claude_mem.recall.context import EARLIER_SESSIONS, count_lines
-from claude_mem.recall.formatting import escape_fences
+from claude_mem.recall.fence import escape_fences
 from claude_mem.store import StoreReader
 from claude_mem.store.clock import iso
 from claude_mem.store.listing import RememberedCounts

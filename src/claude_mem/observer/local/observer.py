@@ -29,7 +29,7 @@ from claude_mem.observer.local.proposed_facts import (
     propose_places,
 )
 from claude_mem.observer.local.provenance import with_outside_words
-from claude_mem.observer.local.rules import proposed_rules, rule_observations
+from claude_mem.observer.local.rules import find_rules, proposed_rules, rule_title
 from claude_mem.observer.local.selection import (
     CLEAR,
     CLEAR_OF_EDITS,
@@ -95,6 +95,7 @@ MAX_STEPS = 6
 MIN_NOVELTY = 0.3  # share of words that the observation does not have
 READ_REQUEST, READ_FINAL, SHARED_WORDS = 300, 1_000, 2
 ANNOUNCED = "announced"
+PREFERENCE = "preference"  # the concept of a rule of the user
 
 
 # The observation
@@ -113,7 +114,7 @@ def distil(turn: Turn, verbosity: Verbosity = "normal") -> Distillate:
     has_subtitle = says_more_than(session_title, content_words(summary.completed or ""))
     distillate = Distillate(
         summary=summary,
-        observations=(*observations, *rule_observations(turn.prompt or "")),
+        observations=(*observations, *_rule_observations(turn.prompt or "")),
         title=session_title or None,
         subtitle=summary.completed if has_subtitle else None,
         observer=LOCAL,
@@ -221,6 +222,21 @@ def build_observations(
         sources=tuple(dict.fromkeys((*evidence.sources, *_sources(main), *edits))),
     )
     return (observation,)
+
+
+def _rule_observations(prompt: str) -> tuple[Observation, ...]:
+    """One for each sure rule: what the user said is a decision."""
+    return tuple(
+        Observation(
+            "decision",
+            title := rule_title(rule.text),
+            narrative=rule.text if rule.text != title else None,
+            concepts=(PREFERENCE,),
+            origin="person",
+        )
+        for rule in find_rules(prompt)
+        if rule.status == "holds"
+    )
 
 
 def _sources(candidates: list[Candidate]) -> Iterator[int]:

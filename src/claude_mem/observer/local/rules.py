@@ -16,13 +16,12 @@ from claude_mem.observer.local.markdown import sentences
 from claude_mem.observer.local.titles import clause_of
 from claude_mem.store.fact_comparison.supersession import is_withdrawal
 from claude_mem.text import shorten
-from claude_mem.types import FactStatus, Observation, ProposedFact
+from claude_mem.types import FactStatus, ProposedFact
 
 LONGEST_TYPED_PROMPT = 1_500
 LONGEST_RULE, SHORTEST_RULE = 400, 12
 RULE_POINTS, CANDIDATE_POINTS, STANDING_POINTS = 4, 3, 2
 LONGEST_TITLE, LONGEST_CUT_TITLE = 120, 150
-PREFERENCE = "preference"
 
 _FENCED = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _PLAN = re.compile(r"\s*implement the following plan\b", re.IGNORECASE)
@@ -211,25 +210,10 @@ def _takes_back(sentence: str) -> bool:
     )
 
 
-def _rule_title(text: str) -> str:
+def rule_title(text: str) -> str:
     """As the user typed it, without "yes and" before it; of a long one its first clauses."""
     if nod := _NOD.match(text):
         text = text[nod.end() :]
     if len(text) <= LONGEST_TITLE:
         return text
     return clause_of(text, LONGEST_CUT_TITLE) or shorten(text, LONGEST_TITLE)
-
-
-def rule_observations(prompt: str) -> tuple[Observation, ...]:
-    """One for each sure rule: what the user said is a decision."""
-    return tuple(
-        Observation(
-            "decision",
-            title := _rule_title(rule.text),
-            narrative=rule.text if rule.text != title else None,
-            concepts=(PREFERENCE,),
-            origin="person",
-        )
-        for rule in find_rules(prompt)
-        if rule.status == "holds"
-    )
