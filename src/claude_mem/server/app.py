@@ -27,11 +27,11 @@ from claude_mem.server import (
     pausing,
     projects,
     quick_commands,
-    redacting,
     saving,
     search,
     session_events,
     status,
+    stored_secrets,
     stream,
     team,
 )
@@ -76,7 +76,7 @@ public_routes = [
     *facts.routes,
     *forgetting.routes,
     *pausing.routes,
-    *redacting.routes,
+    *stored_secrets.routes,
     *stream.routes,
     *mcp.routes,
 ]
