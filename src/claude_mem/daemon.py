@@ -1,6 +1,6 @@
 """The worker process: `python -P -m claude_mem.daemon`, or `claude-mem worker run`.
 
-Startup, main loop and shutdown, in this order.
+Startup, the servers and shutdown; the main loop is `Worker.run` in `worker/worker.py`.
 """
 
 import gc

@@ -26,7 +26,7 @@ from claude_mem.server import (
     memories,
     pausing,
     projects,
-    quick_commands,
+    quick_command_routes,
     saving,
     search,
     session_events,
@@ -41,9 +41,9 @@ from claude_mem.server.viewer import (
     assets,
     entrance,
     feed_pages,
+    health_pages,
     project_pages,
     search_pages,
-    state_pages,
     turn_pages,
 )
 from claude_mem.types import Json
@@ -82,7 +82,7 @@ public_routes = [
 ]
 socket_routes = [
     *hooks.socket_routes,
-    *quick_commands.routes,
+    *quick_command_routes.routes,
     *team.routes,
     *entrance.socket_routes,
 ]
@@ -93,7 +93,7 @@ page_routes = [
     *turn_pages.routes,
     *search_pages.routes,
     *project_pages.routes,
-    *state_pages.routes,
+    *health_pages.routes,
 ]
 
 

@@ -9,8 +9,8 @@ from typing import Literal
 
 from claude_mem.store.fact_comparison.asides import clauses, loses_a_demand, main_part
 from claude_mem.store.fact_comparison.command_steps import is_replaced_by
+from claude_mem.store.fact_comparison.comparison_words import WEAK
 from claude_mem.store.fact_comparison.named_places import is_same_place
-from claude_mem.store.fact_comparison.rival_terms import WEAK
 from claude_mem.store.fact_comparison.wording import Wording, canonical, read_wording, stem_of
 from claude_mem.types import Fact, ProposedFact
 

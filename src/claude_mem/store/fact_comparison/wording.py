@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from claude_mem.store.fact_comparison.rival_terms import CLASS_OF, LIGHT, QUALIFIERS, SYNONYM
+from claude_mem.store.fact_comparison.comparison_words import CLASS_OF, LIGHT, QUALIFIERS, SYNONYM
 
 LONGEST_COMPARED = 600
 _CACHED = 4_096
