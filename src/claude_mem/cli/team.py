@@ -89,16 +89,24 @@ def share(settings: Settings, project: str, record: bool, from_now: bool) -> Non
 
     joined = _joined(settings)
     with open_store_for_import(settings) as store:
-        found = store.project(store.find_project(project))
-        body: Mapping[str, Any] = {"key": found.key, "name": found.name, "record": record}
+        local_project = store.project(store.find_project(project))
+        body: Mapping[str, Any] = {
+            "key": local_project.key,
+            "name": local_project.name,
+            "record": record,
+        }
         there = ask_blocking(joined, "projects", body)
-        shared = outbox.SharedProject(found.key, int(there["id"]), record and bool(there["record"]))
+        shared = outbox.SharedProject(
+            local_project.key, int(there["id"]), record and bool(there["record"])
+        )
         count = store.write(lambda c: outbox.share(c, shared, with_past=not from_now)).result()
     wake(os.fsencode(settings.layout.root))
-    click.echo(f"{found.name} is shared; {pluralize(count, 'turn')} of its past will be sent.")
+    click.echo(
+        f"{local_project.name} is shared; {pluralize(count, 'turn')} of its past will be sent."
+    )
     if record and not there["record"]:
         click.echo("Its record is not: the project on the server does not share it.")
-    if found.key.startswith("/"):
+    if local_project.key.startswith("/"):
         click.echo("It has no git origin: other machines know it by another path.", err=True)
 
 

@@ -212,7 +212,7 @@ def read_wording(text: str) -> Wording:
         frozenset(values),
         former,
         marks,
-        frozenset((canonical(one), canonical(other)) for one, other in _PAIR.findall(text)),
+        frozenset((canonical(first), canonical(second)) for first, second in _PAIR.findall(text)),
         bool(_NOT_WITHOUT.search(text)),
     )
 
