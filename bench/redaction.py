@@ -21,7 +21,7 @@ import claude_mem
 from bench.material import code
 from bench.measure import Figure, in_turns, median, run, seconds_of, table
 from claude_mem.redaction import Redactor
-from claude_mem.store.leaked_secrets import Finding, find_in_text
+from claude_mem.store.stored_secrets import Finding, find_in_text
 
 ROUNDS, PIECES, SIZE = 20, 20, 12_000
 PARSING, PLAIN, OURS = "json.loads", "plain pattern", "Redactor"

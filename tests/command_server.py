@@ -35,7 +35,7 @@ from typing import NoReturn
 
 from claude_mem import cli, daemon
 from claude_mem.config import Layout
-from claude_mem.hook import armed_points
+from claude_mem.hook import fault_injection
 from claude_mem.install.launcher import hook_script
 from tests import worker_handover
 
@@ -256,7 +256,7 @@ def _become_worker(
 def _set_environment(environ: Mapping[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environ)
-    reload(armed_points)  # reads the environment when it is imported
+    reload(fault_injection)  # reads the environment when it is imported
 
 
 def _run(work: Callable[[list[str]], int], arguments: list[str]) -> NoReturn:

@@ -198,7 +198,7 @@ def test_each_agent_gets_text_in_its_own_format(name: str, expected: dict[str, A
 
 def test_gemini_gets_no_angle_brackets() -> None:
     context = json.dumps("<claude-mem-context>\na -> b\n</claude-mem-context>").encode()
-    text = json.loads(other_agents.fitting(b"gemini", context))
+    text = json.loads(other_agents.fit_context(b"gemini", context))
     assert text == "‹claude-mem-context›\na -› b\n‹/claude-mem-context›"
 
 
@@ -208,9 +208,9 @@ def test_codex_gets_the_lines_of_a_long_context_that_fit(line: str) -> None:
     whole = "\n".join(("<claude-mem-context>", *lines, "</claude-mem-context>"))
     for ascii_only in (True, False):
         literal = json.dumps(whole, ensure_ascii=ascii_only).encode()
-        fitting = other_agents.fitting(b"codex", literal)
-        assert len(literal) > 10_000 >= len(fitting) > 9_000
-        first, *kept, last = json.loads(fitting).split("\n")
+        shortened = other_agents.fit_context(b"codex", literal)
+        assert len(literal) > 10_000 >= len(shortened) > 9_000
+        first, *kept, last = json.loads(shortened).split("\n")
         assert (first, last) == ("<claude-mem-context>", "</claude-mem-context>")
         assert kept == lines[: len(kept)]
 

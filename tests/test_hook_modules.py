@@ -14,7 +14,7 @@ CAPTURING = {
     "claude_mem",
     "claude_mem.paths",
     "claude_mem.hook",
-    "claude_mem.hook.armed_points",  # not in a wheel
+    "claude_mem.hook.fault_injection",  # not in a wheel
     "claude_mem.hook.capture",
     "claude_mem.hook.kill_points",
     "claude_mem.hook.private_text",

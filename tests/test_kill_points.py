@@ -11,7 +11,7 @@ import pytest
 import claude_mem
 
 PACKAGE = Path(str(claude_mem.__file__)).parent
-ARMED = "src/claude_mem/hook/armed_points.py"
+FAULT_INJECTION = "src/claude_mem/hook/fault_injection.py"
 _PUT = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -32,15 +32,15 @@ def put(directory: Path, marker: Path) -> int:
 def test_a_wheel_does_not_contain_what_kills() -> None:
     root = PACKAGE.parents[1]
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
-    assert ARMED in project["tool"]["hatch"]["build"]["targets"]["wheel"]["exclude"]
-    armed = [path for path in PACKAGE.rglob("*.py") if "CLAUDE_MEM_FAULT" in path.read_text()]
-    assert armed == [root / ARMED]
+    assert FAULT_INJECTION in project["tool"]["hatch"]["build"]["targets"]["wheel"]["exclude"]
+    readers = [path for path in PACKAGE.rglob("*.py") if "CLAUDE_MEM_FAULT" in path.read_text()]
+    assert readers == [root / FAULT_INJECTION]
 
 
 def test_without_it_the_environment_neither_kills_nor_deletes(tmp_path: Path) -> None:
     marker, installed = tmp_path / "armed", tmp_path / "installed"
     marker.touch()
-    leave_out = shutil.ignore_patterns("armed_points.py", "__pycache__")
+    leave_out = shutil.ignore_patterns("fault_injection.py", "__pycache__")
     shutil.copytree(PACKAGE / "hook", installed / "claude_mem/hook", ignore=leave_out)
     for name in ("__init__.py", "paths.py"):
         shutil.copy(PACKAGE / name, installed / "claude_mem" / name)

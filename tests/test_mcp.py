@@ -310,7 +310,7 @@ LOADED = {
     "_socket",
     "claude_mem",
     "claude_mem.hook",
-    "claude_mem.hook.armed_points",  # not in a wheel
+    "claude_mem.hook.fault_injection",  # not in a wheel
     "claude_mem.hook.kill_points",
     "claude_mem.hook.delivery",
     "claude_mem.mcp",

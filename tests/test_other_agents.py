@@ -14,7 +14,7 @@ import pytest
 from claude_mem.agents import INSTALLABLE, Agent
 from claude_mem.config import Layout
 from claude_mem.errors import SettingsError
-from claude_mem.install import installed_files, jsonc, other_agents
+from claude_mem.install import changed_files, jsonc, other_agents
 from claude_mem.install.launcher import write_launcher
 from claude_mem.install.other_agent_files import AgentFile, agent_files
 from claude_mem.install.other_agents import Attachment
@@ -122,7 +122,7 @@ def test_files_that_were_not_there_are_gone_again(
     monkeypatch.chdir("/")  # install recorded where they are
     other_agents.detach_agent(agent, layout, environ)
     assert not any(path.exists() for path in paths)
-    assert installed_files.read_records(layout) == []
+    assert changed_files.read_records(layout) == []
 
 
 def values(file: AgentFile, text: str) -> Any:

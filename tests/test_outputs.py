@@ -16,7 +16,7 @@ from claude_mem.mcp.tools import call_tool
 from claude_mem.recall.fence import FENCE
 from claude_mem.recall.formatting import memories_text
 from claude_mem.recall.memory_ids import MemoryId
-from claude_mem.server.command_replies import letter_line
+from claude_mem.server.command_replies import dead_letter_line
 from claude_mem.types import Json
 from tests.api import Api, open_api
 from tests.payloads import PROJECT_DIR, prompt, session_start
@@ -164,4 +164,4 @@ def test_the_name_of_a_teammate_is_no_mark() -> None:
 def test_an_error_of_a_turn_stays_on_its_line() -> None:
     letter: dict[str, Json] = {"content_session_id": "s\x1b]0;PWN\x07", "prompt_number": 1,
                                "last_error": "boom\u202e\n  other prompt 1: forged"}  # fmt: skip
-    assert letter_line(letter) == "  s]0;PWN prompt 1: boom other prompt 1: forged"
+    assert dead_letter_line(letter) == "  s]0;PWN prompt 1: boom other prompt 1: forged"

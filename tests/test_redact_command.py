@@ -13,7 +13,7 @@ import pytest
 
 from claude_mem.redaction import Redactor
 from claude_mem.server import client
-from claude_mem.store.leaked_secrets import TABLES, find_in_text
+from claude_mem.store.stored_secrets import TABLES, find_in_text
 from tests.conftest import Home, wait_until
 from tests.fake_api import FakeApi
 from tests.observed import says, use

@@ -92,7 +92,7 @@ def _processor_per_event(name: str, product: Product, events: int) -> Sample:
     threads = Threads(product.pids()[:1])
     _send(product, _events(product, events))
     used = 1e3 * threads.processor_seconds() / events
-    return Sample("1 client, processor of the worker per event", name, "ms CPU", (used,))
+    return Sample("1 client, processor time of the worker per event", name, "ms CPU", (used,))
 
 
 def _ping(product: Product, keep_alive: bool) -> float:

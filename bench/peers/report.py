@@ -16,11 +16,12 @@ npm](https://www.npmjs.com/package/claude-mem). The runs alternate on one machin
 `make bench-peers` measures and writes this page; every measured value is in
 [`bench/results/peers.json`](../bench/results/peers.json).
 
-Figures are medians, except those of sessions of the real client, which are means, and counts. The
-machine was shared and busy (its load is in the last table), so compare the columns of a row, not
-rows of different tables. *CPU* is processor time, which a busy machine changes least. No model can
-be reached in these runs: the npm package's observer asks an API on loopback. Its vector store
-(Chroma) and its telemetry are off, because both need the network.
+Times, rates and sizes are medians. The figures of sessions of the real client are means, and tool
+uses after a kill, processes and answered questions are counts. Other programs shared the machine
+(the last table has its load after each measure), so compare the columns of a row, not rows of
+different tables. *CPU* is processor time, which depends least on the load. No model can be reached
+in these runs: the npm package's observer asks an API on loopback. Its vector store (Chroma) and its
+telemetry are off, because both need the network.
 """
 _FOOTPRINT = """## Footprint
 
@@ -70,7 +71,7 @@ def _hooks(medians: Medians, images: Path) -> str:
                                                "ms"))  # fmt: skip
     return f"""## Hooks
 
-The command that the agent runs, from its start to its end; the result of the tool has 12 KB.
+The command that the agent runs, from its start to its end; the tool result is 12 KB.
 `{BARE}` takes {number(bare)} ms ({number(bare_cpu)} ms CPU) in the same run. *No worker*: the hook
 starts the worker; the two SessionStart hooks of the npm package count together. Its hooks are run
 without the shell line around them that looks for the plugin.
@@ -127,8 +128,9 @@ again from the memories that they come from.
 
 {medians.table("context", [*columns, *wall], contexts)}
 
-As shipped, the first search after a start waits until numpy and the model are loaded; in a memory
-of 100,000 turns or more it answers by words meanwhile. A rare word, in all projects:
+As shipped, the first search after a start waits until numpy and the model are loaded. In a memory
+of 100,000 turns or more it does not wait, and searches full text only. A turn has four observations
+here, so only the memory of 1,000,000 observations is that large. A rare word, in all projects:
 
 {medians.table("", wall, starts)}
 
@@ -179,9 +181,9 @@ def _sessions(medians: Medians, images: Path) -> str:
     return f"""## Sessions of the real client
 
 `claude -p` with each product as its plugin and an API on loopback as the model; a run has one
-prompt and three tool uses. Means of all runs. Tokens are estimated from the text that was sent. The
-npm package's hooks for tools and for the end of a turn run in the background: the client does not
-wait for them when it ends, and the busier the machine, the more are lost.
+prompt and three tool uses. Figures are means of all runs. Tokens are estimated from the text that
+was sent. The npm package's hooks for tools and for the end of a turn run in the background: the
+client does not wait for them when it ends, and the busier the machine, the more events are lost.
 
 {medians.table("", pair("per run")[:2])}
 """
@@ -193,10 +195,10 @@ def _recall(medians: Medians, images: Path) -> str:
     missing = "The npm package was not measured."
     return f"""## Recall
 
-Questions that a developer might ask weeks later, each answered by one session. The sessions are
-imported and distilled by ours. {same if PEER in medians.products else missing} A hit is a
-result whose turn (or message) is of the right session and holds all terms of the answer: of ours
-and of FTS5 among the first ten, of the npm package among all results, up to thirty of each search.
+Questions that a developer might ask weeks later, each answered by one session. Ours imports and
+distils the sessions. {same if PEER in medians.products else missing} A question counts as answered
+if a result belongs to the right session and its turn (or message) contains all terms of the answer.
+For ours and for FTS5 the first ten results count, for the npm package all, up to thirty per search.
 
 {medians.table("", columns)}
 """
@@ -223,16 +225,16 @@ def _commands(medians: Medians, images: Path) -> str:
     names = list(dict.fromkeys(case.rpartition(", ")[0] for case in medians.cases))
     head = ["command", *(f"{size} observations" for size in sizes)]
     elapsed, processor = (
-        markdown(head, [[name, *(_to_bare(medians, name, size, unit) for size in sizes)]
-                        for name in names if name])
+        markdown(head, [[f"`{BARE}`", *(_bare(medians, size, unit) for size in sizes)],
+                        *([name, *(_to_bare(medians, name, size, unit) for size in sizes)]
+                          for name in names if name)])
         for unit in ("ms", "ms CPU")
     )  # fmt: skip
-    bare = ", ".join(number(medians.of(f", {size}", BARE, "ms") or 0.0) for size in sizes)
     return f"""## Commands
 
-`claude-mem` with a running worker, as shipped, next to `{BARE}`
-in the same run ({bare} ms). In milliseconds and, in brackets, how many times as
-long as the interpreter. Elapsed, with the work of the worker:
+`claude-mem` with a running worker, as shipped, next to an interpreter in the same run (the first
+row). In milliseconds and, in brackets, how many times as long as the interpreter. Elapsed, with the
+work of the worker:
 
 {elapsed}
 
@@ -240,6 +242,11 @@ Processor time of the command alone:
 
 {processor}
 """
+
+
+def _bare(medians: Medians, size: str, unit: str) -> str:
+    value = medians.of(f", {size}", BARE, unit)
+    return MISSING if value is None else number(value)
 
 
 def _to_bare(medians: Medians, name: str, size: str, unit: str) -> str:
@@ -251,7 +258,8 @@ def _mcp(medians: Medians, images: Path) -> str:
     us, bare = Column("ours, ms", OURS, "ms"), Column("interpreter, ms", BARE, "ms")
     return f"""## MCP
 
-From the start of the server to its first answer; an interpreter reads a line and writes one.
+From the start of the MCP server to its first answer. *Interpreter*: a Python process that reads a
+line and writes one.
 
 {medians.table("", [us, bare, Ratio("ratio", us, bare)])}
 """
@@ -277,8 +285,8 @@ def _bare_search(medians: Medians, images: Path) -> str:
     return f"""## Search next to bare FTS5 and a scan
 
 Turns with their records, about nine passages each; the number at the end of a row is that of the
-turns. Bare: the forty best passages by bm25, the texts of eight, and one scan of the vectors of all
-passages.
+turns. *Bare FTS5 and a scan*: SQLite returns the forty best passages by bm25 and the texts of eight
+of them, and numpy compares the query with the vectors of all passages once.
 
 {medians.table("query", [us, bare, Ratio("ratio", us, bare)])}
 """

@@ -32,6 +32,8 @@ LINES = (
          "phrase, all projects, {size}", "ms CPU"),
     Line("search in full text, processor time: a common word, {size} observations", "search",
          "common word, all projects, {size}", "ms CPU"),
+    Line("search in full text, processor time: three words, {size} observations", "search",
+         "three words, all projects, {size}", "ms CPU"),
     Line("events over HTTP, 16 clients", "ingest", "16 clients", "events/s"),
     Line("tool uses remembered after `kill -9`, of 60", "kill",
          "of 60 accepted tool uses, part of a memory", "tool uses"),
@@ -64,8 +66,8 @@ def _text(results: Results) -> str:
     return f"""
 {table}
 
-Medians of alternating runs on one busy machine with {cores} cores, {hooks.get("date", "")}:
-{named}.
+Medians (of `claude -p`: means) of alternating runs on one shared machine with {cores} cores,
+{hooks.get("date", "")}: {named}.
 `make bench-peers` measures it again. [All figures](docs/benchmarks.md).
 
 ![Processor time of a hook](docs/images/benchmark-hooks.svg)

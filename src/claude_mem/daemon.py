@@ -1,6 +1,6 @@
 """The worker process: `python -P -m claude_mem.daemon`, or `claude-mem worker run`.
 
-Startup, main loop and shutdown, in this order.
+Startup, the servers and shutdown; the main loop is `Worker.run` in `worker/worker.py`.
 """
 
 import gc
@@ -30,7 +30,7 @@ from claude_mem.config import (
     environment_for_worker,
     find_layout,
     load_usable_settings,
-    refusal_of,
+    refusal_message,
     repository_of,
     retired_settings,
     write_private,
@@ -72,8 +72,8 @@ def main(arguments: list[str]) -> int:
     settings, problems = load_usable_settings(environ)
     layout = settings.layout
     if repository := repository_of(layout, environ):
-        trouble.report(os.fsencode(layout.root), f"worker: {refusal_of(repository)}")
-        print(refusal_of(repository), file=sys.stderr)
+        trouble.report(os.fsencode(layout.root), f"worker: {refusal_message(repository)}")
+        print(refusal_message(repository), file=sys.stderr)
         return 1
     os.umask(0o077)
     layout.create()
@@ -211,7 +211,7 @@ def _open_team(worker: Worker) -> JoinedTeam | None:
         worker.store,
         worker.reader.redactor,
         worker.clock,
-        on_news=worker.contexts.mark_stale,
+        on_new_memories=worker.contexts.mark_stale,
         wake=worker.wake,
     )
 

@@ -143,7 +143,7 @@ class Memory:
     def search(self, query: str, *, limit: int = 10) -> list[Hit]:
         """The best matches of this project, the best first."""
         try:
-            found = self._get("/api/search", query=query, limit=limit, project=self._key)
+            reply = self._get("/api/search", query=query, limit=limit, project=self._key)
         except WorkerError:
             if not self._is_known():
                 return []
@@ -151,7 +151,7 @@ class Memory:
         return [
             Hit(row["id"], row["title"], row["snippet"] or "", row["type"], row["created_at"],
                 row["strength"] == "strong")
-            for row in found["results"]
+            for row in reply["results"]
         ]  # fmt: skip
 
     def _search_text(self, query: str, limit: int = 10) -> str:

@@ -132,8 +132,8 @@ class _Recorder:
         delivery.wake_or_start(self._data_dir)
         if not context:
             return {}
-        given = {"hookEventName": event, "additionalContext": context}
-        return {"hookSpecificOutput": given}
+        output = {"hookEventName": event, "additionalContext": context}
+        return {"hookSpecificOutput": output}
 
     @property
     def _data_dir(self) -> bytes:

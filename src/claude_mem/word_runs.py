@@ -84,19 +84,19 @@ def runs_of(text: str) -> Iterator[Run]:
     # The sums of two neighbours, and of two of these: without a loop in Python.
     pairs = list(map(add, is_long, is_long[1:]))
     counts = map(add, pairs, pairs[2:])
-    return compress(_fours(words), map((1).__lt__, counts))
+    return compress(_sequences(words), map((1).__lt__, counts))
 
 
-def fours_of(text: str) -> Iterator[Run]:
+def four_word_sequences(text: str) -> Iterator[Run]:
     """Also those that are too short to be runs, in half the time."""
-    return _fours(words_of(text))
+    return _sequences(words_of(text))
 
 
 def is_run(words: Run) -> bool:
     return sum(len(word) > 3 or not word.isascii() for word in words) > 1
 
 
-def _fours(words: list[str]) -> Iterator[Run]:
+def _sequences(words: list[str]) -> Iterator[Run]:
     return zip(words, words[1:], words[2:], words[3:], strict=False)
 
 
@@ -116,8 +116,8 @@ class RunFinder:
             return frozenset()
         result = self._results.get(text)
         if result is None:
-            # Neither tuples nor strings are made for the fours that are none of the runs.
-            result = self._results[text] = self._runs.intersection(_fours(words_of(text)))
+            # Neither tuples nor strings are made for sequences that are none of the runs.
+            result = self._results[text] = self._runs.intersection(_sequences(words_of(text)))
         return result
 
 

@@ -72,7 +72,9 @@ def edit(settings: Settings, /, id_: str, as_json: bool, **fields: Any) -> None:
 @json_option
 @click.pass_obj
 def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
-    """Show a memory in the contexts of its project: 12, S3, P4 or F5.
+    """Show a memory or fact in the contexts of its project.
+
+    ID is that of an observation (12), a summary (S3), a prompt (P4) or a fact (F5).
 
     Of pinned memories, the latest ten are shown, as far as the budget of a context allows.
     Observers and imports do not overwrite them, and no later statement replaces a pinned fact.
@@ -88,7 +90,9 @@ def pin(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def wrong(settings: Settings, /, id_: str, undo: bool, as_json: bool) -> None:
-    """Mark a memory as wrong: 12, S3, P4 or F5.
+    """Mark a memory or fact as wrong.
+
+    ID is that of an observation (12), a summary (S3), a prompt (P4) or a fact (F5).
 
     It stays in the database, but contexts, hints and searches leave it out. `claude-mem search
     --wrong` shows it.

@@ -97,7 +97,10 @@ def confirm(settings: Settings, /, id_: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def reject(settings: Settings, /, id_: str, as_json: bool) -> None:
-    """Reject a candidate. To undo: `claude-mem facts wrong ID --undo`."""
+    """Reject a candidate: it is marked as wrong.
+
+    It stays wrong if it is stated again. To undo: `claude-mem facts wrong ID --undo`.
+    """
     _decide(settings, id_, "reject", "Rejected", as_json)
 
 

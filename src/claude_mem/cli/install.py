@@ -25,8 +25,8 @@ from claude_mem.config import Layout, Settings, change_setting, find_setting, re
 from claude_mem.errors import ClaudeMemError, SettingsError
 from claude_mem.install import (
     attachment,
+    changed_files,
     claude_settings,
-    installed_files,
     mcp_server,
     other_agents,
     plugin,
@@ -293,11 +293,11 @@ def _install_hooks(
         click.confirm(f"Change {path}?", default=True, abort=True)
     layout.create()
     write_launcher(layout)
-    backup = installed_files.save_record(layout, change)
+    backup = changed_files.save_record(layout, change)
     try:
         claude_settings.apply(change)
     except SettingsError:
-        installed_files.delete_record(layout, path)
+        changed_files.delete_record(layout, path)
         raise
     saved = f" Backup: {backup}" if backup else ""
     return f"Added our hooks to {path}.{saved}"

@@ -36,7 +36,9 @@ from claude_mem.worker.observer_status import describe, format_spending, has_spe
 @click.argument("name", required=False, type=click.Choice(OBSERVER.choices))
 @click.option("--yes", is_flag=True, help="Agree to what the observer sends, without asking.")
 @click.option(
-    "--replies", is_flag=True, help="Show stored replies with text that is not in the memories."
+    "--replies",
+    is_flag=True,
+    help="Show the stored replies of models with text that is not in the memories.",
 )
 @click.option("--answers", is_flag=True, hidden=True, help="The earlier name of --replies.")
 @json_option
@@ -47,7 +49,8 @@ def observer(
     """Show the observer, or switch to another one.
 
     local uses no model. claude uses Claude Code with your login. anthropic and openai use an HTTP
-    API; openai works with any OpenAI-compatible server (settings API_URL, MODEL and API_KEY).
+    API; openai works with any OpenAI-compatible server (settings CLAUDE_MEM_API_URL,
+    CLAUDE_MEM_MODEL and CLAUDE_MEM_API_KEY).
     """
     if name is not None:
         settings = switch(settings, name, yes)

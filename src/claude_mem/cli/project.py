@@ -47,9 +47,9 @@ def list_(settings: Settings, as_json: bool) -> None:
 def join(settings: Settings, directory: str, as_json: bool) -> None:
     """Give DIRECTORY the memory of the project that its git origin names.
 
-    What was recorded there is moved to that project. Needed once for another directory of a
-    known project in which you have not accepted the trust dialog of Claude Code; work trees of
-    a known repository never need it.
+    What was recorded there is moved to that project. A new clone of a known project gets its
+    memory without this command if you accepted the trust dialog of Claude Code in it; otherwise
+    run this command there once. Work trees of a known repository never need it.
     """
     refuse_agents()
     _change(settings, "join", {"directory": _absolute(directory)}, as_json)
@@ -89,7 +89,10 @@ def merge(settings: Settings, name: str, into: str, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def move(settings: Settings, directory: str, name: str, as_json: bool) -> None:
-    """Move DIRECTORY, everything below it and its sessions to PROJECT (a name or key)."""
+    """Move DIRECTORY and its sessions to PROJECT (name or key).
+
+    Everything below DIRECTORY moves with it.
+    """
     refuse_agents()
     _change(settings, "move", {"directory": _absolute(directory), "project": name}, as_json)
 

@@ -14,10 +14,10 @@ from claude_mem.config import Settings
 from claude_mem.errors import BadInput
 from claude_mem.redaction import Redactor
 from claude_mem.server import client
-from claude_mem.store.leaked_secrets import Finding
+from claude_mem.store.stored_secrets import Finding
 from claude_mem.text import pluralize
 from claude_mem.types import Json
-from claude_mem.worker.leaked_secrets import scan
+from claude_mem.worker.stored_secrets import scan
 
 TIMEOUT = 3600  # seconds; a large database is searched and written anew
 WARNING = """\

@@ -28,8 +28,8 @@ STALLED_POLLS = 180
 @click.command()
 @click.option("--project", default="", help="Only turns of this project (name or key).")
 @click.option("--since", default="", help="Only turns since this day (UTC), such as 2026-01-31.")
-@click.option("--limit", default=200, show_default=True, type=click.IntRange(1, 100_000),
-              help="Maximum turns.")  # fmt: skip
+@click.option("--limit", default=200, type=click.IntRange(1, 100_000),
+              help="Maximum turns (default 200).")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the estimate without queueing turns.")
 @click.option("--cancel", is_flag=True, help="Remove waiting turns from the queue.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -8,7 +8,7 @@ from claude_mem.cli.open_store import open_reader
 from claude_mem.cli.output import json_option, print_json
 from claude_mem.config import Settings
 from claude_mem.server.client import request
-from claude_mem.server.command_replies import letter_line
+from claude_mem.server.command_replies import dead_letter_line
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.text import pluralize
 from claude_mem.types import Json
@@ -51,7 +51,7 @@ def _print_turns(count: int, letters: list[JsonRow], as_json: bool) -> None:
         return
     click.echo(f"{pluralize(count, 'turn')} would be retried{':' if count else '.'}")
     for letter in letters:
-        click.echo(letter_line(letter))
+        click.echo(dead_letter_line(letter))
     if count > len(letters):
         click.echo(f"  and {count - len(letters)} more")
 

@@ -208,7 +208,10 @@ def timeline(settings: Settings, /, anchor: tuple[str, ...], as_json: bool, **op
 @json_option
 @click.pass_obj
 def related(settings: Settings, /, anchor: str, as_json: bool, **options: Any) -> None:
-    """List memories with a meaning similar to ANCHOR: 12, S3 or P4."""
+    """List memories with a meaning similar to that of ANCHOR.
+
+    ANCHOR is the id of an observation (12), a summary (S3) or a prompt (P4).
+    """
     now = datetime.now().astimezone()
     with open_reader(settings) as store:
         if store is None:

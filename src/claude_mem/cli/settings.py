@@ -21,8 +21,9 @@ def settings(
 ) -> None:
     """List all settings, show NAME, or set NAME to VALUE in settings.json.
 
-    An environment variable of the same name overrides the file. A running worker uses a new value
-    at once, unless the description of the setting says that it needs a restart.
+    NAME may be written without CLAUDE_MEM_. An environment variable with the full name overrides
+    the file. A running worker uses a new value at once, unless the description of the setting says
+    that it needs a restart.
     """
     if name is None:
         if unset:

@@ -32,7 +32,9 @@ def team() -> None:
 @team.command()
 @click.argument("url")
 @click.option("--invitation", help="The code of an invitation; it works once.")
-@click.option("--token", help="Your own token, from another of your machines.")
+@click.option(
+    "--token", help="Your own token: `claude-mem team token` prints it on another of your machines."
+)
 @click.option("--machine", default=platform.node, help="The name of this machine.")
 @click.pass_obj
 def join(
@@ -76,10 +78,10 @@ def join(
 @click.option("--from-now", is_flag=True, help="Only turns from now on.")
 @click.pass_obj
 def share(settings: Settings, project: str, record: bool, from_now: bool) -> None:
-    """Share PROJECT (name or key) with the team: its past and future turns.
+    """Share PROJECT (name or key) with the team.
 
-    Only members of the project on the server see it. Private and forgotten text, and memories
-    marked as wrong, are never sent.
+    Its past and future turns are shared. Only members of the project on the server see it. Private
+    and forgotten text, and memories marked as wrong, are never sent.
     """
     refuse_agents()
     from claude_mem.team.client import outbox
@@ -87,16 +89,24 @@ def share(settings: Settings, project: str, record: bool, from_now: bool) -> Non
 
     joined = _joined(settings)
     with open_store_for_import(settings) as store:
-        found = store.project(store.find_project(project))
-        body: Mapping[str, Any] = {"key": found.key, "name": found.name, "record": record}
+        local_project = store.project(store.find_project(project))
+        body: Mapping[str, Any] = {
+            "key": local_project.key,
+            "name": local_project.name,
+            "record": record,
+        }
         there = ask_blocking(joined, "projects", body)
-        shared = outbox.SharedProject(found.key, int(there["id"]), record and bool(there["record"]))
+        shared = outbox.SharedProject(
+            local_project.key, int(there["id"]), record and bool(there["record"])
+        )
         count = store.write(lambda c: outbox.share(c, shared, with_past=not from_now)).result()
     wake(os.fsencode(settings.layout.root))
-    click.echo(f"{found.name} is shared; {pluralize(count, 'turn')} of its past will be sent.")
+    click.echo(
+        f"{local_project.name} is shared; {pluralize(count, 'turn')} of its past will be sent."
+    )
     if record and not there["record"]:
         click.echo("Its record is not: the project on the server does not share it.")
-    if found.key.startswith("/"):
+    if local_project.key.startswith("/"):
         click.echo("It has no git origin: other machines know it by another path.", err=True)
 
 
@@ -267,10 +277,10 @@ def token(
 @click.option("--project", "projects", multiple=True,
               help="Project to make them a member of; can be repeated.")  # fmt: skip
 @click.option("--role", type=click.Choice(("reader", "writer", "admin")), default="writer",
-              show_default=True, help="Their role in these projects.")  # fmt: skip
+              help="Their role in these projects (default writer).")  # fmt: skip
 @click.option("--admin", is_flag=True, help="Let them invite others.")
-@click.option("--days", default=7, show_default=True, type=click.IntRange(1, 365),
-              help="Days until the invitation expires.")  # fmt: skip
+@click.option("--days", default=7, type=click.IntRange(1, 365),
+              help="Days until the invitation expires (default 7).")  # fmt: skip
 @click.option("--database-url", envvar="CLAUDE_MEM_TEAM_DATABASE_URL",
               help="Invite as the operator of the server, without joining.")  # fmt: skip
 @click.pass_obj
@@ -386,10 +396,10 @@ def _database(database_url: str | None) -> str:
 
 @team.command()
 @_DATABASE
-@click.option("--listen", default="127.0.0.1:37788", show_default=True,
-              help="HOST:PORT, or unix:PATH.")  # fmt: skip
-@click.option("--processes", default=1, show_default=True, type=click.IntRange(1, 64),
-              help="Number of server processes.")  # fmt: skip
+@click.option("--listen", default="127.0.0.1:37788",
+              help="HOST:PORT, or unix:PATH (default 127.0.0.1:37788).")  # fmt: skip
+@click.option("--processes", default=1, type=click.IntRange(1, 64),
+              help="Number of server processes (default 1).")  # fmt: skip
 @click.option("--certificate", type=click.Path(exists=True), help="A TLS certificate (PEM).")
 @click.option("--key", type=click.Path(exists=True), help="The key of the certificate.")
 @click.option("--no-migrate", is_flag=True, help="Leave the schema as it is.")
@@ -426,7 +436,10 @@ def migrate(database_url: str | None) -> None:
 @click.option("--turns", type=click.IntRange(0), help="Maximum turns.")
 @click.option("--bytes", "size", type=click.IntRange(0), help="Maximum bytes.")
 def quota(project: int, database_url: str | None, turns: int | None, size: int | None) -> None:
-    """Limit the size of PROJECT (its number on the server). Without options, remove the limit."""
+    """Limit the size of PROJECT (its number on the server).
+
+    Without --turns and --bytes, remove the limits.
+    """
     url = _database(database_url)
     from claude_mem.team.server.operating import set_quota
 
@@ -439,8 +452,7 @@ def quota(project: int, database_url: str | None, turns: int | None, size: int |
 @click.option(
     "--above",
     default=200_000,
-    show_default=True,
-    help="Index partitions with more than this many passages.",
+    help="Index partitions with more than this many passages (default 200000).",
 )
 def maintain(database_url: str | None, above: int) -> None:
     """Build vector indexes on large partitions. Servers can keep running."""

@@ -7,7 +7,7 @@ from claude_mem.config.environment import (
     record_environment,
     recorded_environment,
 )
-from claude_mem.config.layout import Layout, find_layout, refusal_of, repository_of
+from claude_mem.config.layout import Layout, find_layout, refusal_message, repository_of
 from claude_mem.config.private_file import write_private
 from claude_mem.config.settings import (
     API_KEY,
@@ -69,7 +69,7 @@ __all__ = [
     "record_consent",
     "record_environment",
     "recorded_environment",
-    "refusal_of",
+    "refusal_message",
     "repository_of",
     "retired_settings",
     "section_of",

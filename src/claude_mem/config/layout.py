@@ -187,7 +187,7 @@ def repository_of(layout: Layout, environ: Mapping[str, str]) -> Path | None:
     return None
 
 
-def refusal_of(repository: Path) -> str:
+def refusal_message(repository: Path) -> str:
     return (
         f"the data directory is inside the repository {repository}, whose files are not trusted: "
         "set CLAUDE_MEM_DATA_DIR to a directory outside of it and run claude-mem install"

@@ -257,8 +257,8 @@ class CaptureSettings:
     event_seconds: int = declare(
         "CLAUDE_MEM_EVENT_SECONDS",
         60,
-        "maximum seconds to read one event; then the worker ends, and an event that caused this "
-        "twice is set aside",
+        "maximum seconds to read one event; after that, the worker ends and the next one retries; "
+        "an event that takes too long twice is set aside",
         minimum=1,
         maximum=3600,
     )

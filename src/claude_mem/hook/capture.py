@@ -49,8 +49,8 @@ def _handle(data_dir: bytes, dialect: bytes, event: bytes) -> bytes:
     clean = strip_private(payload)
     if event == PRE_TOOL and dialect == caller and _is_marked(data_dir, paths.FILE_HINTS):
         # What the tool did is reported afterwards.
-        is_asked = delivery.has_worker(data_dir)
-        hint = _hint(data_dir, record_header, clean, is_tool=True) if is_asked else None
+        has_worker = delivery.has_worker(data_dir)
+        hint = _hint(data_dir, record_header, clean, is_tool=True) if has_worker else None
         return hint or _plain(caller)
     is_spooled = not is_paused and _spool(data_dir, event, record_header, clean)
     if dialect == CLAUDE != caller:

@@ -1,10 +1,10 @@
 """Named points at which a test can kill the process, to prove that nothing is lost there.
 
-An installed package only has the names: `armed_points.py`, which kills, is left out of the wheel.
+An installed package only has the names: `fault_injection.py`, which kills, is not in the wheel.
 """
 
 try:
-    from claude_mem.hook.armed_points import act as reach
+    from claude_mem.hook.fault_injection import act as reach
 except ImportError:
 
     def reach(point: bytes) -> None:

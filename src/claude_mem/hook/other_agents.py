@@ -57,13 +57,13 @@ def line(dialect: bytes, event: bytes, context: bytes = b"", message: bytes = b"
         before, after = parts
         if b"%s" in before:
             before %= _EVENTS.get((dialect, event), event)
-        text = before + fitting(dialect, context) + after
+        text = before + fit_context(dialect, context) + after
     if message and dialect in SHOWS_MESSAGES:
         text += (b"" if text == b"{" else b",") + b'"systemMessage":' + message
     return text + b"}"
 
 
-def fitting(dialect: bytes, context: bytes) -> bytes:
+def fit_context(dialect: bytes, context: bytes) -> bytes:
     """The JSON string of a context, as this agent takes it."""
     if dialect == GEMINI:  # it would escape them
         context = context.replace(b"<", rb"\u2039").replace(b">", rb"\u203a")

@@ -7,7 +7,8 @@ from claude_mem import paths
 from claude_mem.hook.delivery import write_all
 
 MAX_LOG_BYTES = 1024 * 1024
-SHOWN = b"." + paths.TROUBLE + b".told"
+# The message that was shown last. Installed versions know it by this name.
+SHOWN_FILE = b"." + paths.TROUBLE + b".told"
 
 _APPEND = posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC
 _REPLACE = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC
@@ -62,7 +63,7 @@ def take(data_dir: bytes) -> bytes:
 
 def _take_message(data_dir: bytes) -> bytes:
     """Only the process that renames the file shows it."""
-    taken_path = data_dir + b"/" + SHOWN
+    taken_path = data_dir + b"/" + SHOWN_FILE
     try:
         posix.rename(data_dir + b"/" + paths.TROUBLE, taken_path)
         file = posix.open(taken_path, posix.O_RDONLY | posix.O_CLOEXEC)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from claude_mem.config import Layout
 from claude_mem.errors import ClaudeMemError, SettingsError
-from claude_mem.install import claude_settings, installed_files, mcp_server, plugin
+from claude_mem.install import changed_files, claude_settings, mcp_server, plugin
 from claude_mem.install.claude import Claude, config_dir
 
 
@@ -39,8 +39,8 @@ def files_with_hooks(layout: Layout, environ: Mapping[str, str]) -> list[Path]:
     return [path for path in candidates if _has_hooks(path, layout.launcher)]
 
 
-def _records_of_claude(layout: Layout) -> list[installed_files.InstalledFile]:
-    return [file for file in installed_files.read_records(layout) if file.agent == "claude"]
+def _records_of_claude(layout: Layout) -> list[changed_files.ChangedFile]:
+    return [file for file in changed_files.read_records(layout) if file.agent == "claude"]
 
 
 def _has_hooks(path: Path, launcher: Path) -> bool:
@@ -62,7 +62,7 @@ def remove_hooks(layout: Layout, environ: Mapping[str, str]) -> list[Outcome]:
     outcomes = []
     for file in _records_of_claude(layout):
         try:
-            outcomes += _removed(installed_files.revert_file(layout, file))
+            outcomes += _removed(changed_files.revert_file(layout, file))
         except SettingsError as error:
             outcomes.append(_not_removed(error))
     for path in settings_files(environ):

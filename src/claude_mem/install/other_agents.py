@@ -10,7 +10,7 @@ from pathlib import Path
 from claude_mem.agents import BY_NAME, CODEX, INSTALLABLE, Agent
 from claude_mem.config import Layout
 from claude_mem.errors import SettingsError
-from claude_mem.install import installed_files
+from claude_mem.install import changed_files
 from claude_mem.install.attachment import Outcome
 from claude_mem.install.claude_settings import Change, apply, check_writable
 from claude_mem.install.other_agent_files import AgentFile, agent_files, agent_home, rules_file
@@ -51,11 +51,11 @@ class Attachment:
     def install(self) -> list[Outcome]:
         outcomes = []
         for change in self.changes():
-            backup = installed_files.save_record(self.layout, change, self.agent.name)
+            backup = changed_files.save_record(self.layout, change, self.agent.name)
             try:
                 apply(change)
             except SettingsError:
-                installed_files.delete_record(self.layout, change.path)
+                changed_files.delete_record(self.layout, change.path)
                 raise
             saved = f" Backup: {backup}" if backup else ""
             outcomes.append(Outcome(f"{self.agent.title}: changed {change.path}.{saved}"))
@@ -97,7 +97,7 @@ def attachments(
 def detach_agent(agent: Agent, layout: Layout, environ: Mapping[str, str]) -> list[Outcome]:
     """From every file that install recorded, and from those of the user and this directory."""
     outcomes: list[Outcome] = []
-    recorded = {f.path: f for f in installed_files.read_records(layout) if f.agent == agent.name}
+    recorded = {f.path: f for f in changed_files.read_records(layout) if f.agent == agent.name}
     files = {file.path: file for file in _candidates(agent, layout, environ, list(recorded))}
     for path, file in files.items():
         try:
@@ -105,7 +105,7 @@ def detach_agent(agent: Agent, layout: Layout, environ: Mapping[str, str]) -> li
             change = _reverted(file, record)
             apply(change)
             if record is not None:
-                installed_files.delete_record(layout, path)
+                changed_files.delete_record(layout, path)
             if not change.is_empty:
                 outcomes.append(Outcome(f"{agent.title}: removed our entries from {path}."))
         except SettingsError as error:
@@ -117,7 +117,7 @@ def detach_agent(agent: Agent, layout: Layout, environ: Mapping[str, str]) -> li
     return outcomes
 
 
-def _reverted(file: AgentFile, record: installed_files.InstalledFile | None) -> Change:
+def _reverted(file: AgentFile, record: changed_files.ChangedFile | None) -> Change:
     if record is None:
         return file.without_ours(None) if _has_any(file) else Change(file.path, None, None)
     change = file.without_ours(record.before)
@@ -154,7 +154,7 @@ def refresh(layout: Layout, environ: Mapping[str, str]) -> list[Path]:
     Only files that install recorded and that still have entries of ours.
     """
     changed = []
-    for record in installed_files.read_records(layout):
+    for record in changed_files.read_records(layout):
         agent = BY_NAME.get(record.agent)
         if agent is None or agent not in INSTALLABLE:
             continue
@@ -163,7 +163,7 @@ def refresh(layout: Layout, environ: Mapping[str, str]) -> list[Path]:
                 continue
             change = file.with_ours()
             if not change.is_empty:
-                installed_files.save_record(layout, change, agent.name)
+                changed_files.save_record(layout, change, agent.name)
                 apply(change)
                 changed.append(change.path)
     return changed

@@ -71,7 +71,7 @@ def is_windows_path(directory: str) -> bool:
 def repository_of(directory: str) -> Repository | None:
     """None: the path has no shape of a work tree."""
     path = directory.replace("\\", "/").rstrip("/")
-    match = _outside(path) or _inside(path) or _beside(path) or _plain_worktrees(path)
+    match = _outside(path) or _inside(path) or _sibling(path) or _plain_worktrees(path)
     if match is None or not match.name:
         return None
     if is_windows_path(directory):
@@ -115,7 +115,7 @@ def _is_outside(parents: list[str]) -> bool:
     return not above or bool(_USERS.match(above)) or last in (*_HOMES, "t", "temp", "")
 
 
-def _beside(path: str) -> Repository | None:
+def _sibling(path: str) -> Repository | None:
     """ "lamp-worktrees/fix" is beside the repository "lamp"."""
     match = _SIBLING.match(f"{path}/")
     return _repository(match["repository"]) if match else None

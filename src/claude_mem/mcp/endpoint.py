@@ -45,7 +45,7 @@ class Endpoint:
                 response = Response(reply.body, reply.status, media_type="application/json")
                 await response(scope, receive, send)
                 return
-            receive = _again(body, receive)
+            receive = _replay_body(body, receive)
         if self._serve is None:
             # In a thread: the import takes a good part of a second, and hooks must not wait.
             server = await asyncio.to_thread(importlib.import_module, "claude_mem.mcp.tools")
@@ -58,14 +58,14 @@ def _is_small(request: Request) -> bool:
     return length.isascii() and length.isdigit() and int(length) <= MAX_MESSAGE
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     """The body once more, for an application that reads it itself."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def receive_again() -> Message:
+    async def receive_replayed() -> Message:
         return messages.pop() if messages else await receive()
 
-    return receive_again
+    return receive_replayed
 
 
 class HttpReply(NamedTuple):

@@ -104,8 +104,8 @@ def best_passages(
     }
     if not scores:
         return []
-    said = {number: texts[number].text for number in scores}
-    selected = best_sentences(said, scores, parsed.text, budget, title)
+    passage_texts = {number: texts[number].text for number in scores}
+    selected = best_sentences(passage_texts, scores, parsed.text, budget, title)
     if not selected:
         best = max(scores, key=lambda number: (scores[number], -number))
         text = _fit(texts[best].text, parsed, budget)

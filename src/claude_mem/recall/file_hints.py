@@ -41,12 +41,12 @@ def find_file_hint(
     outside: frozenset[str] = frozenset(),
 ) -> FileHint | None:
     """Of traps, the latest first, those that hold and that the session was not told."""
-    told = [long_words(line) for line in context.splitlines()]
+    context_lines = [long_words(line) for line in context.splitlines()]
     lines: list[HintLine] = []
     for gotcha in _current(gotchas):
         words = long_words(gotcha.title)
-        is_told = any(is_about(words, line, SAME_STATEMENT) for line in told)
-        if gotcha.turn_id not in hinted_turns and not is_told:
+        is_in_context = any(is_about(words, line, SAME_STATEMENT) for line in context_lines)
+        if gotcha.turn_id not in hinted_turns and not is_in_context:
             line = _line(gotcha, path)
             if has_run(line.text, outside):
                 line = replace(line, text=line.text + OUTSIDE_MARK)

@@ -108,12 +108,12 @@ def hint_lines(
         turn_id = source.turn.id
         share = int(room * SHARES[len(named) - 1][number])
         title = plain(memory.title)
-        said = passages.get(turn_id, ())
-        text = _said(said, title, share, ways[0], scores[turn_id])
+        turn_passages = passages.get(turn_id, ())
+        text = _best_text(turn_passages, title, share, ways[0], scores[turn_id])
         for way in ways[1:] if not lines else ():
             if len(text) < MIN_TEXT:
                 others = _scores(connection, [turn_id], way, semantic_index)
-                text = _said(said, title, share, way, others[turn_id])
+                text = _best_text(turn_passages, title, share, way, others[turn_id])
         if len(text) < MIN_TEXT:
             continue  # its title alone says too little
         lines.append(
@@ -150,7 +150,7 @@ def _scores(
     )
 
 
-def _said(
+def _best_text(
     passages: Sequence[Passage],
     title: str,
     budget: int,
@@ -199,8 +199,10 @@ def _sentences(
         texts[number] = text if len(text) >= MIN_PASSAGE else ""
         return texts[number]
 
-    said = {number: passages[number].text for number in scores}
-    selected = best_sentences(said, scores, shown.question, budget, title[:MAX_TITLE], text_of)
+    passage_texts = {number: passages[number].text for number in scores}
+    selected = best_sentences(
+        passage_texts, scores, shown.question, budget, title[:MAX_TITLE], text_of
+    )
     if selected:
         return GAP.join(plain(selected[number]) for number in sorted(selected))
     return _fit(plain(next(filter(None, texts.values()), "")), budget)  # a part of the best

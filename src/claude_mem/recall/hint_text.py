@@ -72,8 +72,8 @@ def work_in(text: str, leads: Callable[[str], bool]) -> str:
     sentences = _lasting(text)
     if len(sentences) > 1 and _MIDDLE.match(sentences[0]):
         del sentences[0]
-    told = [sentence for sentence in sentences if not _is_layout(sentence)]
-    return plain("\n".join(dropwhile(lambda sentence: not leads(sentence), told)))
+    prose = [sentence for sentence in sentences if not _is_layout(sentence)]
+    return plain("\n".join(dropwhile(lambda sentence: not leads(sentence), prose)))
 
 
 def _lasting(text: str) -> list[str]:

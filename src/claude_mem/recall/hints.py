@@ -62,7 +62,9 @@ ANSWER_KINDS = {**PASSAGE_KINDS, "memory": 1.1}
 NAMED_KINDS = {"memory": 1.3, "commit": 1.3, "prompt": 0.35, "plan": 0.35}
 MIN_SHARED = 5  # words of the beginning of a task that a line about it has
 MIN_LINE_WORDS = 4  # of a line of the context that can hold what a hint would say
-TOLD = 0.6  # share of its words that a line of the context has, from which a passage says no more
+COVERED_SHARE = (
+    0.6  # share of its words that a line of the context has, from which a passage says no more
+)
 SAME = 0.8  # share of common words from which a line of the context and a passage are the same
 
 # A clause that asks for what is known, unlike "can you …?", which asks for work.
@@ -191,14 +193,14 @@ def find_hint(
             if not _is_worth_reading(passage, known) or states_past(passage.text, past):
                 return ""
             text = work_in(passage.text, leads) if leads else lasting(passage.text)
-            return "" if _is_told(context, text) else text
+            return "" if _is_in_context(context, text) else text
 
         stems = stems_of(query)
         by_words = Shown(query, terms, lambda p: text_of(p, lambda s: holds_any(s, stems)), KINDS)
-        anything = Shown(query, terms, text_of, ANSWER_KINDS, question=typed)
+        as_answer = Shown(query, terms, text_of, ANSWER_KINDS, question=typed)
         if is_of_branch and semantic_index is not None:
             selected = _on_branch(connection, prompt, typed, semantic_index)
-            lines = hint_lines(connection, selected, (by_words, anything), semantic_index)
+            lines = hint_lines(connection, selected, (by_words, as_answer), semantic_index)
             if lines:
                 return Hint(tuple(lines))
         if names and semantic_index is not None:
@@ -234,7 +236,7 @@ def find_hint(
             for c in _select(list(islice(candidates, most)), needed, rule)
         ]
         # The answer to a question may be in other words.
-        way = replace(by_words if is_task(typed) else anything, bm25=bm25)
+        way = replace(by_words if is_task(typed) else as_answer, bm25=bm25)
         lines = hint_lines(connection, sources, (way,), semantic_index, read)
         if is_task(typed):
             lines = [line for line in lines if shares_subject(line.text, typed)]
@@ -336,13 +338,13 @@ def _rank(
     filters = Filters(project_id=prompt.project_id, until=prompt.until)
     cached = semantic_index.cached_passages(connection) if semantic_index is not None else None
     for depth in (DEPTH, SEARCH):
-        found = collect(
+        collected = collect(
             connection, query, filters, MAX_LINES, WEIGHTS, semantic_index, terms, depth, cached
         )
         results = [
             result
             for result in rank_candidates(
-                connection, found, query, filters, MAX_LINES, cached=cached
+                connection, collected, query, filters, MAX_LINES, cached=cached
             )
             if result.passage is not None
         ]
@@ -354,7 +356,7 @@ def _rank(
         ][:CANDIDATES]
         if len(ranked) >= READ_AT_ONCE or 0 < len(ranked) == len(results):
             break  # otherwise there are none, or most of them are of this session
-    rows = {row.id: row for row in found.passages.rows}
+    rows = {row.id: row for row in collected.passages.rows}
     candidates: list[_Candidate] = []
     for result in ranked:
         if result.passage is not None:
@@ -362,7 +364,7 @@ def _rank(
             discount = rule.prompt_discount if row.kind == "prompt" else 0.0
             evidence = result.evidence.cosine + result.evidence.soft_coverage - discount
             candidates.append(_Candidate(result, row, evidence))
-    return candidates, found.bm25
+    return candidates, collected.bm25
 
 
 def _unknown(
@@ -453,10 +455,10 @@ def _context_lines(context: str) -> list[set[str]]:
     return [words for words in lines if len(words) >= MIN_LINE_WORDS]
 
 
-def _is_told(context: list[set[str]], text: str) -> bool:
+def _is_in_context(context: list[set[str]], text: str) -> bool:
     """Whether a line of the context says the same."""
     words = _words(text)
-    return any(len(words & line) >= TOLD * len(words) for line in context)
+    return any(len(words & line) >= COVERED_SHARE * len(words) for line in context)
 
 
 def _is_in(context: list[set[str]], title: str, passage: str) -> bool:

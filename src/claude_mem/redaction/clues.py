@@ -46,7 +46,7 @@ class Vocabulary:
         self._words: set[bytes] = set()
         self._judges: list[Judge] = []
         self._plain: set[bytes] = set()  # runs without a clue
-        self._telling: dict[bytes, frozenset[str]] = {}
+        self._clues_by_run: dict[bytes, frozenset[str]] = {}
 
     def add_parts(self, parts: Iterable[str]) -> None:
         """In lower case; each is a clue wherever it stands in a run."""
@@ -74,7 +74,7 @@ class Vocabulary:
         clues: set[str] = set()
         fresh: set[bytes] = set()
         for run in filterfalse(self._plain.__contains__, runs):
-            known = self._telling.get(run)
+            known = self._clues_by_run.get(run)
             if known is None:
                 fresh.add(run)
             else:
@@ -85,16 +85,16 @@ class Vocabulary:
         return clues
 
     def _learn(self, runs: list[bytes]) -> Iterable[frozenset[str]]:
-        telling: dict[bytes, set[str]] = {}
+        clues_by_run: dict[bytes, set[str]] = {}
         for run, clue in self._judged(runs):
-            telling.setdefault(run, set()).add(clue)
-        if len(self._plain) + len(self._telling) + len(runs) > _MOST_REMEMBERED:
+            clues_by_run.setdefault(run, set()).add(clue)
+        if len(self._plain) + len(self._clues_by_run) + len(runs) > _MOST_REMEMBERED:
             self._forget()
         self._plain.update(
-            run for run in runs if run not in telling and len(run) <= _LONGEST_REMEMBERED
+            run for run in runs if run not in clues_by_run and len(run) <= _LONGEST_REMEMBERED
         )
-        known = {run: frozenset(clues) for run, clues in telling.items()}
-        self._telling.update(
+        known = {run: frozenset(clues) for run, clues in clues_by_run.items()}
+        self._clues_by_run.update(
             (run, clues) for run, clues in known.items() if len(run) <= _LONGEST_REMEMBERED
         )
         return known.values()
@@ -114,7 +114,7 @@ class Vocabulary:
 
     def _forget(self) -> None:
         self._plain.clear()
-        self._telling.clear()
+        self._clues_by_run.clear()
 
 
 VOCABULARY = Vocabulary()

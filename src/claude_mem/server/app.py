@@ -26,12 +26,12 @@ from claude_mem.server import (
     memories,
     pausing,
     projects,
-    quick_commands,
-    redacting,
+    quick_command_routes,
     saving,
     search,
     session_events,
     status,
+    stored_secrets,
     stream,
     team,
 )
@@ -41,9 +41,9 @@ from claude_mem.server.viewer import (
     assets,
     entrance,
     feed_pages,
+    health_pages,
     project_pages,
     search_pages,
-    state_pages,
     turn_pages,
 )
 from claude_mem.types import Json
@@ -76,13 +76,13 @@ public_routes = [
     *facts.routes,
     *forgetting.routes,
     *pausing.routes,
-    *redacting.routes,
+    *stored_secrets.routes,
     *stream.routes,
     *mcp.routes,
 ]
 socket_routes = [
     *hooks.socket_routes,
-    *quick_commands.routes,
+    *quick_command_routes.routes,
     *team.routes,
     *entrance.socket_routes,
 ]
@@ -93,7 +93,7 @@ page_routes = [
     *turn_pages.routes,
     *search_pages.routes,
     *project_pages.routes,
-    *state_pages.routes,
+    *health_pages.routes,
 ]
 
 

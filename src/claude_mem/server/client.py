@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from claude_mem import __version__
-from claude_mem.config import Layout, is_agent, refusal_of, repository_of
+from claude_mem.config import Layout, is_agent, refusal_message, repository_of
 from claude_mem.config.pausing import current_pause
 from claude_mem.errors import ClaudeMemError, NewerWorker, NotRunning, WorkerError
 from claude_mem.hook.delivery import wake
@@ -133,7 +133,7 @@ def start(layout: Layout, environ: Mapping[str, str]) -> tuple[dict[str, Json], 
         refuse_newer(current)
         stop(layout)
     if repository := repository_of(layout, environ):
-        raise WorkerError(refusal_of(repository))
+        raise WorkerError(refusal_message(repository))
     _start(layout, environ)
     return _wait_until_ready(layout), True
 

@@ -154,7 +154,7 @@ def status_text(report: dict[str, Json], for_terminal: bool) -> str:
         lines.append(f"\x1b[1m{heading}\x1b[0m" if for_terminal else heading)
         for letter in dead:
             assert isinstance(letter, dict)
-            lines.append(letter_line(letter))
+            lines.append(dead_letter_line(letter))
     return "\n".join(lines)
 
 
@@ -183,7 +183,7 @@ def _vector_line(state: Json) -> str:
     return f"{state['read']} of {state['memories']} memories, embedder {state['embedder']}"
 
 
-def letter_line(letter: JsonRow) -> str:
+def dead_letter_line(letter: JsonRow) -> str:
     session, error = letter["content_session_id"], letter["last_error"]
     text = one_line(without_controls(f"{session} prompt {letter['prompt_number']}: {error}"))
     return f"  {text}"

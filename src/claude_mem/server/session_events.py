@@ -10,7 +10,7 @@ from starlette.routing import Route
 from claude_mem import params
 from claude_mem.config.pausing import current_pause
 from claude_mem.intake.event_reader import EventHeader, with_prompt_number
-from claude_mem.intake.normalisers.http import tool_payloads
+from claude_mem.intake.normalisers.editors import tool_payloads
 from claude_mem.intake.transcripts.transcript import is_within
 from claude_mem.server.requests import MAX_ID, read_object, required_text, text_of
 from claude_mem.store.memory_rows import JsonRow

@@ -208,7 +208,7 @@ def short_prompts(
 
 
 @dataclass(frozen=True, slots=True)
-class StatingTurn:
+class RuleTurn:
     """The turn in which the user stated a fact last."""
 
     session: str
@@ -216,7 +216,7 @@ class StatingTurn:
     files: tuple[str, ...]
 
 
-def turns_of_rules(connection: sqlite3.Connection, project_id: int) -> dict[int, StatingTurn]:
+def turns_of_rules(connection: sqlite3.Connection, project_id: int) -> dict[int, RuleTurn]:
     """By the id of the rule: which turns stated the rules of a project, and which files they
     edited."""
     rows = connection.execute(
@@ -228,6 +228,6 @@ def turns_of_rules(connection: sqlite3.Connection, project_id: int) -> dict[int,
         (project_id,),
     )
     return {
-        fact: StatingTurn(session, turn, tuple(json.loads(files)))
+        fact: RuleTurn(session, turn, tuple(json.loads(files)))
         for fact, session, turn, files in rows
     }

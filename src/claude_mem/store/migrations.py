@@ -11,7 +11,13 @@ from collections.abc import Callable
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
 from claude_mem.store import hints, listing, project_assignments, team_tables, viewer_pages
-from claude_mem.store.migration_steps import client_messages, edits, facts, notes, previous_rows
+from claude_mem.store.migration_steps import (
+    client_messages,
+    edits,
+    facts,
+    previous_rows,
+    summary_sentences,
+)
 
 _FIRST = """
 CREATE TABLE projects (
@@ -297,12 +303,12 @@ def _add_observer_state(connection: sqlite3.Connection) -> None:
 
 # Commands, faults and open steps as values; before, they were sentences of the notes.
 def _add_summary_facts(connection: sqlite3.Connection) -> None:
-    for column in notes.COLUMNS:
+    for column in summary_sentences.COLUMNS:
         connection.execute(
             f"ALTER TABLE session_summaries ADD COLUMN {column} TEXT NOT NULL DEFAULT '[]'"
         )
     table, kind, indexed = next(entry for entry in _INDEXED if entry[0] == "session_summaries")
-    columns = ", ".join((indexed, *notes.COLUMNS))
+    columns = ", ".join((indexed, *summary_sentences.COLUMNS))
     connection.execute(f"DROP TRIGGER {table}_change")
     connection.execute(
         f"CREATE TRIGGER {table}_change AFTER UPDATE OF {columns} ON {table} BEGIN"
@@ -318,7 +324,7 @@ def _add_summary_facts(connection: sqlite3.Connection) -> None:
         connection.execute(
             "UPDATE session_summaries SET notes = :notes, commands = :commands, faults = :faults,"
             " open_steps = :open_steps WHERE id = :id",
-            {**values, **notes.facts_of_notes(values)},
+            {**values, **summary_sentences.facts_of_notes(values)},
         )
     _add_facts_to_forgotten(connection)
 
@@ -333,7 +339,7 @@ def _add_facts_to_forgotten(connection: sqlite3.Connection) -> None:
         row = json.loads(content)
         connection.execute(
             "UPDATE forgotten_rows SET content = ? WHERE id = ?",
-            (json.dumps({**row, **notes.facts_of_notes(row)}), row_id),
+            (json.dumps({**row, **summary_sentences.facts_of_notes(row)}), row_id),
         )
 
 

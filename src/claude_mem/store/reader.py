@@ -417,7 +417,7 @@ class StoreReader(ViewerReader):
     ) -> list[memory_rows.ShortPrompt]:
         return self.read(lambda c: memory_rows.short_prompts(c, project_id, without_session))
 
-    def turns_of_rules(self, project_id: int) -> dict[int, memory_rows.StatingTurn]:
+    def turns_of_rules(self, project_id: int) -> dict[int, memory_rows.RuleTurn]:
         return self.read(lambda c: memory_rows.turns_of_rules(c, project_id))
 
     def recent_titles(

@@ -17,7 +17,7 @@ from claude_mem.worker.live_events import LiveEvents
 
 EVENT_TEXT = 300  # longest text of a tool use or message; its memory comes later
 
-News = dict[str, Json]
+LiveEvent = dict[str, Json]
 
 
 class Announcer:
@@ -25,7 +25,7 @@ class Announcer:
         self._store, self._clock = store, clock
         self.activity = Activity(layout)
         self.live_events = LiveEvents()
-        self._processing: News = {"type": "processing", "isProcessing": False, "queueDepth": 0}
+        self._processing: LiveEvent = {"type": "processing", "isProcessing": False, "queueDepth": 0}
         self._comparing = threading.Lock()
 
     def events_recorded(self, recorded: list[tuple[Event, Recorded]]) -> None:
@@ -38,11 +38,11 @@ class Announcer:
         for event, outcome in stored:
             if self.live_events.is_followed:
                 project = names.get(outcome.project_id, "")
-                self.live_events.publish(self._event_news(event, outcome, project))
+                self.live_events.publish(self._recorded_event(event, outcome, project))
             if event.kind == SESSION_END:
                 self.session_changed(outcome.session_db_id)
 
-    def _event_news(self, event: Event, outcome: Recorded, project: str) -> News:
+    def _recorded_event(self, event: Event, outcome: Recorded, project: str) -> LiveEvent:
         prompt = outcome.turn_id if event.kind == PROMPT else None
         prompts = self._store.get_many("prompts", [prompt]) if prompt is not None else []
         return {
@@ -87,18 +87,20 @@ class Announcer:
     def session_changed(self, session_db_id: int) -> None:
         """It was completed, interrupted or stopped, or it no longer exists."""
         self._end_activity()
-        news: News = {"type": "session", "session_db_id": session_db_id}
+        event: LiveEvent = {"type": "session", "session_db_id": session_db_id}
         try:
             session = self._store.session(session_db_id)
         except NotFound:
-            self.live_events.publish({**news, "status": "deleted"})
+            self.live_events.publish({**event, "status": "deleted"})
             return
         session_logging.session_ended(session)
         fields = ("content_session_id", "project", "status", "title", "subtitle", "user_prompt",
                   "prompt_counter", "started_at_epoch", "completed_at_epoch")  # fmt: skip
-        self.live_events.publish({**news, **{name: session[name] for name in fields}})
+        self.live_events.publish({**event, **{name: session[name] for name in fields}})
 
-    def memory_changed(self, project: Project, memory_id: str, action: str, memory: News) -> None:
+    def memory_changed(
+        self, project: Project, memory_id: str, action: str, memory: LiveEvent
+    ) -> None:
         """Edited, pinned or marked, by a user or an agent."""
         self.live_events.publish({
             "type": "changed",
@@ -125,7 +127,7 @@ class Announcer:
 
     def _memories_changed(self, event_type: str, forgotten: Forgotten) -> None:
         projects: list[Json] = [project.name for project in forgotten.projects]
-        counts: News = dict(forgotten.counts)
+        counts: LiveEvent = dict(forgotten.counts)
         self.live_events.publish({"type": event_type, "counts": counts, "projects": projects})
         self._end_activity()
         self.processing()
@@ -134,11 +136,11 @@ class Announcer:
         """As reported by another editor."""
         self.activity.set(active, ms)
 
-    def processing(self) -> News:
+    def processing(self) -> LiveEvent:
         """The current state; published if it is new, so that the live events never say another."""
         with self._comparing:
             queue = self._store.queue_state()
-            state: News = {
+            state: LiveEvent = {
                 "type": "processing",
                 "isProcessing": self.activity.is_processing,
                 "queueDepth": queue["pending"] + queue["processing"],

@@ -196,7 +196,7 @@ def scrub_data_directory(layout: Layout, store: Store, contexts: Contexts) -> No
     contexts.mark_all_stale()
     rejected_events.delete_all(layout)
     _empty_logs(layout)
-    for name in (paths.TROUBLE, trouble.SHOWN):
+    for name in (paths.TROUBLE, trouble.SHOWN_FILE):
         layout.at(name).unlink(missing_ok=True)
     while store.write(indexing.refresh).result():
         pass  # what waits for the index still has its old words and rows

@@ -101,20 +101,20 @@ def tool_events(
 def tool_input(name: str, arguments: Json) -> Json:
     if isinstance(arguments, str):
         return {"command": arguments} if name == "Bash" else {"input": arguments}
-    given = mapping(arguments)
-    return given | dict(_renamed(name, given))
+    params = mapping(arguments)
+    return params | dict(_renamed(name, params))
 
 
-def _renamed(name: str, given: Payload) -> Iterator[tuple[str, Json]]:
+def _renamed(name: str, params: Payload) -> Iterator[tuple[str, Json]]:
     if name == "Bash":
-        yield "command", _command(first(given, "command", "cmd", "script", "command_line"))
-    if name in ("Read", "Write", "Edit") and (path := first(given, *_PATHS)) is not None:
+        yield "command", _command(first(params, "command", "cmd", "script", "command_line"))
+    if name in ("Read", "Write", "Edit") and (path := first(params, *_PATHS)) is not None:
         yield "file_path", path
     if name == "Write":
-        yield "content", first(given, "content", "file_text", "contents")
+        yield "content", first(params, "content", "file_text", "contents")
     if name == "Edit":
-        yield "old_string", first(given, "old_string", "oldString", "old_str")
-        yield "new_string", first(given, "new_string", "newString", "new_str")
+        yield "old_string", first(params, "old_string", "oldString", "old_str")
+        yield "new_string", first(params, "new_string", "newString", "new_str")
 
 
 def _command(command: Json) -> Json:

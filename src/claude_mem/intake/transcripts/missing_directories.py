@@ -46,24 +46,24 @@ def known_projects(
         for file in files
         if (directory := _missing_directory(file, projects)) is not None
     ]
-    known |= _elected((directory, _only_origin(file)) for file, directory in homeless)
+    known |= _most_named((directory, _only_origin(file)) for file, directory in homeless)
     origins = sorted({project.key for project in known.values()})
     others = [(file, directory) for file, directory in homeless if directory not in known]
-    return known | _elected((d, _fitting_origin(file, d, origins)) for file, d in others)
+    return known | _most_named((d, _fitting_origin(file, d, origins)) for file, d in others)
 
 
-def _elected(votes: Iterable[tuple[str, str | None]]) -> dict[str, Project]:
+def _most_named(votes: Iterable[tuple[str, str | None]]) -> dict[str, Project]:
     """By directory, what most of its sessions name."""
     counts: dict[str, Counter[str]] = {}
     for directory, origin in votes:
         if origin is not None:
             counts.setdefault(directory, Counter())[origin] += 1
-    elected: dict[str, Project] = {}
+    projects: dict[str, Project] = {}
     for directory, origins in counts.items():
         (key, count), *others = sorted(origins.items(), key=lambda item: (-item[1], item[0]))
         if not others or others[0][1] < count:
-            elected[directory] = Project(key, key.rsplit("/", 1)[-1])
-    return elected
+            projects[directory] = Project(key, key.rsplit("/", 1)[-1])
+    return projects
 
 
 def first_directory(file: Path) -> str | None:

@@ -285,7 +285,7 @@ def _time(line: Payload) -> int | None:
 # A session of OpenCode, as its database and its export have it, read as events.
 
 
-def read_sessions(session: Payload, path: Path) -> Iterator[TranscriptEvent]:
+def read_opencode(session: Payload, path: Path) -> Iterator[TranscriptEvent]:
     info, messages = mapping(session.get("info")), session.get("messages")
     rows = [mapping(row) for row in messages] if isinstance(messages, list) else []
     if not text(info, "id") or not rows:
@@ -356,7 +356,7 @@ class OpenCodeTranscript(Transcript):
     def events(self, start: int = 0) -> Iterator[TranscriptEvent]:
         for session in self._sessions():
             self.lines += 1
-            yield from read_sessions(session, self.path)
+            yield from read_opencode(session, self.path)
 
     def _sessions(self) -> Iterator[Payload]:
         with open_regular_file(self.path) as file:

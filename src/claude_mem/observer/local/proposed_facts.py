@@ -120,8 +120,8 @@ def _answers(params: dict[str, Json], response: Json) -> Iterator[ProposedFact]:
 def _gates(text: str) -> Iterator[ProposedFact]:
     """What a hook of git runs, as the agent tells it after a commit or a push."""
     text = text[:READ_OUTPUT]
-    is_told = "hook" in text.lower() and _GIT_HOOK.search(text)
-    for line in text.splitlines() if is_told else ():
+    has_git_hook = "hook" in text.lower() and _GIT_HOOK.search(text)
+    for line in text.splitlines() if has_git_hook else ():
         for hook in dict.fromkeys(_GIT_HOOK.findall(line)):
             checks = [name for name, pattern in _GATE_CHECKS.items() if pattern.search(line)]
             if len(checks) > 1 and _HOOK_RAN.search(line):
@@ -215,7 +215,7 @@ def propose_places(turn: Turn) -> tuple[ProposedFact, ...]:
 
 def _places_of(turn: Turn) -> Iterator[ProposedFact]:
     for sentence in certain_sentences(turn.prompt or ""):
-        yield from _told(sentence)
+        yield from _stated_places(sentence)
     for event in turn.events:
         if event.kind != "PostToolUse" or event.agent_id:
             continue
@@ -226,7 +226,7 @@ def _places_of(turn: Turn) -> Iterator[ProposedFact]:
             yield from _reached(command[:READ_COMMAND], output_of(event)[-READ_OUTPUT:], event.id)
 
 
-def _told(sentence: str) -> Iterator[ProposedFact]:
+def _stated_places(sentence: str) -> Iterator[ProposedFact]:
     """ "The staging API runs at https://…", as the user typed it."""
     for match in _WHERE.finditer(sentence):
         subject = match["subject"].strip().lower()

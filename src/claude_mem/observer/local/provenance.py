@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from claude_mem.types import Distillate, Json, Turn, TurnEvent
-from claude_mem.word_runs import Run, RunFinder, fours_of, hashes_of, is_run, runs_of, words_of
+from claude_mem.word_runs import (
+    Run,
+    RunFinder,
+    four_word_sequences,
+    hashes_of,
+    is_run,
+    runs_of,
+    words_of,
+)
 
 MAX_HASHES = 400
 MAX_OF_RECORD = 1_500
@@ -24,13 +32,13 @@ _AGENT_KINDS = ("Statement", "Stop")
 def with_outside_words(turn: Turn, distillate: Distillate) -> Distillate:
     """With the hashes of the runs of words that are from outside, in its texts and in the record,
     which search and hints show as well."""
-    in_texts = _fours(_texts(distillate))
-    in_record = _fours(_statements(turn))
+    in_texts = _sequences(_texts(distillate))
+    in_record = _sequences(_statements(turn))
     outside = _OutsideText.of(turn, RunFinder(in_texts | in_record))
-    copied = hashes_of(outside.among(in_texts), MAX_HASHES)
+    copied = hashes_of(outside.outside_runs(in_texts), MAX_HASHES)
     reported = chain.from_iterable(map(runs_of, _limited(_reports(turn))))
     recorded = (
-        *hashes_of(outside.among(in_record), MAX_OF_RECORD),
+        *hashes_of(outside.outside_runs(in_record), MAX_OF_RECORD),
         *hashes_of(reported, MAX_OF_RECORD),
     )
     known = frozenset(copied)
@@ -69,21 +77,21 @@ class _OutsideText:
         earlier = f" {' '.join(words_of(turn.earlier_output))} " if turn.earlier_output else ""
         return cls(frozenset(outside), frozenset(own), earlier)
 
-    def among(self, fours: dict[Run, None]) -> Iterator[Run]:
+    def outside_runs(self, sequences: dict[Run, None]) -> Iterator[Run]:
         """Those of the four words in a row that are runs, and from outside."""
-        if not self.earlier and fours.keys().isdisjoint(self.runs):
+        if not self.earlier and sequences.keys().isdisjoint(self.runs):
             return iter(())
         has = self._has if self.earlier else self.runs.__contains__
-        return filter(is_run, filter(has, fours))
+        return filter(is_run, filter(has, sequences))
 
     def _has(self, run: Run) -> bool:
         return run in self.runs or (run not in self.own and f" {' '.join(run)} " in self.earlier)
 
 
-def _fours(texts: Iterable[str]) -> dict[Run, None]:
+def _sequences(texts: Iterable[str]) -> dict[Run, None]:
     """Each once, in order; so are the texts, as a statement is also part of the record. Which of
     them are runs is asked of those from outside: these are few."""
-    return dict.fromkeys(chain.from_iterable(map(fours_of, dict.fromkeys(texts))))
+    return dict.fromkeys(chain.from_iterable(map(four_word_sequences, dict.fromkeys(texts))))
 
 
 def _read_by(event: TurnEvent) -> list[str]:

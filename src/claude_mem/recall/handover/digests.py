@@ -205,8 +205,8 @@ class SessionDigest:
     def last_commit(self) -> Artifact | None:
         """If its hash is known, and it does not repeat another."""
         commits = [a for turn in self.turns for a in turn.artifacts if a.subject == "commit"]
-        is_told = bool(commits) and _hash_of(commits[-1]) and not is_repetition(commits[-1].note)
-        return commits[-1] if is_told else None
+        is_shown = bool(commits) and _hash_of(commits[-1]) and not is_repetition(commits[-1].note)
+        return commits[-1] if is_shown else None
 
     @property
     def push_state(self) -> str:

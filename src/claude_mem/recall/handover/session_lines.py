@@ -89,12 +89,12 @@ def goal_of(session: SessionDigest) -> Iterator[Line]:
     goal = as_done(session.goal) if session.is_changed else session.goal
     words = long_words(goal)
     commits = [long_words(result.text) for result in session.results if result.is_commit]
-    is_told = any(is_about(words, subject) for subject in commits)
-    is_told = is_told or (bool(commits) and _NUMBER_ALONE.search(goal) is not None)
+    is_in_commit = any(is_about(words, subject) for subject in commits)
+    is_in_commit = is_in_commit or (bool(commits) and _NUMBER_ALONE.search(goal) is not None)
     is_goal = says_what_was_done(session.goal) and not _DONE.match(session.goal)
     is_all = not session.results  # of a session that was interrupted, for example
     is_shown = session.is_client_title or is_goal or is_all or goal != session.goal
-    if goal and not is_told and is_shown:
+    if goal and not is_in_commit and is_shown:
         about = _explanation(session)
         text = f"Goal: {goal}. {about}" if about else f"Goal: {goal}"
         yield Line(flat(text, LONGEST_GOAL), subject=session.goal)
@@ -112,13 +112,13 @@ def results_of(session: SessionDigest) -> list[Line]:
     goal = long_words(session.title) if any(goal_of(session)) else frozenset()
     lines: list[Line] = []
     names: set[str] = set()
-    for result in _told(session):
+    for result in _shown_results(session):
         body = _body(result, LONGEST_BODY if lines else LONGEST_LAST_BODY, session.is_changed)
         body = with_paths(body, session.files)
         about = code_names(result.text)
         # What was found is told by what was done about it; an edit of other files is not.
-        is_told = bool(about & names) and not result.files
-        if not result.is_commit and (is_told or _is_fixed(result, session, lines)):
+        is_covered = bool(about & names) and not result.files
+        if not result.is_commit and (is_covered or _is_fixed(result, session, lines)):
             continue
         names |= about
         words = long_words(result.text)
@@ -129,9 +129,9 @@ def results_of(session: SessionDigest) -> list[Line]:
                 lines.append(Line(" ".join((f"- {text}", *result.ids)), ids=result.ids))
             continue
         # A body that says the title and more stands for it.
-        is_said = bool(body) and not result.is_commit and is_about(words, long_words(body))
-        text = " ".join((body, *result.ids)) if is_said else result.label
-        text += f": {body}" if body and not is_said else ""
+        body_has_title = bool(body) and not result.is_commit and is_about(words, long_words(body))
+        text = " ".join((body, *result.ids)) if body_has_title else result.label
+        text += f": {body}" if body and not body_has_title else ""
         # That of a revert is what it took back.
         subject = "" if REVERT.match(result.text) else result.text
         lines.append(Line(f"- {text}", subject=subject, ids=result.ids))
@@ -173,13 +173,13 @@ def _lists_edits(result: Result) -> bool:
     return all(map(is_edit_of_file, split_sentences(one_line(result.details))))
 
 
-def _told(session: SessionDigest) -> list[Result]:
+def _shown_results(session: SessionDigest) -> list[Result]:
     """The latest first. A draft does not know what a later turn made of what it found, proposed or
     tried, so of a session that changed something its changes are told, up to the last commit, or
     the last edit of the same files."""
     results = session.results
     commits = sum(result.is_commit for result in results)
-    told: list[Result] = []
+    shown: list[Result] = []
     later: dict[int, tuple[str, ...]] = {}  # files by turn
     is_after_commit = True
     for result in results:
@@ -190,12 +190,12 @@ def _told(session: SessionDigest) -> list[Result]:
         if commits >= SEVERAL:
             is_overtaken = not is_after_commit or not result.files
         if result.is_commit or not is_draft(result) or not is_overtaken:
-            told.append(result)
+            shown.append(result)
         later[result.turn] = result.files
         is_after_commit = is_after_commit and not result.is_commit
-    told = _last_of_each(told)
-    main = [result for result in told if not (result.is_commit and is_minor(result.text))]
-    return main if len(main) >= SEVERAL else told
+    shown = _last_of_each(shown)
+    main = [result for result in shown if not (result.is_commit and is_minor(result.text))]
+    return main if len(main) >= SEVERAL else shown
 
 
 def _last_of_each(results: Sequence[Result]) -> list[Result]:
@@ -249,8 +249,8 @@ def where_it_stands(
     """Besides the results: pull requests, files and whether they were committed and pushed,
     failing tests and next steps."""
     last = session.last_commit
-    is_told = last is None or any(last.note in line.text for line in results)
-    places = [] if last is None or is_told else [f"last commit {last.value[:8]} {last.note}"]
+    is_named = last is None or any(last.note in line.text for line in results)
+    places = [] if last is None or is_named else [f"last commit {last.value[:8]} {last.note}"]
     places += [session.push_state] if session.push_state else []
     places += [
         f"pull request {request.value} ({_seen(request)}, state unknown)"
@@ -259,11 +259,11 @@ def where_it_stands(
     if places:
         text = "; ".join(places)
         yield Line(flat(f"{text[0].upper()}{text[1:]}"))
-    told = " ".join(line.text for line in results)
+    shown_text = " ".join(line.text for line in results)
     is_uncommitted = is_usually_committed and not session.has_commits
     files = [path.replace("\\", "/") for path in session.files]
     files.sort(key=is_incidental)
-    if any(path.rpartition("/")[2] not in told for path in files):
+    if any(path.rpartition("/")[2] not in shown_text for path in files):
         state = ", not committed in that session" if is_uncommitted else ""
         yield Line(f"Files edited{state}: {_fitting(files)}", stated="")
     elif session.files and is_uncommitted:
@@ -419,12 +419,12 @@ def _is_idea(row: Result, session: SessionDigest) -> bool:
     names = code_names(row.text)
     if not names:
         return False
-    told = " ".join(
+    edited_text = " ".join(
         f"{result.text} {result.details} {' '.join(turn.files)}"
         for turn in edits
         for result in turn.results
     )
-    return not any(name in told for name in names)
+    return not any(name in edited_text for name in names)
 
 
 def _with_goal(text: str, goal: str) -> str:

@@ -22,12 +22,12 @@ from claude_mem.recall.handover.lines import (
 )
 from claude_mem.store.clock import iso
 from claude_mem.store.fact_comparison.supersession import compare_texts
-from claude_mem.store.memory_rows import JsonRow, ShortPrompt, StatingTurn
+from claude_mem.store.memory_rows import JsonRow, RuleTurn, ShortPrompt
 from claude_mem.store.obstacles import THEN, Obstacle
 from claude_mem.types import Fact
 
-MIN_SIGHTINGS = 2  # of a command or fault, before it counts as the project's
-RECURRING = 4  # sightings of a fault
+MIN_TURNS = 2  # with a command or fault, before it counts as the project's
+RECURRING = 4  # turns with a fault
 MAX_FAULTS, MAX_RULES, MAX_DECISIONS, MAX_GOTCHAS, MAX_PLACES = 2, 6, 2, 3, 3
 TEST, CHECK, RUN = "test", "check", "run"  # purposes of commands
 HOOK = "hook"  # of git
@@ -36,7 +36,7 @@ BUILD = "build"  # a check by its purpose
 SAME_WORK = 3  # words that a decision and a commit about it have in common
 MAX_SAVED, MAX_SHOWN = 6, 3
 MAX_PINNED = 10
-MIN_VARIANT = 4  # sightings of a variant of the usual command
+MIN_VARIANT = 4  # turns with a variant of the usual command
 MIN_MEETINGS = 3  # sessions that ran into an obstacle
 LAPSES_AFTER = 15  # sessions without it
 MAX_OBSTACLES, LONGEST_OBSTACLE = 2, 400
@@ -94,10 +94,10 @@ MAX_TEAM_RULES, MAX_TEAM_DECISIONS = 4, 2
 LONGEST_TEAM_FACT = 300
 
 
-def rules(facts: Sequence[Fact], turns: Mapping[int, StatingTurn]) -> Iterator[Line]:
+def rules(facts: Sequence[Fact], turns: Mapping[int, RuleTurn]) -> Iterator[Line]:
     """Those of one message on one line, with what was worked on: it may be their scope."""
     messages: dict[int, list[Fact]] = {}
-    for fact in _in_order_of_speech(_of(facts, "rule")[:MAX_RULES], turns):
+    for fact in _in_stated_order(_of_kind(facts, "rule")[:MAX_RULES], turns):
         message = turns[fact.id].turn_id if fact.id in turns else -fact.id
         messages.setdefault(message, []).append(fact)
     for rows in messages.values():
@@ -111,7 +111,7 @@ def rules(facts: Sequence[Fact], turns: Mapping[int, StatingTurn]) -> Iterator[L
         yield Line(line, subject=" ".join(fact.value for fact in rows), is_quote=True)
 
 
-def _in_order_of_speech(rules: Sequence[Fact], turns: Mapping[int, StatingTurn]) -> Sequence[Fact]:
+def _in_stated_order(rules: Sequence[Fact], turns: Mapping[int, RuleTurn]) -> Sequence[Fact]:
     """Those of one session in the order in which they were stated: one may refer to another."""
     places: dict[str, int] = {}
     for number, fact in enumerate(rules):
@@ -184,11 +184,13 @@ def decisions(
     it says what became of it."""
     subjects = [long_words(commit) for commit in commits]
     count = 0
-    for fact in sorted(_of(facts, "decision"), key=lambda f: (-f.is_pinned, -f.last_seen_ms, f.id)):
+    for fact in sorted(
+        _of_kind(facts, "decision"), key=lambda f: (-f.is_pinned, -f.last_seen_ms, f.id)
+    ):
         answer = _RECOMMENDED.sub("", fact.value).strip()
         question = fact.subject.strip()
         is_old = _day(fact) < since
-        if is_old and fact.count < MIN_SIGHTINGS and not fact.is_pinned:
+        if is_old and fact.count < MIN_TURNS and not fact.is_pinned:
             continue
         if not question:
             continue  # of a saved memory, which is shown itself
@@ -225,15 +227,15 @@ def gotchas(observations: Sequence[JsonRow]) -> Iterator[Line]:
 def faults(facts: Sequence[Fact]) -> Iterator[Line]:
     """Commands that fail here and have not worked since. One that failed again and again after it
     had worked will do so once more."""
-    passed = {fact.value: fact for fact in _of(facts, "command") if "fail" not in fact.note}
+    passed = {fact.value: fact for fact in _of_kind(facts, "command") if "fail" not in fact.note}
     shown: set[str] = set()
-    for fact in (fact for fact in _of(facts, "fault") if fact.subject):
+    for fact in (fact for fact in _of_kind(facts, "fault") if fact.subject):
         later = passed.get(fact.subject)
         is_recurring = fact.count >= RECURRING and later and later.first_seen_ms < fact.last_seen_ms
         is_over = later is not None and later.last_seen_ms > fact.last_seen_ms
         is_over = is_over or (fact.status == "past" and later is None)
         is_over = (is_over and not is_recurring) or _is_replaced(fact, facts)
-        if fact.count < MIN_SIGHTINGS or is_over or fact.subject in shown or fact.is_pinned:
+        if fact.count < MIN_TURNS or is_over or fact.subject in shown or fact.is_pinned:
             continue
         shown.add(fact.subject)
         if len(shown) > MAX_FAULTS:
@@ -244,7 +246,7 @@ def faults(facts: Sequence[Fact]) -> Iterator[Line]:
 
 def places(facts: Sequence[Fact]) -> Iterator[Line]:
     """Those that the user told, and those that were met again; the most frequent first."""
-    known = [f for f in _of(facts, "place") if f.origin == "person" or f.count >= MIN_SIGHTINGS]
+    known = [f for f in _of_kind(facts, "place") if f.origin == "person" or f.count >= MIN_TURNS]
     known.sort(key=lambda fact: (fact.origin != "person", -fact.count, fact.id))
     for fact in [fact for fact in known if not fact.is_pinned][:MAX_PLACES]:
         yield Line(flat(f"- {fact.subject}: {fact.value}"))
@@ -294,15 +296,13 @@ def _is_replaced(fault: Fact, facts: Sequence[Fact]) -> bool:
 
 def commands(facts: Sequence[Fact]) -> Iterator[Line]:
     """The usual commands to test, check, build and start the project."""
-    faulty = {fact.subject for fact in _of(facts, "fault")}
+    faulty = {fact.subject for fact in _of_kind(facts, "fault")}
     usual = [
         fact
-        for fact in _of_any_file(_of(facts, "command"))
+        for fact in _of_any_file(_of_kind(facts, "command"))
         if fact.is_pinned
         or (
-            fact.count >= MIN_SIGHTINGS
-            and not _PARTIAL.search(fact.value)
-            and fact.value not in faulty
+            fact.count >= MIN_TURNS and not _PARTIAL.search(fact.value) and fact.value not in faulty
         )
     ]
     for fact in [fact for fact in usual if fact.subject == HOOK][:MAX_HOOKS]:
@@ -391,7 +391,7 @@ def _with_scope(fact: Fact) -> str:
     return f"`{fact.value}` in {fact.scope}" if fact.scope else f"`{fact.value}`"
 
 
-def _of(facts: Sequence[Fact], kind: str) -> list[Fact]:
+def _of_kind(facts: Sequence[Fact], kind: str) -> list[Fact]:
     return [fact for fact in facts if fact.kind == kind]
 
 
@@ -403,21 +403,21 @@ def habits(prompts: Sequence[ShortPrompt]) -> Iterator[Line]:
     """What the user asks for again and again, in their own words: each with the number of sessions,
     those that say most first."""
     words = {prompt: stems_in(prompt.text.lower()) - _REPLIES for prompt in prompts}
-    asked: dict[frozenset[str], list[ShortPrompt]] = {}
+    prompts_by_stems: dict[frozenset[str], list[ShortPrompt]] = {}
     for prompt, stems in words.items():
         if len(stems) >= HABIT_WORDS and not stems <= _ROUTINE and "?" not in prompt.text:
-            asked.setdefault(stems, []).append(prompt)
+            prompts_by_stems.setdefault(stems, []).append(prompt)
     sessions = {
         stems: len({prompt.session for prompt, other in words.items() if stems <= other})
-        for stems in asked
+        for stems in prompts_by_stems
     }
-    often = [stems for stems in asked if sessions[stems] >= HABIT_SESSIONS]
+    often = [stems for stems in prompts_by_stems if sessions[stems] >= HABIT_SESSIONS]
     shown: list[frozenset[str]] = []
     for stems in sorted(often, key=lambda stems: (-len(stems), -sessions[stems], sorted(stems))):
         if any(stems <= other for other in shown) or len(shown) == MAX_HABITS:
             continue
         shown.append(stems)
-        text = flat(asked[stems][0].text)
+        text = flat(prompts_by_stems[stems][0].text)
         line = f'- The user asked this in {sessions[stems]} sessions: "{text}"'
         yield Line(line, is_quote=True)
 

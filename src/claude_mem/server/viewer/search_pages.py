@@ -47,26 +47,26 @@ async def search(request: Request) -> Response:
 
 async def _search(request: Request) -> dict[str, object]:
     worker: Worker = request.app.state.worker
-    given = {name: value for name, value in request.query_params.items() if value}
-    params.check_names(given, _NAMES)
+    query_params = {name: value for name, value in request.query_params.items() if value}
+    params.check_names(query_params, _NAMES)
     reader = reader_of(request)
-    number = params.integer(given, "page", 1, 1, _MAX_PAGE)
+    number = params.integer(query_params, "page", 1, 1, _MAX_PAGE)
     query_values: dict[str, Json] = {
-        name: value for name, value in given.items() if name not in ("q", "page")
+        name: value for name, value in query_params.items() if name not in ("q", "page")
     }
-    query_values.update(query=given.get("q", ""), limit=LIMIT, offset=(number - 1) * LIMIT)
+    query_values.update(query=query_params.get("q", ""), limit=LIMIT, offset=(number - 1) * LIMIT)
 
-    has_query = any(name != "page" for name in given)
+    has_query = any(name != "page" for name in query_params)
     result = SearchResult((), False, 0)
     if has_query:
         result = await combined_recall.search(
             worker, lambda store: params.search_query(store, query_values, reader.now), reader.now
         )
-    parsed = parse_query(given.get("q", ""), reader.now)
+    parsed = parse_query(query_params.get("q", ""), reader.now)
     views = [_result(row, parsed, reader) for row in result.rows]
     return {
-        "query_text": given.get("q", ""),
-        "given": given,
+        "query_text": query_params.get("q", ""),
+        "query_params": query_params,
         "has_query": has_query,
         "strong": [view for view in views if view.is_strong],
         "weak": [view for view in views if not view.is_strong],

@@ -56,7 +56,7 @@ def clauses(text: str) -> tuple[str, ...]:
     return tuple(joined) or (text,)
 
 
-def loses_a_demand(text: str) -> bool:
+def omits_requirement(text: str) -> bool:
     """Whether the main part lacks a clause that may be more than a reason or a remark."""
     _, *others = clauses(text)
     return any(_is_aside(clause) and not _is_remark(clause) for clause in others)

@@ -7,7 +7,7 @@ checker), so two that differ in what they run on, or in the job of their tool, b
 import re
 from functools import lru_cache
 
-from claude_mem.store.fact_comparison.rival_terms import QUALIFIERS
+from claude_mem.store.fact_comparison.comparison_words import QUALIFIERS
 
 _WRAPPERS = (("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("npx",),
              ("bunx",), ("python", "-m"), ("python3", "-m"), ("bundle", "exec"),

@@ -21,7 +21,7 @@ def is_same_place(older: Place, newer: Place) -> bool:
     old, new = _name(older), _name(newer)
     if not old & new or (old - new and new - old):
         return False
-    if _is_told(old - new, newer[1]) and _is_told(new - old, older[1]):
+    if _has_all(old - new, newer[1]) and _has_all(new - old, older[1]):
         return True
     is_moved = _end(older[1]) == _end(newer[1]) != "" and len(old ^ new) == 1
     return is_moved and not _qualifies(old ^ new, (older, newer))
@@ -34,7 +34,7 @@ def _name(place: Place) -> frozenset[str]:
     return (terms - _GENERIC - usual) or terms
 
 
-def _is_told(words: frozenset[str], value: str) -> bool:
+def _has_all(words: frozenset[str], value: str) -> bool:
     """Words that one name lacks and its value has: the fixtures in `tests/data`."""
     return words <= _words(value)
 

@@ -7,10 +7,10 @@ the user said yields only to the user.
 import re
 from typing import Literal
 
-from claude_mem.store.fact_comparison.asides import clauses, loses_a_demand, main_part
+from claude_mem.store.fact_comparison.asides import clauses, main_part, omits_requirement
 from claude_mem.store.fact_comparison.command_steps import is_replaced_by
+from claude_mem.store.fact_comparison.comparison_words import WEAK
 from claude_mem.store.fact_comparison.named_places import is_same_place
-from claude_mem.store.fact_comparison.rival_terms import WEAK
 from claude_mem.store.fact_comparison.wording import Wording, canonical, read_wording, stem_of
 from claude_mem.types import Fact, ProposedFact
 
@@ -26,7 +26,7 @@ AMOUNTS = ("number", "duration", "size", "clock")  # classes of values
 _ADDED = frozenset(map(stem_of, ("support", "cover")))  # each has several objects
 _DEICTIC = re.compile(r"\b(?:this|these|it)\b", re.IGNORECASE)  # means another thing each time
 _DONE = frozenset(map(canonical, ("done", "added", "applied", "implemented", "merged", "landed")))
-_TAKES_BACK = ("lifted", "permits", "cancels")
+_WITHDRAWALS = ("lifted", "permits", "cancels")
 _DROPS = re.compile(r"\b(?:drop|remove|stop|end|disable|delete|abandon)", re.IGNORECASE)
 _UNDONE = re.compile(r"\b(?:not|never|yet|still|be|partly|partially)\b|n't\b", re.IGNORECASE)
 _WEAK = frozenset(map(canonical, WEAK.split()))
@@ -163,7 +163,7 @@ def compare_texts(older: str, newer: str) -> Relation:
         if (
             result == "same"
             and (old, new) != (older, newer)
-            and any(map(loses_a_demand, (older, newer)))
+            and any(map(omits_requirement, (older, newer)))
         ):
             continue
         if result != "unrelated":
@@ -246,7 +246,7 @@ def _covers(new: Wording, old: Wording) -> bool:
         return False
     if old.qualifiers - new.qualifiers and len(shared) < max(3, COVERED * len(old.terms)):
         return False
-    if any((one in new.terms) != (other in new.terms) for one, other in old.pairs):
+    if any((first in new.terms) != (second in new.terms) for first, second in old.pairs):
         return False  # one of two is fixed
     shorter = min(len(old.terms), len(new.terms))
     return len(shared) >= COVERED * shorter and (len(shared) >= 2 or shorter == 1)
@@ -319,8 +319,8 @@ def _repetition(old: Wording, new: Wording) -> Relation:
         return "unrelated"
     if old.values != new.values or old.has("problem") != new.has("problem"):
         return "unrelated"
-    takes_back = new.has(*_TAKES_BACK) and not old.has(*_TAKES_BACK)
-    if takes_back or old.excludes != new.excludes:
+    withdraws = new.has(*_WITHDRAWALS) and not old.has(*_WITHDRAWALS)
+    if withdraws or old.excludes != new.excludes:
         return "unrelated"
     return "same" if _alike(old, new, SAME_TOPIC) else "unrelated"
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from claude_mem.store.fact_comparison.rival_terms import CLASS_OF, LIGHT, QUALIFIERS, SYNONYM
+from claude_mem.store.fact_comparison.comparison_words import CLASS_OF, LIGHT, QUALIFIERS, SYNONYM
 
 LONGEST_COMPARED = 600
 _CACHED = 4_096
@@ -212,7 +212,7 @@ def read_wording(text: str) -> Wording:
         frozenset(values),
         former,
         marks,
-        frozenset((canonical(one), canonical(other)) for one, other in _PAIR.findall(text)),
+        frozenset((canonical(first), canonical(second)) for first, second in _PAIR.findall(text)),
         bool(_NOT_WITHOUT.search(text)),
     )
 

@@ -14,7 +14,7 @@ from claude_mem.errors import BadInput
 from claude_mem.hook.private_text import strip_private
 from claude_mem.redaction import Redactor
 from claude_mem.store import memories
-from claude_mem.store.migration_steps.notes import COLUMNS, facts_of_notes
+from claude_mem.store.migration_steps.summary_sentences import COLUMNS, facts_of_notes
 from claude_mem.store.transfer.tables import Column, Schema
 from claude_mem.store.turn_records import is_record
 from claude_mem.text import shorten

@@ -40,11 +40,11 @@ class TeamClient:
         redactor: Redactor,
         clock: Clock,
         *,
-        on_news: StaleContext,
+        on_new_memories: StaleContext,
         wake: Callable[[], None],
     ) -> None:
         self._layout, self._store, self._clock = layout, store, clock
-        self._membership, self._on_news, self._wake = membership, on_news, wake
+        self._membership, self._on_new_memories, self._wake = membership, on_new_memories, wake
         self._redactor = redactor
         self._pusher = Pusher(store, membership, redactor, clock)
         self.recall = RemoteRecall(store, membership, clock)
@@ -97,7 +97,7 @@ class TeamClient:
     async def _fetch(self) -> None:
         await fetch_tombstones(self._store, self._membership)
         for project in await fetch_recent(self._store, self._membership):
-            self._on_news(project)
+            self._on_new_memories(project)
         self._fetched_at = self._clock()
 
     def _failed(self, error: ClaudeMemError) -> None:
@@ -142,7 +142,7 @@ def open_team(
     redactor: Redactor,
     clock: Clock,
     *,
-    on_news: StaleContext,
+    on_new_memories: StaleContext,
     wake: Callable[[], None],
 ) -> TeamClient | None:
     """None if this machine joined no team."""
@@ -150,4 +150,6 @@ def open_team(
     if membership is None:
         return None
     logging.getLogger("httpx").setLevel(logging.WARNING)  # a line for every request
-    return TeamClient(layout, store, membership, redactor, clock, on_news=on_news, wake=wake)
+    return TeamClient(
+        layout, store, membership, redactor, clock, on_new_memories=on_new_memories, wake=wake
+    )

@@ -24,7 +24,7 @@ from starlette.routing import Route
 
 from claude_mem import __version__
 from claude_mem.errors import BadInput, ClaudeMemError, NotFound
-from claude_mem.team.server import access, requests
+from claude_mem.team.server import access, handlers
 from claude_mem.team.server.access import NotAllowed
 from claude_mem.team.server.database import Database
 from claude_mem.team.server.metrics import Metrics
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("claude_mem.team")
 
-Work = Callable[["requests.Call"], Json]
+Work = Callable[["handlers.Call"], Json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +54,24 @@ class Action:
 
 
 ACTIONS = (
-    Action("/v1/me", "read", requests.me),
-    Action("/v1/projects", "write", requests.share),
-    Action("/v1/invitations", "admin", requests.invite),
-    Action("/v1/invitations/accept", "read", requests.accept_invitation),
-    Action("/v1/tokens", "read", requests.tokens),
-    Action("/v1/tokens/create", "read", requests.create_token),
-    Action("/v1/tokens/revoke", "read", requests.revoke_token),
-    Action("/v1/members", "read", requests.members),
-    Action("/v1/members/remove", "read", requests.remove_member),
-    Action("/v1/push", "write", requests.push),
-    Action("/v1/digest", "read", requests.digest),
-    Action("/v1/search", "read", requests.search),
-    Action("/v1/timeline", "read", requests.timeline),
-    Action("/v1/turns", "read", requests.turns),
-    Action("/v1/recent", "read", requests.recent),
-    Action("/v1/facts", "read", requests.facts),
-    Action("/v1/tombstones", "read", requests.tombstones),
-    Action("/v1/export", "read", requests.export),
+    Action("/v1/me", "read", handlers.me),
+    Action("/v1/projects", "write", handlers.share),
+    Action("/v1/invitations", "admin", handlers.invite),
+    Action("/v1/invitations/accept", "read", handlers.accept_invitation),
+    Action("/v1/tokens", "read", handlers.tokens),
+    Action("/v1/tokens/create", "read", handlers.create_token),
+    Action("/v1/tokens/revoke", "read", handlers.revoke_token),
+    Action("/v1/members", "read", handlers.members),
+    Action("/v1/members/remove", "read", handlers.remove_member),
+    Action("/v1/push", "write", handlers.push),
+    Action("/v1/digest", "read", handlers.digest),
+    Action("/v1/search", "read", handlers.search),
+    Action("/v1/timeline", "read", handlers.timeline),
+    Action("/v1/turns", "read", handlers.turns),
+    Action("/v1/recent", "read", handlers.recent),
+    Action("/v1/facts", "read", handlers.facts),
+    Action("/v1/tombstones", "read", handlers.tombstones),
+    Action("/v1/export", "read", handlers.export),
 )
 
 
@@ -119,7 +119,7 @@ def create_app(database: Database) -> Starlette:
                 with database.connection() as connection:
                     person = access.authenticate(connection, token)
                 access.require(person, action.scope)
-                call = requests.Call(database, person, body, reader, metrics)
+                call = handlers.Call(database, person, body, reader, metrics)
                 return action.work(call)
 
             result = await run_in_threadpool(work)

@@ -8,14 +8,15 @@ import psycopg
 from psycopg import sql
 
 from claude_mem.errors import NewerDatabase
-from claude_mem.team.server import (
-    facts_schema,
-    filter_schema,
-    joining_schema,
-    matching_schema,
-    schema,
-    search_schema,
+from claude_mem.team.server.migration_steps import (
+    codes,
+    facts,
+    filters,
+    joining,
+    matching,
+    projects_and_turns,
 )
+from claude_mem.team.server.schema import SCHEMA
 
 LOCK = 0x636C6D65  # of the advisory lock
 
@@ -23,14 +24,19 @@ Migration = tuple[str, tuple[str, ...]]
 MIGRATIONS: tuple[Migration, ...] = (
     (
         "0001_projects_and_turns",
-        (schema.TABLES, schema.PARTITION_STATEMENTS, schema.RIGHTS, schema.FUNCTIONS),
+        (
+            projects_and_turns.TABLES,
+            projects_and_turns.PARTITION_STATEMENTS,
+            projects_and_turns.RIGHTS,
+            projects_and_turns.FUNCTIONS,
+        ),
     ),
-    ("0002_codes", (search_schema.CODES, search_schema.RIGHTS, search_schema.FUNCTIONS)),
-    ("0003_facts", (facts_schema.FACTS,)),
-    ("0004_fact_sources", (facts_schema.SOURCES,)),
-    ("0005_joining", (joining_schema.JOINING,)),
-    ("0006_filters", (filter_schema.FILTERED,)),
-    ("0007_matching", (matching_schema.MATCHING,)),
+    ("0002_codes", (codes.CODES, codes.RIGHTS, codes.FUNCTIONS)),
+    ("0003_facts", (facts.FACTS,)),
+    ("0004_fact_sources", (facts.SOURCES,)),
+    ("0005_joining", (joining.JOINING,)),
+    ("0006_filters", (filters.FILTERED,)),
+    ("0007_matching", (matching.MATCHING,)),
 )
 
 
@@ -47,7 +53,7 @@ def _apply(connection: psycopg.Connection, name: str, statements: tuple[str, ...
     with connection.transaction():
         connection.execute(
             sql.SQL("CREATE SCHEMA IF NOT EXISTS {0}; SET LOCAL search_path = {0}, public").format(
-                sql.Identifier(schema.SCHEMA)
+                sql.Identifier(SCHEMA)
             )
         )
         connection.execute(
@@ -75,9 +81,9 @@ def _applied(connection: psycopg.Connection) -> set[str]:
 
 def is_current(connection: psycopg.Connection) -> bool:
     row = connection.execute(
-        "SELECT to_regclass(%s) IS NOT NULL", (f"{schema.SCHEMA}.schema_migrations",)
+        "SELECT to_regclass(%s) IS NOT NULL", (f"{SCHEMA}.schema_migrations",)
     ).fetchone()
     if row is None or not row[0]:
         return False
-    names = connection.execute(f"SELECT name FROM {schema.SCHEMA}.schema_migrations").fetchall()
+    names = connection.execute(f"SELECT name FROM {SCHEMA}.schema_migrations").fetchall()
     return {name for (name,) in names} == {name for name, _ in MIGRATIONS}

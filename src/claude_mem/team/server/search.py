@@ -175,16 +175,16 @@ class _Search:
     def _bm25(self, matches: _Matches, in_range: set[Key], is_literal: bool) -> dict[int, float]:
         """Of the passages that were found by words, and not of those that are only near: so it is
         in a local search. A passage that matches otherwise, as by a phrase, has a score of 0."""
-        found, filtered = _ids(matches.keys), _ids(in_range)
+        matched, filtered = _ids(matches.keys), _ids(in_range)
         counts = {term.stem: term.count for term in matches.terms}
         words = {i: Frequencies(passage.lexemes) for i, passage in self._passages.items()}
         average = sum(passage.length for passage in words.values()) / max(1, len(words))
         scores = {
             identity: bm25(passage, counts, matches.total, average)
             for identity, passage in words.items()
-            if identity in found or identity in filtered
+            if identity in matched or identity in filtered
         }
-        return {i: score for i, score in scores.items() if score or i in found or is_literal}
+        return {i: score for i, score in scores.items() if score or i in matched or is_literal}
 
     def _in_range(self, vector: QueryVector | None) -> set[Key]:
         """Of the latest turns that pass the filters, the passages with most of the words, and the

@@ -125,18 +125,18 @@ def _bury(
         " ON CONFLICT (project_id, person_id, uid) DO NOTHING",
         (project.id, person.id, [t.uid for t in tombstones], [t.at_epoch for t in tombstones]),
     )
-    gone = [stored.pop(t.uid) for t in tombstones if t.uid in stored]
-    _delete(connection, project, gone, changes)
+    deleted = [stored.pop(t.uid) for t in tombstones if t.uid in stored]
+    _delete(connection, project, deleted, changes)
 
 
 def _delete(
-    connection: "Connection", project: TeamProject, gone: Sequence[_Stored], changes: _Changes
+    connection: "Connection", project: TeamProject, deleted: Sequence[_Stored], changes: _Changes
 ) -> None:
-    if not gone:
+    if not deleted:
         return
     rows = connection.execute(
         "DELETE FROM turns WHERE project_id = %s AND id = ANY (%s) RETURNING session_id",
-        (project.id, [turn.id for turn in gone]),
+        (project.id, [turn.id for turn in deleted]),
     ).fetchall()
     connection.execute(
         "DELETE FROM sessions s WHERE project_id = %s AND id = ANY (%s) AND NOT EXISTS"
@@ -144,8 +144,8 @@ def _delete(
         (project.id, list({row[0] for row in rows})),
     )
     changes.turns -= len(rows)
-    changes.bytes -= sum(turn.bytes for turn in gone)
-    changes.passages -= sum(turn.passages for turn in gone)
+    changes.bytes -= sum(turn.bytes for turn in deleted)
+    changes.passages -= sum(turn.passages for turn in deleted)
 
 
 def _restore(

@@ -1,4 +1,4 @@
-"""Editors over HTTP: their tools have names and arguments of their own.
+"""Tools of editors that report over HTTP: they have names and arguments of their own.
 
 The response of a tool stays as it is: an editor may send what Claude Code's tools return.
 """

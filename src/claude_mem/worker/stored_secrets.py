@@ -11,7 +11,8 @@ from claude_mem.config import Layout
 from claude_mem.redaction import Redactor
 from claude_mem.store import Store, StoreReader, backups, file_scrubbing
 from claude_mem.store.database import connect
-from claude_mem.store.leaked_secrets import (
+from claude_mem.store.sessions import drop_conversation
+from claude_mem.store.stored_secrets import (
     TABLES,
     Batch,
     Finding,
@@ -20,7 +21,6 @@ from claude_mem.store.leaked_secrets import (
     find_secrets,
     redact_batch,
 )
-from claude_mem.store.sessions import drop_conversation
 from claude_mem.worker.worker import Worker
 
 LARGEST_FILE = 32_000_000  # bytes; logs are rotated long before

@@ -6,7 +6,7 @@ from starlette.routing import Route
 
 from claude_mem import params
 from claude_mem.server.requests import read_object, reject_parameters
-from claude_mem.worker import leaked_secrets
+from claude_mem.worker import stored_secrets
 from claude_mem.worker.worker import Worker
 
 
@@ -15,7 +15,7 @@ async def redact(request: Request) -> JSONResponse:
     reject_parameters(request)
     params.check_names(await read_object(request), ())
     worker: Worker = request.app.state.worker
-    findings = await leaked_secrets.clean(worker)
+    findings = await stored_secrets.clean(worker)
     return JSONResponse({
         "redacted": [
             {"place": finding.place, "kind": finding.kind, "hint": finding.hint}

@@ -13,7 +13,7 @@ _FILE = "installed.json"
 
 
 @dataclass(frozen=True, slots=True)
-class InstalledFile:
+class ChangedFile:
     path: Path
     before: bytes | None  # None: there was no file
     after: bytes
@@ -31,7 +31,7 @@ def save_record(layout: Layout, change: Change, agent: str = "claude") -> Path |
     assert change.after is not None
     records = {file.path: file for file in read_records(layout)}
     before = _content_without_ours(records.get(change.path), change, layout.launcher, agent)
-    records[change.path] = InstalledFile(change.path, before, change.after, agent)
+    records[change.path] = ChangedFile(change.path, before, change.after, agent)
     _write(layout, list(records.values()))
     if change.before is None:
         return None
@@ -43,7 +43,7 @@ def save_record(layout: Layout, change: Change, agent: str = "claude") -> Path |
 
 
 def _content_without_ours(
-    record: InstalledFile | None, change: Change, launcher: Path, agent: str
+    record: ChangedFile | None, change: Change, launcher: Path, agent: str
 ) -> bytes | None:
     """The user's own content, with every change they made since the last install."""
     if record is None:
@@ -53,11 +53,11 @@ def _content_without_ours(
     return without_hooks(change.path, launcher, containers(record.before)).after
 
 
-def read_records(layout: Layout) -> list[InstalledFile]:
+def read_records(layout: Layout) -> list[ChangedFile]:
     try:
         rows = json.loads((layout.root / _FILE).read_bytes())
         return [
-            InstalledFile(
+            ChangedFile(
                 Path(row["path"]),
                 None if row["before"] is None else base64.b64decode(row["before"]),
                 base64.b64decode(row["after"]),
@@ -73,14 +73,14 @@ def delete_record(layout: Layout, path: Path) -> None:
     _write(layout, [file for file in read_records(layout) if file.path != path])
 
 
-def revert_file(layout: Layout, file: InstalledFile) -> Change:
+def revert_file(layout: Layout, file: ChangedFile) -> Change:
     change = file.revert(layout.launcher)
     apply(change)
     delete_record(layout, file.path)
     return change
 
 
-def _write(layout: Layout, files: list[InstalledFile]) -> None:
+def _write(layout: Layout, files: list[ChangedFile]) -> None:
     rows = [
         {
             "path": str(file.path),

@@ -1,4 +1,4 @@
-"""The statements of the second migration: what makes a search take milliseconds (`matching_schema`
+"""The statements of the second migration: what makes a search take milliseconds (`matching.py`
 replaces one of them).
 
 Functions in PL/pgSQL keep their plans for as long as a connection lives; planning a statement over

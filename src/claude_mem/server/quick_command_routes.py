@@ -1,4 +1,4 @@
-"""Commands that the worker answers for another process (`quick_commands`), as they print it."""
+"""Commands that the worker answers for another process (`quick_commands.py`), as they print it."""
 
 import asyncio
 import os

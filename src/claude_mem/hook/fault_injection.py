@@ -10,13 +10,13 @@ except ImportError:  # Windows
     import os as posix  # type: ignore[no-redef]
 
 # The hook's bare interpreter has only posix.environ, a plain dict of bytes.
-_ARMED: bytes = getattr(posix, "environ", {}).get(b"CLAUDE_MEM_FAULT", b"")
+_FAULT: bytes = getattr(posix, "environ", {}).get(b"CLAUDE_MEM_FAULT", b"")
 
 
 def act(point: bytes) -> None:
-    if not _ARMED:
+    if not _FAULT:
         return
-    name, _, marker = _ARMED.partition(b":")
+    name, _, marker = _FAULT.partition(b":")
     if name != point:
         return
     try:

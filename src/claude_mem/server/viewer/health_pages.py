@@ -1,4 +1,4 @@
-"""How claude-mem is: what `doctor` checks, the figures behind it, and the settings."""
+"""The pages of the health of claude-mem: what `doctor` checks, its figures, and the settings."""
 
 import asyncio
 import json

@@ -1,0 +1,1 @@
+"""Statements of released migrations of the team database: they are never edited."""
