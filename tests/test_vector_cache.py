@@ -17,7 +17,7 @@ from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.related import RelatedQuery, related
 from claude_mem.recall.search import SearchResult
-from claude_mem.store.database import open_readonly
+from claude_mem.store.database import open_reader
 from claude_mem.types import Project
 from tests.embedders import new_index
 from tests.remembering import look, remember, titles
@@ -169,7 +169,7 @@ class Gate:
     def open_database(self, path: Path) -> sqlite3.Connection:
         self.reached.set()
         assert self.opened.wait(TIMEOUT)
-        return open_readonly(path)
+        return open_reader(path)
 
 
 @pytest.fixture

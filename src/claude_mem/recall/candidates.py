@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from claude_mem.index.passage_cache import CachedPassages
+from claude_mem.index.small_memory import SmallMemory
 from claude_mem.index.text import (
     frequent_words_search,
     passage_reading,
@@ -22,6 +22,7 @@ from claude_mem.index.text.filters import (
     Filters,
     all_of,
     any_of,
+    only_wrong,
     result_condition,
     turn_condition,
 )
@@ -131,13 +132,13 @@ def collect(
     semantic_index: SemanticIndex | None = None,
     terms: list[Term] | None = None,
     depth: Depth | None = None,
-    cached: CachedPassages | None = None,
+    cached: SmallMemory | None = None,
 ) -> Candidates:
     """For at least `count` turns, where there are so many. `terms`: those of the query, if they
     were looked up before. `depth`: if it is not that of a search. `cached`: what a semantic index
     has of these passages already."""
     depth = depth or SEARCH
-    terms = look_up_terms(connection, parsed) if terms is None else terms
+    terms = look_up_terms(connection, parsed, cached) if terms is None else terms
     by_vector, read = max(depth.by_vector, 2 * count), max(depth.read, 2 * count)
     # Only a search by meaning as well can prefer one that many others outrank by words.
     limit = max(depth.by_words if semantic_index is not None else read, by_vector)
@@ -161,10 +162,11 @@ def collect(
     )
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, read)
-    shown = result_condition(connection, filters)
-    if cached is not None and shown.sql == "TRUE":
-        rows, turns = cached.passages_of_turns(connection, ids)
+    wrong = only_wrong(connection, filters) if cached is not None else None
+    if cached is not None and wrong is not None:
+        rows, turns = cached.passages_of_turns(ids, wrong)
     else:
+        shown = result_condition(connection, filters)
         rows, turns = passage_reading.passages_of_turns(
             connection, ids, shown.sql, shown.values, with_pieces=semantic_index is not None
         )
@@ -194,10 +196,15 @@ def _grams(piece: str) -> list[str]:
     return grams(piece)[:-1] or [piece]
 
 
-def look_up_terms(connection: sqlite3.Connection, parsed: ParsedQuery) -> list[Term]:
+def look_up_terms(
+    connection: sqlite3.Connection, parsed: ParsedQuery, cached: SmallMemory | None = None
+) -> list[Term]:
     texts = texts_by_stem(parsed)
     total = passage_reading.passage_count(connection)
-    counts = term_counts(connection, texts, total)
+    if cached is not None:
+        counts = cached.term_counts(connection, texts)
+    else:
+        counts = term_counts(connection, texts, total)
     terms = [
         Term(stemmed, text, passage_reading.inverse_frequency(total, count), count)
         for stemmed, text in texts.items()
@@ -383,9 +390,12 @@ def _promising(
         scores[passage] = scores.get(passage, 0.0) + bm25 * score
     if len(scores) <= limit:
         return list(scores)
-    least = sorted(scores.values(), reverse=True)[limit - 1]
-    better = [passage for passage, score in scores.items() if score > least]
-    equal = sorted(passage for passage, score in scores.items() if score == least)
+    least = sorted(scores.values())[-limit]
+    best = [passage for passage, score in scores.items() if score >= least]
+    if len(best) == limit:
+        return best
+    better = [passage for passage in best if scores[passage] > least]
+    equal = sorted(passage for passage in best if scores[passage] == least)
     return better + equal[: limit - len(better)]
 
 

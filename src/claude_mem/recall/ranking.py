@@ -13,12 +13,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from operator import attrgetter
 from typing import NamedTuple
 
-from claude_mem.index.passage_cache import CachedPassages
+from claude_mem.index.small_memory import SmallMemory
 from claude_mem.index.text import passage_reading
-from claude_mem.index.text.filters import Filters, result_condition
+from claude_mem.index.text.filters import Filters, only_wrong, result_condition
 from claude_mem.index.text.passage_reading import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -68,7 +67,6 @@ class RankedTurn(NamedTuple):
 
 
 _ranked = partial(tuple.__new__, RankedTurn)  # as `_make`, without a call of Python for each
-_time, _score = attrgetter("created_at_epoch", "id"), attrgetter("score")
 
 
 def rank(
@@ -78,7 +76,7 @@ def rank(
     count: int,
     weights: Weights = WEIGHTS,
     semantic_index: SemanticIndex | None = None,
-    cached: CachedPassages | None = None,
+    cached: SmallMemory | None = None,
 ) -> list[RankedTurn]:
     """Best first, at least `count` where there are so many."""
     candidates = collect(connection, parsed, filters, count, weights, semantic_index, cached=cached)
@@ -92,7 +90,7 @@ def rank_candidates(
     filters: Filters,
     count: int,
     weights: Weights = WEIGHTS,
-    cached: CachedPassages | None = None,
+    cached: SmallMemory | None = None,
 ) -> list[RankedTurn]:
     near = neighbourhood(connection, filters, len(weights.next_shares), cached)
     return order(candidates, parsed, near, weights, CONSIDERED * count)
@@ -102,14 +100,18 @@ def neighbourhood(
     connection: sqlite3.Connection,
     filters: Filters,
     reach: int,
-    cached: CachedPassages | None = None,
+    cached: SmallMemory | None = None,
 ) -> Neighbourhood:
-    condition = result_condition(connection, filters)
     neighbours = passage_reading.neighbours if cached is None else cached.neighbours
-    return Neighbourhood(
-        lambda turns: neighbours(connection, turns, reach),
-        lambda ids: passage_reading.turn_rows(connection, ids, condition.sql, condition.values),
-    )
+    wrong = only_wrong(connection, filters) if cached is not None else None
+
+    def read(ids: Iterable[int]) -> dict[int, TurnRow]:
+        if cached is not None and wrong is not None:
+            return cached.turn_rows(ids, wrong)
+        condition = result_condition(connection, filters)
+        return passage_reading.turn_rows(connection, ids, condition.sql, condition.values)
+
+    return Neighbourhood(lambda turns: neighbours(connection, turns, reach), read)
 
 
 def order(
@@ -126,26 +128,27 @@ def order(
     _add_session_support(scores, turns, weights)
     booster = Booster.of(parsed, weights)
     if is_sentence:
-        least = _least_score(scores, count) / booster.most
-        shared, others = _shared_scores(turns, scores, near, weights, least)
+        reachable = _least_score(scores, count) / booster.most
+        shared, others = _shared_scores(turns, scores, near, weights, reachable)
         turns = turns | others
         for turn_id, share in shared.items():
             scores[turn_id] = scores.get(turn_id, 0.0) + share
     passages, excluded = candidates.passages, candidates.excluded
     found = [turns[turn_id] for turn_id in scores if turn_id not in excluded]
-    # Best first, then the newest: the second sort keeps the order of the first.
-    found.sort(key=_time, reverse=True)
     numbers = [best.get(turn.id) for turn in found]
     rows = [None if number is None else passages.rows[number] for number in numbers]
-    ranked: list[RankedTurn] = [
-        _ranked((turn, scores[turn.id] * factor, passages, number))
+    # Best first, then the newest. The ids differ, so that no rows are compared.
+    by_score = [
+        (scores[turn.id] * factor, turn.created_at_epoch, turn.id, turn, number)
         for turn, factor, number in zip(found, booster.factors(found, rows), numbers, strict=True)
     ]
-    ranked.sort(key=_score, reverse=True)
-    if ranked and is_sentence:
-        threshold = ranked[0].score * weights.min_score_share
-        ranked = [result for result in ranked if result.score >= threshold]
-    return ranked
+    by_score.sort(reverse=True)
+    least = by_score[0][0] * weights.min_score_share if by_score and is_sentence else -math.inf
+    return [
+        _ranked((turn, score, passages, number))
+        for score, _, _, turn, number in by_score
+        if score >= least
+    ]
 
 
 def _turn_scores(
@@ -289,7 +292,9 @@ class Booster:
         """Their stems, by number. Most titles have none of the query's, not even within their
         words."""
         titles = [turn.title_stems for turn in turns]
-        for number in {n for form in self.stems for n, title in enumerate(titles) if form in title}:
+        joined = " ".join(titles)
+        forms = [form for form in self.stems if form in joined]
+        for number in {n for form in forms for n, title in enumerate(titles) if form in title}:
             yield number, titles[number].split()
 
 

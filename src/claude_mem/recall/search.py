@@ -13,10 +13,10 @@ from typing import Literal
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
-from claude_mem.index.passage_cache import CachedPassages
+from claude_mem.index.small_memory import SmallMemory
 from claude_mem.index.text import document_queries, passage_reading
-from claude_mem.index.text.filters import NO_FILTERS, Filters
-from claude_mem.index.text.passage_reading import Match
+from claude_mem.index.text.filters import NO_FILTERS, Filters, only_wrong
+from claude_mem.index.text.passage_reading import Match, Place
 from claude_mem.index.text.words import parts_of, pieces, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.marks import marks_of
@@ -158,23 +158,26 @@ def _find(
         return as_rows(connection, matches[: query.limit]), len(matches) > query.limit
     parsed = with_occasions(connection, parsed, query.filters.project_id)
     end = query.offset + query.limit + 1
-    cached = semantic_index.cached_passages(connection) if semantic_index is not None else None
+    cached = semantic_index.small_memory(connection) if semantic_index is not None else None
     ranked = rank(connection, parsed, query.filters, end, weights, semantic_index, cached)
     if query.order != "relevance":
         newest_first = query.order == "date_desc"
         ranked.sort(key=lambda r: (r.turn.created_at_epoch, r.turn.id), reverse=newest_first)
     # Duplicates are merged as far as the page can reach.
-    page, duplicates_of = _merge_duplicates(connection, ranked[: CONSIDERED * end])
+    page, duplicates_of = _merge_duplicates(connection, ranked[: CONSIDERED * end], cached)
     return _turn_rows(connection, page[query.offset : end], parsed, query, duplicates_of, cached)
 
 
 def _merge_duplicates(
-    connection: sqlite3.Connection, ranked: list[RankedTurn]
+    connection: sqlite3.Connection, ranked: list[RankedTurn], cached: SmallMemory | None
 ) -> tuple[list[RankedTurn], dict[int, list[int]]]:
     """The best of turns whose first observations say the same, and by its turn the documents of
     the others."""
     by_document = {result.turn.shown: result for result in ranked}
-    linked = passage_reading.duplicates_of(connection, by_document)
+    if cached is not None:
+        linked = cached.duplicates_of(by_document)
+    else:
+        linked = passage_reading.duplicates_of(connection, by_document)
     if not linked:
         return ranked, {}
     merged: dict[int, list[int]] = {}
@@ -196,24 +199,21 @@ def _turn_rows(
     parsed: ParsedQuery,
     query: Query,
     duplicates_of: dict[int, list[int]],
-    cached: CachedPassages | None,
+    cached: SmallMemory | None,
 ) -> tuple[list[SearchRow], bool]:
     """A row for each turn up to the limit, named after the first of its memories that passes the
     filters; and whether there are more."""
     judge, stems = Strength.of(parsed), stems_of(parsed)
     places = [(result.turn.session_id, result.turn.number) for result in ranked]
-    documents = passage_reading.documents_of_turns(connection, places, query.filters)
+    memories = _memories_of_turns(connection, places, query.filters, cached)
     names = project_names(connection)
-    passing = [(r, documents[at]) for r, at in zip(ranked, places, strict=True) if at in documents]
+    passing = [(r, memories[at]) for r, at in zip(ranked, places, strict=True) if at in memories]
     page = passing[: query.limit]
-    shown = passage_reading.get_matches(connection, [of_turn[0] for _, of_turn in page])
-    matches = {match.document: match for match in shown}
     read_texts = passage_reading.texts_of_passages if cached is None else cached.texts
     texts = read_texts(connection, [passage for r, _ in page if (passage := r.passage) is not None])
     rows: list[SearchRow] = []
-    for result, of_turn in page:
-        match = matches[of_turn[0]]
-        also = [*of_turn[1:], *duplicates_of.get(result.turn.id, ())]
+    for result, (match, others) in page:
+        also = [*others, *duplicates_of.get(result.turn.id, ())]
         text = texts.get(result.passage, "") if result.passage is not None else ""
         rows.append(
             SearchRow(
@@ -232,6 +232,26 @@ def _turn_rows(
             )
         )
     return _complete(connection, rows), len(passing) > query.limit
+
+
+def _memories_of_turns(
+    connection: sqlite3.Connection,
+    places: list[Place],
+    filters: Filters,
+    cached: SmallMemory | None,
+) -> dict[Place, tuple[Match, list[int]]]:
+    """By turn the first memory that passes the filters, and the documents of the others."""
+    wrong = only_wrong(connection, filters) if cached is not None else None
+    if cached is not None and wrong is not None:
+        memories = cached.memories_of_turns(places, wrong)
+        return {
+            at: (of_turn[0], [match.document for match in of_turn[1:]])
+            for at, of_turn in memories.items()
+        }
+    documents = passage_reading.documents_of_turns(connection, places, filters)
+    shown = passage_reading.get_matches(connection, [of_turn[0] for of_turn in documents.values()])
+    matches = {match.document: match for match in shown}
+    return {at: (matches[of_turn[0]], of_turn[1:]) for at, of_turn in documents.items()}
 
 
 def _complete(connection: sqlite3.Connection, rows: list[SearchRow]) -> list[SearchRow]:

@@ -22,8 +22,10 @@ from claude_mem.store.backups import back_up
 from claude_mem.store.change_counters import ChangeCounters, ChangeCounts
 from claude_mem.store.clock import iso, now_ms
 from claude_mem.store.migrations import applied_names, migrate, missing_migrations
+from claude_mem.store.read_moments import ReadConnection
 
 T = TypeVar("T")
+C = TypeVar("C", bound=sqlite3.Connection)
 
 log = logging.getLogger("claude_mem.store")
 
@@ -35,19 +37,27 @@ _APPLICATION_ID_BYTES = slice(68, 72)  # of the SQLite header
 
 
 def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
-    mode = "ro" if readonly else "rwc"
+    return open_reader(path) if readonly else _connect(path, "rwc", sqlite3.Connection)
+
+
+def open_reader(path: Path) -> ReadConnection:
+    return _connect(path, "ro", ReadConnection)
+
+
+def _connect(path: Path, mode: str, kind: type[C]) -> C:
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
         isolation_level=None,
         check_same_thread=False,
         timeout=10,
+        factory=kind,
     )
     connection.row_factory = sqlite3.Row
     try:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA cache_size = -4096")
-        if not readonly:
+        if mode != "ro":
             connection.execute("PRAGMA secure_delete = ON")  # overwrites deleted rows
     except sqlite3.Error:
         connection.close()
@@ -56,10 +66,6 @@ def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
 
 
 Open = Callable[[Path], sqlite3.Connection]
-
-
-def open_readonly(path: Path) -> sqlite3.Connection:
-    return connect(path, readonly=True)
 
 
 def prepare(path: Path, backups: Path, keep: int) -> None:
@@ -281,14 +287,14 @@ class Readers:
     def __init__(self, path: Path) -> None:
         self._path = path
         # The one that was used last comes first: its cache is full.
-        self._free: deque[sqlite3.Connection] = deque()
+        self._free: deque[ReadConnection] = deque()
 
     @contextmanager
-    def connection(self) -> Iterator[sqlite3.Connection]:
+    def connection(self) -> Iterator[ReadConnection]:
         try:
             connection = self._free.pop()
         except IndexError:
-            connection = connect(self._path, readonly=True)
+            connection = open_reader(self._path)
         try:
             yield connection
         finally:

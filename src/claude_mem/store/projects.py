@@ -3,6 +3,7 @@
 import sqlite3
 
 from claude_mem.errors import AmbiguousProject, NotFound
+from claude_mem.store.read_moments import read_once
 from claude_mem.types import Project
 
 BY_NAME = "name:"  # how the key of a project begins of which only the name is known
@@ -106,6 +107,7 @@ SHOWN = (
 )
 
 
+@read_once
 def project_names(connection: sqlite3.Connection) -> dict[int, str]:
     return dict(connection.execute(f"SELECT id, {SHOWN} FROM projects p").fetchall())
 

@@ -96,12 +96,11 @@ class StoreReader(ViewerReader):
         """As `read`, but all of it as it is at one moment. It is faster for many statements, which
         otherwise lock the file one by one."""
         with self._readers.connection() as connection:
-            connection.execute("BEGIN")
             try:
+                connection.begin_moment()
                 return work(connection)
             finally:
-                if connection.in_transaction:
-                    connection.execute("COMMIT")
+                connection.end_moment()
 
     def next_due(self) -> int | None:
         return self.read(lambda c: queue.JOBS.next_due_ms(c, self._asleep_ms()))

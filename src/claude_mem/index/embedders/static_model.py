@@ -142,7 +142,7 @@ class StaticModel:
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """A vector of length 1 for each text; zeros where no word is in the vocabulary."""
-        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        vectors: Vectors = np.zeros((len(texts), self.dimension), np.float32)
         numbers: list[int] = []
         flat: list[int] = []
         starts: list[int] = []
@@ -156,16 +156,17 @@ class StaticModel:
             if len(flat) >= BATCH_PIECES:
                 vectors[numbers] = self._sum(flat, starts)
                 numbers, flat, starts = [], [], []
+        if len(numbers) == len(texts):
+            return self._sum(flat, starts)
         if flat:
             vectors[numbers] = self._sum(flat, starts)
         return vectors
 
     def _sum(self, flat: list[int], starts: list[int]) -> Vectors:
         at = np.array(flat, np.intp)
-        weighted = self.rows[at] * self.scales[at, None]
+        weighted = self.rows.take(at, axis=0) * self.scales.take(at)[:, None]
         sums = np.add.reduceat(weighted, starts, axis=0, dtype=np.int32).astype(np.int64)
-        lengths = np.sqrt((sums * sums).sum(axis=1).astype(np.float64))
-        lengths[lengths == 0] = 1
+        lengths = np.maximum(np.sqrt((sums * sums).sum(axis=1)), 1.0)  # of integers: 0, or not less
         vectors: Vectors = (sums / lengths[:, None]).astype(np.float32)
         return vectors
 

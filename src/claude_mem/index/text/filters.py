@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from claude_mem.index.text.documents import KINDS, PLACES
 from claude_mem.index.text.words import grams, is_unspaced, pieces
+from claude_mem.store.read_moments import read_once
 
 _OF_CLOSED_TURNS = (
     f"d.id NOT IN (SELECT id * 4 + {KINDS.index('prompt')} FROM user_prompts WHERE closed = 0)"
@@ -149,6 +150,19 @@ def result_condition(connection: sqlite3.Connection, filters: Filters) -> Condit
     return Condition(f"{condition.sql} AND {_TURN_NOT_WRONG}", condition.values)
 
 
+def only_wrong(connection: sqlite3.Connection, filters: Filters) -> frozenset[int] | None:
+    """The documents that these filters leave out because they are marked as wrong; None where the
+    filters leave out others as well, but for those of other projects."""
+    if turn_condition(filters).sql != "TRUE":
+        return None
+    return frozenset() if filters.with_wrong else wrong_documents(connection)
+
+
+@read_once
+def wrong_documents(connection: sqlite3.Connection) -> frozenset[int]:
+    return frozenset(row[0] for row in connection.execute("SELECT document FROM wrong_documents"))
+
+
 def _of_type(filters: Filters) -> Condition:
     """Any of the kinds, or an observation of any of the types."""
     codes = [KINDS.index(kind) for kind in filters.kinds]
@@ -185,5 +199,6 @@ def _with_file(files: tuple[str, ...]) -> Condition:
     )
 
 
+@read_once
 def _is_any_wrong(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM wrong_documents LIMIT 1").fetchone() is not None

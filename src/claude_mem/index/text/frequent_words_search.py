@@ -13,7 +13,13 @@ from itertools import accumulate, combinations
 from typing import NamedTuple
 
 from claude_mem.index.text.filters import Condition, all_of, any_of
-from claude_mem.index.text.passage_reading import PROJECT_SHIFT, TURN_SQL, passage_count, rowids
+from claude_mem.index.text.passage_reading import (
+    PROJECT_SHIFT,
+    TURN_SQL,
+    passage_count,
+    passage_totals,
+    rowids,
+)
 from claude_mem.index.text.passage_scores import (
     LENGTH_BITS,
     MAX_LENGTH,
@@ -65,7 +71,7 @@ def best_passages(
 ) -> dict[int, float]:
     """Those that hold all of the phrases, or any of the words if there are none: their scores by
     id, best first."""
-    number, length = connection.execute("SELECT number, length FROM passage_count").fetchone()
+    number, length = passage_totals(connection)
     reader = _Reader(connection, project_id, condition)
     by_count = sorted(words, key=lambda word: word.matches)
     scored: dict[Row, float] = {}

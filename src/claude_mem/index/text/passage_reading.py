@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
+from sys import intern
 from typing import Any, NamedTuple
 
 from claude_mem.index.text.documents import (
@@ -34,6 +35,7 @@ from claude_mem.index.text.documents import (
 from claude_mem.index.text.filters import Condition, Filters, where
 from claude_mem.index.text.passage_scores import LENGTH_BITS, Score, score
 from claude_mem.index.text.term_hashes import holds_term
+from claude_mem.store.read_moments import read_once
 from claude_mem.store.turn_records import load_records
 from claude_mem.types import RecordPart
 
@@ -79,8 +81,18 @@ _turn_row = partial(tuple.__new__, TurnRow)
 _passage_row = partial(tuple.__new__, PassageRow)
 
 
+class PassageTotals(NamedTuple):
+    number: int
+    words: int
+
+
+@read_once
+def passage_totals(connection: sqlite3.Connection) -> PassageTotals:
+    return PassageTotals(*connection.execute("SELECT number, length FROM passage_count").fetchone())
+
+
 def passage_count(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT number FROM passage_count").fetchone()[0])
+    return passage_totals(connection).number
 
 
 def first_of_newest(connection: sqlite3.Connection, project_id: int, passages: int) -> int:
@@ -107,8 +119,7 @@ def inverse_frequency(total: int, count: int) -> float:
 
 
 def _score(connection: sqlite3.Connection, occurrences: int | None) -> Score:
-    number, length = connection.execute("SELECT number, length FROM passage_count").fetchone()
-    return score(number, length, occurrences)
+    return score(*passage_totals(connection), occurrences)
 
 
 def passages_by_words(
@@ -177,6 +188,7 @@ def rowids(project_id: int | None) -> tuple[int, int]:
 _INDEXED = "t.id * 4 + 3 NOT IN (SELECT document FROM unindexed)"
 
 
+@read_once
 def is_any_waiting(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM unindexed LIMIT 1").fetchone() is not None
 
@@ -238,6 +250,22 @@ def _tuples(
     cursor = connection.cursor()
     cursor.row_factory = None
     return cursor.execute(sql, tuple(values)).fetchall()
+
+
+def turn_ids(connection: sqlite3.Connection) -> list[int]:
+    return [row[0] for row in connection.execute("SELECT id FROM indexed_turns ORDER BY id")]
+
+
+def rows_of_turns(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> list[PassageRow]:
+    """All passages of turns none of which waits for the index."""
+    rows = _tuples(
+        connection,
+        f"SELECT p.id, {_KIND}, words, names_time, terms, pieces FROM json_each(?1) i CROSS JOIN"
+        " passages p ON p.id BETWEEN i.value << ?2 AND (i.value + 1 << ?2) - 1 ORDER BY p.id",
+        (json.dumps(sorted(turn_ids)), PASSAGE_BITS),
+    )
+    # One text for each kind, not for each row.
+    return [_passage_row((id_, intern(kind), *others)) for id_, kind, *others in rows]
 
 
 def rows_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[PassageRow]:
@@ -343,6 +371,15 @@ def duplicates_of(connection: sqlite3.Connection, documents: Iterable[int]) -> d
         "SELECT document, twin FROM twins"
         " WHERE document IN (SELECT value FROM json_each(?)) ORDER BY document, twin",
         (json.dumps(list(documents)),),
+    ):
+        duplicates.setdefault(document, []).append(duplicate)
+    return duplicates
+
+
+def all_duplicates(connection: sqlite3.Connection) -> dict[int, list[int]]:
+    duplicates: dict[int, list[int]] = {}
+    for document, duplicate in connection.execute(
+        "SELECT document, twin FROM twins ORDER BY document, twin"
     ):
         duplicates.setdefault(document, []).append(duplicate)
     return duplicates

@@ -8,6 +8,8 @@ import json
 import sqlite3
 from collections.abc import Iterable
 
+from claude_mem.store.read_moments import read_once
+
 COMMON = 200  # passages
 _MAX_KEPT = 20_000
 
@@ -19,7 +21,7 @@ def term_counts(connection: sqlite3.Connection, stems: Iterable[str], total: int
     """`total`: the number of all passages."""
     counts: dict[str, int] = {}
     missing = list(stems)
-    database = connection.execute("PRAGMA database_list").fetchone()[2]  # "" of one in memory
+    database = _path(connection)
     if total > COMMON:
         for stem in missing:
             count, of_all = _kept.get((database, stem), (0, 0))
@@ -37,3 +39,14 @@ def term_counts(connection: sqlite3.Connection, stems: Iterable[str], total: int
                 _kept.clear()
             _kept[database, stem] = count, total
     return counts
+
+
+def all_term_counts(connection: sqlite3.Connection) -> dict[str, int]:
+    return dict(connection.execute("SELECT term, doc FROM passage_terms").fetchall())
+
+
+@read_once
+def _path(connection: sqlite3.Connection) -> str:
+    """Empty of a database in memory."""
+    path: str = connection.execute("PRAGMA database_list").fetchone()[2]
+    return path

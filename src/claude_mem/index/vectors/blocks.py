@@ -10,17 +10,19 @@ select the few vectors that are worth reading from the disk: the first counts eq
 is fast; the second adds up the numbers of the query with the signs of the vector.
 """
 
+import math
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 16_384
 MAX_INT8 = 127
+MAX_EXACT = (1 << 24) // MAX_INT8**2  # numbers of a vector whose products float32 adds exactly
 REMOVED = -1  # in the place of an id
 CODES_FOR_EACH = 16  # of the first pass over the codes, for each of the second
 _VALUES = (1, 2, 4, 8, 16, 32, 64, -128)  # of the bits of an int8
@@ -29,6 +31,7 @@ Ids = NDArray[np.int64]
 Rows = NDArray[np.int8]
 Floats = NDArray[np.float32]
 Bits = NDArray[np.uint64]
+N = TypeVar("N", bound=np.generic)
 
 
 def normalise(vectors: Floats) -> Floats:
@@ -77,8 +80,7 @@ NO_SIMILARITIES = Similarities(np.empty(0, np.int64), np.empty(0, np.float32))
 def merge(parts: list[Similarities]) -> Similarities:
     """Without removed rows; of rows with the same id the nearest."""
     parts = [part for part in parts if len(part.ids)] or [NO_SIMILARITIES]
-    ids = np.concatenate([part.ids for part in parts])
-    cosines = np.concatenate([part.cosines for part in parts])
+    ids, cosines = _joined([part.ids for part in parts]), _joined([part.cosines for part in parts])
     present = ids != REMOVED
     if not present.all():
         ids, cosines = ids[present], cosines[present]
@@ -87,6 +89,10 @@ def merge(parts: list[Similarities]) -> Similarities:
         return Similarities(ids, cosines)
     firsts = np.concatenate([[0], np.flatnonzero(~is_repeated) + 1])
     return Similarities(ids[firsts], np.maximum.reduceat(cosines, firsts))
+
+
+def _joined(parts: list[NDArray[N]]) -> NDArray[N]:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _is_any_of(ids: Ids, values: Iterable[int]) -> NDArray[np.bool_]:
@@ -107,14 +113,22 @@ class QueryVector:
     def __init__(self, row: Rows) -> None:
         self.row = row
         self.code = codes_of(row[None])[:, 0]
-        self._inverse_length = _inverse_lengths(row[None])[0]
+        self._as_floats = row.astype(np.float32)
+        self._inverse_length = _inverse_length(row)
 
     def cosines(self, rows: Rows, inverse_lengths: Floats | None = None) -> Floats:
         if inverse_lengths is None:
             inverse_lengths = _inverse_lengths(rows)
-        products = np.einsum("ij,j->i", rows, self.row, dtype=np.int32)
-        cosines: Floats = products.astype(np.float32) * inverse_lengths * self._inverse_length
+        cosines: Floats = self._products(rows) * inverse_lengths * self._inverse_length
         return cosines
+
+    def _products(self, rows: Rows) -> Floats:
+        """Sums of integers, which are exact in the faster type as long as they are small."""
+        if rows.shape[1] <= MAX_EXACT:
+            products: Floats = np.vecdot(rows.astype(np.float32), self._as_floats)
+            return products
+        sums: NDArray[np.int32] = np.einsum("ij,j->i", rows, self.row, dtype=np.int32)
+        return sums.astype(np.float32)
 
     def compare(self, ids: Ids, rows: Rows) -> Similarities:
         return Similarities(ids, self.cosines(rows))
@@ -126,6 +140,13 @@ def _inverse_lengths(rows: Rows) -> Floats:
     inverse = np.zeros(len(rows), np.float64)
     np.divide(1.0, np.sqrt(squares), out=inverse, where=squares > 0)
     return inverse.astype(np.float32)
+
+
+def _inverse_length(row: Rows) -> np.float32:
+    """The same, of one row."""
+    numbers = row.astype(np.int64)
+    squares = int(numbers @ numbers)
+    return np.float32(1 / math.sqrt(squares) if squares else 0.0)
 
 
 def codes_of(rows: Rows | Floats) -> Bits:
@@ -235,7 +256,7 @@ class VectorBlocks:
             return self.compare(query)
         scanned = [(block.used, distances_of(block.codes[:, : block.used], query.code))
                    for block in self._blocks]  # fmt: skip
-        farthest = _nth_smallest(np.concatenate([distances for _, distances in scanned]), count)
+        farthest = _nth_smallest(_joined([distances for _, distances in scanned]), count)
         parts: list[Similarities] = []
         for block, (used, distances) in zip(self._blocks, scanned, strict=False):
             if not used:

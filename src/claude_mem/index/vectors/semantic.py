@@ -17,14 +17,15 @@ from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
-from claude_mem.index.passage_cache import CachedPassages, PassageCache
+from claude_mem.index.small_memory import SmallMemory, SmallMemoryCache
 from claude_mem.index.text import passage_writing
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.index.vectors.vector_table import TableState, read_state
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.clock import Clock, now_ms
-from claude_mem.store.database import Open, open_readonly
+from claude_mem.store.database import Open, open_reader
+from claude_mem.store.read_moments import read_once
 from claude_mem.urls import is_url_of_this_machine
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class SemanticIndex:
         load_embedder: Callable[[], Embedder],
         read_ahead: int = READ_AHEAD,
         clock: Clock = now_ms,
-        open_connection: Open = open_readonly,
+        open_connection: Open = open_reader,
         chroma_url: str = "",
     ) -> None:
         self.id = identity
@@ -146,20 +147,19 @@ class SemanticIndex:
             store.read(lambda c: chroma.follow(c, self._table_state(c)))
 
     def _table_state(self, connection: sqlite3.Connection) -> TableState:
-        return read_state(connection, indexing.generation(connection), self.id)
+        return read_state(connection, indexing.generation(connection), self.id, None)
 
     @property
     def vector_search(self) -> "VectorSearch":
         return self._load().search
 
     def wait_until_loaded(self) -> None:
-        """Waits until vectors that are being read in the background are there."""
+        """Waits for what is read in the background: vectors of large projects, a small memory."""
         self._load().cache.wait_until_loaded()
 
-    def cached_passages(self, connection: sqlite3.Connection) -> CachedPassages | None:
-        """What searches of a small memory have read of it; None where it is large."""
-        loaded = self._load()
-        return loaded.passages.at(connection, loaded.cache.read_state(connection))
+    def small_memory(self, connection: sqlite3.Connection) -> SmallMemory | None:
+        """What searches read; None where it is large, or cannot be held now."""
+        return self._load().small_memory.current(connection)
 
     def similar_weights(
         self,
@@ -237,7 +237,12 @@ class SemanticIndex:
                 search = VectorSearch(cache, self._chroma)
                 static = model if isinstance(model, StaticModel) else StaticModel.load()
                 self._loaded = _Loaded(
-                    model, cache, search, Calibration.of(model), SoftWords(static), PassageCache()
+                    model,
+                    cache,
+                    search,
+                    Calibration.of(model),
+                    SoftWords(static),
+                    SmallMemoryCache(cache),
                 )
             return self._loaded
 
@@ -248,7 +253,7 @@ class _Loaded(NamedTuple):
     search: "VectorSearch"
     calibration: "Calibration"
     soft_words: "SoftWords"
-    passages: PassageCache
+    small_memory: SmallMemoryCache
 
 
 class _Batch(NamedTuple):
@@ -260,6 +265,7 @@ class _Batch(NamedTuple):
     pieces: dict[int, list[bytes]]  # by turn, of its passages
 
 
+@read_once
 def _count_turns(connection: sqlite3.Connection) -> int:
     """At most; without reading them."""
     count: int = connection.execute("SELECT coalesce(max(id), 0) FROM indexed_turns").fetchone()[0]

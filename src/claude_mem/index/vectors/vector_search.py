@@ -44,7 +44,7 @@ from claude_mem.index.vectors.blocks import (
 from claude_mem.index.vectors.embedding_texts import passages
 from claude_mem.index.vectors.vector_backend import RESCORED, VectorBackend
 from claude_mem.index.vectors.vector_table import TableState, read_state
-from claude_mem.store.database import Open, open_readonly
+from claude_mem.store.database import Open, open_reader
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.chroma import ChromaCollection
@@ -140,7 +140,7 @@ class ProjectVectors:
 
 class VectorCache:
     def __init__(
-        self, embedder: Embedder, read_ahead: int, open_connection: Open = open_readonly
+        self, embedder: Embedder, read_ahead: int, open_connection: Open = open_reader
     ) -> None:
         self._embedder, self._read_ahead = embedder, read_ahead
         self._open_connection = open_connection

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from claude_mem.index.text.documents import Document, document_id
 from claude_mem.index.text.passage_reading import PASSAGE_BITS
+from claude_mem.store.read_moments import read_once
 
 NO_VECTOR = 0  # instead of the number of a model
 
@@ -72,8 +73,9 @@ class VectorCounts(NamedTuple):
     all: int
 
 
+@read_once
 def read_state(
-    connection: sqlite3.Connection, generation: int, model: str, dimension: int | None = None
+    connection: sqlite3.Connection, generation: int, model: str, dimension: int | None
 ) -> TableState:
     row = connection.execute(
         f"SELECT coalesce(({_NUMBER_OF}), {NO_VECTOR}),"
@@ -287,6 +289,7 @@ def passage_vectors(
     return rows
 
 
+@read_once
 def projects(connection: sqlite3.Connection) -> list[int]:
     return [row[0] for row in connection.execute("SELECT id FROM projects ORDER BY id")]
 
