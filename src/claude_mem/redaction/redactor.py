@@ -72,9 +72,10 @@ class Redactor:
         return text
 
     def redact_json(self, value: Json) -> Json:
-        """All texts of a value are searched at once: few hold a secret, and most are short."""
+        """All texts of a value are searched at once: few hold a secret, and most are short. Each
+        is searched once: the result of an edit repeats what was to be replaced."""
         texts: list[str] = []
-        if self._collect(value, texts) or self._spans("\n".join(texts)):
+        if self._collect(value, texts) or self._spans("\n".join(dict.fromkeys(texts))):
             return self._redact_value(value)
         return value
 
