@@ -395,6 +395,8 @@ def _texts(blocks: list[Json]) -> list[str]:
 # bytes of the file are searched from the end, because the client repeats such lines and the last
 # counts.
 
+_TITLE_KINDS = ("custom-title", "customTitle", True), ("ai-title", "aiTitle", False)
+_END_OF_KINDS = b'-title"'
 LONGEST_TITLE = 120
 MAX_LINES = 200  # of one kind, from the end
 LONGEST_TITLE_LINE = 10_000
@@ -454,10 +456,8 @@ def _is_between_letters(lowered: bytes, mark: re.Pattern[bytes]) -> bool:
 
 
 def _last_title(data: mmap.mmap, session_id: str) -> SessionTitle | None:
-    for kind, name, by_user in (
-        ("custom-title", "customTitle", True),
-        ("ai-title", "aiTitle", False),
-    ):
+    has_titles = data.rfind(_END_OF_KINDS) >= 0  # one search for both: most files have neither
+    for kind, name, by_user in _TITLE_KINDS if has_titles else ():
         for line in _lines_from_end(data, kind):
             if line.get("sessionId") == session_id:
                 text = line.get(name)
