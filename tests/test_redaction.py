@@ -547,3 +547,15 @@ def test_a_uuid_is_a_secret_by_its_name_alone_and_hides_none_beside_it(identifie
     assert uuid not in json.dumps(redactor.redact_json({"api" + "_key": uuid}))
     beside: Json = {"uuid": uuid, "text": f"ghp_{MIXED[:36]}"}
     assert MIXED[:36] not in json.dumps(redactor.redact_json(beside))
+
+
+def test_a_text_that_was_harmless_hides_no_secret_beside_it_and_is_judged_by_its_name() -> None:
+    redactor, long_text = Redactor(), "the lamp is lit " * 20
+    plain: Json = {"statement": long_text, "again": long_text}
+    assert redactor.redact_json(plain) == plain
+    beside: Json = {"message": long_text, "text": f"ghp_{MIXED[:36]}"}
+    redacted = redactor.redact_json(beside)
+    assert MIXED[:36] not in json.dumps(redacted) and long_text in json.dumps(redacted)
+    value = "-".join([MIXED[:36]] * 4)
+    assert redactor.redact_json({"text": value}) == {"text": value}
+    assert value not in json.dumps(redactor.redact_json({"api" + "_key": value}))

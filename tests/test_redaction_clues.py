@@ -88,3 +88,13 @@ def test_secrets_are_found_again_among_words_that_are_known_by_then() -> None:
     first = [Redactor().redact(secret.text) for secret in planted]
     redactor = Redactor()
     assert [redactor.redact(secret.text) for secret in planted] == first
+
+
+def test_a_word_beside_itself_and_parts_of_many_runs_are_clues_of_each_run() -> None:
+    vocabulary = Vocabulary()
+    vocabulary.add_parts(["auth"])
+    vocabulary.add_words(["new"])
+    runs = ["new", "x-new", "new-new", "NEW", "anew", "xauthx", "AUTH", "auth-auth", "au"]
+    assert vocabulary.clues(" ".join(runs)) == {"auth", whole("new")}
+    told = {run for run in runs if vocabulary.clues(run)}
+    assert told == {"new", "x-new", "new-new", "NEW", "xauthx", "AUTH", "auth-auth"}

@@ -1,7 +1,8 @@
 """The data that passes between layers: Event -> Turn -> Distillate -> stored memories."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -97,6 +98,15 @@ class Event:
                 self.client_message, self.tool_name, self.tool_use_id,
             )  # fmt: skip
         return replace(self, detail={}) if self.detail else self
+
+    def __reduce__(self) -> tuple[type["Event"], tuple[object, ...]]:
+        """Half the time of the default, which copies field by field: an import pickles many."""
+        return Event, _event_fields(self)
+
+
+_event_fields: Callable[[Event], tuple[object, ...]] = attrgetter(
+    *(of_event.name for of_event in fields(Event))
+)
 
 
 @dataclass(frozen=True, slots=True)

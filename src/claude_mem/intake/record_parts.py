@@ -13,6 +13,7 @@ from claude_mem.observer.local.tool_uses import heredoc
 from claude_mem.types import Json, RecordKind, RecordPart, Speaker
 
 LONGEST_PART = 32_768
+_FIRST_WORDS = 8  # by which most parts of a turn differ
 _NOTIFICATION_TAGS = ("summary", "result")
 SUBAGENT_TOOLS = ("Task", "Agent")
 _COMMIT = re.compile(r"\bgit\b[^|;&\n]{0,200}?\bcommit\b")
@@ -54,10 +55,24 @@ def record_of(
 
     The last message arrives by a hook and by the transcript, a task list with every change of it.
     """
-    parts: dict[tuple[str, str], RecordPart] = {}
+    parts: list[RecordPart] = []
+    first_parts: dict[tuple[str, ...], RecordPart] = {}  # by speaker and first words
+    texts: dict[tuple[str, ...], set[str]] = {}  # of parts that begin with the same words
     for part in chain(_prompt(prompt or ""), *parts_of_events):
-        parts.setdefault((part.speaker, " ".join(part.text.split())), part)
-    return tuple(parts.values())
+        beginning = (part.speaker, *part.text.split(None, _FIRST_WORDS)[:_FIRST_WORDS])
+        first = first_parts.setdefault(beginning, part)
+        if first is not part:
+            known = texts.setdefault(beginning, {_on_one_line(first.text)})
+            text = _on_one_line(part.text)
+            if text in known:
+                continue
+            known.add(text)
+        parts.append(part)
+    return tuple(parts)
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _prompt(prompt: str) -> Iterator[RecordPart]:

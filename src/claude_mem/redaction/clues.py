@@ -11,7 +11,7 @@ from itertools import filterfalse
 
 IN_RUNS = string.ascii_letters + string.digits + "_+=%-"
 _IN_WORDS = string.ascii_lowercase + string.digits + "_"
-_LONGEST_REMEMBERED, _MOST_REMEMBERED = 48, 16_000  # bytes of a run, runs
+_LONGEST_REMEMBERED, _MOST_REMEMBERED = 48, 32_000  # bytes of a run, runs
 _KELVIN = "\u212a"  # the only letter beyond ASCII that is one of ASCII in lower case
 
 _WHOLE = "the word "
@@ -100,21 +100,33 @@ class Vocabulary:
         return known.values()
 
     def _judged(self, runs: list[bytes]) -> Iterator[tuple[bytes, str]]:
-        joined = b" ".join(runs).lower()
-        parts = [part for part in self._parts if part in joined]
-        words = self._words.intersection(joined.translate(_BETWEEN_WORDS).split())
-        for run in runs if parts or words else ():
-            lowered = run.lower()
-            yield from ((run, part.decode()) for part in parts if part in lowered)
-            for word in words.intersection(lowered.translate(_BETWEEN_WORDS).split()):
-                yield run, whole(word.decode())
-        texts = [run.decode() for run in runs]
+        """By what is found in all of them together: few runs have a clue."""
+        joined = b" %b " % b" ".join(runs)
+        lowered = joined.lower()
+        for part in self._parts:
+            if part in lowered:
+                yield from ((run, part.decode()) for run in _around(joined, lowered, part))
+        spaced = lowered.translate(_BETWEEN_WORDS)
+        for word in self._words.intersection(spaced.split()):
+            clue = whole(word.decode())
+            yield from ((run, clue) for run in _around(joined, spaced, b" %b " % word, 1))
+        texts = joined.decode().split()
         for judge in self._judges:
             yield from ((run.encode(), clue) for run, clue in judge(texts))
 
     def _forget(self) -> None:
         self._plain.clear()
         self._clues_by_run.clear()
+
+
+def _around(runs: bytes, searched: bytes, part: bytes, margin: int = 0) -> Iterator[bytes]:
+    """The runs, between spaces, in which `part` is; its margins may be the spaces around one."""
+    place = searched.find(part)
+    while place >= 0:
+        start = runs.rfind(b" ", 0, place + margin) + 1
+        end = runs.find(b" ", place + len(part) - margin)
+        yield runs[start:end]
+        place = searched.find(part, end - margin)
 
 
 VOCABULARY = Vocabulary()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PASSES = 4
 SHORTEST = 6  # characters of a text that can hold a secret
 _LONGEST_REMEMBERED, _MOST_REMEMBERED = 400, 2_000  # characters, texts
+_SHORTEST_RECENT, _RECENT_CHARACTERS = 100, 256 * 1024
 _LONGEST_COMMAND = 100  # items of a list that may be a command
 # An identifier without a name: no finder takes it for a secret.
 _UUID_LENGTH = 36
@@ -61,6 +62,8 @@ class Redactor:
         self._allowed = frozenset(allowed)
         # Short texts without a secret: a quarter of all tool calls repeat an earlier one.
         self._harmless: set[str] = set()
+        self._recent: set[str] = set()  # long texts of JSON values, without a secret
+        self._recent_characters = 0
 
     def redact(self, text: str) -> str:
         """Again until nothing changes: what is removed may have hidden another secret."""
@@ -72,11 +75,24 @@ class Redactor:
         return text
 
     def redact_json(self, value: Json) -> Json:
-        """All texts of a value are searched at once: few hold a secret, and most are short."""
+        """All texts of a value are searched at once: few hold a secret, and most are short. Each
+        is searched once: the result of an edit repeats what was to be replaced, and the end of a
+        turn its last message."""
         texts: list[str] = []
-        if self._collect(value, texts) or self._spans("\n".join(texts)):
+        gives_away = self._collect(value, texts)
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._recent]
+        if gives_away or self._spans("\n".join(fresh)):
             return self._redact_value(value)
+        self._remember(fresh)
         return value
+
+    def _remember(self, texts: list[str]) -> None:
+        long_texts = [text for text in texts if len(text) >= _SHORTEST_RECENT]
+        self._recent_characters += sum(map(len, long_texts))
+        if self._recent_characters > _RECENT_CHARACTERS:
+            self._recent.clear()
+            self._recent_characters = sum(map(len, long_texts))
+        self._recent.update(long_texts)
 
     def _spans(self, text: str) -> list[Span]:
         if len(text) < SHORTEST or text in self._harmless:

@@ -76,12 +76,9 @@ VOCABULARY.add_parts(_PATH_CLUES)
 
 def find_url_secrets(subject: Subject) -> Iterator[Span]:
     text, lowered = subject.text, subject.lowered
-    place = text.find("://")
-    while place >= 0:
-        if _SCHEME.search(text, max(0, place - 20), place):
-            yield from _in_authority(text, place + 3)
-        place = text.find("://", place + 3)
-    yield from _without_scheme(text)
+    if "@" in text:
+        yield from _with_scheme(text)
+        yield from _without_scheme(text)
     if "=" in text and ("?" in text or "&" in text):
         yield from _in_query(text)
     for clue in _PATH_CLUES & subject.clues:
@@ -89,6 +86,14 @@ def find_url_secrets(subject: Subject) -> Iterator[Span]:
             if word in lowered:
                 for match in pattern.finditer(text):
                     yield Span(match.start("value"), match.end("value"), kind)
+
+
+def _with_scheme(text: str) -> Iterator[Span]:
+    place = text.find("://")
+    while place >= 0:
+        if _SCHEME.search(text, max(0, place - 20), place):
+            yield from _in_authority(text, place + 3)
+        place = text.find("://", place + 3)
 
 
 def _in_authority(text: str, start: int) -> Iterator[Span]:

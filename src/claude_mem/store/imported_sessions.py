@@ -211,15 +211,19 @@ def _import_turn(
         elif redistilling.is_undistilled(existing) and _has_all(connection, existing, turn):
             counts.waiting += redistilling.add_turn(connection, existing["id"])
         return
+    if existing is not None:
+        connection.execute("DELETE FROM tool_events WHERE turn_id = ?", (existing["id"],))
     stored_turn = existing if existing is not None else _create_turn(connection, session, turn)
-    event_ids = _replace_events(connection, stored_turn, turn)
     turn_id, number = stored_turn["id"], stored_turn["prompt_number"]
+    events = [(event.without_raw(keeps_text=turn.keeps_raw), event.key) for event in turn.events]
+    insert_events(connection, stored_turn["session_id"], turn_id, events)
     connection.execute(
         "UPDATE user_prompts SET updated_at_epoch = max(updated_at_epoch, ?) WHERE id = ?",
         (max(event.arrived_ms for event in turn.events), turn_id),
     )
     if turn.distillate is not None:
-        distillate = _with_sources(turn.distillate, event_ids)
+        ids = _event_ids(connection, turn_id, turn)
+        distillate = _with_sources(turn.distillate, ids)
         memories.save_memories(connection, session["id"], turn_id, number, distillate)
         counts.add_memories(distillate)
     else:
@@ -389,22 +393,13 @@ def _create_turn(
 
 def _parent(connection: sqlite3.Connection, session_id: int, prompt_id: str | None) -> int | None:
     """In this session, else in the one it was forked from."""
+    if prompt_id is None:
+        return None
     row = connection.execute(
         "SELECT id FROM user_prompts WHERE prompt_id = ? ORDER BY session_id = ? DESC LIMIT 1",
         (prompt_id, session_id),
     ).fetchone()
     return int(row[0]) if row is not None else None
-
-
-def _replace_events(
-    connection: sqlite3.Connection, stored_turn: sqlite3.Row, turn: PastTurn
-) -> list[int]:
-    """Their ids, in order; without raw text where it would be too old to keep."""
-    turn_id = stored_turn["id"]
-    connection.execute("DELETE FROM tool_events WHERE turn_id = ?", (turn_id,))
-    events = [(event.without_raw(keeps_text=turn.keeps_raw), event.key) for event in turn.events]
-    insert_events(connection, stored_turn["session_id"], turn_id, events)
-    return _event_ids(connection, turn_id, turn)
 
 
 def _event_ids(connection: sqlite3.Connection, turn_id: int, turn: PastTurn) -> list[int]:

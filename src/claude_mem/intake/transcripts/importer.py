@@ -44,10 +44,12 @@ log = logging.getLogger("claude_mem.import")
 LARGE_FILE_BYTES = 24 * 1024 * 1024
 MOST_WITHOUT_POOL = 4  # so few files are read without starting processes
 MAX_PENDING_SESSIONS = 32  # sessions that were given to the writer and are not on disk yet
+GROUP = 16  # sessions and files; the writer is faster than the readers, and would commit each alone
 # Sessions that are distilled at once, if most are distilled later: of each project the newest, as
 # many as a context is made of, as long as they are a small part of the files.
 CONTEXT_SESSIONS = 20
 FEW_BYTES, LARGEST_SHARE = 4 * 1024 * 1024, 0.15
+DISTILLING_EFFORT = 3  # times that of reading a transcript without distilling it
 _TAIL = 64 * 1024  # bytes at the end of a file that have its last time
 _TIMESTAMP = re.compile(rb'"timestamp" ?: ?"([0-9TZ:.+-]{10,40})"')
 OnFile = Callable[[Path, int], None]
@@ -360,10 +362,12 @@ def _size(path: Path) -> int | None:
 
 
 class _SessionWriter:
-    """Keeps several writes pending, so that they share a group commit."""
+    """Gives sessions to the writer in groups, and keeps several pending, so that they share a group
+    commit."""
 
     def __init__(self, store: StoreReader | None, report: Report) -> None:
         self._store, self._report = store, report
+        self._group: list[PastSession | ReadFile] = []
         self._pending: deque[tuple[PastSession, Future[ImportCounts]] | ReadFile] = deque()
         self._failed: set[str] = set()
         self._last: Future[None] | None = None
@@ -375,20 +379,32 @@ class _SessionWriter:
             preview = self._store.preview_import(session) if self._store else _outcome_of(session)
             self._report.add(session, preview)
             return
-        self._pending.append((session, self._store.import_session(session)))
-        while len(self._pending) > MAX_PENDING_SESSIONS:
-            self._await_first()
+        self._group.append(session)
+        if len(self._group) >= GROUP:
+            self._submit(self._store)
 
     def mark_read(self, file: ReadFile) -> None:
         """Takes effect after the file's sessions are on disk."""
         if isinstance(self._store, Store):
-            self._pending.append(file)
+            self._group.append(file)
 
     def finish(self) -> None:
+        if isinstance(self._store, Store):
+            self._submit(self._store)
         while self._pending:
             self._await_first()
         if self._last is not None:
             self._last.result()
+
+    def _submit(self, store: Store) -> None:
+        while len(self._pending) > MAX_PENDING_SESSIONS:
+            self._await_first()
+        for item in self._group:
+            if isinstance(item, ReadFile):
+                self._pending.append(item)
+            else:
+                self._pending.append((item, store.import_session(item)))
+        self._group.clear()
 
     def _await_first(self) -> None:
         first = self._pending.popleft()
@@ -445,8 +461,8 @@ def _read_all(
     large = [path for path, size in sizes.items() if size > LARGE_FILE_BYTES]
     small = [path for path, size in sizes.items() if size <= LARGE_FILE_BYTES]
     if processes > 1 and len(small) > MOST_WITHOUT_POOL:
-        # The largest first, so that no process reads on when the others are done.
-        small.sort(key=sizes.__getitem__, reverse=True)
+        # Those that take longest first, so that no process reads on when the others are done.
+        small.sort(key=lambda path: _effort(sizes[path], options_of[path]), reverse=True)
         yield from _read_in_pool(small, options_of, processes)
     else:
         _set_options(options_of)
@@ -454,6 +470,10 @@ def _read_all(
             yield _read(path)
     for path in large:
         yield from read_in_parts(path, options_of[path])
+
+
+def _effort(size: int, options: ImportOptions) -> int:
+    return size if options.reads == "record" else size * DISTILLING_EFFORT
 
 
 def _read_in_pool(
