@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claude_mem.index import small_memory
 from claude_mem.index.text.filters import Filters
 from claude_mem.index.vectors import blocks, vector_search, vector_table
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -18,6 +19,7 @@ from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.related import RelatedQuery, related
 from claude_mem.recall.search import SearchResult
 from claude_mem.store.database import open_reader
+from claude_mem.store.forgetting import Selection
 from claude_mem.types import Project
 from tests.embedders import new_index
 from tests.remembering import look, remember, titles
@@ -155,6 +157,44 @@ def test_a_turn_that_moves_to_another_project_is_found_there_alone(library: Stor
     library.store.write(move).result()
     assert titles(library, "signin circle", Filters(project_id=dock), index) == [REDIRECT]
     assert titles(library, "signin circle", Filters(project_id=harbor), index) == []
+
+
+def test_an_observation_that_is_forgotten_takes_no_other_turn_with_it(story: Story) -> None:
+    _, second = remember(story, "The lamp blinks", "The table has a crack", session="a")
+    remember(story, REDIRECT, session="b")  # the second turn
+    index = new_index()
+    fill(story, index)
+    assert titles(story, "signin circle", semantic_index=index) == [REDIRECT]
+    selection = Selection(observations=(second,))
+    story.store.forget(selection, story.store.preview_forgetting(selection).token).result()
+    assert titles(story, "signin circle", semantic_index=index) == [REDIRECT]
+
+
+# Codes of large projects are compared by a thread of their own, while words are looked up
+
+
+def test_codes_that_are_compared_ahead_find_the_same(
+    library: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_search, "MAX_ROWS", 0)
+    monkeypatch.setattr(small_memory, "MAX_PASSAGES", -1)
+    index, texts = new_index(), ("signin circle", "why is the login slow", "gulls")
+    fill(library, index)
+    expected = [look(library, text, semantic_index=index) for text in texts]
+    monkeypatch.setattr(vector_search, "MIN_SCANNED_AHEAD", 0)
+    assert [look(library, text, semantic_index=index) for text in texts] == expected
+
+    def compare(connection: sqlite3.Connection) -> None:
+        vectors = index.vector_search
+        ahead = vectors.scan_ahead(connection, texts[0], None, 10)
+        assert ahead is not None
+        by_thread = vectors.similarities(connection, texts[0], rescored=10, ahead=ahead)
+        other_text = vectors.similarities(connection, texts[1], rescored=10, ahead=ahead)
+        for text, similarities in ((texts[0], by_thread), (texts[1], other_text)):
+            alone = vectors.similarities(connection, text, rescored=10)
+            assert similarities.best(10) == alone.best(10) != []
+
+    library.store.read(compare)
 
 
 # Large projects are read by a thread of their own
