@@ -158,15 +158,12 @@ def turns_of(path: Path) -> list[Turn]:
     )
     turns: list[Turn] = []
     memories: list[str] = []
-    title = ""
     for session in reader.sessions():
         for past in session.turns:
             if past.is_private or past.distillate is None:
                 continue
             turns.append(_turn(session.session_id, session.project, session.project_dir, past,
-                               tuple(memories[-10:]), title))  # fmt: skip
-            if past.distillate.observations:
-                title = past.distillate.observations[0].title or ""
+                               tuple(memories[-10:])))  # fmt: skip
             memories += [
                 *(observation.text for observation in past.distillate.observations),
                 past.distillate.summary.text,
@@ -180,7 +177,6 @@ def _turn(
     directory: str,
     past: PastTurn,
     previous: tuple[str, ...],
-    previous_title: str,
 ) -> Turn:
     events = tuple(turn_event(place, event) for place, event in enumerate(past.events, 1))
     return Turn(
@@ -197,7 +193,6 @@ def _turn(
         started_ms=past.events[0].arrived_ms,
         events=events,
         recent_memories=previous,
-        previous_title=previous_title,
         is_client_message=past.is_client_message,
     )
 

@@ -2,7 +2,6 @@
 
 from claude_mem.observer.local.titles import (
     LONGEST_EDIT,
-    as_follow_up,
     from_edits,
     of_changed_files,
     of_created_files,
@@ -60,17 +59,6 @@ def test_the_edits_of_one_call_are_told_as_those_of_several() -> None:
 def test_edits_that_are_too_large_to_tell_give_no_title() -> None:
     assert title_of("lamp.py", "x\ny", "y\nx") == ""
     assert from_edits([]) == ""
-
-
-def test_the_files_are_told_with_what_their_change_continues() -> None:
-    files = replaced("lamp.py", "x\ny", "y\nx").values()
-    changed = of_changed_files(files)
-    assert changed == "Changed lamp.py"
-    title = as_follow_up(changed, "Add a fuse")
-    assert title == "Changed lamp.py (follow-up to “Add a fuse”)"
-    assert as_follow_up("Changed horn.py", title) == "Changed horn.py (follow-up to “Add a fuse”)"
-    assert as_follow_up(changed, "Changed horn.py") == "", "that says nothing, either"
-    assert as_follow_up(changed, "") == "" == as_follow_up(changed, "Add a fuse " * 20)
 
 
 def test_a_new_file_is_told() -> None:

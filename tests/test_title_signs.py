@@ -7,8 +7,11 @@ from hypothesis import strategies as st
 from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.title_signs import (
     addresses_someone,
+    has_definite_stand_in,
     is_anchored,
     lacks_subject,
+    only_labels,
+    refers_outside,
     signs_of,
     without_label,
 )
@@ -106,7 +109,62 @@ def test_a_verb_without_its_noun_lacks_the_subject() -> None:
     assert lacks_subject("Lists all `LampType` constants")
     assert lacks_subject("Now contains the new relay")
     assert lacks_subject("Moved to `lamp_height` so that it follows the pier")
+    assert lacks_subject("No longer has a relay of its own")
     assert not lacks_subject("Moved the relay to `lamp_height`")
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Task B's relay was wrong",
+        "The lamp of session A burns on `-1`",
+        "Relay landed in `2e35bd09` on the pier",
+        "The lamp fix is folded into `36543426`",
+        '"Let the harbour lamp blink"',
+        "(lamp): shows the relay as open",
+        "After that, `lamp.lit` is set to `true`",
+    ],
+)
+def test_what_only_the_conversation_knows_is_outside_of_a_title(title: str) -> None:
+    assert refers_outside(title)
+
+
+@pytest.mark.parametrize(
+    "title", ["React 19 lights the lamp twice", "`light()` exits with status 0", "Add a fuse"]
+)
+def test_versions_and_figures_are_not_outside(title: str) -> None:
+    assert not refers_outside(title)
+
+
+def test_a_label_and_its_words_are_no_statement() -> None:
+    assert only_labels("Spare lamps: rare, and only in winter")
+    assert not only_labels("Spare lamps: the relay closes twice in winter")
+    assert not only_labels("lamp.py: rare, and only in winter")
+
+
+def test_a_definite_subject_without_a_name_stands_for_something_told_before() -> None:
+    assert has_definite_stand_in("The pattern is now defined once in `lamp.py`")
+    assert has_definite_stand_in("The relay is closed when `lit()` is false")
+    assert not has_definite_stand_in("The harbour lamp is closed when `lit()` is false")
+    assert not has_definite_stand_in("The `Relay` is now defined once in `lamp.py`")
+    assert not has_definite_stand_in("Added the relay to `lamp.py`")
+
+
+@pytest.mark.parametrize(
+    ("title", "sign"),
+    [
+        ("notes.md: the lamp burns at night", "place: document"),
+        ("test_lamp.py: added `test_lit`", "place: test"),
+        ("lamp.py: added `lit()` to the relay", "change named after file"),
+        ("Fog: the lamp burns at night", "place: word"),
+        ("`light()` calls `relay.close()` twice", "form: named subject, named rest"),
+        ("A signal of round 2, sent by the lamp", "listed thing"),
+        ("The other way is cleaner than the relay", "judges"),
+        ("The reviewer rebased the lamp", "of the work"),
+    ],
+)
+def test_place_and_form_of_a_title_are_signs(title: str, sign: str) -> None:
+    assert f"sign: {sign}" in signs_of(title)
 
 
 def title_of(of: Turn) -> str | None:

@@ -47,6 +47,19 @@ def test_the_place_under_which_it_was_said_comes_before_the_file_of_the_turn() -
     assert titles_of(text, subject="lamp.py") == [f"lamp.py: {text}"]
 
 
+def test_a_subject_that_was_told_before_gets_the_file_or_is_no_title() -> None:
+    text = "The writer still exists when `lit()` is false"
+    assert titles_of(text, subject="lamp.py") == [f"lamp.py: the{text[3:]}"]
+    assert titles_of("The harbour lamp stays open all night long in winter", has_edits=False) != []
+    assert titles_of("The writer stays open all night long in winter", has_edits=False) == []
+
+
+def test_a_document_is_no_subject_of_a_sentence_without_a_name() -> None:
+    assert titles_of("the lamp diagram repeated the cycle of the relay", subject="plan.md") == []
+    text = "the lamp diagram repeated the cycle of `relay.py`"
+    assert f"plan.md: {text}" in titles_of(text, subject="plan.md")
+
+
 def title_of(of: Turn) -> str | None:
     observations = distil(of).observations
     return observations[0].title if observations else None

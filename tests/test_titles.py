@@ -83,6 +83,8 @@ def test_a_long_sentence_is_cut_where_a_clause_ends_or_not_at_all(
         ("Can you please add a fuse? The old one blew.", "Add a fuse"),
         ("Great. Also, sort the fuses by size.", "Sort the fuses by size"),
         ("write me a fuse table", "Write a fuse table"),
+        ("I want to dim the lamp after sunset.", "Dim the lamp after sunset"),
+        ("ok, we'd like you to sort the fuses", "Sort the fuses"),
         ("the lamp is dark, any idea?", "The lamp is dark"),
         ("Kannst du bitte die Lampe reparieren?", "Die Lampe reparieren"),
         ("修复灯塔的闪烁问题", "修复灯塔的闪烁问题"),

@@ -87,16 +87,11 @@ def edited(path: str, number: int = 500, old: str = "a", new: str = "b") -> Turn
 def session(*turns: Turn, memories: int = 10) -> list[Distillate]:
     """The turns distilled in order, each with the memories of those before it."""
     previous: list[str] = []
-    title = ""
     results: list[Distillate] = []
     for number, each in enumerate(turns, start=1):
         recent = tuple(previous[-memories:])
-        result = distil(
-            replace(each, prompt_number=number, recent_memories=recent, previous_title=title)
-        )
+        result = distil(replace(each, prompt_number=number, recent_memories=recent))
         results.append(result)
-        if result.observations:
-            title = result.observations[0].title or ""
         previous += [*(observation.text for observation in result.observations)]
         previous.append(result.summary.text)
     return results

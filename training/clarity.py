@@ -15,8 +15,8 @@ from claude_mem.observer.local.clarity import Clarity, known_of, plain_words
 
 FEWEST_TITLES = 6  # with a word, in at least two projects, for it to count as such
 FEWEST_TITLES_WITH = 3  # a run or a sign
-DOUBTFUL = 0.35  # what a doubtful title counts of a clear one
-RIDGE = 2.0
+DOUBTFUL = 0.5  # what a doubtful title counts of a clear one
+RIDGE = 6.0
 STEPS, RATE = 150, 0.05
 LEAST_WEIGHT = 30  # thousandths; smaller ones are not kept
 

@@ -143,7 +143,6 @@ class Turn:
     started_ms: int
     events: tuple[TurnEvent, ...]
     recent_memories: tuple[str, ...] = ()  # texts of the memories of the session's previous turns
-    previous_title: str = ""  # of the session's latest observation before it
     earlier_output: str = ""  # what tools gave in the session's previous turns
     is_client_message: bool = False  # a message of the client began it, so it has no prompt
     draft: "Distillate | None" = None  # its stored memories, for a model to revise

@@ -340,19 +340,6 @@ def recent_memories(
     return tuple("\n".join(_texts_of(row)) for row in reversed(rows))
 
 
-def previous_title(
-    connection: sqlite3.Connection, memory_session_id: str | None, prompt_number: int
-) -> str:
-    """Of the session's latest observation before the turn; of several the first, which is about
-    the work."""
-    row = connection.execute(
-        "SELECT title FROM observations WHERE memory_session_id = ? AND prompt_number < ?"
-        " AND wrong = 0 AND ordinal = 0 ORDER BY prompt_number DESC LIMIT 1",
-        (memory_session_id, prompt_number),
-    ).fetchone()
-    return row["title"] or "" if row is not None else ""
-
-
 def _texts_of(row: sqlite3.Row) -> Iterator[str]:
     yield from filter(None, (*json.loads(row["texts"]), *json.loads(row["facts"])))
     yield from (run.text for run in commands_from(json.loads(row["commands"])))

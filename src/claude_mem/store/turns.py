@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from claude_mem.store.clock import iso
-from claude_mem.store.memories import previous_title, recent_memories
+from claude_mem.store.memories import recent_memories
 from claude_mem.store.message_parents import find_parent
 from claude_mem.store.queue import JOBS, QUEUES
 from claude_mem.store.sessions import end_session, ensure_session, revive
@@ -459,7 +459,6 @@ def load_turn(connection: sqlite3.Connection, turn_id: int) -> Turn | None:
         events=tuple(_tool_use(event) for event in events),
         is_client_message=bool(row["notice"]),
         recent_memories=recent_memories(connection, row["memory_session_id"], row["prompt_number"]),
-        previous_title=previous_title(connection, row["memory_session_id"], row["prompt_number"]),
         earlier_output=_earlier_output(connection, row["session_id"], turn_id),
     )
 

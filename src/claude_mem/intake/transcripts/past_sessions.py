@@ -178,7 +178,6 @@ class _Session:
     events: list[Event] = field(default_factory=list)
     turns: list[PastTurn] = field(default_factory=list)
     recent_memories: list[str] = field(default_factory=list)
-    previous_title: str = ""
     title: str | None = None
     subtitle: str | None = None
     user_prompt: str | None = None
@@ -232,8 +231,6 @@ class _Session:
         distillate = distil(self._turn(prompt_id, prompt, events), self.verbosity)
         memories = (*(o.text for o in distillate.observations), distillate.summary.text)
         self.recent_memories = [*self.recent_memories, *memories][-RECENT_MEMORIES:]
-        if distillate.observations:
-            self.previous_title = distillate.observations[0].title or ""
         self.title = self.title or distillate.title
         self.subtitle = distillate.subtitle or self.subtitle
         return distillate
@@ -253,7 +250,6 @@ class _Session:
             started_ms=events[0].arrived_ms,
             events=tuple(turn_event(number, event) for number, event in enumerate(events, 1)),
             recent_memories=tuple(self.recent_memories),
-            previous_title=self.previous_title,
             is_client_message=events[0].client_message is not None,
         )
 

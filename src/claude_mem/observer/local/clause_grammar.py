@@ -96,7 +96,7 @@ _STAND_INS = word_set(
 
 def has_predicate(title: str) -> bool:
     """Whether it tells a change, or its main clause has a verb after a subject."""
-    return tells_change(title) or _verb_of(title) is not None
+    return tells_change(title) or verb_of(title) is not None
 
 
 def tells_work(title: str) -> bool:
@@ -129,7 +129,7 @@ def tells_change(title: str) -> bool:
 
 def has_vague_subject(title: str) -> bool:
     """Whether the words before the verb stand for something told before: "The failures are …"."""
-    verb = _verb_of(title)
+    verb = verb_of(title)
     if verb is None or tells_change(title):
         return False
     subject = title[:verb]
@@ -142,7 +142,7 @@ def has_vague_subject(title: str) -> bool:
 
 
 @lru_cache(maxsize=256)  # each check of a title asks for it
-def _verb_of(title: str) -> int | None:
+def verb_of(title: str) -> int | None:
     """Where the verb of the main clause begins; None if there is none, or no subject before it."""
     start = condition.end() if (condition := _SUBORDINATE.match(title)) else 0
     relative = _RELATIVE.search(title, start + 1)

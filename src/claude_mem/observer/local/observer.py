@@ -36,7 +36,6 @@ from claude_mem.observer.local.selection import (
     COLONS,
     DETAILS,
     ScoredTurn,
-    is_clear_text,
     score_turn,
     select_passages,
     tells_stopped_commit,
@@ -93,7 +92,6 @@ MAX_FILES_READ, MAX_FAILURES, MAX_COMMITS = 2, 3, 3
 MAX_BESIDE_EDITS = 2  # files that were read where others were edited
 MAX_STEPS = 6
 MIN_NOVELTY = 0.3  # share of words that the observation does not have
-READ_REQUEST, READ_FINAL, SHARED_WORDS = 300, 1_000, 2
 ANNOUNCED = "announced"
 PREFERENCE = "preference"  # the concept of a rule of the user
 
@@ -137,7 +135,7 @@ def turn_title(scored: ScoredTurn) -> str:
 
 
 def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
-    """The clear ones, what the edits tell, what they continue, plans, new files."""
+    """The clear ones, what the edits tell, plans, new files; of edits the clearest at least."""
     evidence = scored.evidence
     ranked = scored.titles
     if titles.is_commit_request(evidence.request.text):
@@ -147,26 +145,11 @@ def _by_clarity(scored: ScoredTurn) -> Iterator[str]:
     least = CLEAR_OF_EDITS if files else CLEAR
     yield from (each.title.text for each in ranked if each.is_clearer_than(least))
     yield titles.from_edits(files)
-    if _continues(scored):
-        unclear = [each.title.text for each in ranked if not each.is_clearer_than(least)]
-        dependent = [each.title.text for each in scored.dependent_titles]
-        for title in (*unclear, *dependent, titles.of_changed_files(files)):
-            yield titles.as_follow_up(title, scored.previous_title) if title else ""
     yield titles.from_plan(evidence.request.plan_title)
     yield titles.of_created_files(files)
-
-
-def _continues(scored: ScoredTurn) -> bool:
-    """Whether the latest memory of the session is about the same: it names a file that this turn
-    changed, or several of its words."""
-    if not is_clear_text(scored.previous_title):
-        return False
-    previous = "\n".join(scored.recent_memories[-2:])
-    if any(path in previous for path in scored.evidence.files):
-        return True
-    request, final = scored.evidence.request.text[:READ_REQUEST], scored.evidence.final[:READ_FINAL]
-    shared = content_words(f"{request} {final}") & content_words(scored.previous_title)
-    return len(shared) >= SHARED_WORDS
+    if files:
+        clearest = sorted(ranked, key=lambda each: -each.clarity)
+        yield from (each.title.text for each in clearest)
 
 
 def _by_structure(scored: ScoredTurn) -> Iterator[str]:

@@ -26,6 +26,7 @@ from claude_mem.observer.local.learned_trees import Features, Tests, Trees, Weig
 from claude_mem.observer.local.markdown import MessagePassage
 from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
+    READ_PASSAGES,
     TitleContext,
     find_titles,
     passages_with_titles,
@@ -52,14 +53,15 @@ LONGEST_COMMIT_REQUEST = 80
 _CHANGELOG = re.compile(r"(?:^|[/\\])change(?:log|s)\b[^/\\]{0,20}$", re.IGNORECASE)
 # Chosen on three projects, each with weights that were trained without it: what a point of clarity
 # counts in the order of titles, up to which clarity, and how clear a title must be.
-CLARITY_SHARE, CLEAR_ENOUGH = 0.06, 2.0
-LEAST_CLARITY = -2.0  # below, not even the title of the previous memory makes it clear
-LEAST_ALONE = 0.2
+CLARITY_SHARE, CLEAR_ENOUGH = 0.2, 1.5
+LEAST_CLARITY = -2.0  # below, a title does not count as one of the turn
+LEAST_ALONE = -0.5  # of a turn with edits, or one that is worth an observation for sure
 LEAST_IF_UNSURE = 0.7  # of a turn without edits that is hardly worth an observation
 SURE = 0.7  # beyond the threshold of a turn
-CLEAR = 0.6  # what work without edits needs
-CLEAR_OF_EDITS = 0.4  # what is preferred to what the edits themselves tell
-JUDGED_FIRST = 5
+CLEAR = 0.5  # what work without edits needs
+CLEAR_OF_EDITS = 1.0  # what is preferred to what the edits themselves tell
+JUDGED_FIRST = 20
+READ_IF_UNCLEAR = 40  # passages to look for titles in, where the first have no clear one
 LOWEST = -6.0  # stands for a passage or title that is missing
 # The texts of a turn are at most a share of what was said in it, but may have a few sentences.
 BUDGET_SHARE, SHORT_BUDGET, MAX_CHARS = 0.4, 300, 2_000
@@ -132,11 +134,9 @@ class ScoredTurn:
     scores: list[float]  # of the candidates
     steps: list[Candidate]  # what is left to do
     titles: list[RankedTitle]  # that can be shown alone, the best first
-    dependent_titles: list[RankedTitle]  # that need the title of the previous memory
     is_worth_observing: bool
     is_english: bool
     recent_memories: tuple[str, ...] = field(default=())
-    previous_title: str = ""
 
 
 def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
@@ -154,9 +154,16 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
         if _is_step(candidate, each, weights.step)
     ]
     is_english = speaks_english(candidates)
-    said = passages_with_titles(candidates, scores)
-    titles = find_titles(evidence, said, is_english=is_english)
-    ranked = _rank_titles(titles, title_context(evidence, weight), weights, is_english=is_english)
+    context = title_context(evidence, weight)
+
+    def ranked_titles(most_passages: int) -> list[RankedTitle]:
+        said = passages_with_titles(candidates, scores, most_passages)
+        titles = find_titles(evidence, said, is_english=is_english)
+        return _rank_titles(titles, context, weights, is_english=is_english)
+
+    ranked = ranked_titles(READ_PASSAGES)
+    if is_english and not any(title.is_clear for title in ranked):
+        ranked = ranked_titles(READ_IF_UNCLEAR)
     best_title = ranked[0].score if ranked else None
     worth = weights.turn.score(turn_features(evidence, scores, best_title, weights.turn.names))
     is_likely = worth >= weights.turn.threshold + detail.margin and not only_commits(evidence)
@@ -175,12 +182,10 @@ def score_turn(turn: Turn, detail: Detail = NORMAL) -> ScoredTurn:
         scores=scores,
         steps=steps,
         titles=alone,
-        dependent_titles=[title for title in ranked if title not in alone],
         is_worth_observing=(is_evident and counts_evident)
         or (is_english and is_likely and _has_answer(candidates)),
         is_english=is_english,
         recent_memories=turn.recent_memories,
-        previous_title=turn.previous_title,
     )
 
 
@@ -388,10 +393,6 @@ def _rank_titles(
 def is_clear_enough(ranked: RankedTitle, *, is_english: bool) -> bool:
     """Clarity was learned in English; in another language it says nothing."""
     return not is_english or is_written(ranked.title) or ranked.clarity >= LEAST_CLARITY
-
-
-def is_clear_text(title: str) -> bool:
-    return bool(title) and learned.current().clarity.score(title, "final") >= CLEAR
 
 
 def _tells_enough(ranked: RankedTitle, least: float) -> bool:

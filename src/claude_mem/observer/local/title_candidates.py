@@ -202,11 +202,13 @@ def _spoken(evidence: TurnEvidence, passages: Iterable[Candidate]) -> Iterator[T
                 )
 
 
-def passages_with_titles(passages: Sequence[Candidate], scores: Sequence[float]) -> list[Candidate]:
+def passages_with_titles(
+    passages: Sequence[Candidate], scores: Sequence[float], most: int = READ_PASSAGES
+) -> list[Candidate]:
     """The passages to look for titles in, those of the last messages first."""
     ranked = sorted(zip(scores, passages, strict=True), key=lambda pair: -pair[0])
     worth_reading = (passage for _, passage in ranked if _may_have_title(passage))
-    best = islice(worth_reading, READ_PASSAGES)
+    best = islice(worth_reading, most)
     return sorted(best, key=lambda passage: (passage.messages_after, passage.position))
 
 

@@ -11,8 +11,12 @@ from claude_mem.observer.local.markdown import sentences, width, without_markup
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.title_signs import (
     addresses_someone,
+    has_definite_stand_in,
     is_anchored,
+    is_document,
     lacks_subject,
+    only_labels,
+    refers_outside,
     without_label,
 )
 from claude_mem.observer.local.tool_uses import FileWork, file_name
@@ -26,7 +30,7 @@ from claude_mem.title_rules import (
 
 LONGEST_TITLE, LONGEST_PLAN_TITLE = 100, 150
 SHORTEST_TITLE = 8
-LONGEST_EDIT, LONGEST_FOLLOW_UP = 130, 150
+LONGEST_EDIT = 130
 MOST_NAMES = 2  # of what an edit defines
 READ_END = 12  # characters: the longest word with which no title ends
 MIN_WORDS = 3  # of a sentence; a request may be shorter
@@ -120,13 +124,18 @@ _POLITE = re.compile(
     r"|s'il te plaît|por favor|puedes|help me(?: to)?)[\s,]{1,3}){1,4}(?:please\s|bitte\s)?",
     re.IGNORECASE,
 )
+# What the user wishes follows.
+_WISH = re.compile(
+    r"(?:(?:ok(?:ay)?|now|so|then|and|also)[\s,]{1,3}){0,2}"
+    r"(?:i|we)(?:'d| would)? (?:want|like|need)(?: you)? to\s+(?=\S)",
+    re.IGNORECASE,
+)
 _FOR_ME = re.compile(r"^(\w{2,12}) me\b(?= \w)", re.IGNORECASE)
 _TAIL = re.compile(
     r"(?:,|\s[—–-])\s+(?:please|any ideas?|thanks?|fix (?:it|this)"
     r"|can you (?:fix|check) (?:it|this)|bitte|merci|corrige ça)\W*$",
     re.IGNORECASE,
 )
-_FOLLOW_UP = " (follow-up to “"
 _LOWER_CASE_NAME = re.compile(r"[a-z]+[A-Z_./(0-9-]")
 
 
@@ -188,7 +197,7 @@ def from_request(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines or is_bare_request(text):
         return ""
-    line = without_opening(lines[0])
+    line = _WISH.sub("", without_opening(lines[0]), count=1)
     if _REPORT.match(line):
         return ""
     sentence = sentences(line[: 4 * LONGEST_TITLE])[0]
@@ -225,15 +234,6 @@ def _definitions(work: FileWork) -> Iterator[str]:
 
 def _replacements(work: FileWork) -> Iterator[str]:
     yield from (f"`{before}` became `{after}`" for before, after in work.replacements)
-
-
-def as_follow_up(title: str, previous: str) -> str:
-    """With the title of the turn that it continues, or of the one that this one continues; empty
-    if that is too long."""
-    subject = previous.rpartition(_FOLLOW_UP)[2].removesuffix("”)")
-    text = f"{title}{_FOLLOW_UP}{subject}”)"
-    says_little = not subject or subject.startswith(("Changed ", "Created "))
-    return "" if says_little or len(text) > LONGEST_FOLLOW_UP else text
 
 
 def of_changed_files(files: Collection[FileWork]) -> str:
@@ -371,7 +371,11 @@ def with_subject(
     elif subject:
         if named := _after(subject, title):
             yield named
-    elif len(specific_words(text)) >= FEWEST_WITHOUT_NAME and not lacks_subject(text):
+    elif (
+        len(specific_words(text)) >= FEWEST_WITHOUT_NAME
+        and not lacks_subject(text)
+        and (is_anchored(text) or not has_definite_stand_in(text))
+    ):
         yield title
 
 
@@ -385,6 +389,8 @@ def _checked(candidate: TitleCandidate, *, is_english: bool) -> TitleCandidate |
         return None
     if is_spoken and count_words(text) < FEWEST_SPOKEN:
         return None
+    if is_english and is_spoken and (refers_outside(text) or only_labels(text)):
+        return None
     if is_english:
         return None if addresses_someone(text) else candidate._replace(text=text)
     has_subject = names_subject(text, is_english=False)
@@ -395,14 +401,16 @@ def _needs_subject(candidate: TitleCandidate, text: str) -> bool:
     """What was written as a title has its subject; a clause of the conversation may lack it."""
     if candidate.source not in SPOKEN:
         return False
-    return lacks_subject(text) or not is_anchored(text) or not has_predicate(text)
+    is_known = is_anchored(text) and not has_definite_stand_in(text)
+    return lacks_subject(text) or not is_known or not has_predicate(text)
 
 
 def _after(subject: str, candidate: TitleCandidate) -> TitleCandidate | None:
     text = candidate.text
     if count_words(text) >= MOST_OF_SENTENCE or subject.lower() in text.lower():
         return None
-    if addresses_someone(subject):
+    # A document may be about anything: its name does not tell what the clause is about.
+    if addresses_someone(subject) or (is_document(subject) and not is_anchored(text)):
         return None
     text = as_title(f"{subject}: {lower_first(text)}", LONGEST_SENTENCE)
     return candidate._replace(text=text, cut="subject") if text else None

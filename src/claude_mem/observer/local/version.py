@@ -4,4 +4,4 @@ Raise it when its memories become better: then turns whose events or transcript 
 distilled again in the background (`worker/redistilling.py`).
 """
 
-VERSION = 13
+VERSION = 14
