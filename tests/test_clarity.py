@@ -34,6 +34,8 @@ def test_runs_begin_and_end_with_the_text() -> None:
     assert known_of("The lamp", "final", WORDS) == {
         "the", "<word>", "^ the", "the <word>", "<word> $", "^ the <word>", "the <word> $",
         "words 1", "from final", "sign: names 0", "sign: specific words 1",
+        "sign: place: nothing", "sign: form: no verb", "sign: no verb after nothing",
+        "sign: code 0",
     }  # fmt: skip
 
 

@@ -34,9 +34,10 @@ def only(result: Distillate) -> Observation:
 
 
 def test_a_terse_request_takes_its_title_from_what_was_done() -> None:
-    final = "Done. The lamp flickered because `poll()` ran twice per tick; it now runs once."
-    result = distil(turn(edited("src/lamp.py"), stopped(final), prompt="fix it"))
-    assert only(result).title == final.removeprefix("Done. ").rstrip(".")
+    told = "the lamp flickered because `poll()` ran twice per tick; it now runs once"
+    final = stopped(f"Done. {told.capitalize()}.")
+    result = distil(turn(edited("src/lamp.py"), final, prompt="fix it"))
+    assert only(result).title == f"lamp.py: {told}"
     assert only(result).files_modified == ("src/lamp.py",)
     assert result.summary.request == "fix it"
 
