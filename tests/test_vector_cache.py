@@ -18,6 +18,7 @@ from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.related import RelatedQuery, related
 from claude_mem.recall.search import SearchResult
 from claude_mem.store.database import open_reader
+from claude_mem.store.forgetting import Selection
 from claude_mem.types import Project
 from tests.embedders import new_index
 from tests.remembering import look, remember, titles
@@ -155,6 +156,17 @@ def test_a_turn_that_moves_to_another_project_is_found_there_alone(library: Stor
     library.store.write(move).result()
     assert titles(library, "signin circle", Filters(project_id=dock), index) == [REDIRECT]
     assert titles(library, "signin circle", Filters(project_id=harbor), index) == []
+
+
+def test_an_observation_that_is_forgotten_takes_no_other_turn_with_it(story: Story) -> None:
+    _, second = remember(story, "The lamp blinks", "The table has a crack", session="a")
+    remember(story, REDIRECT, session="b")  # the second turn
+    index = new_index()
+    fill(story, index)
+    assert titles(story, "signin circle", semantic_index=index) == [REDIRECT]
+    selection = Selection(observations=(second,))
+    story.store.forget(selection, story.store.preview_forgetting(selection).token).result()
+    assert titles(story, "signin circle", semantic_index=index) == [REDIRECT]
 
 
 # Large projects are read by a thread of their own

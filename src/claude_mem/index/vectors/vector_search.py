@@ -89,7 +89,8 @@ class ProjectVectors:
             turn = first_of_newest(connection, self._project_id, MAX_OF_PROJECT)
             self._first = document_id(TURN, turn)
         lost = vector_table.losses(connection, self._project_id, self._loss)
-        self._remove(lost)
+        # The numbers of observations are also those of other turns.
+        self._remove([document for document in lost if kind_of(document) == self._kind])
         self._loss = max(self._loss, state.loss)
         while rows := vector_table.changes(
             connection, self._project_id, self._kind, self.revision, CHUNK, self._first
