@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claude_mem.index import small_memory
 from claude_mem.index.text.filters import Filters
 from claude_mem.index.vectors import blocks, vector_search, vector_table
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -168,33 +167,6 @@ def test_an_observation_that_is_forgotten_takes_no_other_turn_with_it(story: Sto
     selection = Selection(observations=(second,))
     story.store.forget(selection, story.store.preview_forgetting(selection).token).result()
     assert titles(story, "signin circle", semantic_index=index) == [REDIRECT]
-
-
-# Codes of large projects are compared by a thread of their own, while words are looked up
-
-
-def test_codes_that_are_compared_ahead_find_the_same(
-    library: Story, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(vector_search, "MAX_ROWS", 0)
-    monkeypatch.setattr(small_memory, "MAX_PASSAGES", -1)
-    index, texts = new_index(), ("signin circle", "why is the login slow", "gulls")
-    fill(library, index)
-    expected = [look(library, text, semantic_index=index) for text in texts]
-    monkeypatch.setattr(vector_search, "MIN_SCANNED_AHEAD", 0)
-    assert [look(library, text, semantic_index=index) for text in texts] == expected
-
-    def compare(connection: sqlite3.Connection) -> None:
-        vectors = index.vector_search
-        ahead = vectors.scan_ahead(connection, texts[0], None, 10)
-        assert ahead is not None
-        by_thread = vectors.similarities(connection, texts[0], rescored=10, ahead=ahead)
-        other_text = vectors.similarities(connection, texts[1], rescored=10, ahead=ahead)
-        for text, similarities in ((texts[0], by_thread), (texts[1], other_text)):
-            alone = vectors.similarities(connection, text, rescored=10)
-            assert similarities.best(10) == alone.best(10) != []
-
-    library.store.read(compare)
 
 
 # Large projects are read by a thread of their own

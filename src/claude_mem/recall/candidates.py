@@ -36,7 +36,6 @@ from claude_mem.recall.weights import Weights
 
 if TYPE_CHECKING:
     from claude_mem.index.vectors.blocks import Similarities
-    from claude_mem.index.vectors.vector_search import CodeScan
 
 MANY = 2_000
 FEW = 4  # words
@@ -139,13 +138,8 @@ def collect(
     were looked up before. `depth`: if it is not that of a search. `cached`: what a semantic index
     has of these passages already."""
     depth = depth or SEARCH
-    by_vector, read = max(depth.by_vector, 2 * count), max(depth.read, 2 * count)
-    rescored = depth.rescored * by_vector // depth.by_vector
-    ahead = None
-    if semantic_index is not None and cached is None and not _is_strict(parsed):
-        vectors = semantic_index.vector_search
-        ahead = vectors.scan_ahead(connection, parsed.text, filters.project_id, rescored)
     terms = look_up_terms(connection, parsed, cached) if terms is None else terms
+    by_vector, read = max(depth.by_vector, 2 * count), max(depth.read, 2 * count)
     # Only a search by meaning as well can prefer one that many others outrank by words.
     limit = max(depth.by_words if semantic_index is not None else read, by_vector)
     condition = turn_condition(filters)
@@ -153,6 +147,7 @@ def collect(
     searched = _rarest(parsed, terms, depth.matches)
     bm25 = _by_words(connection, searched, terms, filters, condition, scored)
     by_words = dict(islice(bm25.items(), limit))  # best first
+    rescored = depth.rescored * by_vector // depth.by_vector
     cosines = _cosines(
         connection,
         parsed,
@@ -164,7 +159,6 @@ def collect(
         rescored,
         weights,
         semantic_index,
-        ahead,
     )
     excluded = _excluded_turns(connection, parsed, filters.project_id)
     ids = _promising(by_words, cosines, terms, weights, read)
@@ -334,12 +328,11 @@ def _cosines(
     rescored: int,
     weights: Weights,
     semantic_index: SemanticIndex | None,
-    ahead: "CodeScan | None",
 ) -> dict[int, float]:
     """Of the passages that match by words, and of the nearest where the query allows for them."""
     if semantic_index is None:
         return {}
-    is_strict = _is_strict(parsed)
+    is_strict = bool(parsed.phrases or parsed.excluded)  # nothing but what matches by words
     if is_strict and not by_words:
         return {}
     text, vectors = embedded_text(parsed, terms), semantic_index.vector_search
@@ -352,7 +345,6 @@ def _cosines(
         include=by_words,
         exhaustive=condition.sql != "TRUE",  # few of the nearest may pass it
         rescored=rescored,
-        ahead=ahead,
     )
     cosines = similarities.of(by_words)
     missing = by_words.keys() - cosines.keys()
@@ -360,11 +352,6 @@ def _cosines(
         cosines |= vectors.passage_cosines(connection, text, missing)
     least = -1.0 if parsed.is_sentence else semantic_index.cosine(weights.min_deviations)
     return cosines | _nearest(connection, similarities, condition, limit, least)
-
-
-def _is_strict(parsed: ParsedQuery) -> bool:
-    """Whether nothing is found but what matches by words."""
-    return bool(parsed.phrases or parsed.excluded)
 
 
 def _nearest(

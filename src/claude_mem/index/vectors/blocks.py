@@ -283,25 +283,21 @@ class VectorBlocks:
         """By the codes alone, in no order."""
         most = 64 * len(query.code)  # signs that can differ
         counts = np.zeros(most + 2, np.intp)
-        enough = most + 1  # within which there are as many as are needed, in the blocks so far
-        scanned: list[tuple[_Block, Ids, NDArray[np.intp], NDArray[np.uint16]]] = []
+        scanned: list[tuple[_Block, Ids, NDArray[np.uint16]]] = []
         for block in self._blocks:
             distances = distances_of(block.codes[:, : block.used], query.code)
             ids = block.ids[: len(distances)]
             if block.has_removed:
                 ids = ids.copy()
                 distances[ids == REMOVED] = most + 1  # else they keep others out
-            # Later blocks can only lower the bound: what is beyond it is not looked at again.
-            places = np.flatnonzero(distances <= enough)
-            distances = distances[places]
             counts += np.bincount(distances, minlength=len(counts))
-            enough = min(enough, int(np.searchsorted(np.cumsum(counts), CODES_FOR_EACH * count)))
-            scanned.append((block, ids, places, distances))
+            scanned.append((block, ids, distances))
+        enough = int(np.searchsorted(np.cumsum(counts), CODES_FOR_EACH * count))
         near, codes = [np.empty(0, np.int64)], [np.empty((len(query.code), 0), np.uint64)]
-        for block, ids, places, distances in scanned:
-            nearest = places[distances <= min(enough, most)]
-            near.append(ids[nearest])
-            codes.append(block.codes.take(nearest, axis=1))
+        for block, ids, distances in scanned:
+            places = np.flatnonzero(distances <= min(enough, most))
+            near.append(ids[places])
+            codes.append(block.codes.take(places, axis=1))
         near_ids = np.concatenate(near)
         scores = _sum_signed(np.concatenate(codes, axis=1), _bit_planes(query.row))
         present = near_ids != REMOVED  # a row may have been removed meanwhile

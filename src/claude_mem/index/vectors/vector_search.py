@@ -7,8 +7,7 @@ select candidates, whose vectors are read from the table. The vectors are compar
 
 Small projects are read by the search that needs them. Large ones are read by a thread of their
 own; until it is done, searches compare only what they have found by words. Nothing that takes long
-happens under a lock that another search needs. The codes of many
-vectors are compared by a thread as well, while the search looks up its words (`CodeScan`).
+happens under a lock that another search needs.
 
 Documents that still wait for their vector are embedded at once, so that the newest are never
 missing, unless there are too many of them. That thread reads what has changed in chunks, each in a
@@ -34,7 +33,6 @@ from claude_mem.index.vectors import malloc, vector_table
 from claude_mem.index.vectors.blocks import (
     NO_SIMILARITIES,
     Ids,
-    NearestIds,
     QueryVector,
     Rows,
     RowsDropped,
@@ -59,7 +57,6 @@ MAX_ROWS = 32_768  # vectors that are held in full; beyond, the largest projects
 MAX_CODES = 2_000_000  # beyond, the projects that were not searched lately are dropped
 MAX_OF_PROJECT = 1_000_000  # passages, about; older turns are found by words
 MAX_READ_AT_ONCE = 4_000  # documents; more are read by a thread of their own
-MIN_SCANNED_AHEAD = 200_000  # codes; a scan of fewer takes as long as starting a thread for it
 MAX_WAITING = 64  # turns that a search with Chroma embeds itself
 CHUNK = 2_048  # rows that are read in a transaction
 NO_IDS: Ids = np.empty(0, np.int64)
@@ -350,35 +347,19 @@ class VectorSearch:
         include: Collection[int] = (),
         exhaustive: bool = False,
         rescored: int = RESCORED,
-        ahead: "CodeScan | None" = None,
     ) -> Similarities:
         """Of a text to the passages of turns (or to the observations) of a project, or of all: to
         the nearest at least, and to those of `include` that are in memory. `exhaustive`: to all
-        vectors that are. While many vectors are being read, to none. `ahead`: of `scan_ahead`."""
+        vectors that are. While many vectors are being read, to none."""
         query = self._query(text)
         if not query.row.any():
             return NO_SIMILARITIES
         projects = vector_table.projects(connection) if project_id is None else [project_id]
         included = np.fromiter(include, np.int64, len(include))
-        scan = LocalScan(self._cache, connection, kind, included, rescored, ahead)
+        scan = LocalScan(self._cache, connection, kind, included, rescored)
         if exhaustive:
             return scan.nearest(query, projects, sys.maxsize)
         return self._nearest(connection, scan, query, projects, kind)
-
-    def scan_ahead(
-        self, connection: sqlite3.Connection, text: str, project_id: int | None, rescored: int
-    ) -> "CodeScan | None":
-        """Starts to compare a text with the codes of turns, where they are many: a search for words
-        takes about as long, and neither needs the other."""
-        query = self._query(text)
-        if self._chroma is not None or not query.row.any():
-            return None
-        projects = vector_table.projects(connection) if project_id is None else [project_id]
-        state = self._cache.read_state(connection)
-        loaded = self._cache.loaded(connection, projects, TURN, state)
-        if sum(len(vectors.blocks) for vectors in loaded) < MIN_SCANNED_AHEAD:
-            return None
-        return CodeScan(query, loaded, rescored)
 
     def _nearest(
         self,
@@ -469,34 +450,6 @@ class VectorSearch:
         return similar
 
 
-class CodeScan:
-    """Compares codes in a thread of its own."""
-
-    def __init__(self, query: QueryVector, loaded: Sequence[ProjectVectors], count: int) -> None:
-        self._query, self._loaded, self._count = query, list(loaded), count
-        self._candidates: list[NearestIds] = []
-        self._thread = threading.Thread(target=self._scan, name="scan codes", daemon=True)
-        self._thread.start()
-
-    def _scan(self) -> None:
-        self._candidates = scan_codes(self._query, self._loaded, self._count)
-
-    def candidates(
-        self, query: QueryVector, loaded: Sequence[ProjectVectors], count: int
-    ) -> list[NearestIds] | None:
-        """None where it compared something else."""
-        if query is not self._query or list(loaded) != self._loaded or count != self._count:
-            return None
-        self._thread.join()
-        return self._candidates
-
-
-def scan_codes(
-    query: QueryVector, loaded: Sequence[ProjectVectors], count: int
-) -> list[NearestIds]:
-    return [vectors.blocks.candidates(query, count) for vectors in loaded]
-
-
 class LocalScan:
     """The backend that needs nothing else: a scan of the vectors in memory."""
 
@@ -507,10 +460,8 @@ class LocalScan:
         kind: str = TURN,
         include: Ids = NO_IDS,
         rescored: int = RESCORED,
-        ahead: CodeScan | None = None,
     ) -> None:
         """`include`: what is compared in any case."""
-        self._ahead = ahead
         self._cache, self._connection = cache, connection
         self._kind, self._include, self._rescored = kind, include, rescored
 
@@ -528,10 +479,7 @@ class LocalScan:
     def _by_codes(
         self, query: QueryVector, loaded: Sequence[ProjectVectors], model: int
     ) -> Similarities:
-        ahead = self._ahead
-        candidates = ahead and ahead.candidates(query, loaded, self._rescored)
-        if not candidates:
-            candidates = scan_codes(query, loaded, self._rescored)
+        candidates = [vectors.blocks.candidates(query, self._rescored) for vectors in loaded]
         ids = np.concatenate([of_project.ids for of_project in candidates])
         scores = np.concatenate([of_project.scores for of_project in candidates])
         order = np.argsort(-scores, kind="stable")
