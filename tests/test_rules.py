@@ -172,6 +172,12 @@ def test_the_bench_prints_precision_and_recall(
     assert last == "rules: precision 0.50, recall 0.50 (1 right, 1 wrong, 1 missed)"
 
 
+LONG_RULE = (
+    "From now on always write down in the log of the harbour every lamp that a keeper of the"
+    " northern pier lights or puts out between dusk and dawn."
+)
+
+
 @pytest.mark.parametrize(
     ("typed", "title"),
     [
@@ -187,6 +193,7 @@ def test_the_bench_prints_precision_and_recall(
             " keeper of the northern pier sleeps in the room below it.",
             "From now on, if the lamp of a pier is lit, never ring its bell at night",
         ),
+        (LONG_RULE, LONG_RULE),  # has no clause that could be cut off
     ],
 )
 def test_the_title_of_a_rule_is_without_a_nod_and_says_the_same(typed: str, title: str) -> None:

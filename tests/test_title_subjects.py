@@ -94,3 +94,12 @@ def test_a_clause_that_addresses_someone_is_no_place_of_another() -> None:
     place = "I've added a comment that documents"
     assert titles_of(text, place="A comment documents") == [f"A comment documents: {text}"]
     assert titles_of(text, place=place) == []
+
+
+def test_of_two_labels_the_first_remains() -> None:
+    text = "Winter storms: both harbour lamps of `Relay` may burn"
+    shown = "Relay tests: both harbour lamps of `Relay` may burn"
+    assert titles_of(text, place="Relay tests")[-1] == shown
+    assert titles_of(f"Relay tests: {text}")[0] == shown
+    subject = "fix(lamp): relay: close it twice per signal"
+    assert titles_of(subject, source="commit") == [subject]  # as it was written

@@ -105,6 +105,12 @@ _BARE_PRONOUN = re.compile(
     r"|instead|as|from|at|into|back|off|over)\b)",
     re.IGNORECASE,
 )
+# "never renders one": one of what, only the text before has told.
+_ENDS_WITH_ONE = re.compile(
+    r"\b(?!(?:new|old|single|each|every|this|that|the|no|an?|first|last|next|other|another|by|than"
+    r"|to|as|only|\d+) )[a-z]+ ones?\W*$",
+    re.IGNORECASE,
+)
 _ASKS = re.compile(
     r"(?:which|what|why|who|can|can't|could|should|shall|would|will|do|does|did|is|are|isn't"
     r"|how (?:do|does|did|can|could|should|would|is|are|about|many|much))\b",
@@ -240,7 +246,7 @@ def _is_english_clause(title: str) -> bool:
         return False
     if (first in _SUBORDINATE or first in PREPOSITIONS) and "," not in title:
         return False
-    if _ASKS.match(title) or _ONLY_CONDITIONS.match(title):
+    if _ASKS.match(title) or _ONLY_CONDITIONS.match(title) or _ENDS_WITH_ONE.search(title):
         return False
     if _BARE_PRONOUN.search(title) and not NAME.search(title):
         return False

@@ -15,7 +15,6 @@ from functools import lru_cache
 from claude_mem.observer.local.markdown import sentences
 from claude_mem.observer.local.titles import clause_of
 from claude_mem.store.fact_comparison.supersession import is_withdrawal
-from claude_mem.text import shorten
 from claude_mem.types import FactStatus, ProposedFact
 
 LONGEST_TYPED_PROMPT = 1_500
@@ -216,4 +215,4 @@ def rule_title(text: str) -> str:
         text = text[nod.end() :]
     if len(text) <= LONGEST_TITLE:
         return text
-    return clause_of(text, LONGEST_CUT_TITLE) or shorten(text, LONGEST_TITLE)
+    return clause_of(text, LONGEST_CUT_TITLE) or text

@@ -10,6 +10,7 @@ from claude_mem.observer.local.clause_grammar import has_predicate, is_proposal
 from claude_mem.observer.local.markdown import sentences, width, without_markup
 from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.title_signs import (
+    LONGEST_PLACE,
     addresses_someone,
     has_definite_stand_in,
     is_anchored,
@@ -384,6 +385,7 @@ def _checked(candidate: TitleCandidate, *, is_english: bool) -> TitleCandidate |
         return None
     is_spoken = candidate.source in SPOKEN
     text = without_label(candidate.text) if is_english else candidate.text
+    text = _without_second_label(text) if is_english and is_spoken else text
     text = as_title(text, LONGEST_SENTENCE if is_spoken else LONGEST_TITLE)
     if not text or "?" in text or "://" in text or not is_complete(text, is_english=is_english):
         return None
@@ -412,8 +414,18 @@ def _after(subject: str, candidate: TitleCandidate) -> TitleCandidate | None:
     # A document may be about anything: its name does not tell what the clause is about.
     if addresses_someone(subject) or (is_document(subject) and not is_anchored(text)):
         return None
-    text = as_title(f"{subject}: {lower_first(text)}", LONGEST_SENTENCE)
+    text = _without_second_label(f"{subject}: {lower_first(text)}")
+    text = as_title(text, LONGEST_SENTENCE)
     return candidate._replace(text=text, cut="subject") if text else None
+
+
+def _without_second_label(title: str) -> str:
+    """ "Lamps: Winter: both may burn" is a line of an outline: of its labels, the first remains."""
+    label, _, statement = title.partition(": ")
+    second, _, rest = statement.partition(": ")
+    labels = (label, second)
+    is_outline = all(len(text.split()) <= LONGEST_PLACE and "`" not in text for text in labels)
+    return f"{label}: {lower_first(rest)}" if rest and is_outline else title
 
 
 def _is_proposed(candidate: TitleCandidate, has_edits: bool) -> bool:
