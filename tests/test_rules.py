@@ -173,8 +173,8 @@ def test_the_bench_prints_precision_and_recall(
 
 
 LONG_RULE = (
-    "From now on, never ring the bell of the northern pier of the old harbour between dusk and dawn"
-    " of a day on which the keeper of its lamp sleeps below it."
+    "Never push to a branch of the harbour that a keeper of the northern pier reviews between dusk"
+    " and dawn of a working day in the winter months of the year."
 )
 
 
