@@ -312,7 +312,7 @@ def test_a_session_start_without_a_worker_gets_the_rendered_context(home: Home) 
     home.kill_worker()
     cold = home.context(session_start(session_id="a-third"))
     assert cold == warm
-    assert "Files edited: notes.md" in cold
+    assert "Created notes.md" in cold
 
 
 def test_a_session_that_began_cold_is_given_the_same_when_it_is_resumed(home: Home) -> None:
@@ -322,7 +322,7 @@ def test_a_session_that_began_cold_is_given_the_same_when_it_is_resumed(home: Ho
     wait_until(lambda: list(home.layout.contexts.glob("*harbor*")), "the rendered context")
     home.kill_worker()
     cold = home.context(session_start())
-    assert "Files edited: notes.md" in cold
+    assert "Created notes.md" in cold
     for payload in (prompt("Paint it red", session_id="x", prompt_id="x"),
                     stop("It is red.", session_id="x", prompt_id="x")):  # fmt: skip
         home.hook(payload)
@@ -346,7 +346,7 @@ def test_a_worker_that_dies_before_it_answers_leaves_what_the_hook_gave_instead(
     delivery.put(bytes(home.layout.root), header, as_bytes(prompt(session_id="y", prompt_id="y")))
     marker.touch()
     context = home.context(session_start())
-    assert not marker.exists() and "Files edited: notes.md" in context
+    assert not marker.exists() and "Created notes.md" in context
     for payload in (prompt("Paint it red", session_id="x", prompt_id="x"),
                     stop("It is red.", session_id="x", prompt_id="x")):  # fmt: skip
         home.hook(payload)
@@ -385,7 +385,7 @@ def test_a_resumed_session_gets_the_bytes_it_got_before(home: Home) -> None:
         home.hook(payload)
     home.wait_settled()
     context = home.context(session_start())
-    assert "Files edited: notes.md" in context
+    assert "Created notes.md" in context
     for payload in (prompt("Now paint the lighthouse red"), stop("It is red.")):
         home.hook(payload)
     home.wait_settled()

@@ -103,3 +103,9 @@ def test_of_two_labels_the_first_remains() -> None:
     assert titles_of(f"Relay tests: {text}")[0] == shown
     subject = "fix(lamp): relay: close it twice per signal"
     assert titles_of(subject, source="commit") == [subject]  # as it was written
+
+
+def test_a_definite_thing_whose_file_is_named_needs_no_other_subject() -> None:
+    text = "The horn failed because rain came in through the lid of horn.py"
+    assert titles_of(text, subject="horn.py") == [text]
+    assert titles_of("The writer failed through the lid of horn.py", subject="horn.py") == []

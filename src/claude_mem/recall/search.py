@@ -158,7 +158,10 @@ def _find(
         return as_rows(connection, matches[: query.limit]), len(matches) > query.limit
     parsed = with_occasions(connection, parsed, query.filters.project_id)
     end = query.offset + query.limit + 1
-    cached = semantic_index.small_memory(connection) if semantic_index is not None else None
+    cached = None
+    if semantic_index is not None:
+        cached = semantic_index.small_memory(connection)
+        semantic_index.read_term_counts_ahead(connection)
     ranked = rank(connection, parsed, query.filters, end, weights, semantic_index, cached)
     if query.order != "relevance":
         newest_first = query.order == "date_desc"

@@ -18,7 +18,7 @@ from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.small_memory import SmallMemory, SmallMemoryCache
-from claude_mem.index.text import passage_writing
+from claude_mem.index.text import passage_reading, passage_writing, term_counts
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.index.vectors.vector_table import TableState, read_state
@@ -77,6 +77,7 @@ class SemanticIndex:
         self._load_embedder, self._read_ahead, self._clock = load_embedder, read_ahead, clock
         self._open_connection = open_connection
         self._lock = threading.RLock()
+        self._counting = threading.Lock()  # of the thread that counts words ahead
         self._loaded: _Loaded | None = None
         self._used_at = 0
 
@@ -160,6 +161,20 @@ class SemanticIndex:
     def small_memory(self, connection: sqlite3.Connection) -> SmallMemory | None:
         """What searches read; None where it is large, or cannot be held now."""
         return self._load().small_memory.current(connection)
+
+    def read_term_counts_ahead(self, connection: sqlite3.Connection) -> None:
+        """In the background, of a large memory."""
+        total = passage_reading.passage_count(connection)
+        if not term_counts.should_read_ahead(connection, total):
+            return
+
+        def work(own_connection: sqlite3.Connection) -> None:
+            try:
+                term_counts.read_ahead(own_connection, total)
+            except sqlite3.Error:  # a file that was moved away; the next search tries again
+                log.warning("the words could not be counted ahead", exc_info=True)
+
+        self._load().cache.in_background(connection, self._counting, work)
 
     def similar_weights(
         self,

@@ -342,6 +342,7 @@ FEWEST_SPOKEN = 4  # of a clause of the conversation; what was written as a titl
 FEWEST_WITHOUT_NAME = 4  # specific words of a clause without a name
 MOST_BEFORE_SUBJECT = 12  # words of a title that gets a subject although it has one
 PROPOSAL = "Proposal"
+DEFINITE_NOUN = re.compile(r"the ([a-z]{3,})\b", re.IGNORECASE)
 
 
 def with_subject(
@@ -369,6 +370,8 @@ def with_subject(
     # The name of a file says little before words that say nothing: "summary of changes".
     elif not has_subject and not cues.IMPERATIVE.match(text):
         return
+    elif subject and _is_told_by(subject, text):
+        yield title
     elif subject:
         if named := _after(subject, title):
             yield named
@@ -378,6 +381,13 @@ def with_subject(
         and (is_anchored(text) or not has_definite_stand_in(text))
     ):
         yield title
+
+
+def _is_told_by(subject: str, text: str) -> bool:
+    """Whether a text of a definite thing names its place: "The horn … in horn.py"."""
+    definite = DEFINITE_NOUN.match(text)
+    name = subject.lower()
+    return definite is not None and definite[1].lower() in name and name in text.lower()
 
 
 def _checked(candidate: TitleCandidate, *, is_english: bool) -> TitleCandidate | None:
