@@ -1,6 +1,7 @@
 """Candidates for a title, and what is put before them."""
 
 from claude_mem.observer.local.observer import distil
+from claude_mem.observer.local.title_candidates import _subject
 from claude_mem.observer.local.titles import TitleCandidate, TitleSource, with_subject
 from claude_mem.types import Turn
 from tests.turns import edited, stopped, turn
@@ -109,3 +110,8 @@ def test_a_definite_thing_whose_file_is_named_needs_no_other_subject() -> None:
     text = "The horn failed because rain came in through the lid of horn.py"
     assert titles_of(text, subject="horn.py") == [text]
     assert titles_of("The writer failed through the lid of horn.py", subject="horn.py") == []
+
+
+def test_the_subject_of_a_fixup_is_that_of_the_commit_it_fixes() -> None:
+    candidates = [c.text for c in _subject("fixup! fix(lamp): blink twice", "commit", 0)]
+    assert candidates == [c.text for c in _subject("fix(lamp): blink twice", "commit", 0)]

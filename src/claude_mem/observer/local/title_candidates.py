@@ -96,6 +96,9 @@ _ANNOUNCED = re.compile(
     r"[^.:;]{10,120})[.:]?$",
     re.IGNORECASE,
 )
+_REBASED = re.compile(
+    r"(?:(?:fixup|squash|amend)! ){1,3}", re.IGNORECASE
+)  # of `git commit --fixup`
 _SCOPE = re.compile(r"[a-z]{1,20}\(([\w ./-]{2,40})\)!?:", re.IGNORECASE)
 _ISSUE = re.compile(r"(?<![\w/])#\d{1,7}\b")
 _CODE = re.compile(r"`([A-Za-z_][\w./:-]{2,39})(?:\(\))?`")
@@ -297,6 +300,7 @@ def headings(markdown: str) -> list[str]:
 
 def _subject(text: str, source: TitleSource, number: int) -> Iterator[TitleCandidate]:
     """The subject of a commit, without its type; and with its scope before it."""
+    text = _REBASED.sub("", text, count=1)
     prefix = _CONVENTIONAL.match(text)
     bare = text[prefix.end() :] if prefix and _CONVENTIONAL_TYPE.match(text) else text
     yield from _clauses(bare, source, number)
