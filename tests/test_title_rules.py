@@ -45,6 +45,7 @@ def test_a_clause_with_its_subject_stands_alone(title: str) -> None:
         ("This makes the lamp blink", "a pronoun without its noun"),
         ("Write that down for the next keeper", "a pronoun without its noun"),
         ("lamp.py: the index of lamps never renders one", "a pronoun without its noun"),
+        ("lamp.py: the six slow ones and the lamps of `pier/*`", "a pronoun without its noun"),
         ("because the relay was moved", "a cut clause"),
         ("To run the lamp test", "a cut clause"),
         ("Option 1: ask the keeper", "a choice of a list"),

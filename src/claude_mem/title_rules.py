@@ -105,9 +105,10 @@ _BARE_PRONOUN = re.compile(
     r"|instead|as|from|at|into|back|off|over)\b)",
     re.IGNORECASE,
 )
-# "never renders one": one of what, only the text before has told.
-_ENDS_WITH_ONE = re.compile(
-    r"\b(?!(?:new|old|single|each|every|this|that|the|no|an?|first|last|next|other|another|by|than"
+# "never renders one", "the six new ones": of what, only the text before has told.
+_UNNAMED_ONE = re.compile(
+    r"\b(?:the|these|those) (?:[a-z]+ ){0,2}ones\b"
+    r"|\b(?!(?:new|old|single|each|every|this|that|the|no|an?|first|last|next|other|another|by|than"
     r"|to|as|only|\d+) )[a-z]+ ones?\W*$",
     re.IGNORECASE,
 )
@@ -246,7 +247,7 @@ def _is_english_clause(title: str) -> bool:
         return False
     if (first in _SUBORDINATE or first in PREPOSITIONS) and "," not in title:
         return False
-    if _ASKS.match(title) or _ONLY_CONDITIONS.match(title) or _ENDS_WITH_ONE.search(title):
+    if _ASKS.match(title) or _ONLY_CONDITIONS.match(title) or _UNNAMED_ONE.search(title):
         return False
     if _BARE_PRONOUN.search(title) and not NAME.search(title):
         return False
