@@ -16,7 +16,7 @@ from tests.test_prompt_hook import ASKED, QUESTION, REPLY
 
 REQUEST = "Make the light blink twice"
 ANSWER = "The light blinks twice now; the lamp needed a new fuse."
-MEMORY = "light.py: the light blinks twice now"
+MEMORY = f"- {ANSWER} #"  # a line of the context
 RUNS = 10
 INTRODUCTION = "Perhaps related, from earlier sessions here"
 

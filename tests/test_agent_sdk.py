@@ -107,7 +107,7 @@ def test_two_sessions_of_a_program_share_a_memory(
 
     machine.layout.launcher.write_text("#!/bin/sh\nexit 9\n")  # no hook process is started
     assert "We made it blink." in asyncio.run(both())
-    assert "light.py: the light blinks twice now" in api.sent()
+    assert f"- {ANSWER} #" in api.sent()
     assert api.sent().count("Goal: Make the light blink twice") >= 2
     machine.wait_settled()
     sessions = machine.rows("SELECT dialect FROM sdk_sessions")

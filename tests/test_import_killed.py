@@ -45,7 +45,7 @@ def killed(*args, **kwargs):
     return result
 
 setattr(owner, name, killed)
-importer.MAX_PENDING_SESSIONS = 1
+importer.MAX_PENDING_SESSIONS = importer.GROUP = 1
 importer.FEW_BYTES = importer.CONTEXT_SESSIONS = 0
 sys.argv = ["claude-mem", *sys.argv[5:]]
 main()
