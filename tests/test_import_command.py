@@ -185,11 +185,12 @@ def test_a_dry_run_of_an_export_is_refused(home: Home) -> None:
     run_import(home)
     export = home.path / "export.jsonl"
     assert home.command("export", str(export)).returncode == 0
-    before = home.layout.database.read_bytes()
+    home.wait_settled()  # a worker may run, and changes the file without changing what it holds
+    before = contents_of(home.layout.database)
     done = home.command("import", "--dry-run", str(export))
     assert done.returncode != 0
     assert "is an export" in done.stderr
-    assert home.layout.database.read_bytes() == before
+    assert contents_of(home.layout.database) == before
 
 
 def test_only_one_project_by_its_name_key_or_any_directory_of_it(
