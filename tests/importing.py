@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from claude_mem.config import Layout
-from claude_mem.intake.transcripts.importer import ImportOptions, Report, import_transcripts
+from claude_mem.intake.transcripts.file_reading import ImportOptions
+from claude_mem.intake.transcripts.importer import Report, import_transcripts
 from claude_mem.store import Store
 from claude_mem.store.clock import now_ms
 from tests.conftest import Home

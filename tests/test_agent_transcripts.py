@@ -10,7 +10,8 @@ import pytest
 from claude_mem.agents import BY_NAME
 from claude_mem.config import Layout
 from claude_mem.intake.transcript_additions import TranscriptAdditions
-from claude_mem.intake.transcripts.importer import ImportOptions, import_transcripts
+from claude_mem.intake.transcripts.file_reading import ImportOptions
+from claude_mem.intake.transcripts.importer import import_transcripts
 from claude_mem.intake.transcripts.transcript import open_transcript
 from claude_mem.worker.distil_jobs import JobRunner
 from tests import agent_payloads, agent_transcripts

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from claude_mem.errors import BadInput
 from claude_mem.intake.transcript_additions import TranscriptAdditions
-from claude_mem.intake.transcripts import importer, reading_process
+from claude_mem.intake.transcripts import file_reading, importer, reading_process
 from claude_mem.intake.transcripts.importer import distil_waiting
 from claude_mem.intake.transcripts.reading_process import ReadingProcess, Request
 from claude_mem.store import Store, StoreReader
@@ -96,7 +96,7 @@ def test_read_side_by_side_and_in_pieces_it_is_the_same(
     target.run(*files, processes=3)
     target.distil(processes=3)
     assert target.contents == expected
-    monkeypatch.setattr(importer, "LARGE_FILE_BYTES", 100)
+    monkeypatch.setattr(file_reading, "LARGE_FILE_BYTES", 100)
     parts = LaterTarget(tmp_path / "parts")
     parts.run(*files)
     parts.distil()

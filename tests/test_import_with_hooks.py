@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 from claude_mem.cli.demo import payloads
 from claude_mem.intake.event_reader import EventHeader
 from claude_mem.intake.transcript_additions import TranscriptAdditions
-from claude_mem.intake.transcripts.importer import (
-    distil_waiting,
-    import_transcripts,
-)
+from claude_mem.intake.transcripts.importer import distil_waiting, import_transcripts
 from claude_mem.intake.transcripts.transcript import Transcript
 from claude_mem.store import Store
 from claude_mem.worker.announcer import Announcer

@@ -22,10 +22,9 @@ from claude_mem.install import other_agent_files
 from claude_mem.install.claude import transcripts_dir
 from claude_mem.intake.project_access import TrustDialog
 from claude_mem.intake.projects import Projects
+from claude_mem.intake.transcripts.file_reading import ImportOptions, Reads
 from claude_mem.intake.transcripts.importer import (
-    ImportOptions,
     OnFile,
-    Reads,
     Report,
     Tally,
     distil_waiting,

@@ -19,11 +19,8 @@ from claude_mem.config.settings import CaptureSettings
 from claude_mem.errors import BadInput
 from claude_mem.intake.event_reader import EventReader
 from claude_mem.intake.transcript_additions import TranscriptAdditions
-from claude_mem.intake.transcripts.importer import (
-    ImportOptions,
-    finish_transcript,
-    merge_known_projects,
-)
+from claude_mem.intake.transcripts.file_reading import ImportOptions
+from claude_mem.intake.transcripts.importer import finish_transcript, merge_known_projects
 from claude_mem.intake.transcripts.reading_process import (
     ReadingProcess,
     ReadingStopped,
