@@ -13,6 +13,7 @@ _INVISIBLE = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 _JOINERS = re.compile("[\u200c\u200d]++")
+QUESTION_MARKS = ("?", "？", "؟")
 NO_MEMORIES = "No memories yet. Recording starts with the first session after claude-mem install."
 
 

@@ -13,7 +13,6 @@ from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, escape_fences, f
 from claude_mem.recall.handover import what_holds
 from claude_mem.recall.handover.digests import SessionDigest, digest_sessions
 from claude_mem.recall.handover.lines import (
-    QUESTION_MARKS,
     SAME_STATEMENT,
     Line,
     day_of,
@@ -36,7 +35,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.memories import open_steps_from
 from claude_mem.store.memory_rows import JsonRow
 from claude_mem.store.turns import MAIN_BRANCHES
-from claude_mem.text import one_line
+from claude_mem.text import QUESTION_MARKS, one_line
 from claude_mem.word_runs import LENGTH, has_run
 
 MAX_UNITS = 9_900  # of the client's 10,000; longer texts are replaced by a preview

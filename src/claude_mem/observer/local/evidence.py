@@ -23,7 +23,7 @@ from claude_mem.observer.local.tool_uses import (
     files_read,
     read_commands,
 )
-from claude_mem.text import one_line, shorten
+from claude_mem.text import QUESTION_MARKS, one_line, shorten
 from claude_mem.types import RecordKind, Turn, TurnEvent
 
 LONGEST_LINE = 600  # a longer line is pasted, unless it reads like prose
@@ -495,7 +495,6 @@ _NO_STEP = re.compile(
     r"|(?:if|when|once) you('d| would)? (?:like|want|prefer)\b.*|happy to\b.*)[.!]?$",
     re.IGNORECASE,
 )
-QUESTION_MARKS = ("?", "？", "؟")
 _FENCES = ("```", "~~~")
 
 

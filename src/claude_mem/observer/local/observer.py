@@ -15,7 +15,6 @@ from claude_mem.observer import LOCAL
 from claude_mem.observer.local import cues, titles
 from claude_mem.observer.local.content_words import content_words, novelty
 from claude_mem.observer.local.evidence import (
-    QUESTION_MARKS,
     Candidate,
     TurnEvidence,
     UserRequest,
@@ -43,7 +42,7 @@ from claude_mem.observer.local.selection import (
 from claude_mem.observer.local.titles import TITLES
 from claude_mem.observer.local.tool_uses import Failure, FileWork
 from claude_mem.observer.local.version import VERSION
-from claude_mem.text import shorten
+from claude_mem.text import QUESTION_MARKS, shorten
 from claude_mem.title_rules import is_complete
 from claude_mem.types import (
     COMMAND_PURPOSES,

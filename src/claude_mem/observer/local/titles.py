@@ -370,7 +370,7 @@ def with_subject(
     # The name of a file says little before words that say nothing: "summary of changes".
     elif not has_subject and not cues.IMPERATIVE.match(text):
         return
-    elif subject and _is_told_by(subject, text):
+    elif subject and _names_its_place(text, subject):
         yield title
     elif subject:
         if named := _after(subject, title):
@@ -383,7 +383,7 @@ def with_subject(
         yield title
 
 
-def _is_told_by(subject: str, text: str) -> bool:
+def _names_its_place(text: str, subject: str) -> bool:
     """Whether a text of a definite thing names its place: "The horn … in horn.py"."""
     definite = DEFINITE_NOUN.match(text)
     name = subject.lower()

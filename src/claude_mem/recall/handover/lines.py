@@ -7,13 +7,12 @@ from functools import lru_cache
 
 from claude_mem.index.text.words import stem
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.text import one_line, shorten
+from claude_mem.text import QUESTION_MARKS, one_line, shorten
 from claude_mem.title_rules import stands_alone
 from claude_mem.types import Fact
 
 LONGEST_LINE = 240
 LOCAL = "local"  # the observer without a model
-QUESTION_MARKS = ("?", "？", "؟")
 SAME_SUBJECT = 0.6  # share of common words from which two texts are about the same
 SAME_STATEMENT = 0.8  # from which they say the same
 _IS_TALK = re.compile(

@@ -9,7 +9,6 @@ from claude_mem.recall.handover.digests import Result
 from claude_mem.recall.handover.lines import (
     CODE_LINES,
     LOCAL,
-    QUESTION_MARKS,
     SAME_STATEMENT,
     SAME_SUBJECT,
     is_about,
@@ -19,7 +18,7 @@ from claude_mem.recall.handover.lines import (
     split_sentences,
     unmarked,
 )
-from claude_mem.text import one_line
+from claude_mem.text import QUESTION_MARKS, one_line
 from claude_mem.title_rules import count_words, has_name, specific_words
 
 FEWEST_WORDS = 3  # of a heading that says what it is about

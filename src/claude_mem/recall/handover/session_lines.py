@@ -18,7 +18,6 @@ from claude_mem.recall.handover.digests import (
 )
 from claude_mem.recall.handover.lines import (
     LOCAL,
-    QUESTION_MARKS,
     Line,
     code_names,
     first_sentences,
@@ -55,7 +54,7 @@ from claude_mem.store.clock import iso
 from claude_mem.store.facts import Artifact
 from claude_mem.store.memories import commands_from, open_steps_from
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.text import one_line, shorten
+from claude_mem.text import QUESTION_MARKS, one_line, shorten
 from claude_mem.title_rules import is_english_text
 from claude_mem.types import CommandRun
 
