@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.semantic import embed_all
-from claude_mem.index.text.passage_reading import PASSAGE_BITS
+from claude_mem.index.text.passage_queries import PASSAGE_BITS
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.mcp.tools import fenced
 from claude_mem.recall.answers import find_answers, turn_of

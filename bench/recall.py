@@ -201,7 +201,7 @@ def answered_wrongly(
 
 CHOICES: dict[str, tuple[Any, ...]] = {
     "bm25": (0.15, 0.25, 0.4, 0.6),
-    "soft_words": (0.4, 0.7, 1.0),
+    "similar_words": (0.4, 0.7, 1.0),
     "next_shares": ((0.4, 0.2), (0.5, 0.2), (0.6, 0.2), (0.7, 0.3)),
     "previous_shares": ((0.1, 0.0), (0.1, 0.1), (0.2, 0.1)),
     "half_share_words": (60, 90, 150),

@@ -22,7 +22,7 @@ import numpy as np
 from bench.home import temporary_home
 from bench.measure import Figure, in_turns, median, run, table
 from bench.turns import PASSAGES_PER_TURN, Pool, fill_turns, shared_pool
-from claude_mem.index.text import passage_reading
+from claude_mem.index.text import passage_queries
 from claude_mem.index.text.filters import Filters, any_of
 from claude_mem.index.text.words import TOKENIZER
 from claude_mem.index.vectors.blocks import Rows
@@ -76,7 +76,7 @@ class Library:
 
         def work(connection: sqlite3.Connection) -> object:
             rows = connection.execute(BARE, (expression,)).fetchall()
-            return passage_reading.texts_of_passages(
+            return passage_queries.texts_of_passages(
                 connection, [row[0] for row in rows[:DEFAULT_LIMIT]]
             )
 
@@ -188,7 +188,7 @@ def _add_bare_table(connection: sqlite3.Connection) -> None:
     connection.execute(BARE_TABLE)
     ids = [row[0] for row in connection.execute("SELECT id FROM passages ORDER BY id")]
     for first in range(0, len(ids), CHUNK):
-        texts = passage_reading.texts_of_passages(connection, ids[first : first + CHUNK])
+        texts = passage_queries.texts_of_passages(connection, ids[first : first + CHUNK])
         connection.executemany("INSERT INTO bare_text (rowid, text) VALUES (?, ?)", texts.items())
     connection.execute("INSERT INTO bare_text (bare_text) VALUES ('optimize')")
 
@@ -202,7 +202,7 @@ def open_library(pool: Pool, turns: int) -> Iterator[Library]:
             store.write(_add_bare_table).result()
             model = pool.model
             index = SemanticIndex(model.id, lambda: model)
-            count = store.read(passage_reading.passage_count)
+            count = store.read(passage_queries.passage_count)
             assert count == turns * PASSAGES_PER_TURN
             scanned = np.random.default_rng(1).integers(
                 -127, 128, (count, model.dimension), np.int8

@@ -20,11 +20,11 @@ from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import SHIPPED, StaticModel
 from claude_mem.index.text import passage_writing, term_hashes
 from claude_mem.index.text.documents import TURN, document_id, part_source
-from claude_mem.index.text.passage_reading import PASSAGE_BITS
+from claude_mem.index.text.passage_queries import PASSAGE_BITS
 from claude_mem.index.text.words import searchable
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.blocks import Rows, quantise
-from claude_mem.index.vectors.soft_words import SoftWords
+from claude_mem.index.vectors.similar_words import SimilarWords
 from claude_mem.store import Store
 from claude_mem.store.clock import iso
 from claude_mem.store.turn_records import dump_parts
@@ -56,9 +56,9 @@ class Pool:
             + "."
             for _ in range(size)
         ]
-        soft_words = SoftWords(model)
+        similar_words = SimilarWords(model)
         self.vectors = quantise(model.encode(texts))
-        self.passages = [_pooled(text, soft_words) for text in texts]
+        self.passages = [_pooled(text, similar_words) for text in texts]
 
 
 @cache
@@ -67,13 +67,13 @@ def shared_pool() -> Pool:
     return Pool(StaticModel.load())
 
 
-def _pooled(text: str, soft_words: SoftWords) -> PooledPassage:
+def _pooled(text: str, similar_words: SimilarWords) -> PooledPassage:
     title = text[:60]
     return PooledPassage(
         text,
         searchable(text),
         term_hashes.hashed_terms(text),
-        soft_words.pieces(text),
+        similar_words.pieces(text),
         title,
         " ".join(sorted(term_hashes.terms_of(title))),
     )

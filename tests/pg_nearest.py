@@ -5,7 +5,7 @@ import json
 import sys
 
 from claude_mem.index.embedders.static_model import StaticModel
-from claude_mem.index.text.passage_reading import PASSAGE_BITS
+from claude_mem.index.text.passage_queries import PASSAGE_BITS
 from claude_mem.index.vectors.blocks import QueryVector, quantise
 from claude_mem.index.vectors.vector_backend import VectorBackend
 from claude_mem.team.server.database import Database, Person

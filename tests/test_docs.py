@@ -14,7 +14,7 @@ from claude_mem.config import SETTINGS, Layout, RecordSettings, RetentionSetting
 from claude_mem.intake import rejected_events
 from claude_mem.parameter_table import OPERATIONS
 from claude_mem.server.app import public_routes
-from claude_mem.store import hints
+from claude_mem.store import given_hints
 from claude_mem.store.revisions import REPLY_BYTES
 from claude_mem.worker import contexts
 from tests.api import open_api
@@ -85,7 +85,10 @@ def test_the_retention_page_names_every_limit_with_its_default(tmp_path: Path) -
     assert f"{rejected_events.MAX_FILES} files" in defaults
     assert f"the last {contexts.MAX_FILES} directories" in defaults
     assert f"at most {REPLY_BYTES // 1024**2} MB" in defaults
-    assert f"{hints.KEEP_MS // 86_400_000} days, at most {hints.KEEP_ROWS:,} lines" in defaults
+    assert (
+        f"{given_hints.KEEP_MS // 86_400_000} days, at most {given_hints.KEEP_ROWS:,} lines"
+        in defaults
+    )
     layout = Layout(tmp_path / "data")
     layout.create()
     places = {row[1].strip("/") for row in rows}

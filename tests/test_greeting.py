@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from claude_mem.hook import trouble
-from claude_mem.store.hints import GivenLine
+from claude_mem.store.given_hints import GivenLine
 from claude_mem.store.listing import RememberedCounts
 from claude_mem.worker.lock import WorkerLock
 from claude_mem.worker.session_start import FIRST_LINE_WIDTH, LINE_WIDTH, greeting, welcome

@@ -21,7 +21,7 @@ from claude_mem.intake.transcripts.importer import distil_waiting
 from claude_mem.intake.transcripts.reading_process import ReadingProcess, Request
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.forgetting import Selection
-from claude_mem.worker.redistilling import Redistilling
+from claude_mem.worker.background_distilling import BackgroundDistilling
 from tests.conftest import Home, wait_until
 from tests.contents import contents_of
 from tests.importing import ImportTarget, import_alone, import_options, library
@@ -295,9 +295,11 @@ def _memory_of_all(directory: Path, *files: Path) -> Any:
 # In the worker
 
 
-def in_worker(directory: Path, story: Story) -> Redistilling:
+def in_worker(directory: Path, story: Story) -> BackgroundDistilling:
     additions = TranscriptAdditions(story.store, story.reader)
-    return Redistilling(story.store, story.reader, additions, story.contexts, lambda: story.now)
+    return BackgroundDistilling(
+        story.store, story.reader, additions, story.contexts, lambda: story.now
+    )
 
 
 def test_the_worker_distils_what_waits_and_renders_the_contexts(tmp_path: Path) -> None:

@@ -26,12 +26,12 @@ from claude_mem.cli import main
 from claude_mem.cli import imports as command
 from claude_mem.store import database
 from claude_mem.store import imported_sessions
-from claude_mem.store import redistilling
+from claude_mem.store import waiting_turns
 from claude_mem.intake.transcripts import importer
 
 module, name, number, when = sys.argv[1:5]
 owners = {"imported_sessions": imported_sessions, "Writer": database.Writer, "command": command,
-          "redistilling": redistilling}
+          "waiting_turns": waiting_turns}
 owner = owners[module]
 work, remaining = getattr(owner, name), [int(number)]
 
@@ -78,9 +78,9 @@ def killed_import(home: Home, *point: str) -> int:
         [("imported_sessions", "import_session", "9", "after"),
          ("imported_sessions", "replace_outdated_memories", "1", "before", "--wait"),
          ("imported_sessions", "replace_outdated_memories", "2", "after", "--wait"),
-         ("redistilling", "finish_transcript", "1", "before", "--wait"),
-         ("redistilling", "finish_transcript", "1", "after", "--wait"),
-         ("redistilling", "contexts_rendered", "1", "before", "--wait")],
+         ("waiting_turns", "finish_transcript", "1", "before", "--wait"),
+         ("waiting_turns", "finish_transcript", "1", "after", "--wait"),
+         ("waiting_turns", "contexts_rendered", "1", "before", "--wait")],
     ]),
     ids=["around a commit", "in a session", "around a note", "before the contexts",
          "around memories"],

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from claude_mem.index.text.filters import NO_FILTERS
-from claude_mem.index.text.passage_reading import TurnRow
+from claude_mem.index.text.passage_queries import TurnRow
 from claude_mem.recall.candidates import collect
 from claude_mem.recall.parsed_query import parse_query
 from claude_mem.recall.ranking import Neighbourhood, neighbourhood, order

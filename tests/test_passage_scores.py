@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from claude_mem.index.text import passage_reading, passage_writing
-from claude_mem.index.text.passage_reading import PASSAGE_BITS
+from claude_mem.index.text import passage_queries, passage_writing
+from claude_mem.index.text.passage_queries import PASSAGE_BITS
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import TOKENIZER, stem
 
@@ -52,7 +52,7 @@ def plain_scores(connection: sqlite3.Connection, expression: str) -> Scores:
 @pytest.mark.parametrize("word", ["harbor", "pier", "keel"])
 def test_one_word_has_the_bm25_of_fts5(connection: sqlite3.Connection, word: str) -> None:
     count = term_counts(connection, [stem(word)], 1)[stem(word)]
-    scores = passage_reading.passages_by_words(connection, word, None, 1_000, occurrences=count)
+    scores = passage_queries.passages_by_words(connection, word, None, 1_000, occurrences=count)
     assert scores == pytest.approx(plain_scores(connection, word), rel=1e-6)
 
 
@@ -63,7 +63,7 @@ def test_several_words_have_it_where_each_occurs_once(connection: sqlite3.Connec
         for passage, text in texts.items()
         if text.split().count("harbor") == text.split().count("lamp") == 1
     }
-    scores = passage_reading.passages_by_words(connection, "harbor lamp", None, 1_000)
+    scores = passage_queries.passages_by_words(connection, "harbor lamp", None, 1_000)
     plain = plain_scores(connection, "harbor lamp")
     assert once
     assert {passage: scores[passage] for passage in once} == pytest.approx(
@@ -73,7 +73,7 @@ def test_several_words_have_it_where_each_occurs_once(connection: sqlite3.Connec
 
 def test_a_project_has_only_its_own_passages(connection: sqlite3.Connection) -> None:
     passages = [
-        passage_reading.passages_by_words(connection, "keel", project, 1_000)
+        passage_queries.passages_by_words(connection, "keel", project, 1_000)
         for project in (PROJECT, OTHER, OTHER + 1)
     ]
     turns = [{passage >> PASSAGE_BITS for passage in of_project} for of_project in passages]
@@ -87,6 +87,6 @@ def test_passages_of_three_words_have_a_score() -> None:
         database.executescript(passage_writing.TABLES)
         texts = [(turn << PASSAGE_BITS, "the relay clicked") for turn in (1, 2)]
         passage_writing.add_texts(database, PROJECT, texts)
-        scores = passage_reading.passages_by_words(database, "relay OR yesterday", None, 10)
+        scores = passage_queries.passages_by_words(database, "relay OR yesterday", None, 10)
     assert len(scores) == 2
     assert all(value > 0 for value in scores.values())

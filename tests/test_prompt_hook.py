@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from claude_mem.hook.response import HINT_SECONDS
-from claude_mem.store.hints import KEEP_MS, KEEP_ROWS, GivenLine
+from claude_mem.store.given_hints import KEEP_MS, KEEP_ROWS, GivenLine
 from tests import payloads
 from tests.api import Api, open_api
 from tests.conftest import Home, wait_until

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from claude_mem.index.text import term_counts as counts
-from claude_mem.index.text.passage_reading import passage_count
+from claude_mem.index.text.passage_queries import passage_count
 from claude_mem.index.text.term_counts import COMMON, read_ahead, should_read_ahead, term_counts
 from tests.embedders import new_index
 from tests.remembering import remember, titles

@@ -17,7 +17,7 @@ import pytest
 from claude_mem.config import Settings, load_settings
 from claude_mem.index import indexing
 from claude_mem.index.embedders.static_model import StaticModel
-from claude_mem.index.text import passage_reading
+from claude_mem.index.text import passage_queries
 from claude_mem.index.vectors.blocks import QueryVector, quantise
 from claude_mem.index.vectors.chroma import COLLECTIONS, ChromaCollection, ChromaVectors
 from claude_mem.index.vectors.semantic import READ_AHEAD, SemanticIndex, open_semantic_index
@@ -89,7 +89,7 @@ class LocalVectors:
         def work(connection: sqlite3.Connection) -> list[tuple[str, float]]:
             best = self._backend(connection).nearest(query_vector(question), [number], count)
             rows = best.best(count)
-            texts = passage_reading.texts_of_passages(connection, [passage for passage, _ in rows])
+            texts = passage_queries.texts_of_passages(connection, [passage for passage, _ in rows])
             return [(texts[passage], cosine) for passage, cosine in rows]
 
         return self.store.read(work)

@@ -25,7 +25,13 @@ import numpy as np
 from bench.labels import read_labels, title_f1
 from bench.observer import turns_of
 from training.boosting import Boosting, Floats, Model, fit
-from training.clarity import JudgedTitle, fit_clarity, read_digests, read_judged, with_verdicts
+from training.title_clarity import (
+    JudgedTitle,
+    fit_clarity,
+    read_digests,
+    read_judged,
+    with_verdicts,
+)
 
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.observer.local import cues, learned_trees

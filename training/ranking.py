@@ -27,7 +27,7 @@ from bench.transcripts import import_all
 
 from claude_mem.cli.imports import find_transcripts
 from claude_mem.index.text.filters import NO_FILTERS, Filters
-from claude_mem.index.text.passage_reading import PASSAGE_BITS, TurnRow
+from claude_mem.index.text.passage_queries import PASSAGE_BITS, TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import Candidates, collect
 from claude_mem.recall.parsed_query import ParsedQuery, parse_query
@@ -41,7 +41,7 @@ TOP_VALUES = (0.3, 1.0, 1.0)  # of a hit among so many
 COUNT = 11  # as for the first ten results
 CHOICES: dict[str, tuple[Any, ...]] = {
     "bm25": (0.15, 0.25, 0.35, 0.5),
-    "soft_words": (0.5, 0.7, 0.85, 1.0, 1.2),
+    "similar_words": (0.5, 0.7, 0.85, 1.0, 1.2),
     "repetition_factor": (0.7, 0.8, 0.9),
     "turn_support": (0.0, 0.05, 0.1, 0.15, 0.2, 0.3),
     "session_support": (0.0, 0.01, 0.02, 0.05),

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from claude_mem.index import indexing
-from claude_mem.index.text import passage_reading, passage_writing
+from claude_mem.index.text import passage_queries, passage_writing
 from claude_mem.index.text.documents import KINDS, NOTES_SOURCE, TURN, document_id, text_id
-from claude_mem.index.text.passage_reading import PASSAGE_BITS
+from claude_mem.index.text.passage_queries import PASSAGE_BITS
 from claude_mem.index.text.words import searchable
 from claude_mem.store.database import connect
 
@@ -156,7 +156,7 @@ def _copy_texts(connection: sqlite3.Connection, originals: Sizes, copies: int) -
             (PASSAGE_BITS, project, originals.turns),
         )]  # fmt: skip
         for first in range(0, len(ids), CHUNK):
-            texts = passage_reading.texts_of_passages(connection, ids[first : first + CHUNK])
+            texts = passage_queries.texts_of_passages(connection, ids[first : first + CHUNK])
             indexed = [(id_, searchable(text)) for id_, text in sorted(texts.items())]
             connection.execute("BEGIN")
             for copy in range(1, copies + 1):

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from itertools import count, takewhile
 from typing import TYPE_CHECKING
 
-from claude_mem.index.text import passage_reading
+from claude_mem.index.text import passage_queries
 from claude_mem.index.text.documents import KINDS, TURN, kind_of, memory_id_of
 from claude_mem.index.text.filters import Filters
-from claude_mem.index.text.passage_reading import (
+from claude_mem.index.text.passage_queries import (
     PASSAGE_BITS,
     Match,
     NeighbourRow,
@@ -62,7 +62,7 @@ class SmallMemory:
     def passages_of_turns(
         self, ids: Iterable[int], wrong: Collection[int]
     ) -> tuple[list[PassageRow], dict[int, TurnRow]]:
-        """As `passage_reading.passages_of_turns`, with their pieces."""
+        """As `passage_queries.passages_of_turns`, with their pieces."""
         held = self._passages
         passages = [row for row in map(held.get, sorted(ids)) if row is not None]
         turns = self._in_order(dict.fromkeys([row[0] >> PASSAGE_BITS for row in passages]), wrong)
@@ -71,7 +71,7 @@ class SmallMemory:
         return passages, turns
 
     def turn_rows(self, ids: Iterable[int], wrong: Collection[int]) -> dict[int, TurnRow]:
-        """As `passage_reading.turn_rows`."""
+        """As `passage_queries.turn_rows`."""
         return self._in_order(sorted(ids), wrong)
 
     def _in_order(self, ids: Iterable[int], wrong: Collection[int]) -> dict[int, TurnRow]:
@@ -86,7 +86,7 @@ class SmallMemory:
     def memories_of_turns(
         self, places: Iterable[Place], wrong: Collection[int]
     ) -> dict[Place, list[Match]]:
-        """As `passage_reading.memories_of_turns`."""
+        """As `passage_queries.memories_of_turns`."""
         held = self._memories
         memories = {place: held[place] for place in places if place in held}
         if not wrong:
@@ -98,7 +98,7 @@ class SmallMemory:
         return {place: of_turn for place, of_turn in right.items() if of_turn}
 
     def duplicates_of(self, documents: Iterable[int]) -> dict[int, list[int]]:
-        """As `passage_reading.duplicates_of`."""
+        """As `passage_queries.duplicates_of`."""
         held = self._duplicates
         if not held:
             return {}
@@ -107,21 +107,21 @@ class SmallMemory:
     def neighbours(
         self, connection: sqlite3.Connection, turns: Iterable[TurnRow], reach: int
     ) -> list[tuple[int, int, int]]:
-        """As `passage_reading.neighbours`."""
+        """As `passage_queries.neighbours`."""
         held = self._neighbours.setdefault(reach, {})
         ids = sorted(turn.id for turn in turns)
         missing = [turn for turn in ids if turn not in held]
         if missing:
-            rows = passage_reading.neighbour_rows(connection, missing, reach)
+            rows = passage_queries.neighbour_rows(connection, missing, reach)
             held.update((row[0], row) for row in rows)
-        return passage_reading.steps([held[turn] for turn in ids if turn in held], reach)
+        return passage_queries.steps([held[turn] for turn in ids if turn in held], reach)
 
     def texts(self, connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, str]:
-        """As `passage_reading.texts_of_passages`."""
+        """As `passage_queries.texts_of_passages`."""
         held, wanted = self._texts, list(ids)
         missing = [passage for passage in wanted if passage not in held]
         if missing:
-            held.update(passage_reading.texts_of_passages(connection, missing))
+            held.update(passage_queries.texts_of_passages(connection, missing))
         return {passage: held[passage] for passage in wanted if passage in held}
 
     def term_counts(self, connection: sqlite3.Connection, stems: Iterable[str]) -> dict[str, int]:
@@ -137,8 +137,8 @@ class SmallMemory:
 
     @classmethod
     def read(cls, connection: sqlite3.Connection, state: TableState) -> "SmallMemory":
-        memory = cls(state, _duplicates=passage_reading.all_duplicates(connection))
-        for turns in _chunks(passage_reading.turn_ids(connection)):
+        memory = cls(state, _duplicates=passage_queries.all_duplicates(connection))
+        for turns in _chunks(passage_queries.turn_ids(connection)):
             memory._add(connection, turns)
         return memory
 
@@ -149,12 +149,12 @@ class SmallMemory:
         places: Iterable[Place] = (),
     ) -> None:
         """`places`: where turns were before."""
-        turns = passage_reading.turn_rows(connection, turn_ids)
+        turns = passage_queries.turn_rows(connection, turn_ids)
         self._turns.update(turns)
-        rows = passage_reading.rows_of_turns(connection, turn_ids)
+        rows = passage_queries.rows_of_turns(connection, turn_ids)
         self._passages.update((row.id, row) for row in rows)
         current = [(turn.session_id, turn.number) for turn in turns.values()]
-        read = passage_reading.memories_of_turns(connection, {*current, *places}, _ANY)
+        read = passage_queries.memories_of_turns(connection, {*current, *places}, _ANY)
         self._memories.update(read)
 
     def read_ahead(self, connection: sqlite3.Connection) -> None:
@@ -186,7 +186,7 @@ class SmallMemory:
             _turns=turns,
             _passages=passages,
             _memories=memories,
-            _duplicates=passage_reading.all_duplicates(connection),
+            _duplicates=passage_queries.all_duplicates(connection),
             _neighbours={},
             _texts=texts,
             _counts={},
@@ -218,12 +218,12 @@ class SmallMemoryCache:
     def current(self, connection: sqlite3.Connection) -> SmallMemory | None:
         """As the connection reads it; None where the memory is large or is being read, where
         documents wait for the index, or where a later state was read already."""
-        if passage_reading.is_any_waiting(connection):
+        if passage_queries.is_any_waiting(connection):
             return None
         state, held = self._vectors.read_state(connection), self._held
         if held is not None and held.state == state:
             return held
-        if passage_reading.passage_count(connection) > MAX_PASSAGES:
+        if passage_queries.passage_count(connection) > MAX_PASSAGES:
             self._held = None
             return None
         if held is None or held.state[:2] != state[:2]:
@@ -240,7 +240,7 @@ class SmallMemoryCache:
         return held
 
     def _read(self, connection: sqlite3.Connection, state: TableState) -> SmallMemory | None:
-        if passage_reading.passage_count(connection) <= READ_AT_ONCE:
+        if passage_queries.passage_count(connection) <= READ_AT_ONCE:
             self._held = SmallMemory.read(connection, state)
             return self._held
         self._vectors.in_background(connection, self._lock, self._read_in_thread)
@@ -249,7 +249,7 @@ class SmallMemoryCache:
     def _read_in_thread(self, connection: sqlite3.Connection) -> None:
         try:
             connection.execute("BEGIN")  # all of it as it is at one moment
-            if not passage_reading.is_any_waiting(connection):
+            if not passage_queries.is_any_waiting(connection):
                 self._held = memory = SmallMemory.read(
                     connection, self._vectors.read_state(connection)
                 )

@@ -11,9 +11,9 @@ from datetime import datetime
 
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
-from claude_mem.index.text import passage_reading
+from claude_mem.index.text import passage_queries
 from claude_mem.index.text.documents import MOST_PASSAGES, Passage
-from claude_mem.index.text.passage_reading import PassageRow
+from claude_mem.index.text.passage_queries import PassageRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.best_sentences import best_sentences
 from claude_mem.recall.candidates import (
@@ -96,7 +96,7 @@ def best_passages(
 ) -> list[Passage]:
     """In the order of the turn; their best sentences that fit, and that say more than the title."""
     unweighted = passage_scores(connection, [turn_id], parsed, semantic_index)[turn_id]
-    texts = dict(enumerate(passage_reading.texts_of_turn(connection, turn_id)))
+    texts = dict(enumerate(passage_queries.texts_of_turn(connection, turn_id)))
     scores = {
         number: score * KINDS.get(texts[number].kind, 1.0)
         for number, score in unweighted.items()
@@ -154,9 +154,9 @@ def passage_scores(
     by_words = dict(bm25 or {})
     rows: list[PassageRow] = []
     for turn_id in turn_ids:
-        rows += passage_reading.rows_of_turn(connection, turn_id)
+        rows += passage_queries.rows_of_turn(connection, turn_id)
         if expression and bm25 is None:
-            by_words |= passage_reading.scores_in_turn(connection, expression, turn_id, sole)
+            by_words |= passage_queries.scores_in_turn(connection, expression, turn_id, sole)
     cosines: dict[int, float] = {}
     if semantic_index is not None:
         ids = [row.id for row in rows]

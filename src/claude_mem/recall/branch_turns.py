@@ -4,7 +4,7 @@ import re
 import sqlite3
 from collections.abc import Iterable
 
-from claude_mem.index.text import passage_reading
+from claude_mem.index.text import passage_queries
 from claude_mem.index.text.filters import Filters, result_condition
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.hint_lines import Source
@@ -49,7 +49,7 @@ def find_branch_turns(
         )
     ]
     condition = result_condition(connection, filters)
-    rows = passage_reading.turn_rows(connection, ids, condition.sql, condition.values)
+    rows = passage_queries.turn_rows(connection, ids, condition.sql, condition.values)
     sessions = set(without)
     cosines = {
         turn: nearest_passage(connection, turn, typed, semantic_index)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from claude_mem.index.small_memory import SmallMemory
 from claude_mem.index.text import (
     frequent_words_search,
-    passage_reading,
+    passage_queries,
     term_hashes,
 )
 from claude_mem.index.text.filters import (
@@ -27,7 +27,7 @@ from claude_mem.index.text.filters import (
     turn_condition,
 )
 from claude_mem.index.text.frequent_words_search import CountedWord
-from claude_mem.index.text.passage_reading import PASSAGE_BITS, PassageRow, TurnRow
+from claude_mem.index.text.passage_queries import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import grams, is_unspaced, spaced_text, stem, stems
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -167,7 +167,7 @@ def collect(
         rows, turns = cached.passages_of_turns(ids, wrong)
     else:
         shown = result_condition(connection, filters)
-        rows, turns = passage_reading.passages_of_turns(
+        rows, turns = passage_queries.passages_of_turns(
             connection, ids, shown.sql, shown.values, with_pieces=semantic_index is not None
         )
     if excluded:
@@ -200,13 +200,13 @@ def look_up_terms(
     connection: sqlite3.Connection, parsed: ParsedQuery, cached: SmallMemory | None = None
 ) -> list[Term]:
     texts = texts_by_stem(parsed)
-    total = passage_reading.passage_count(connection)
+    total = passage_queries.passage_count(connection)
     if cached is not None:
         counts = cached.term_counts(connection, texts)
     else:
         counts = term_counts(connection, texts, total)
     terms = [
-        Term(stemmed, text, passage_reading.inverse_frequency(total, count), count)
+        Term(stemmed, text, passage_queries.inverse_frequency(total, count), count)
         for stemmed, text in texts.items()
         for count in (min(total, counts.get(stemmed, 0)),)
     ]
@@ -238,7 +238,7 @@ def _by_words(
         return frequent_words_search.best_passages(
             connection, words, parsed.phrases, filters.project_id, limit, condition
         )
-    return passage_reading.passages_by_words(
+    return passage_queries.passages_by_words(
         connection,
         expression,
         filters.project_id,
@@ -314,7 +314,7 @@ def _excluded_turns(
 ) -> set[int]:
     if not parsed.excluded:
         return set()
-    return passage_reading.turns_holding(connection, any_of(parsed.excluded), project_id)
+    return passage_queries.turns_holding(connection, any_of(parsed.excluded), project_id)
 
 
 def _cosines(
@@ -368,7 +368,7 @@ def _nearest(
         near = {passage: cosine for passage, cosine in best if cosine >= least}
         if condition.sql != "TRUE":
             turns = {passage >> PASSAGE_BITS for passage in near}
-            passing = passage_reading.turn_rows(connection, turns, condition.sql, condition.values)
+            passing = passage_queries.turn_rows(connection, turns, condition.sql, condition.values)
             near = {p: cosine for p, cosine in near.items() if p >> PASSAGE_BITS in passing}
         if len(near) >= limit or len(best) < size or best[-1][1] < least:
             return dict(list(near.items())[:limit])

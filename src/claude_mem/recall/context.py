@@ -12,7 +12,7 @@ from typing import cast
 from claude_mem.recall.fence import OUTSIDE_MARK, OUTSIDE_NOTE, escape_fences, fenced
 from claude_mem.recall.handover import what_holds
 from claude_mem.recall.handover.digests import SessionDigest, digest_sessions
-from claude_mem.recall.handover.lines import (
+from claude_mem.recall.handover.line_text import (
     SAME_STATEMENT,
     Line,
     day_of,

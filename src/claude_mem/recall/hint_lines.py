@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from claude_mem.index.text import passage_reading
+from claude_mem.index.text import passage_queries
 from claude_mem.index.text.documents import Passage
 from claude_mem.index.text.filters import Filters
-from claude_mem.index.text.passage_reading import Match, TurnRow
+from claude_mem.index.text.passage_queries import Match, TurnRow
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import passage_scores
 from claude_mem.recall.best_sentences import GAP, MIN_SCORE, best_sentences
@@ -91,7 +91,7 @@ def hint_lines(
     """Of the first turn what the first of these ways shows that shows anything; of the others only
     what the first way shows. `read`: the passages of the turns, if they were read before."""
     places = [(source.turn.session_id, source.turn.number) for source in sources]
-    memories = passage_reading.memories_of_turns(connection, places, Filters())
+    memories = passage_queries.memories_of_turns(connection, places, Filters())
     named = [
         (source, memories[place][0])
         for source, place in zip(sources, places, strict=True)
@@ -100,7 +100,7 @@ def hint_lines(
     turn_ids = [source.turn.id for source, _ in named]
     outside = outside_words.of_turns(connection, turn_ids)
     scores = _scores(connection, turn_ids, ways[0], semantic_index)
-    passages = passage_reading.texts_of_turns(connection, turn_ids) if read is None else read
+    passages = passage_queries.texts_of_turns(connection, turn_ids) if read is None else read
     heads = [_head(memory) for _, memory in named]
     room = _room(heads, [turn in outside for turn in turn_ids])
     lines: list[HintLine] = []

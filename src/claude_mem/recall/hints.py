@@ -17,10 +17,10 @@ from itertools import islice
 from typing import Self
 
 from claude_mem.index import indexing
-from claude_mem.index.text import passage_reading, term_hashes
+from claude_mem.index.text import passage_queries, term_hashes
 from claude_mem.index.text.documents import MOST_PASSAGES, NOTES, Passage
 from claude_mem.index.text.filters import Filters
-from claude_mem.index.text.passage_reading import PassageRow
+from claude_mem.index.text.passage_queries import PassageRow
 from claude_mem.index.text.words import stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.answers import KINDS as PASSAGE_KINDS
@@ -386,7 +386,7 @@ def _unknown(
         near = min_score_share * candidates[0].ranked.score
         read = [c for c in candidates[:READ_AT_ONCE] if c.ranked.score >= near]
         candidates = candidates[len(read) :]
-        passages |= passage_reading.texts_of_turns(connection, [c.row.turn for c in read])
+        passages |= passage_queries.texts_of_turns(connection, [c.row.turn for c in read])
         for candidate in read:
             of_turn, number = passages.get(candidate.row.turn, ()), candidate.row.id % MOST_PASSAGES
             if number >= len(of_turn) or candidate.ranked.score < least:
@@ -419,7 +419,7 @@ def _select(candidates: Sequence[_Candidate], needed: float, rule: Rule) -> list
 
 def _words_held(row: PassageRow, terms: Sequence[Term]) -> tuple[str, ...]:
     """Rarest first."""
-    matching = [term for term in terms if passage_reading.holds(row, term_hashes.hashed(term.stem))]
+    matching = [term for term in terms if passage_queries.holds(row, term_hashes.hashed(term.stem))]
     return tuple(term.text for term in sorted(matching, key=lambda term: -term.weight))
 
 

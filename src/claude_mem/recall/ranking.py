@@ -16,9 +16,9 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from claude_mem.index.small_memory import SmallMemory
-from claude_mem.index.text import passage_reading
+from claude_mem.index.text import passage_queries
 from claude_mem.index.text.filters import Filters, only_wrong, result_condition
-from claude_mem.index.text.passage_reading import PASSAGE_BITS, PassageRow, TurnRow
+from claude_mem.index.text.passage_queries import PASSAGE_BITS, PassageRow, TurnRow
 from claude_mem.index.text.words import is_unspaced, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.candidates import (
@@ -102,14 +102,14 @@ def neighbourhood(
     reach: int,
     cached: SmallMemory | None = None,
 ) -> Neighbourhood:
-    neighbours = passage_reading.neighbours if cached is None else cached.neighbours
+    neighbours = passage_queries.neighbours if cached is None else cached.neighbours
     wrong = only_wrong(connection, filters) if cached is not None else None
 
     def read(ids: Iterable[int]) -> dict[int, TurnRow]:
         if cached is not None and wrong is not None:
             return cached.turn_rows(ids, wrong)
         condition = result_condition(connection, filters)
-        return passage_reading.turn_rows(connection, ids, condition.sql, condition.values)
+        return passage_queries.turn_rows(connection, ids, condition.sql, condition.values)
 
     return Neighbourhood(lambda turns: neighbours(connection, turns, reach), read)
 
@@ -201,10 +201,10 @@ def _add_session_support(
 
 def passage_values(passages: EvidenceTable, weights: Weights = WEIGHTS) -> list[float]:
     """What each passage counts by itself."""
-    bm25, cosine, soft_words = weights.bm25, weights.cosine, weights.soft_words
+    bm25, cosine, similar_words = weights.bm25, weights.cosine, weights.similar_words
     repeated = weights.repetition_factor
     values = [
-        bm25 * by_words + cosine * near + soft_words * covered
+        bm25 * by_words + cosine * near + similar_words * covered
         for by_words, near, covered in zip(
             passages.bm25, passages.cosine, passages.soft_coverage, strict=True
         )

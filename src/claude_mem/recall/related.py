@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput, NotFound
 from claude_mem.index import indexing
-from claude_mem.index.text import document_queries, passage_reading
+from claude_mem.index.text import document_queries, passage_queries
 from claude_mem.index.text.documents import load
 from claude_mem.index.text.filters import NO_FILTERS, Filters
 from claude_mem.index.vectors.embedding_texts import passages
@@ -50,7 +50,7 @@ def related(
                    if cosine >= threshold and other != document}  # fmt: skip
         passing = document_queries.passing(connection, list(nearest), filters)
         scores = {other: cosine for other, cosine in nearest.items() if other in passing}
-        documents = passage_reading.get_matches(connection, list(scores)[: query.limit + 1])
+        documents = passage_queries.get_matches(connection, list(scores)[: query.limit + 1])
         rows = as_rows(connection, documents[: query.limit], scores)
         has_more = len(documents) > query.limit
         return SearchResult(tuple(rows), has_more, indexing.waiting(connection))

@@ -14,9 +14,9 @@ from typing import Literal
 from claude_mem.errors import EmbedderError
 from claude_mem.index import indexing
 from claude_mem.index.small_memory import SmallMemory
-from claude_mem.index.text import document_queries, passage_reading
+from claude_mem.index.text import document_queries, passage_queries
 from claude_mem.index.text.filters import NO_FILTERS, Filters, only_wrong
-from claude_mem.index.text.passage_reading import Match, Place
+from claude_mem.index.text.passage_queries import Match, Place
 from claude_mem.index.text.words import parts_of, pieces, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.marks import marks_of
@@ -180,7 +180,7 @@ def _merge_duplicates(
     if cached is not None:
         linked = cached.duplicates_of(by_document)
     else:
-        linked = passage_reading.duplicates_of(connection, by_document)
+        linked = passage_queries.duplicates_of(connection, by_document)
     if not linked:
         return ranked, {}
     merged: dict[int, list[int]] = {}
@@ -212,7 +212,7 @@ def _turn_rows(
     names = project_names(connection)
     passing = [(r, memories[at]) for r, at in zip(ranked, places, strict=True) if at in memories]
     page = passing[: query.limit]
-    read_texts = passage_reading.texts_of_passages if cached is None else cached.texts
+    read_texts = passage_queries.texts_of_passages if cached is None else cached.texts
     texts = read_texts(connection, [passage for r, _ in page if (passage := r.passage) is not None])
     rows: list[SearchRow] = []
     for result, (match, others) in page:
@@ -251,8 +251,8 @@ def _memories_of_turns(
             at: (of_turn[0], [match.document for match in of_turn[1:]])
             for at, of_turn in memories.items()
         }
-    documents = passage_reading.documents_of_turns(connection, places, filters)
-    shown = passage_reading.get_matches(connection, [of_turn[0] for of_turn in documents.values()])
+    documents = passage_queries.documents_of_turns(connection, places, filters)
+    shown = passage_queries.get_matches(connection, [of_turn[0] for of_turn in documents.values()])
     matches = {match.document: match for match in shown}
     return {at: (matches[of_turn[0]], of_turn[1:]) for at, of_turn in documents.items()}
 

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from claude_mem.errors import NotFound
 from claude_mem.index import indexing
-from claude_mem.index.text import document_queries, passage_reading
+from claude_mem.index.text import document_queries, passage_queries
 from claude_mem.index.text.filters import NO_FILTERS, Filters
-from claude_mem.index.text.passage_reading import Match
+from claude_mem.index.text.passage_queries import Match
 from claude_mem.index.vectors.semantic import SemanticIndex
 from claude_mem.recall.memory_ids import MemoryId
 from claude_mem.recall.search import Query, SearchRow, as_rows, search
@@ -52,7 +52,7 @@ def timeline(
 
 def _around(connection: sqlite3.Connection, anchor: MemoryId, query: TimelineQuery) -> Timeline:
     indexed = indexing.is_current(connection)
-    anchors = passage_reading.get_matches(connection, [anchor.document]) if indexed else []
+    anchors = passage_queries.get_matches(connection, [anchor.document]) if indexed else []
     if not anchors:
         raise NotFound(f"there is no memory {anchor}")
     middle, filters = anchors[0], query.filters

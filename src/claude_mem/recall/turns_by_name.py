@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from claude_mem.index.text import passage_reading
+from claude_mem.index.text import passage_queries
 from claude_mem.index.text.documents import DOCUMENT_BITS, KINDS, text_id
 from claude_mem.index.text.filters import Filters, phrase, result_condition, within
-from claude_mem.index.text.passage_reading import TurnRow
+from claude_mem.index.text.passage_queries import TurnRow
 from claude_mem.index.text.term_counts import term_counts
 from claude_mem.index.text.words import pieces, stem
 from claude_mem.index.vectors.semantic import SemanticIndex
@@ -64,7 +64,7 @@ def find_named_turns(
     edited = {name: _edited(connection, name, filters.project_id) for name in names if name.is_file}
     ids = {turn for turns in (*holding.values(), *edited.values()) for turn in turns}
     condition = result_condition(connection, filters)
-    rows = passage_reading.turn_rows(connection, ids, condition.sql, condition.values)
+    rows = passage_queries.turn_rows(connection, ids, condition.sql, condition.values)
     sessions = set(without)
     turns = {turn: row for turn, row in rows.items() if row.session_id not in sessions}
     count = _count_turns(connection, filters)
@@ -101,7 +101,7 @@ def find_named_turns(
 def _rare(connection: sqlite3.Connection, names: Sequence[Name]) -> list[Name]:
     """Those that are in the index, and not everywhere."""
     stems = {name: [stem(piece.lower()) for piece in pieces(name.text)] for name in names}
-    total = passage_reading.passage_count(connection)
+    total = passage_queries.passage_count(connection)
     counts = term_counts(connection, {form for forms in stems.values() for form in forms}, total)
     return [
         name
@@ -111,7 +111,7 @@ def _rare(connection: sqlite3.Connection, names: Sequence[Name]) -> list[Name]:
 
 
 def _turns_with(connection: sqlite3.Connection, name: Name, project_id: int | None) -> set[int]:
-    turns = passage_reading.turns_holding(connection, phrase(name.text), project_id)
+    turns = passage_queries.turns_holding(connection, phrase(name.text), project_id)
     if not name.is_number:
         return turns
     return {
@@ -119,7 +119,7 @@ def _turns_with(connection: sqlite3.Connection, name: Name, project_id: int | No
         for turn in turns
         if any(
             name.text in _REQUEST_NUMBER.findall(passage.text)
-            for passage in passage_reading.texts_of_turn(connection, turn)
+            for passage in passage_queries.texts_of_turn(connection, turn)
         )
     }
 
@@ -171,7 +171,7 @@ def nearest_passage(
 ) -> float:
     """Its cosine with the text."""
     ids = [
-        row.id for row in passage_reading.rows_of_turn(connection, turn) if row.kind in _SUBSTANCE
+        row.id for row in passage_queries.rows_of_turn(connection, turn) if row.kind in _SUBSTANCE
     ]
     cosines = semantic_index.vector_search.passage_cosines(connection, typed, ids) if typed else {}
     return max(0.0, *cosines.values()) if cosines else 0.0

@@ -10,7 +10,7 @@ class Weights:
 
     bm25: float = 0.25
     cosine: float = 1.0
-    soft_words: float = 1.0
+    similar_words: float = 1.0
     repetition_factor: float = 0.8  # of plans and compaction summaries: they repeat what was said
     turn_support: float = 0.1  # times ln(1 + the scores of the turn's other passages)
     session_support: float = 0.0  # times ln(1 + the scores of the session's other turns)

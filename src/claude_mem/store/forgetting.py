@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from claude_mem.errors import BadInput
-from claude_mem.store import hints
+from claude_mem.store import given_hints
 from claude_mem.store.hard_forgetting import erase
 from claude_mem.store.queue import QUEUES
 from claude_mem.store.sessions import MANUAL
@@ -196,8 +196,8 @@ def _forget_sessions(trash: Trash, ids: list[int], project: int | None, is_hard:
     trash.keep("turn_records", "turn_id", turn_ids)
     trash.keep("outside_words", "turn_id", turn_ids)
     _forget_facts(trash, turn_ids)
-    hints.forget_hints(connection, turn_ids)
-    hints.forget_hints_of_sessions(connection, ids)
+    given_hints.forget_hints(connection, turn_ids)
+    given_hints.forget_hints_of_sessions(connection, ids)
     for queue in QUEUES:
         trash.keep(queue.table, "session_id", ids)
     # Not for saved memories: the next one would belong to the same session.
@@ -228,7 +228,7 @@ def _forget_memories(trash: Trash, ids: dict[str, list[int]], is_hard: bool) -> 
     trash.keep("observation_events", "observation_id", ids["observations"])
     trash.keep("turn_records", "turn_id", turn_ids)  # it tells what is forgotten
     _forget_facts(trash, turn_ids)
-    hints.forget_hints(connection, turn_ids)
+    given_hints.forget_hints(connection, turn_ids)
     for queue in QUEUES:  # or a job that runs now would bring the memories back
         jobs = trash.keep(queue.table, "turn_id", turn_ids)
         _delete(connection, queue.table, [job["id"] for job in jobs])

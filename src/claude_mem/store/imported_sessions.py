@@ -3,14 +3,14 @@
 A turn that hooks recorded stays as it is. A turn of an earlier import is only replaced when the
 transcript has grown. Nothing depends on the order in which files are read, so any number of
 imports, interrupted or not, give the same result. A session may come twice: first without
-distillates, so that its turns wait for them (`store/redistilling.py`), then with them.
+distillates, so that its turns wait for them (`store/waiting_turns.py`), then with them.
 """
 
 import sqlite3
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from claude_mem.store import editing, memories, redistilling, sessions, tombstones, turn_records
+from claude_mem.store import editing, memories, sessions, tombstones, turn_records, waiting_turns
 from claude_mem.store.clock import iso
 from claude_mem.store.memories import with_sources
 from claude_mem.store.turns import NewTurn, insert_events, insert_turn, is_counted
@@ -50,7 +50,7 @@ def import_session(connection: sqlite3.Connection, past: PastSession) -> ImportC
         _import_turn(connection, session, past, turn, counts)
     has_changed = counts.turns or counts.waiting or _has_new_titles(connection, session, past)
     if has_changed:
-        redistilling.add_transcript(connection, session["id"], past)
+        waiting_turns.add_transcript(connection, session["id"], past)
     if _may_reveal_forgotten(connection, session["id"], past):
         past = replace(past, client_title=None, **{name: session[name] for name in _TITLES})
     connection.execute(
@@ -69,7 +69,7 @@ def replace_outdated_memories(connection: sqlite3.Connection, past: PastSession)
     session = sessions.find_session(connection, past.session_id)
     if session is None:
         return counts
-    is_waiting = redistilling.is_waiting_for(connection, session["id"], past.transcript_path)
+    is_waiting = waiting_turns.is_waiting_for(connection, session["id"], past.transcript_path)
     for turn in past.turns:
         row = _find_turn(connection, session["id"], turn)
         if row is not None and _distil_again(connection, row, turn):
@@ -208,8 +208,8 @@ def _import_turn(
         counts.records += _fill_in_record(connection, existing, turn)
         if turn.distillate is not None:
             _distil_again(connection, existing, turn)
-        elif redistilling.is_undistilled(existing) and _has_all(connection, existing, turn):
-            counts.waiting += redistilling.add_turn(connection, existing["id"])
+        elif waiting_turns.is_undistilled(existing) and _has_all(connection, existing, turn):
+            counts.waiting += waiting_turns.add_turn(connection, existing["id"])
         return
     if existing is not None:
         connection.execute("DELETE FROM tool_events WHERE turn_id = ?", (existing["id"],))
@@ -227,7 +227,7 @@ def _import_turn(
         memories.save_memories(connection, session["id"], turn_id, number, distillate)
         counts.add_memories(distillate)
     else:
-        counts.waiting += redistilling.add_turn(connection, turn_id)
+        counts.waiting += waiting_turns.add_turn(connection, turn_id)
     turn_records.save_record(connection, turn_id, turn.record, stored_turn["created_at_epoch"])
     counts.turns += 1
 
@@ -237,13 +237,13 @@ def _distil_again(connection: sqlite3.Connection, existing: sqlite3.Row, turn: P
     are gone."""
     if turn.distillate is None:
         return False
-    if redistilling.is_undistilled(existing):
+    if waiting_turns.is_undistilled(existing):
         if not _has_all(connection, existing, turn):
             return False  # another file has more of it
     elif not existing["retired"]:
         return False
     ids = _event_ids(connection, existing["id"], turn)
-    return redistilling.save_again(connection, existing["id"], _with_sources(turn.distillate, ids))
+    return waiting_turns.save_again(connection, existing["id"], _with_sources(turn.distillate, ids))
 
 
 def _has_new_titles(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from claude_mem.errors import NewerDatabase
 from claude_mem.hook.kill_points import reach
-from claude_mem.store import hints, listing, project_assignments, team_tables, viewer_pages
+from claude_mem.store import given_hints, listing, project_assignments, team_tables, viewer_pages
 from claude_mem.store.migration_steps import (
     client_messages,
     edits,
@@ -413,7 +413,7 @@ def _add_observer_version(connection: sqlite3.Connection) -> None:
 
 
 def _add_hints(connection: sqlite3.Connection) -> None:
-    for statement in hints.STATEMENTS:
+    for statement in given_hints.STATEMENTS:
         connection.execute(statement)
 
 

@@ -16,7 +16,7 @@ from claude_mem.store import (
     file_gotchas,
     file_scrubbing,
     forgetting,
-    hints,
+    given_hints,
     imported_sessions,
     listing,
     memory_rows,
@@ -26,7 +26,6 @@ from claude_mem.store import (
     project_assignments,
     projects,
     queue,
-    redistilling,
     refine_requests,
     revisions,
     sessions,
@@ -35,15 +34,16 @@ from claude_mem.store import (
     trash,
     turn_records,
     turns,
+    waiting_turns,
 )
 from claude_mem.store.database import Readers, check_integrity, connect, is_current
 from claude_mem.store.facts import Artifact
 from claude_mem.store.listing import Page
 from claude_mem.store.memory_rows import JsonRow
-from claude_mem.store.redistilling import WaitingTranscript
 from claude_mem.store.transfer.export import Write, export
 from claude_mem.store.transfer.tables import Schema, read_schema
 from claude_mem.store.viewer_pages import ViewerReader
+from claude_mem.store.waiting_turns import WaitingTranscript
 from claude_mem.types import (
     Fact,
     FactKind,
@@ -263,27 +263,27 @@ class StoreReader(ViewerReader):
         return self.read(lambda c: projects.get_project(c, project_id))
 
     def waiting_transcripts(self) -> list[WaitingTranscript]:
-        return self.read(redistilling.waiting_transcripts)
+        return self.read(waiting_turns.waiting_transcripts)
 
     def distilled_projects(self) -> dict[int, Project]:
-        return self.read(redistilling.distilled_projects)
+        return self.read(waiting_turns.distilled_projects)
 
     def count_undistilled(self) -> tuple[int, int]:
         """Imported turns that wait for their memories, and those that get none."""
-        return self.read(redistilling.count_undistilled)
+        return self.read(waiting_turns.count_undistilled)
 
     def load_turn(self, turn_id: int) -> Turn | None:
         return self.read(lambda c: turns.load_turn(c, turn_id))
 
     def is_any_outdated(self, version: int) -> bool:
         """Whether turns have no memories yet, or those of an older version of the observer."""
-        return self.read(lambda c: redistilling.is_any_outdated(c, version))
+        return self.read(lambda c: waiting_turns.is_any_outdated(c, version))
 
     def next_outdated(self, version: int) -> Turn | None:
-        return self.read(lambda c: redistilling.next_turn(c, version))
+        return self.read(lambda c: waiting_turns.next_turn(c, version))
 
     def outdated_transcripts(self, version: int) -> list[WaitingTranscript]:
-        return self.read(lambda c: redistilling.transcripts(c, version))
+        return self.read(lambda c: waiting_turns.transcripts(c, version))
 
     def project_directories(self) -> list[tuple[str, Project]]:
         """Of projects that have an origin."""
@@ -322,17 +322,19 @@ class StoreReader(ViewerReader):
         """What can still be undone, the latest first."""
         return self.read(trash.all_forgotten)
 
-    def session_state(self, content_session_id: str, prompt_id: str | None) -> hints.SessionState:
-        return self.read(lambda c: hints.session_state(c, content_session_id, prompt_id))
+    def session_state(
+        self, content_session_id: str, prompt_id: str | None
+    ) -> given_hints.SessionState:
+        return self.read(lambda c: given_hints.session_state(c, content_session_id, prompt_id))
 
     def gotchas_of_file(self, project_id: int, path: str) -> list[file_gotchas.Gotcha]:
         return self.read(lambda c: file_gotchas.gotchas_of_file(c, project_id, path))
 
     def recent_hints(self, limit: int, project_id: int | None = None) -> list[dict[str, Json]]:
-        return self.read(lambda c: hints.recent_hints(c, limit, project_id))
+        return self.read(lambda c: given_hints.recent_hints(c, limit, project_id))
 
     def count_hints(self, content_session_id: str) -> int:
-        return self.read(lambda c: hints.count_hints(c, content_session_id))
+        return self.read(lambda c: given_hints.count_hints(c, content_session_id))
 
     def needs_scrub(self) -> bool:
         return self.read(file_scrubbing.is_requested)

@@ -19,14 +19,13 @@ from claude_mem.store import (
     editing,
     file_scrubbing,
     forgetting,
-    hints,
+    given_hints,
     imported_sessions,
     memories,
     one_time_messages,
     project_assignments,
     projects,
     queue,
-    redistilling,
     refine_requests,
     revisions,
     saved_memories,
@@ -35,18 +34,19 @@ from claude_mem.store import (
     trash,
     turn_records,
     turns,
+    waiting_turns,
 )
 from claude_mem.store.change_counters import ChangeCounts
 from claude_mem.store.client_notes import NoteMemory
 from claude_mem.store.clock import Clock, awake_ms, now_ms
 from claude_mem.store.database import Writer, check_integrity, connect, prepare, require_own
 from claude_mem.store.reader import StoreReader
-from claude_mem.store.redistilling import WaitingTranscript
 from claude_mem.store.transfer import merge
 from claude_mem.store.transfer.export_reader import Row
 from claude_mem.store.transfer.typescript import writer as typescript
 from claude_mem.store.transfer.typescript.sessions import LegacySession
 from claude_mem.store.turns import Recorded
+from claude_mem.store.waiting_turns import WaitingTranscript
 from claude_mem.types import (
     Distillate,
     Event,
@@ -135,13 +135,15 @@ class Store(StoreReader):
         return self.write(lambda c: turn_records.trim_records(c, before_ms, keep_bytes))
 
     def save_hint(
-        self, content_session_id: str, project_id: int, lines: Sequence[hints.GivenLine]
+        self, content_session_id: str, project_id: int, lines: Sequence[given_hints.GivenLine]
     ) -> "Future[None]":
         now = self._clock()
-        return self.write(lambda c: hints.save_hint(c, content_session_id, project_id, lines, now))
+        return self.write(
+            lambda c: given_hints.save_hint(c, content_session_id, project_id, lines, now)
+        )
 
     def trim_hints(self, before_ms: int) -> "Future[int]":
-        return self.write(lambda c: hints.trim_hints(c, before_ms))
+        return self.write(lambda c: given_hints.trim_hints(c, before_ms))
 
     def claim_one_time_message(self, name: str) -> "Future[bool]":
         """Whether the user was not told before; counts as told from now on."""
@@ -183,7 +185,7 @@ class Store(StoreReader):
 
     def save_again(self, turn: Turn, distillate: Distillate) -> "Future[bool]":
         """New memories of a turn that an older observer distilled; False: it has changed."""
-        return self.write(lambda c: redistilling.save_again(c, turn.id, distillate))
+        return self.write(lambda c: waiting_turns.save_again(c, turn.id, distillate))
 
     def replace_outdated_memories(
         self, session: PastSession
@@ -192,25 +194,25 @@ class Store(StoreReader):
         return self.write(lambda c: imported_sessions.replace_outdated_memories(c, session))
 
     def add_missing_transcripts(self) -> "Future[None]":
-        return self.write(redistilling.add_missing_transcripts)
+        return self.write(waiting_turns.add_missing_transcripts)
 
     def finish_transcript(self, transcript: WaitingTranscript) -> "Future[list[int]]":
-        return self.write(lambda c: redistilling.finish_transcript(c, transcript))
+        return self.write(lambda c: waiting_turns.finish_transcript(c, transcript))
 
     def give_up_distilling(self, turn_id: int) -> "Future[None]":
-        return self.write(lambda c: redistilling.give_up(c, turn_id))
+        return self.write(lambda c: waiting_turns.give_up(c, turn_id))
 
     def contexts_rendered(self, session_ids: list[int]) -> "Future[None]":
-        return self.write(lambda c: redistilling.contexts_rendered(c, session_ids))
+        return self.write(lambda c: waiting_turns.contexts_rendered(c, session_ids))
 
     def mark_distilled(self, turn_id: int, version: int) -> "Future[None]":
-        return self.write(lambda c: redistilling.mark(c, turn_id, version))
+        return self.write(lambda c: waiting_turns.mark(c, turn_id, version))
 
     def mark_session_distilled(self, session_id: str, version: int) -> "Future[None]":
-        return self.write(lambda c: redistilling.mark_session(c, session_id, version))
+        return self.write(lambda c: waiting_turns.mark_session(c, session_id, version))
 
     def mark_rest_distilled(self, version: int) -> "Future[int]":
-        return self.write(lambda c: redistilling.mark_rest(c, version))
+        return self.write(lambda c: waiting_turns.mark_rest(c, version))
 
     def merge_project_into(self, key: str, target: Project) -> "Future[bool]":
         """Moves everything of the project with this key to the target."""

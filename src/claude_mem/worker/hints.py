@@ -21,7 +21,7 @@ from claude_mem.recall.branch_turns import names_a_branch
 from claude_mem.recall.file_hints import find_file_hint
 from claude_mem.recall.hint_lines import Hint
 from claude_mem.recall.hints import Prompt, find_hint
-from claude_mem.store.hints import GivenLine
+from claude_mem.store.given_hints import GivenLine
 from claude_mem.types import PROMPT, Event, HookAnswer
 from claude_mem.worker.worker import Worker
 

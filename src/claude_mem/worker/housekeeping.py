@@ -11,7 +11,7 @@ from claude_mem.config import Layout, RecordSettings, RetentionSettings, Session
 from claude_mem.hook import trouble
 from claude_mem.index import indexing
 from claude_mem.intake import rejected_events, spool
-from claude_mem.store import Store, hints
+from claude_mem.store import Store, given_hints
 from claude_mem.store.one_time_messages import RECORD_NEARLY_FULL
 from claude_mem.worker.queue_warning import queue_warning
 
@@ -61,7 +61,7 @@ class Housekeeping:
         if count := retired.result():
             log.info("%d raw events deleted", count)
         self._trim_records(now)
-        self._store.trim_hints(now - hints.KEEP_MS).result()
+        self._store.trim_hints(now - given_hints.KEEP_MS).result()
         self._expire_forgotten(now - retention.undo_hours * HOUR)
         self._clear_abandoned(now)
         rejected_events.trim(

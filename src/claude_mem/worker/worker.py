@@ -34,6 +34,7 @@ from claude_mem.store.turns import Recorded
 from claude_mem.types import Event, Json
 from claude_mem.versions import parse_version
 from claude_mem.worker.announcer import Announcer
+from claude_mem.worker.background_distilling import BackgroundDistilling
 from claude_mem.worker.contexts import (
     Contexts,
     UnsavedContexts,
@@ -47,7 +48,6 @@ from claude_mem.worker.forgetting import scrub_data_directory
 from claude_mem.worker.housekeeping import Housekeeping
 from claude_mem.worker.last_error import LastError
 from claude_mem.worker.observer_status import describe
-from claude_mem.worker.redistilling import Redistilling
 from claude_mem.worker.refiner import Refiner, policy_of
 from claude_mem.worker.viewer_links import OneTimeLinks
 
@@ -119,7 +119,7 @@ class Worker:
         self.observer = ActiveObserver("local", "the worker is starting")
         index = open_semantic_index(settings, clock)
         self.embedding = Embedding(layout, store, index, clock)
-        self.redistilling = Redistilling(
+        self.background_distilling = BackgroundDistilling(
             store, self.reader, transcript_additions, self.contexts, clock
         )
         self.housekeeping = Housekeeping(
@@ -178,7 +178,7 @@ class Worker:
             self.reader.use(settings.capture, keeps_parts=settings.record.is_on)
             self.jobs.keeps_records = settings.record.is_on
             self.jobs.verbosity = settings.observer.verbosity
-            self.redistilling.use(settings.capture, settings.observer.verbosity)
+            self.background_distilling.use(settings.capture, settings.observer.verbosity)
             self.intake.event_seconds = settings.capture.event_seconds
             context = settings.context
             self.contexts.budget = context.tokens
@@ -238,7 +238,7 @@ class Worker:
             await self._loop(outdated)
         finally:
             self.embedding.stop()
-            self.redistilling.stop()
+            self.background_distilling.stop()
             if self.team is not None:
                 await self.team.close()
 
@@ -274,7 +274,7 @@ class Worker:
         await self.refiner.clean_up_conversations()
         await self.index_waiting()
         self.embedding.start_if_due()
-        self.redistilling.start_if_due()
+        self.background_distilling.start_if_due()
         if self.team is not None:
             self.team.start_if_due()
         if self.clock() - self._housekeeping_at >= SAFETY_SCAN_SECONDS * 1000:

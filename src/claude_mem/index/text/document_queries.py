@@ -15,7 +15,7 @@ from claude_mem.index.text.filters import (
     where,
     within,
 )
-from claude_mem.index.text.passage_reading import INDEXED_DOCUMENT, MATCH_COLUMNS, Match
+from claude_mem.index.text.passage_queries import INDEXED_DOCUMENT, MATCH_COLUMNS, Match
 from claude_mem.index.text.words import TOKENIZER
 
 _DOCUMENT = f"(memory_text.rowid & {(1 << DOCUMENT_BITS) - 1})"

@@ -13,7 +13,7 @@ from itertools import accumulate, combinations
 from typing import NamedTuple
 
 from claude_mem.index.text.filters import Condition, all_of, any_of
-from claude_mem.index.text.passage_reading import (
+from claude_mem.index.text.passage_queries import (
     PROJECT_SHIFT,
     TURN_SQL,
     passage_count,

@@ -15,7 +15,7 @@ from claude_mem.index.text.documents import (
     memory_id_of,
     names_time,
 )
-from claude_mem.index.text.passage_reading import PASSAGE_BITS, PROJECT_SHIFT
+from claude_mem.index.text.passage_queries import PASSAGE_BITS, PROJECT_SHIFT
 from claude_mem.index.text.passage_scores import LENGTH_BITS, MAX_LENGTH
 from claude_mem.index.text.term_hashes import hashed_terms
 from claude_mem.index.text.words import TOKENIZER, searchable, word_count

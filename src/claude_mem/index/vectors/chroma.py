@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from claude_mem.errors import RequestFailed
 from claude_mem.http_client import send_json_blocking
 from claude_mem.index.text.documents import TURN, kind_of, memory_id_of
-from claude_mem.index.text.passage_reading import PASSAGE_BITS
+from claude_mem.index.text.passage_queries import PASSAGE_BITS
 from claude_mem.index.vectors import vector_table
 from claude_mem.index.vectors.vector_table import TableState
 from claude_mem.store.clock import Clock

@@ -18,7 +18,7 @@ from claude_mem.index import indexing
 from claude_mem.index.embedders import embedder
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.small_memory import SmallMemory, SmallMemoryCache
-from claude_mem.index.text import passage_reading, passage_writing, term_counts
+from claude_mem.index.text import passage_queries, passage_writing, term_counts
 from claude_mem.index.text.documents import TURN, document_id, load, memory_id_of
 from claude_mem.index.vectors import duplicates, vector_table
 from claude_mem.index.vectors.vector_table import TableState, read_state
@@ -31,7 +31,7 @@ from claude_mem.urls import is_url_of_this_machine
 if TYPE_CHECKING:
     from claude_mem.index.vectors.calibration import Calibration
     from claude_mem.index.vectors.chroma import ChromaCollection
-    from claude_mem.index.vectors.soft_words import SoftWords
+    from claude_mem.index.vectors.similar_words import SimilarWords
     from claude_mem.index.vectors.vector_search import VectorCache, VectorSearch
 
 log = logging.getLogger("claude_mem.vectors")
@@ -164,7 +164,7 @@ class SemanticIndex:
 
     def read_term_counts_ahead(self, connection: sqlite3.Connection) -> None:
         """In the background, of a large memory."""
-        total = passage_reading.passage_count(connection)
+        total = passage_queries.passage_count(connection)
         if not term_counts.should_read_ahead(connection, total):
             return
 
@@ -185,7 +185,7 @@ class SemanticIndex:
     ) -> list[float]:
         """By passage, given by its pieces, the weight of the words that it does not hold, as far as
         it has similar ones. `holding`: for each word the numbers of the passages that hold it."""
-        return self._load().soft_words.similar_weights(words, weights, passages, holding)
+        return self._load().similar_words.similar_weights(words, weights, passages, holding)
 
     def cosine(self, deviations: float) -> float:
         """The cosine that is so many deviations above the mean of unrelated texts."""
@@ -200,7 +200,7 @@ class SemanticIndex:
 
     def _embed(self, connection: sqlite3.Connection, chunk: int) -> "_Batch":
         loaded = self._load()
-        model, cache, soft_words = loaded.embedder, loaded.cache, loaded.soft_words
+        model, cache, similar_words = loaded.embedder, loaded.cache, loaded.similar_words
         generation = indexing.generation(connection)
         number = vector_table.number_of(connection, model.id, model.dimension)
         waiting = vector_table.waiting(connection, number, chunk)
@@ -208,7 +208,7 @@ class SemanticIndex:
         rows = cache.embed(documents)
         vectors = {d.id: passages.tobytes() for d, passages in zip(documents, rows, strict=True)}
         pieces = {
-            memory_id_of(d.id): [soft_words.pieces(passage.text) for passage in d.passages]
+            memory_id_of(d.id): [similar_words.pieces(passage.text) for passage in d.passages]
             for d in documents
             if d.passages
         }
@@ -244,7 +244,7 @@ class SemanticIndex:
             if self._loaded is None:
                 from claude_mem.index.embedders.static_model import StaticModel
                 from claude_mem.index.vectors.calibration import Calibration
-                from claude_mem.index.vectors.soft_words import SoftWords
+                from claude_mem.index.vectors.similar_words import SimilarWords
                 from claude_mem.index.vectors.vector_search import VectorCache, VectorSearch
 
                 model = self._load_embedder()
@@ -256,7 +256,7 @@ class SemanticIndex:
                     cache,
                     search,
                     Calibration.of(model),
-                    SoftWords(static),
+                    SimilarWords(static),
                     SmallMemoryCache(cache),
                 )
             return self._loaded
@@ -267,7 +267,7 @@ class _Loaded(NamedTuple):
     cache: "VectorCache"
     search: "VectorSearch"
     calibration: "Calibration"
-    soft_words: "SoftWords"
+    similar_words: "SimilarWords"
     small_memory: SmallMemoryCache
 
 

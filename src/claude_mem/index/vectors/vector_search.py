@@ -28,7 +28,7 @@ from claude_mem.errors import RequestFailed
 from claude_mem.index import indexing
 from claude_mem.index.embedders.embedder import Embedder
 from claude_mem.index.text.documents import TURN, Document, document_id, kind_of, load, memory_id_of
-from claude_mem.index.text.passage_reading import PASSAGE_BITS, first_of_newest
+from claude_mem.index.text.passage_queries import PASSAGE_BITS, first_of_newest
 from claude_mem.index.vectors import malloc, vector_table
 from claude_mem.index.vectors.blocks import (
     NO_SIMILARITIES,

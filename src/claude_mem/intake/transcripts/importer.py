@@ -4,7 +4,7 @@ Stored sessions stay stored, so an interrupted import can be run again.
 
 Distilling takes half of the time. The command therefore distils only the newest sessions of each
 project, of which the next contexts are made, and leaves the others to the worker
-(`worker/redistilling.py`): `ImportOptions.reads`.
+(`worker/background_distilling.py`): `ImportOptions.reads`.
 """
 
 import logging
@@ -28,7 +28,7 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.recall.tokens import estimate_tokens
 from claude_mem.store import Store, StoreReader
 from claude_mem.store.imported_sessions import ImportCounts
-from claude_mem.store.redistilling import WaitingTranscript
+from claude_mem.store.waiting_turns import WaitingTranscript
 from claude_mem.types import PastSession, PastTurn, Project, Verbosity
 
 log = logging.getLogger("claude_mem.import")

@@ -14,7 +14,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from claude_mem.observer.local.clarity import Clarity
+from claude_mem.observer.local.title_clarity import Clarity
 
 TABLE = "weights.json"
 

@@ -14,6 +14,7 @@ from itertools import groupby
 from claude_mem.observer import LOCAL
 from claude_mem.observer.local import cues, titles
 from claude_mem.observer.local.content_words import content_words, novelty
+from claude_mem.observer.local.empty_phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.evidence import (
     Candidate,
     TurnEvidence,
@@ -21,7 +22,6 @@ from claude_mem.observer.local.evidence import (
     short_request,
 )
 from claude_mem.observer.local.markdown import MessagePassage, passages_in, sentences
-from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.proposed_facts import (
     find_obstacles,
     propose_facts,

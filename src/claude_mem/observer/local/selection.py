@@ -14,6 +14,7 @@ from math import exp, fsum, inf, log, log1p
 from claude_mem.observer.local import cues
 from claude_mem.observer.local import learned_trees as learned
 from claude_mem.observer.local.content_words import content_words, novelty
+from claude_mem.observer.local.empty_phrases import is_empty_phrase
 from claude_mem.observer.local.evidence import (
     Candidate,
     Origin,
@@ -24,7 +25,6 @@ from claude_mem.observer.local.evidence import (
 )
 from claude_mem.observer.local.learned_trees import Features, Tests, Trees, Weights, among
 from claude_mem.observer.local.markdown import MessagePassage
-from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_candidates import (
     READ_PASSAGES,
     TitleContext,

@@ -12,6 +12,7 @@ from itertools import chain, islice, repeat
 from math import fsum, log1p
 
 from claude_mem.observer.local import cues
+from claude_mem.observer.local.empty_phrases import is_empty_phrase
 from claude_mem.observer.local.evidence import Candidate, TurnEvidence
 from claude_mem.observer.local.learned_trees import Features, Tests, Weights, among
 from claude_mem.observer.local.markdown import (
@@ -21,7 +22,6 @@ from claude_mem.observer.local.markdown import (
     without_fences,
     without_markup,
 )
-from claude_mem.observer.local.phrases import is_empty_phrase
 from claude_mem.observer.local.title_signs import is_anchored
 from claude_mem.observer.local.titles import (
     CUTS,

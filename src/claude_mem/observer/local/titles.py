@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, get_args
 
 from claude_mem.observer.local import cues
 from claude_mem.observer.local.clause_grammar import has_predicate, is_proposal
+from claude_mem.observer.local.empty_phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.markdown import sentences, width, without_markup
-from claude_mem.observer.local.phrases import is_empty_phrase, without_opening
 from claude_mem.observer.local.title_signs import (
     LONGEST_PLACE,
     addresses_someone,

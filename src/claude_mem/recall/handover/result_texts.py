@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from claude_mem.index.text.words import stem
 from claude_mem.recall.handover.digests import Result
-from claude_mem.recall.handover.lines import (
+from claude_mem.recall.handover.line_text import (
     CODE_LINES,
     LOCAL,
     SAME_STATEMENT,

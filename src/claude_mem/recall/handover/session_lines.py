@@ -16,7 +16,7 @@ from claude_mem.recall.handover.digests import (
     place_of,
     with_paths,
 )
-from claude_mem.recall.handover.lines import (
+from claude_mem.recall.handover.line_text import (
     LOCAL,
     Line,
     code_names,

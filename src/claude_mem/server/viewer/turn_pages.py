@@ -11,7 +11,7 @@ from starlette.routing import Route
 from claude_mem import params
 from claude_mem.errors import NotFound
 from claude_mem.index import indexing
-from claude_mem.index.text import passage_reading
+from claude_mem.index.text import passage_queries
 from claude_mem.index.text.documents import document_id, memory_id_of
 from claude_mem.observer.local.observer import distil
 from claude_mem.recall.memory_ids import MemoryId, parse_any_id
@@ -115,7 +115,7 @@ def _duplicates(worker: Worker, turn: TurnPage) -> dict[int, list[int]]:
     def work(connection: sqlite3.Connection) -> dict[int, list[int]]:
         if not indexing.is_current(connection):
             return {}
-        linked = passage_reading.duplicates_of(connection, documents)
+        linked = passage_queries.duplicates_of(connection, documents)
         return {documents[d]: [memory_id_of(other) for other in linked[d]] for d in linked}
 
     return worker.store.read(work)

@@ -6,7 +6,7 @@ from functools import cache
 from claude_mem.index.embedders.static_model import StaticModel
 from claude_mem.index.vectors.blocks import Rows, quantise
 from claude_mem.index.vectors.calibration import Calibration
-from claude_mem.index.vectors.soft_words import SoftWords
+from claude_mem.index.vectors.similar_words import SimilarWords
 
 
 @cache
@@ -15,8 +15,8 @@ def model() -> StaticModel:
 
 
 @cache
-def soft_words() -> SoftWords:
-    return SoftWords(model())
+def similar_words() -> SimilarWords:
+    return SimilarWords(model())
 
 
 @cache

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from claude_mem.index.text.passage_reading import (
+from claude_mem.index.text.passage_queries import (
     PASSAGE_BITS,
     PassageRow,
     TurnRow,
@@ -141,7 +141,7 @@ class _Search:
         rows = [passages[i].row for i in ids if passages[i].row.turn not in excluded]
         turns = self._read_turns({row.turn for row in rows})
         close = calibration.cosine(WEIGHTS.min_deviations_in_sentence) if cosines else NO_COSINE
-        evidence = find_evidence(rows, terms, by_words, cosines, embedding.soft_words())
+        evidence = find_evidence(rows, terms, by_words, cosines, embedding.similar_words())
         candidates = Candidates(evidence, turns, frozenset(excluded), close)
         return order(candidates, parsed, Neighbourhood(self._steps, self._read_turns))
 

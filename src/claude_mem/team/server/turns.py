@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from claude_mem.index.text.documents import names_time
-from claude_mem.team.server.embedding import soft_words, vectors_of
+from claude_mem.team.server.embedding import similar_words, vectors_of
 from claude_mem.team.server.projects import TeamProject, count_changes, random_id
 from claude_mem.team.server.received import ReceivedTurn
 from claude_mem.team.wire import Tombstone, digest_of
@@ -50,7 +50,7 @@ class PreparedTurn:
 def prepare(turns: Sequence[ReceivedTurn]) -> list[PreparedTurn]:
     texts = [[passage.text for passage in turn.passages] for turn in turns]
     vectors = iter(vectors_of([text for of_turn in texts for text in of_turn]))
-    pieces = soft_words().pieces
+    pieces = similar_words().pieces
     return [
         PreparedTurn(turn, tuple(islice(vectors, len(of_turn))), tuple(map(pieces, of_turn)))
         for turn, of_turn in zip(turns, texts, strict=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from claude_mem.index.text.passage_reading import PASSAGE_BITS
+from claude_mem.index.text.passage_queries import PASSAGE_BITS
 from claude_mem.index.vectors.blocks import QueryVector, Similarities
 from claude_mem.team.server.embedding import as_text
 

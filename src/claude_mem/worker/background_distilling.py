@@ -30,17 +30,17 @@ from claude_mem.observer.local.observer import distil
 from claude_mem.observer.local.version import VERSION
 from claude_mem.store import Store
 from claude_mem.store.clock import Clock
-from claude_mem.store.redistilling import WaitingTranscript
+from claude_mem.store.waiting_turns import WaitingTranscript
 from claude_mem.types import PastSession, Turn, Verbosity
 from claude_mem.worker.contexts import Contexts
 
-log = logging.getLogger("claude_mem.redistilling")
+log = logging.getLogger("claude_mem.background_distilling")
 
 PAUSE_SECONDS = 0.05  # between turns, for hooks and searches
 TURNS_PER_WRITE = 5  # hooks write in between
 
 
-class Redistilling:
+class BackgroundDistilling:
     def __init__(
         self,
         store: Store,

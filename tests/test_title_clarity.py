@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claude_mem.observer.local import learned_trees
-from claude_mem.observer.local.clarity import Clarity, known_of, shapes_of
 from claude_mem.observer.local.observer import distil
+from claude_mem.observer.local.title_clarity import Clarity, known_of, shapes_of
 from tests.turns import edited, stopped, turn
 
 WORDS = frozenset(("the", "was", "because"))

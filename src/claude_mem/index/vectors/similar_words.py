@@ -21,7 +21,7 @@ Floats = NDArray[np.float32]
 Places = NDArray[np.intp]
 
 
-class SoftWords:
+class SimilarWords:
     def __init__(self, model: StaticModel) -> None:
         self._model = model
         self._rows = model.rows
